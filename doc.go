@@ -1,0 +1,2 @@
+// Package stint keeps tasks in PostgreSQL, owned by token.
+package stint

@@ -1,0 +1,172 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The limits of design: each is checked here before the database sees the value, and again by a
+// constraint of the table.
+const (
+	idBytesMax     = 512
+	actionBytesMax = 255
+	actorBytesMax  = 255
+	statusBytesMax = 64 << 10
+	bodyBytesMax   = 64 << 20
+	resultBytesMax = 64 << 20
+	schemaBytesMax = 63
+	ownedTasksMax  = 100_000
+	leaseMax       = 10 * 365 * 24 * time.Hour
+	yearMax        = 9999
+	actionsMax     = 10_000
+	listedTasksMax = 10_000
+	prefixBytesMax = idBytesMax
+	retryAfterMax  = leaseMax
+)
+
+func argumentError(argument, problem string) *ArgumentError {
+	return &ArgumentError{
+		Argument: argument, Index: -1, Problem: problem, Err: ErrInvalidArgument,
+	}
+}
+
+func tooLarge(argument string, size, limit int) *ArgumentError {
+	return &ArgumentError{
+		Argument: argument, Index: -1, Err: ErrTooLarge,
+		Problem: fmt.Sprintf("%d, where at most %d are allowed", size, limit),
+	}
+}
+
+// checkText checks a name: not empty, not too long, valid UTF-8, no NUL.
+func checkText(argument, text string, bytesMax int) error {
+	switch {
+	case text == "":
+		return argumentError(argument, "empty")
+	case len(text) > bytesMax:
+		return tooLarge(argument+" bytes", len(text), bytesMax)
+	case !utf8.ValidString(text):
+		return argumentError(argument, "not valid UTF-8")
+	case strings.IndexByte(text, 0) >= 0:
+		return argumentError(argument, "holds a NUL byte")
+	}
+	return nil
+}
+
+// at adds the place in a list to an argument's error.
+func at(err error, index int, id TaskID) error {
+	if argument, ok := err.(*ArgumentError); ok { //nolint:errorlint // made just before, unwrapped
+		argument.Index, argument.ID = index, id
+	}
+	return err
+}
+
+func checkTask(task *Task, index int) error {
+	if err := task.check(); err != nil {
+		return at(err, index, task.ID)
+	}
+	return nil
+}
+
+func (t *Task) check() error {
+	if err := checkText("Task.ID", string(t.ID), idBytesMax); err != nil {
+		return err
+	}
+	if err := checkText("Task.Action", t.Action, actionBytesMax); err != nil {
+		return err
+	}
+	switch {
+	case len(t.Body) > bodyBytesMax:
+		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
+	case t.MaxTries < 0 || t.MaxTries > math.MaxInt32:
+		return argumentError("Task.MaxTries", "not between 0 and 2147483647")
+	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
+		return argumentError("Task.OnAbort", "neither AbortToo nor RunAnyway")
+	case !storable(t.NotBefore):
+		return argumentError("Task.NotBefore", "not between the years 1 and 9999")
+	case !storable(t.Deadline):
+		return argumentError("Task.Deadline", "not between the years 1 and 9999")
+	case len(t.After) > 0 || len(t.ToSignalAfter) > 0:
+		return argumentError("Task.After and Task.ToSignalAfter",
+			"dependencies come with the next release")
+	}
+	return nil
+}
+
+func storable(t time.Time) bool {
+	return t.IsZero() || t.Year() >= 1 && t.Year() <= yearMax
+}
+
+func checkLease(lease time.Duration) error {
+	switch {
+	case lease == NoDeadline:
+		return nil
+	case lease <= 0:
+		return argumentError("lease", "not positive; NoDeadline asks for none")
+	case lease < time.Microsecond:
+		return argumentError("lease", "under a microsecond")
+	case lease > leaseMax:
+		return &ArgumentError{
+			Argument: "lease", Index: -1, Err: ErrTooLarge, Problem: "over ten years",
+		}
+	}
+	return nil
+}
+
+func checkIDs(ids []TaskID) error {
+	for i, id := range ids {
+		if err := checkText("task ID", string(id), idBytesMax); err != nil {
+			return at(err, i, "")
+		}
+	}
+	return nil
+}
+
+// texts is how IDs go into a statement.
+func texts(ids []TaskID) []string {
+	strings := make([]string, len(ids))
+	for i, id := range ids {
+		strings[i] = string(id)
+	}
+	return strings
+}
+
+// statusText makes any text storable, since a return must never be impossible because of what its
+// status holds (R11): NUL and what is not UTF-8 are replaced, what is too long is cut.
+func statusText(text string) *string {
+	if text == "" {
+		return nil
+	}
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
+	if len(text) > statusBytesMax {
+		cut := statusBytesMax
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut]
+	}
+	return &text
+}
+
+// interval is how a lease goes into a statement: null for none.
+func interval(lease time.Duration) *time.Duration {
+	if lease == NoDeadline {
+		return nil
+	}
+	return &lease
+}
+
+// quiet reports whether a call with nothing to do may return at once.
+func (s *Store) quiet(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Maintenance says when a store maintains the schema by itself.
+type Maintenance int
+
+const (
+	// MaintainWhenOwning maintains once a second from the first call of OwnTasks on: wherever
+	// there is a worker, expiry and deadlines are seen to.
+	MaintainWhenOwning Maintenance = iota
+	// MaintainAlways maintains once a second from New on.
+	MaintainAlways
+	// MaintainNever leaves it to the other stores on the schema and to [Store.Maintain].
+	MaintainNever
+)
+
+const (
+	maintainEvery = time.Second
+	pruneEvery    = 30 // passes
+
+	// What one transaction does at most, so that none lasts long.
+	promotedTasksMax  = 1000
+	reclaimedLeaseMax = 100
+	overdueTasksMax   = 1000
+	prunedTasksMax    = 5000
+)
+
+// Maintain does what is due: it makes scheduled tasks ready, hands on the tasks of expired leases,
+// aborts those that have no tries left (R13) or whose Deadline has passed (R6), and prunes finished
+// tasks past their retention (R18). Any number of processes may call it, at once as well.
+//
+// A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
+// to call it. The call may be repeated after any failure; what it did until then stays done.
+func (s *Store) Maintain(ctx context.Context) error {
+	if err := s.settleDue(ctx); err != nil {
+		return fmt.Errorf("maintain: %w", err)
+	}
+	if err := s.prune(ctx); err != nil {
+		return fmt.Errorf("maintain: prune: %w", err)
+	}
+	return nil
+}
+
+// settleDue does everything but pruning, until nothing is left to do.
+func (s *Store) settleDue(ctx context.Context) error {
+	for {
+		more := false
+		upTo := func(limit int64) func(int64) {
+			return func(n int64) { more = more || n >= limit }
+		}
+		err := s.run(ctx,
+			abortOverdue(upTo(overdueTasksMax)),
+			promote(upTo(promotedTasksMax)),
+			reclaim(upTo(reclaimedLeaseMax)),
+			step{
+				name: "sweep_leases", args: []any{reclaimedLeaseMax},
+				count: upTo(reclaimedLeaseMax),
+			},
+		)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+func abortOverdue(count func(int64)) step {
+	return step{name: "abort_overdue", args: []any{overdueTasksMax}, count: count}
+}
+
+func promote(count func(int64)) step {
+	return step{name: "promote_scheduled", args: []any{promotedTasksMax}, count: count}
+}
+
+func reclaim(count func(int64)) step {
+	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax}, count: count}
+}
+
+// prune deletes finished tasks in pieces. It runs without the planner settings of the other
+// statements: the index on the age is one that needs a bitmap scan.
+func (s *Store) prune(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
+		return nil
+	}
+	exec := s.pool.Exec
+	if s.tx != nil {
+		exec = s.tx.Exec
+	}
+	for {
+		tag, err := exec(ctx, s.statements["prune_finished"], age(s.keep.Completed),
+			age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax)
+		if err != nil || tag.RowsAffected() < prunedTasksMax {
+			return err
+		}
+	}
+}
+
+// age is how a retention goes into a statement: null for ever.
+func age(keep time.Duration) *time.Duration {
+	switch keep {
+	case KeepForever:
+		return nil
+	case KeepNone:
+		return new(time.Duration)
+	default:
+		return &keep
+	}
+}
+
+// A maintainer calls Maintain in the background.
+type maintainer struct {
+	store  *Store
+	logger *slog.Logger
+	when   Maintenance
+
+	mutex sync.Mutex
+	// cancel and done belong to the goroutine; cancel is nil before it has started.
+	cancel  context.CancelFunc
+	done    chan struct{}
+	stopped bool
+}
+
+func newMaintainer(store *Store, opts Options) (*maintainer, error) {
+	m := &maintainer{store: store, logger: opts.Logger, when: opts.Maintenance}
+	if m.logger == nil {
+		m.logger = slog.New(slog.DiscardHandler)
+	}
+	switch opts.Maintenance {
+	case MaintainWhenOwning, MaintainNever:
+	case MaintainAlways:
+		m.start()
+	default:
+		return nil, argumentError("Options.Maintenance", "unknown")
+	}
+	return m, nil
+}
+
+// owning tells that the store is used to own tasks.
+func (m *maintainer) owning() {
+	if m.when == MaintainWhenOwning {
+		m.start()
+	}
+}
+
+func (m *maintainer) start() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.cancel != nil || m.stopped {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel, m.done = cancel, make(chan struct{})
+	go m.loop(ctx)
+}
+
+func (m *maintainer) loop(ctx context.Context) {
+	defer close(m.done)
+	for pass := 1; ; pass++ {
+		// The jitter keeps many processes from coming all at once.
+		pause := maintainEvery*3/4 + rand.N(maintainEvery/2) //nolint:gosec // no secret
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		err := m.store.settleDue(ctx)
+		if err == nil && pass%pruneEvery == 0 {
+			err = m.store.prune(ctx)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			m.logger.WarnContext(ctx, "maintenance was not done, it is tried again in a second",
+				slog.Any("error", err))
+		}
+	}
+}
+
+// stop ends the goroutine and waits for it, no longer than ctx allows.
+func (m *maintainer) stop(ctx context.Context) error {
+	m.mutex.Lock()
+	m.stopped = true
+	cancel, done := m.cancel, m.done
+	m.mutex.Unlock()
+	if cancel == nil {
+		return nil
+	}
+	cancel()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,100 @@
+// Package migrations creates and upgrades the tables that stint keeps tasks in.
+package migrations
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/tern/v2/migrate"
+)
+
+// DefaultSchema is the database schema used by [Migrate] and by a store with zero options.
+const DefaultSchema = "stint"
+
+// ErrNewerSchema reports that the database was migrated by a newer release than this one.
+var ErrNewerSchema = errors.New("schema is newer than this release of stint")
+
+//go:embed versions/*.sql
+var versions embed.FS
+
+//go:embed create_schema.sql
+var createSchema string
+
+//go:embed lock_schema.sql
+var lockSchema string
+
+// Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
+// newest version, creating it if need be.
+//
+// It is safe to call at every start of every process: calls made at once wait for one another, and
+// a schema that is up to date is left alone. Each version is applied in a transaction of its own;
+// if ctx ends in between, the versions applied so far stay, and a later call goes on from there.
+// Session settings of conn are reset.
+//
+// A schema that is newer than this release is refused with [ErrNewerSchema]. The role needs CREATE
+// on the database the first time, and to own the schema later.
+func Migrate(ctx context.Context, conn *pgx.Conn) error {
+	return MigrateSchema(ctx, conn, DefaultSchema)
+}
+
+// MigrateSchema is [Migrate] for a schema of any other name, so that one database can hold several
+// independent stores. The name is taken literally, upper case and punctuation included.
+func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
+	if schema == "" || len(schema) > 63 || strings.ContainsRune(schema, 0) {
+		return fmt.Errorf("migrate: schema name %q: want 1 to 63 bytes without NUL", schema)
+	}
+	quoted := pgx.Identifier{schema}.Sanitize()
+	if err := makeSchema(ctx, conn, quoted); err != nil {
+		return fmt.Errorf("migrate: create schema %s: %w", quoted, err)
+	}
+	migrator, err := migrate.NewMigrator(ctx, conn, quoted+".stint_schema_version")
+	if err != nil {
+		return fmt.Errorf("migrate: open version table: %w", err)
+	}
+	migrator.Data["schema"] = quoted
+	migrator.Data["schemaText"] = strings.ReplaceAll(quoted, "'", "''")
+	steps, err := fs.Sub(versions, "versions")
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if err := migrator.LoadMigrations(steps); err != nil {
+		return fmt.Errorf("migrate: load versions: %w", err)
+	}
+	current, err := migrator.GetCurrentVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: read version: %w", err)
+	}
+	if newest := Version(); current > newest {
+		return fmt.Errorf("migrate: %w: it is at version %d, this release knows %d",
+			ErrNewerSchema, current, newest)
+	}
+	if err := migrator.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// Version is the version of the schema that [Migrate] migrates to.
+func Version() int32 {
+	files, err := versions.ReadDir("versions")
+	if err != nil {
+		return 0 // cannot be: the directory is embedded
+	}
+	return int32(len(files))
+}
+
+func makeSchema(ctx context.Context, conn *pgx.Conn, quoted string) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockSchema); err != nil {
+			return err
+		}
+		statement := strings.Replace(createSchema, "EXISTS stint", "EXISTS "+quoted, 1)
+		_, err := tx.Exec(ctx, statement)
+		return err
+	})
+}

@@ -1,0 +1,200 @@
+-- A task's definition is written once, into tasks. What changes lives in narrow rows: an unfinished
+-- task is in exactly one of blocked, scheduled, ready and leased, a finished one in finished.
+--
+-- Every task has a key. Keys come in blocks of 1,024, so that the tasks of one insert that are
+-- alike have consecutive keys and one row of ready, a span, can stand for up to 1,000 of them.
+--
+-- There are no foreign keys: each would cost a lock and a lookup per task moved. The statements
+-- keep the invariants, and docs/lifecycle.md names them.
+
+CREATE SEQUENCE {{.schema}}.blocks;
+CREATE SEQUENCE {{.schema}}.positions;
+
+CREATE TABLE {{.schema}}.tasks (
+    key         bigint      NOT NULL,
+    inserted_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    deadline    timestamptz,
+    max_tries   integer     NOT NULL,
+    priority    smallint    NOT NULL,
+    on_abort    smallint    NOT NULL,
+    post_result boolean     NOT NULL,
+    id          text        COLLATE "C" NOT NULL,
+    action      text        COLLATE "C" NOT NULL,
+    body        bytea,
+
+    CONSTRAINT tasks_pkey             PRIMARY KEY (key),
+    CONSTRAINT tasks_id_key           UNIQUE (id),
+    CONSTRAINT tasks_id_length        CHECK (octet_length(id) BETWEEN 1 AND 512),
+    CONSTRAINT tasks_action_length    CHECK (octet_length(action) BETWEEN 1 AND 255),
+    CONSTRAINT tasks_body_length      CHECK (octet_length(body) <= 67108864),
+    CONSTRAINT tasks_max_tries_sign   CHECK (max_tries >= 0),
+    CONSTRAINT tasks_on_abort_known   CHECK (on_abort IN (0, 1))
+);
+
+-- A span of ready tasks: the keys lo to hi, which share everything else in the row. One that was
+-- owned before is alone in its span, with the claim and the status text of that performance; late
+-- says that its lease expired rather than that its owner gave it back: until somebody else owns the
+-- task, the late owner, actor, may still return it (R8). A position of 0 puts it first again.
+CREATE TABLE {{.schema}}.ready (
+    position bigint      NOT NULL DEFAULT nextval('{{.schemaText}}.positions'),
+    lo       bigint      NOT NULL,
+    hi       bigint      NOT NULL,
+    claim    bigint,
+    deadline timestamptz,
+    tries    integer     NOT NULL,
+    priority smallint    NOT NULL,
+    late     boolean     NOT NULL DEFAULT false,
+    action   text        COLLATE "C" NOT NULL,
+    actor    text        COLLATE "C",
+    status   text,
+
+    CONSTRAINT ready_pkey       PRIMARY KEY (lo),
+    CONSTRAINT ready_span       CHECK (lo <= hi AND lo >> 10 = hi >> 10),
+    CONSTRAINT ready_alone      CHECK (lo = hi OR (claim IS NULL AND deadline IS NULL AND tries = 0))
+);
+CREATE INDEX ready_order ON {{.schema}}.ready (action, priority DESC, position, lo);
+
+CREATE TABLE {{.schema}}.scheduled (
+    key        bigint      NOT NULL,
+    not_before timestamptz NOT NULL,
+    claim      bigint,
+    tries      integer     NOT NULL,
+    status     text,
+
+    CONSTRAINT scheduled_pkey PRIMARY KEY (key)
+);
+CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before);
+
+-- One row per call of OwnTasks: a heartbeat touches only this one. spans are the keys handed out
+-- as pairs of lo and hi, size their number. A second part is split off when only some of the tasks
+-- are extended.
+CREATE TABLE {{.schema}}.leases (
+    claim    bigint      NOT NULL,
+    deadline timestamptz NOT NULL,
+    size     integer     NOT NULL,
+    part     smallint    NOT NULL DEFAULT 0,
+    actor    text        COLLATE "C" NOT NULL,
+    spans    bigint[]    NOT NULL,
+
+    CONSTRAINT leases_pkey         PRIMARY KEY (claim, part),
+    CONSTRAINT leases_actor_length CHECK (octet_length(actor) BETWEEN 1 AND 255)
+);
+CREATE INDEX leases_order ON {{.schema}}.leases (deadline);
+
+-- The row of an owned task. Whoever deletes it decides what becomes of the task: its owner's
+-- return, its expiry, its cancellation.
+CREATE TABLE {{.schema}}.leased (
+    key      bigint   NOT NULL,
+    claim    bigint   NOT NULL,
+    tries    integer  NOT NULL,
+    part     smallint NOT NULL DEFAULT 0,
+    progress real,
+    status   text,
+
+    CONSTRAINT leased_pkey          PRIMARY KEY (key),
+    CONSTRAINT leased_status_length CHECK (octet_length(status) <= 65536)
+);
+
+-- Append-only until pruned. claim is null if the task ended without an owner.
+CREATE TABLE {{.schema}}.finished (
+    key         bigint      NOT NULL,
+    finished_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    claim       bigint,
+    tries       integer     NOT NULL,
+    cause       smallint    NOT NULL,
+    actor       text        COLLATE "C",
+    status      text,
+    result      bytea,
+
+    CONSTRAINT finished_pkey          PRIMARY KEY (key),
+    CONSTRAINT finished_cause_known   CHECK (cause BETWEEN 0 AND 6),
+    CONSTRAINT finished_status_length CHECK (octet_length(status) <= 65536),
+    CONSTRAINT finished_result_length CHECK (octet_length(result) <= 67108864)
+);
+-- Rows arrive in the order of finished_at, so a block-range index finds the old ones for nothing.
+CREATE INDEX finished_age ON {{.schema}}.finished
+    USING brin (finished_at) WITH (pages_per_range = 16, autosummarize = on);
+
+-- Tasks with an absolute deadline (R6). Removed when it passes, whatever became of the task.
+CREATE TABLE {{.schema}}.deadlines (
+    deadline timestamptz NOT NULL,
+    key      bigint      NOT NULL,
+
+    CONSTRAINT deadlines_pkey PRIMARY KEY (deadline, key)
+);
+
+-- A task with predecessors, as long as it is unfinished: how many of them have yet to signal and
+-- how those that have ended. It is blocked while missing > 0.
+CREATE TABLE {{.schema}}.blocked (
+    key       bigint  NOT NULL,
+    missing   integer NOT NULL,
+    completed integer NOT NULL DEFAULT 0,
+    aborted   integer NOT NULL DEFAULT 0,
+
+    CONSTRAINT blocked_pkey  PRIMARY KEY (key),
+    CONSTRAINT blocked_signs CHECK (missing >= 0 AND completed >= 0 AND aborted >= 0)
+);
+
+CREATE TABLE {{.schema}}.edges (
+    after bigint NOT NULL,
+    run   bigint NOT NULL,
+
+    CONSTRAINT edges_pkey PRIMARY KEY (after, run),
+    CONSTRAINT edges_loop CHECK (after <> run)
+);
+CREATE INDEX edges_run ON {{.schema}}.edges (run, after);
+
+-- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
+-- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
+CREATE VIEW {{.schema}}.task_states AS
+SELECT task.*, state.state, state.tries, state.actor, state.until, state.status, state.progress,
+       state.result
+FROM {{.schema}}.tasks AS task
+CROSS JOIN LATERAL (
+    SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
+           finished.finished_at AS until, finished.status, NULL::real AS progress, finished.result
+    FROM {{.schema}}.finished
+    WHERE finished.key = task.key
+    UNION ALL
+    SELECT 3, leased.tries, lease.actor, lease.deadline, leased.status, leased.progress, NULL
+    FROM {{.schema}}.leased
+    JOIN {{.schema}}.leases AS lease ON lease.claim = leased.claim AND lease.part = leased.part
+    WHERE leased.key = task.key
+    UNION ALL
+    SELECT 2, ready.tries, NULL, NULL, ready.status, NULL, NULL
+    FROM (
+        SELECT ready.*
+        FROM {{.schema}}.ready
+        WHERE ready.lo <= task.key
+        ORDER BY ready.lo DESC
+        LIMIT 1
+    ) AS ready
+    WHERE ready.hi >= task.key
+    UNION ALL
+    SELECT 1, scheduled.tries, NULL, scheduled.not_before, scheduled.status, NULL, NULL
+    FROM {{.schema}}.scheduled
+    WHERE scheduled.key = task.key
+    UNION ALL
+    SELECT 0, 0, NULL, NULL, NULL, NULL, NULL
+    FROM {{.schema}}.blocked
+    WHERE blocked.key = task.key AND blocked.missing > 0
+) AS state;
+
+-- Rows of these tables live for seconds. The default settings would let ten thousands of dead ones
+-- gather before the first vacuum, and every scan of the head of the queue walks them.
+ALTER TABLE {{.schema}}.ready SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.scheduled SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.leased SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
+
+---- create above / drop below ----
+
+DROP VIEW {{.schema}}.task_states;
+DROP TABLE {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished,
+    {{.schema}}.leased, {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready,
+    {{.schema}}.tasks;
+DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

@@ -1,0 +1,292 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// NoDeadline asks for a lease that never expires: if its owner dies, the task stays in progress
+// until somebody aborts it.
+const NoDeadline time.Duration = math.MaxInt64
+
+// An OwnedTask is a task that the caller of [Store.OwnTasks] owns.
+type OwnedTask struct {
+	ID     TaskID
+	Token  Token
+	Action string
+	Body   []byte
+
+	// Try counts the hand-outs of the task, this one included: 1 at the first.
+	Try int
+
+	// Deadline is when the lease expires unless it is extended, on the database's clock; zero if it
+	// does not expire.
+	Deadline time.Time
+}
+
+// OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
+// them, those of the highest priority first and then the oldest first. It does not wait: if nothing
+// is ready, the answer is empty, and that is no error. Tasks that somebody else is taking at the
+// moment are passed over (R7).
+//
+// Each task is owned until lease has passed on the database's clock, counted from the call, or
+// until it is returned; [Store.ExtendTasksOwnership] puts the end off. Once the lease has expired,
+// the task is ready for others, and from the moment one of them owns it, this token is refused with
+// [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoDeadline].
+//
+// maxTasks must be positive; more than 100,000 count as 100,000. Values beyond the limits, an empty
+// list of actions among them, are refused with an [*ArgumentError].
+//
+// If the connection breaks before the answer has come, the call asks on another one for what it may
+// have been given, so that nothing is owned unknowingly. Only if that fails as well, or if ctx
+// ends, may tasks be owned by nobody, until their lease expires.
+func (s *Store) OwnTasks(
+	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+) ([]OwnedTask, error) {
+	owned, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+	if err != nil {
+		return nil, fmt.Errorf("own tasks: %w", err)
+	}
+	return owned, nil
+}
+
+func (s *Store) ownTasks(
+	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+) ([]OwnedTask, error) {
+	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
+		return nil, err
+	}
+	s.maintainer.owning()
+	c, err := newClaim()
+	if err != nil {
+		return nil, err
+	}
+	answer := handOut{claim: c}
+	own := step{
+		name: "own_tasks",
+		args: []any{
+			int64(c), string(actor), min(maxTasks, ownedTasksMax), actions, interval(lease),
+		},
+		read: answer.read,
+	}
+	err = s.run(ctx, own)
+	if err == nil && len(answer.rows) == 0 {
+		// What is due or expired by now is ready by rights; and what was being taken by others a
+		// moment ago may have been let go.
+		err = s.run(ctx, promote(nil), reclaim(nil), own)
+	}
+	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
+		err = s.run(ctx, step{name: "claimed_tasks", args: []any{int64(c)}, read: answer.read})
+		if err == nil && len(answer.rows) == 0 {
+			err = s.run(ctx, own)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.tasks(), nil
+}
+
+func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return err
+	}
+	if maxTasks <= 0 {
+		return argumentError("maxTasks", "not positive")
+	}
+	if len(actions) == 0 {
+		return argumentError("actions", "empty")
+	}
+	if len(actions) > actionsMax {
+		return tooLarge("actions", len(actions), actionsMax)
+	}
+	for i, action := range actions {
+		if err := checkText("action", action, actionBytesMax); err != nil {
+			return at(err, i, "")
+		}
+	}
+	return checkLease(lease)
+}
+
+// wasCutOff reports whether a call failed because its connection broke, so that it may have taken
+// effect. An error that the server sent tells that it has not, unless the server was ending.
+func wasCutOff(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return slices.Contains(codesServerEnding, pgErr.Code)
+	}
+	var connectErr *pgconn.ConnectError
+	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
+}
+
+// A handOut is the answer of own_tasks.
+type handOut struct {
+	claim claim
+	rows  []ownedRow
+}
+
+type ownedRow struct {
+	key    int64
+	before int64
+	task   OwnedTask
+}
+
+func (h *handOut) read(rows pgx.Rows) error {
+	h.rows = h.rows[:0]
+	for rows.Next() {
+		var row ownedRow
+		var deadline pgtype.Timestamptz
+		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
+			&deadline, &row.before)
+		if err != nil {
+			return err
+		}
+		row.task.Token = newToken(h.claim, row.key)
+		row.task.Deadline = finite(deadline)
+		h.rows = append(h.rows, row)
+	}
+	return rows.Err()
+}
+
+// tasks returns the tasks in the order of their spans, which is that of priority and age, and in
+// each span in the order of insertion.
+func (h *handOut) tasks() []OwnedTask {
+	slices.SortFunc(h.rows, func(a, b ownedRow) int {
+		if a.before != b.before {
+			return int(a.before - b.before)
+		}
+		return int(a.key - b.key)
+	})
+	tasks := make([]OwnedTask, len(h.rows))
+	for i := range h.rows {
+		tasks[i] = h.rows[i].task
+	}
+	return tasks
+}
+
+// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least,
+// and never forward (R9). For each task it says whether actor still owns it with that token; a task
+// that is not owned any more is no error.
+//
+// A task whose lease has expired is extended as long as nobody else was given it; it is owned again
+// then. One that somebody else owns, or that is final, is not.
+//
+// Extending all that is left of a hand-out costs the database one small update, however many tasks
+// there are; so extend the tasks of one OwnTasks call together. The call may be repeated after any
+// failure.
+func (s *Store) ExtendTasksOwnership(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
+	kept, err := s.extend(ctx, actor, owned, lease)
+	if err != nil {
+		return nil, fmt.Errorf("extend tasks ownership: %w", err)
+	}
+	return kept, nil
+}
+
+func (s *Store) extend(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return nil, err
+	}
+	if err := checkLease(lease); err != nil {
+		return nil, err
+	}
+	if len(owned) == 0 {
+		return nil, s.quiet(ctx)
+	}
+	mine := map[performance]bool{}
+	extend := func(keys, claims []int64) step {
+		return step{
+			name: "extend_leases",
+			args: []any{keys, claims, string(actor), interval(lease)},
+			read: readPerformances(mine),
+		}
+	}
+	keys, claims := performances(owned)
+	if err := s.run(ctx, extend(keys, claims)); err != nil {
+		return nil, err
+	}
+	var late []OwnedTask
+	for i := range owned {
+		if !mine[owned[i].Token.performance()] {
+			late = append(late, owned[i])
+		}
+	}
+	if len(late) > 0 {
+		lateKeys, lateClaims := performances(late)
+		revive := step{name: "revive_tasks", args: []any{lateKeys, lateClaims}}
+		if err := s.run(ctx, revive, extend(lateKeys, lateClaims)); err != nil {
+			return nil, err
+		}
+	}
+	kept := make([]bool, len(owned))
+	for i := range owned {
+		kept[i] = mine[owned[i].Token.performance()]
+	}
+	return kept, nil
+}
+
+// performances returns the keys and claims of owned tasks, in the form that statements take.
+func performances(owned []OwnedTask) (keys, claims []int64) {
+	keys, claims = make([]int64, len(owned)), make([]int64, len(owned))
+	for i := range owned {
+		p := owned[i].Token.performance()
+		keys[i], claims[i] = p.key, int64(p.claim)
+	}
+	return keys, claims
+}
+
+// SetStatus records what the owner of a task says of it for people to read, and how far it is, from
+// 0 to 1. Text that cannot be stored is replaced, and cut at 64 KiB. It shows in [TaskInfo] until
+// the next call or the return.
+//
+// If the token is not the one of the task's last owner, the error is [ErrInvalidToken]. The call
+// may be repeated after any failure.
+func (s *Store) SetStatus(
+	ctx context.Context, owned OwnedTask, status string, progress float64,
+) error {
+	if err := s.setStatus(ctx, owned, status, progress); err != nil {
+		return fmt.Errorf("set status: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) setStatus(
+	ctx context.Context, owned OwnedTask, status string, progress float64,
+) error {
+	if !(progress >= 0 && progress <= 1) { // NaN is neither
+		return argumentError("progress", "not between 0 and 1")
+	}
+	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
+		return err
+	}
+	p := owned.Token.performance()
+	mine := map[performance]bool{}
+	set := step{
+		name: "set_status",
+		args: []any{p.key, int64(p.claim), string(owned.ID), statusText(status), float32(progress)},
+		read: readPerformances(mine),
+	}
+	err := s.run(ctx, set)
+	if err == nil && !mine[p] {
+		revive := step{name: "revive_tasks", args: []any{[]int64{p.key}, []int64{int64(p.claim)}}}
+		err = s.run(ctx, revive, set)
+	}
+	if err == nil && !mine[p] {
+		err = &TaskError{IDs: []TaskID{owned.ID}, Err: ErrInvalidToken}
+	}
+	return err
+}

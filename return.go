@@ -1,0 +1,252 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Return ends the performance of an owned task.
+type Return struct {
+	ID    TaskID
+	Token Token
+
+	// Code is what becomes of the task: [StatusCompleted], [StatusAborted], or [StatusPending] for
+	// another try.
+	Code StatusCode
+
+	// Status is for people to read. Text that cannot be stored is replaced, and cut at 64 KiB, so
+	// that it never stands in the way of the return.
+	Status string
+
+	// Result is for dependents and waiters, at most 64 MiB. A task that is returned for another
+	// try has none.
+	Result []byte
+
+	// RetryAfter is how long a task that is returned as pending waits before it is ready. Default:
+	// ready at once, behind the tasks that are ready already.
+	RetryAfter time.Duration
+
+	// Release refunds the try of a task that is returned as pending: its owner did not begin.
+	Release bool
+}
+
+// ReturnTask ends the performance of the task that token was given for, with a status text for
+// people. As [StatusCompleted] or [StatusAborted] the task is final; as [StatusPending] it is ready
+// for another try at once, or aborted with [CauseTries] if it has no tries left.
+//
+// An owner whose lease has expired may still return the task, as long as nobody was given it since
+// (R8). Otherwise, and if ID and token do not belong together, the error is [ErrInvalidToken], in a
+// [*TaskError]; it also is [ErrTaskNotFound] if there is no such task.
+//
+// If ctx ends or the connection breaks during the call, the task may have been returned. Calling
+// again with the same arguments is safe: [ErrAlreadyReturned] then tells that it had been (R11).
+func (s *Store) ReturnTask(
+	ctx context.Context, id TaskID, token Token, status string, code StatusCode,
+) error {
+	returned := Return{ID: id, Token: token, Status: status, Code: code}
+	verdicts, err := s.returnTasks(ctx, []Return{returned})
+	if err == nil {
+		err = verdicts[0]
+	}
+	if err != nil {
+		return fmt.Errorf("return task: %w", err)
+	}
+	return nil
+}
+
+// ReturnTasks is [Store.ReturnTask] for many tasks in one transaction. The first result tells for
+// each return what came of it, nil if it was accepted; one that is refused, be it for its token or
+// for a bad value, does not hold up the others. The second result is about the call as a whole: if
+// it is not nil, none of the returns took effect, unless ctx ended or the connection broke during
+// the call, when all may have. The call may be repeated as that of ReturnTask.
+func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
+	verdicts, err := s.returnTasks(ctx, returns)
+	if err != nil {
+		return nil, fmt.Errorf("return tasks: %w", err)
+	}
+	return verdicts, nil
+}
+
+func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, error) {
+	verdicts := make([]error, len(returns))
+	var pending []int // the returns without a verdict, sorted by key
+	first := make(map[Token]int, len(returns))
+	for i := range returns {
+		if err := returns[i].check(); err != nil {
+			verdicts[i] = at(err, i, returns[i].ID)
+			continue
+		}
+		if earlier, ok := first[returns[i].Token]; ok {
+			verdicts[i] = repeated(returns[earlier], returns[i])
+			continue
+		}
+		first[returns[i].Token] = i
+		pending = append(pending, i)
+	}
+	if len(pending) == 0 {
+		return verdicts, s.quiet(ctx)
+	}
+	slices.SortFunc(pending, func(a, b int) int {
+		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
+	})
+	settled := map[performance]bool{}
+	if err := s.run(ctx, s.returnStep(returns, pending, settled)); err != nil {
+		return nil, err
+	}
+	refused := slices.DeleteFunc(pending, func(i int) bool {
+		return settled[returns[i].Token.performance()]
+	})
+	if len(refused) == 0 {
+		return verdicts, nil
+	}
+	return verdicts, s.returnLate(ctx, returns, refused, verdicts)
+}
+
+// returnLate gives refused returns the second look that a late owner is due, and judges those that
+// are refused again.
+func (s *Store) returnLate(
+	ctx context.Context, returns []Return, refused []int, verdicts []error,
+) error {
+	settled := map[performance]bool{}
+	judgements := map[performance]judgement{}
+	again := s.returnStep(returns, refused, settled)
+	keys, claims, ids := again.args[0], again.args[1], again.args[2]
+	err := s.run(ctx,
+		step{name: "revive_tasks", args: []any{keys, claims}},
+		again,
+		step{name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements)},
+	)
+	if err != nil {
+		return err
+	}
+	for _, i := range refused {
+		if p := returns[i].Token.performance(); !settled[p] {
+			verdicts[i] = judgements[p].verdict(returns[i])
+		}
+	}
+	return nil
+}
+
+func (r *Return) check() error {
+	if err := checkText("Return.ID", string(r.ID), idBytesMax); err != nil {
+		return err
+	}
+	switch r.Code {
+	case StatusPending:
+		if r.Result != nil {
+			return argumentError("Return.Result", "given with code pending")
+		}
+	case StatusCompleted, StatusAborted:
+		if r.RetryAfter != 0 || r.Release {
+			return argumentError("Return.RetryAfter and Return.Release",
+				"for code pending only")
+		}
+	case StatusInProgress:
+		return argumentError("Return.Code", "in-progress is no way to return a task")
+	default:
+		return argumentError("Return.Code", fmt.Sprintf("unknown: %.40q", string(r.Code)))
+	}
+	switch {
+	case len(r.Result) > resultBytesMax:
+		return tooLarge("Return.Result bytes", len(r.Result), resultBytesMax)
+	case r.RetryAfter < 0:
+		return argumentError("Return.RetryAfter", "negative")
+	case r.RetryAfter > retryAfterMax:
+		return &ArgumentError{
+			Argument: "Return.RetryAfter", Index: -1, Err: ErrTooLarge, Problem: "over ten years",
+		}
+	}
+	return nil
+}
+
+// repeated is the verdict on a return whose token comes a second time in one call.
+func repeated(first, second Return) error {
+	if first.ID == second.ID && first.Code == second.Code {
+		return &TaskError{IDs: []TaskID{second.ID}, Err: ErrAlreadyReturned}
+	}
+	return &TaskError{IDs: []TaskID{second.ID}, Err: ErrInvalidToken}
+}
+
+// outcome is how a return goes into return_tasks.
+func (r *Return) outcome() int16 {
+	switch {
+	case r.Code == StatusCompleted:
+		return 0
+	case r.Code == StatusAborted:
+		return 1
+	case r.Release:
+		return 3
+	default:
+		return 2
+	}
+}
+
+func (s *Store) returnStep(returns []Return, chosen []int, settled map[performance]bool) step {
+	n := len(chosen)
+	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
+	outcomes, statuses := make([]int16, n), make([]*string, n)
+	results, retries := make([][]byte, n), make([]*time.Duration, n)
+	for place, i := range chosen {
+		r := &returns[i]
+		p := r.Token.performance()
+		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(r.ID)
+		outcomes[place], statuses[place] = r.outcome(), statusText(r.Status)
+		results[place] = r.Result
+		if r.RetryAfter > 0 {
+			retries[place] = &r.RetryAfter
+		}
+	}
+	return step{
+		name: "return_tasks",
+		args: []any{
+			keys, claims, ids, outcomes, statuses, results, retries,
+			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil,
+		},
+		read: readPerformances(settled),
+	}
+}
+
+// A judgement is what judge_tokens says of a refused token.
+type judgement struct {
+	known bool
+	cause *int16
+	again bool
+}
+
+func readJudgements(into map[performance]judgement) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var p performance
+			var j judgement
+			if err := rows.Scan(&p.key, &p.claim, &j.known, &j.cause, &j.again); err != nil {
+				return err
+			}
+			into[p] = j
+		}
+		return rows.Err()
+	}
+}
+
+func (j judgement) verdict(r Return) error {
+	err := ErrInvalidToken
+	switch {
+	case !j.known:
+		err = fmt.Errorf("%w: %w", ErrInvalidToken, ErrTaskNotFound)
+	case j.again && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
+		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending:
+		err = ErrAlreadyReturned
+	}
+	return &TaskError{IDs: []TaskID{r.ID}, Err: err}
+}
+
+// causedBy is the cause that a return writes to the table finished, or -1.
+func causedBy(r Return) int16 {
+	if code := r.outcome(); code <= 1 {
+		return code
+	}
+	return -1
+}

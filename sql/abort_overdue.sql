@@ -1,0 +1,70 @@
+-- name: abort_overdue
+--
+-- Aborts up to $1 tasks whose absolute deadline has passed (R6), whatever their state.
+--
+--   $1 tasks  integer
+--
+-- The row of deadlines goes when its task is final or gone. One that is being handed out or
+-- returned at this moment is locked: it is passed over and stays for the next time.
+WITH passed AS MATERIALIZED (
+    SELECT deadlines.deadline, deadlines.key
+    FROM stint.deadlines
+    WHERE deadlines.deadline <= statement_timestamp()
+    ORDER BY deadlines.deadline, deadlines.key
+    LIMIT $1::integer
+    FOR UPDATE SKIP LOCKED
+), queued AS MATERIALIZED (
+    SELECT ready.lo AS key, ready.claim, ready.tries, ready.status
+    FROM passed
+    CROSS JOIN LATERAL (
+        SELECT ready.*
+        FROM stint.ready
+        WHERE ready.lo = passed.key
+        FOR UPDATE SKIP LOCKED
+    ) AS ready
+), later AS MATERIALIZED (
+    SELECT scheduled.*
+    FROM passed
+    CROSS JOIN LATERAL (
+        SELECT scheduled.key, scheduled.claim, scheduled.tries, scheduled.status
+        FROM stint.scheduled
+        WHERE scheduled.key = passed.key
+        FOR UPDATE SKIP LOCKED
+    ) AS scheduled
+), owned AS MATERIALIZED (
+    SELECT leased.*
+    FROM passed
+    CROSS JOIN LATERAL (
+        SELECT leased.key, leased.claim, leased.tries, leased.status
+        FROM stint.leased
+        WHERE leased.key = passed.key
+        FOR UPDATE SKIP LOCKED
+    ) AS leased
+), unqueued AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT queued.key FROM queued))
+), unscheduled AS (
+    DELETE FROM stint.scheduled
+    WHERE scheduled.key = ANY (ARRAY(SELECT later.key FROM later))
+), disowned AS (
+    DELETE FROM stint.leased
+    WHERE leased.key = ANY (ARRAY(SELECT owned.key FROM owned))
+), ended AS (
+    INSERT INTO stint.finished (key, tries, cause, status)
+    SELECT ended.key, ended.tries, 6, ended.status
+    FROM (
+        SELECT key, tries, status FROM queued
+        UNION ALL SELECT key, tries, status FROM later
+        UNION ALL SELECT key, tries, status FROM owned
+    ) AS ended
+)
+DELETE FROM stint.deadlines
+USING passed
+WHERE deadlines.deadline = passed.deadline
+  AND deadlines.key = passed.key
+  AND NOT EXISTS (SELECT FROM stint.ready WHERE ready.lo = passed.key
+                  AND ready.lo <> ALL (ARRAY(SELECT queued.key FROM queued)))
+  AND NOT EXISTS (SELECT FROM stint.scheduled WHERE scheduled.key = passed.key
+                  AND scheduled.key <> ALL (ARRAY(SELECT later.key FROM later)))
+  AND NOT EXISTS (SELECT FROM stint.leased WHERE leased.key = passed.key
+                  AND leased.key <> ALL (ARRAY(SELECT owned.key FROM owned)))

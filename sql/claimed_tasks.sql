@@ -1,0 +1,18 @@
+-- name: claimed_tasks
+--
+-- The tasks that own_tasks handed out under claim $1, asked when its answer was lost. In the form
+-- of own_tasks.
+--
+--   $1 claim  bigint
+SELECT task.key, task.id, task.action, task.body, task.tries, lease.deadline, task.key AS before
+FROM stint.leases AS lease
+CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, leased.tries
+    FROM stint.leased
+    JOIN stint.tasks ON tasks.key = leased.key
+    WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+      AND leased.claim = lease.claim
+      AND leased.part = lease.part
+) AS task
+WHERE lease.claim = $1::bigint

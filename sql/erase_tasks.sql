@@ -1,0 +1,20 @@
+-- name: erase_tasks
+--
+-- Removes the definitions of tasks, their deadlines and, if $2 says so, the record of their end.
+-- Returns the keys that were there.
+--
+--   $1 keys  bigint[], sorted
+--   $2 record  boolean
+WITH definition AS (
+    DELETE FROM stint.tasks
+    WHERE tasks.key = ANY ($1::bigint[])
+    RETURNING tasks.key, tasks.deadline
+), limited AS (
+    DELETE FROM stint.deadlines
+    USING definition
+    WHERE deadlines.deadline = definition.deadline AND deadlines.key = definition.key
+), recorded AS (
+    DELETE FROM stint.finished
+    WHERE $2::boolean AND finished.key = ANY ($1::bigint[])
+)
+SELECT definition.key FROM definition

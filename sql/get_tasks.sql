@@ -1,0 +1,10 @@
+-- name: get_tasks
+--
+-- Everything the store knows of the tasks with these IDs; unknown ones are left out.
+--
+--   $1 ids  text[]
+SELECT task.id, task.action, task.body, task.priority, task.max_tries, task.deadline,
+       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
+       task.until, task.status, task.progress, task.result
+FROM unnest($1::text[]) AS named (id)
+JOIN stint.task_states AS task ON task.id = named.id

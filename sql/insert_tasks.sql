@@ -1,0 +1,49 @@
+-- name: insert_tasks
+--
+-- Inserts a few tasks in one round trip; large batches are copied instead (insert.go). Element i of
+-- each array belongs to task i.
+--
+--   $1 id           text[]
+--   $2 action       text[]
+--   $3 body         bytea[]
+--   $4 priority     smallint[]
+--   $5 max_tries    integer[]
+--   $6 not_before   timestamptz[], null elements: at once
+--   $7 deadline     timestamptz[], null elements: none
+--   $8 on_abort     smallint[]
+--   $9 post_result  boolean[]
+--
+-- The tasks take the keys of one block, so there may be 1,024 at most. Each is a span of its own:
+-- few tasks are shared out best one by one. An ID that exists trips tasks_id_key.
+WITH block AS MATERIALIZED (
+    SELECT nextval('stint.blocks') << 10 AS base
+), given AS MATERIALIZED (
+    SELECT block.base + task.place - 1 AS key, task.*
+    FROM block
+    CROSS JOIN unnest(
+        $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[],
+        $6::timestamptz[], $7::timestamptz[], $8::smallint[], $9::boolean[]
+    ) WITH ORDINALITY AS task (
+        id, action, body, priority, max_tries,
+        not_before, deadline, on_abort, post_result, place
+    )
+), defined AS (
+    INSERT INTO stint.tasks
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+    SELECT key, id, action, body, priority, max_tries, deadline, on_abort, post_result
+    FROM given
+), limited AS (
+    INSERT INTO stint.deadlines (deadline, key)
+    SELECT deadline, key
+    FROM given
+    WHERE deadline IS NOT NULL
+), later AS (
+    INSERT INTO stint.scheduled (key, not_before, tries)
+    SELECT key, not_before, 0
+    FROM given
+    WHERE not_before > statement_timestamp()
+)
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
+SELECT key, key, action, priority, deadline, 0
+FROM given
+WHERE not_before IS NULL OR not_before <= statement_timestamp()

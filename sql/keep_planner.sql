@@ -1,0 +1,10 @@
+-- name: keep_planner
+--
+-- set_planner for a statement inside the caller's transaction: puts by what the caller had, for
+-- restore_planner to bring back.
+SELECT set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode'), true),
+       set_config('stint_kept.enable_seqscan', current_setting('enable_seqscan'), true),
+       set_config('stint_kept.enable_bitmapscan', current_setting('enable_bitmapscan'), true),
+       set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true),
+       set_config('stint_kept.enable_mergejoin', current_setting('enable_mergejoin'), true),
+       set_config('stint_kept.jit', current_setting('jit'), true)

@@ -1,0 +1,98 @@
+-- name: own_tasks
+--
+-- Hands the first $3 ready tasks of the actions $4 to actor $2, under one lease for all.
+--
+--   $1 claim      bigint, made by the caller: the part of the tokens that is new
+--   $2 actor      text
+--   $3 max_tasks  integer
+--   $4 actions    text[]
+--   $5 lease      interval, null: for ever
+--
+-- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out deletes a row or two here and
+-- writes one row of leased per task, which the return needs to settle tasks one by one.
+--
+-- head looks at the head of each action's queue without locking, only to share $3 out among the
+-- actions by priority and age. picked then locks, per action, as many spans as its share: ORDER BY
+-- and LIMIT run along ready_order and SKIP LOCKED goes on past spans that others are taking, so
+-- that nobody waits, and nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a
+-- limit: joined freely, the planner may run it once per outer row.
+--
+-- Of a span that is larger than needed the rest goes back in two halves, so that many small
+-- hand-outs soon find a span each instead of skipping the one that is locked.
+WITH head AS MATERIALIZED (
+    SELECT span.action, span.priority, span.position, span.lo, span.hi - span.lo + 1 AS size
+    FROM (SELECT DISTINCT named.action FROM unnest($4::text[]) AS named (action)) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT ready.action, ready.priority, ready.position, ready.lo, ready.hi
+        FROM stint.ready
+        WHERE ready.action = wanted.action
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+        ORDER BY ready.action, ready.priority DESC, ready.position, ready.lo
+        LIMIT $3::integer
+    ) AS span
+), share AS MATERIALIZED (
+    SELECT counted.action, count(*) AS spans
+    FROM (
+        SELECT head.action, sum(head.size) OVER first_to_last - head.size AS before
+        FROM head
+        WINDOW first_to_last AS (ORDER BY head.priority DESC, head.position, head.lo)
+    ) AS counted
+    WHERE counted.before < $3::integer
+    GROUP BY counted.action
+), picked AS MATERIALIZED (
+    SELECT span.*
+    FROM share
+    CROSS JOIN LATERAL (
+        SELECT ready.*
+        FROM stint.ready
+        WHERE ready.action = share.action
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+        ORDER BY ready.action, ready.priority DESC, ready.position, ready.lo
+        LIMIT share.spans
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+), taken AS MATERIALIZED (
+    SELECT counted.*, least(counted.hi, counted.lo + $3::integer - counted.before - 1) AS last
+    FROM (
+        SELECT picked.*,
+               (sum(picked.hi - picked.lo + 1) OVER first_to_last)::bigint
+                   - (picked.hi - picked.lo + 1) AS before
+        FROM picked
+        WINDOW first_to_last AS (ORDER BY picked.priority DESC, picked.position, picked.lo)
+    ) AS counted
+    WHERE counted.before < $3::integer
+), gone AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT taken.lo FROM taken))
+), rest AS (
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries)
+    SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries
+    FROM taken
+    CROSS JOIN LATERAL (
+        VALUES (taken.last + 1, (taken.last + taken.hi + 1) / 2),
+               ((taken.last + taken.hi + 1) / 2 + 1, taken.hi)
+    ) AS half (lo, hi)
+    WHERE half.lo <= half.hi
+), leased AS (
+    INSERT INTO stint.leased (key, claim, tries, status)
+    SELECT named.key, $1::bigint, taken.tries + 1, taken.status
+    FROM taken
+    CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS named (key)
+), lease AS (
+    INSERT INTO stint.leases (claim, actor, deadline, size, spans)
+    SELECT $1::bigint, $2::text,
+           coalesce(statement_timestamp() + $5::interval, 'infinity'),
+           sum(taken.last - taken.lo + 1),
+           array_agg(ARRAY[taken.lo, taken.last] ORDER BY taken.before)
+    FROM taken
+    HAVING count(*) > 0
+)
+SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
+       coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
+       taken.before
+FROM taken
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body
+    FROM stint.tasks
+    WHERE tasks.key BETWEEN taken.lo AND taken.last
+) AS task

@@ -1,0 +1,63 @@
+-- name: reclaim_leases
+--
+-- Takes back what up to $1 expired leases still hold. Tasks with tries left become ready, ahead of
+-- the others of their priority and marked late, so that their owner may still return them until
+-- somebody else is given them (R8); the others are aborted (R13).
+--
+--   $1 leases  integer
+--
+-- SKIP LOCKED passes over leases that are being extended and tasks that are being returned; the
+-- lease then stays for the next time.
+WITH expired AS MATERIALIZED (
+    SELECT leases.*
+    FROM stint.leases
+    WHERE leases.deadline <= statement_timestamp()
+    ORDER BY leases.deadline
+    LIMIT $1::integer
+    FOR UPDATE SKIP LOCKED
+), held AS MATERIALIZED (
+    SELECT leased.*, expired.actor
+    FROM expired
+    CROSS JOIN LATERAL generate_subscripts(expired.spans, 1) AS span (n)
+    CROSS JOIN LATERAL (
+        SELECT leased.*
+        FROM stint.leased
+        WHERE leased.key BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
+          AND leased.claim = expired.claim
+          AND leased.part = expired.part
+        FOR UPDATE SKIP LOCKED
+    ) AS leased
+), ended AS (
+    DELETE FROM stint.leased
+    WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held))
+), judged AS MATERIALIZED (
+    SELECT held.*, task.action, task.priority, task.deadline,
+           task.max_tries > 0 AND held.tries >= task.max_tries AS exhausted
+    FROM held
+    JOIN stint.tasks AS task ON task.key = held.key
+), again AS (
+    INSERT INTO stint.ready
+        (position, lo, hi, claim, tries, late, action, priority, deadline, actor, status)
+    SELECT 0, judged.key, judged.key, judged.claim, judged.tries, true, judged.action,
+           judged.priority, judged.deadline, judged.actor, judged.status
+    FROM judged
+    WHERE NOT judged.exhausted
+), aborted AS (
+    INSERT INTO stint.finished (key, claim, tries, cause, actor, status)
+    SELECT judged.key, judged.claim, judged.tries, 2, judged.actor, judged.status
+    FROM judged
+    WHERE judged.exhausted
+)
+DELETE FROM stint.leases
+USING expired
+WHERE leases.claim = expired.claim
+  AND leases.part = expired.part
+  AND NOT EXISTS (
+      SELECT
+      FROM generate_subscripts(expired.spans, 1) AS span (n)
+      JOIN stint.leased
+        ON leased.key BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
+      WHERE leased.claim = expired.claim
+        AND leased.part = expired.part
+        AND leased.key <> ALL (ARRAY(SELECT held.key FROM held))
+  )

@@ -1,0 +1,9 @@
+-- name: restore_planner
+--
+-- Gives the caller's transaction the settings back that keep_planner put by.
+SELECT set_config('plan_cache_mode', current_setting('stint_kept.plan_cache_mode'), true),
+       set_config('enable_seqscan', current_setting('stint_kept.enable_seqscan'), true),
+       set_config('enable_bitmapscan', current_setting('stint_kept.enable_bitmapscan'), true),
+       set_config('enable_hashjoin', current_setting('stint_kept.enable_hashjoin'), true),
+       set_config('enable_mergejoin', current_setting('stint_kept.enable_mergejoin'), true),
+       set_config('jit', current_setting('stint_kept.jit'), true)

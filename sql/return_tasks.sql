@@ -1,0 +1,80 @@
+-- name: return_tasks
+--
+-- Settles owned tasks and returns key and claim of those that were settled: the ones whose
+-- key, ID and claim belong together and whose row of leased this statement was the one to delete. Element i of
+-- each array belongs to return i; the caller sorts them by key.
+--
+--   $1 keys           bigint[]
+--   $2 claims         bigint[]
+--   $3 ids            text[]
+--   $4 outcomes       smallint[]: 0 completed, 1 aborted, 2 pending, 3 pending with the try refunded
+--   $5 statuses       text[]
+--   $6 results        bytea[]
+--   $7 retry_after    interval[], null elements: at once
+--   $8 keep_completed boolean
+--   $9 keep_aborted   boolean
+--   $10 drop_leases   boolean
+--
+-- The row of leased is the one thing that all ways of ending a performance delete, so two of them
+-- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
+-- order of the input, by key, so that overlapping batches do not deadlock.
+--
+-- A finished task costs one append to finished, its definition is left alone; not kept, it costs
+-- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
+-- transaction it is left to the maintainer ($10), since a heartbeat must not wait for the caller.
+WITH returned AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        $1::bigint[], $2::bigint[], $3::text[], $4::smallint[],
+        $5::text[], $6::bytea[], $7::interval[]
+    ) AS returned (key, claim, id, outcome, status, result, retry_after)
+), ended AS (
+    DELETE FROM stint.leased
+    USING returned
+    JOIN stint.tasks AS task ON task.key = returned.key AND task.id = returned.id
+    JOIN stint.leases AS lease ON lease.claim = returned.claim
+    WHERE leased.key = returned.key AND leased.claim = returned.claim AND leased.part = lease.part
+    RETURNING leased.key, leased.claim, leased.part, leased.tries, lease.actor, returned.outcome,
+              returned.status, returned.result, returned.retry_after, task.action, task.priority,
+              task.deadline, task.post_result,
+              CASE
+                  WHEN returned.outcome < 2 THEN returned.outcome
+                  WHEN returned.outcome = 2 AND task.max_tries > 0
+                       AND leased.tries >= task.max_tries THEN 2
+              END AS cause
+), kept AS (
+    INSERT INTO stint.finished (key, claim, tries, cause, actor, status, result)
+    SELECT ended.key, ended.claim, ended.tries, ended.cause, ended.actor,
+           ended.status, ended.result
+    FROM ended
+    WHERE ended.cause IS NOT NULL
+      AND (ended.post_result OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+), dropped AS (
+    DELETE FROM stint.tasks
+    USING ended
+    WHERE tasks.key = ended.key
+      AND ended.cause IS NOT NULL
+      AND NOT (ended.post_result OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+), again AS (
+    INSERT INTO stint.ready (lo, hi, claim, tries, action, priority, deadline, status)
+    SELECT ended.key, ended.key, ended.claim, ended.tries - (ended.outcome = 3)::integer,
+           ended.action, ended.priority, ended.deadline, ended.status
+    FROM ended
+    WHERE ended.cause IS NULL AND ended.retry_after IS NULL
+), later AS (
+    INSERT INTO stint.scheduled (key, not_before, claim, tries, status)
+    SELECT ended.key, statement_timestamp() + ended.retry_after, ended.claim,
+           ended.tries - (ended.outcome = 3)::integer, ended.status
+    FROM ended
+    WHERE ended.cause IS NULL AND ended.retry_after IS NOT NULL
+), emptied AS (
+    DELETE FROM stint.leases
+    USING (
+        SELECT ended.claim, ended.part, count(*) AS size
+        FROM ended
+        GROUP BY ended.claim, ended.part
+    ) AS part
+    WHERE $10::boolean
+      AND leases.claim = part.claim AND leases.part = part.part AND leases.size = part.size
+)
+SELECT ended.key, ended.claim FROM ended

@@ -1,0 +1,38 @@
+-- name: revive_tasks
+--
+-- Gives tasks whose lease expired back to their last owner, if nobody was given them since (R8):
+-- the step that lets a late owner return or extend after all. The lease is as good as expired until
+-- it is extended.
+--
+--   $1 keys    bigint[]
+--   $2 claims  bigint[]
+--
+-- Waits for an owner that is taking the task at this moment: the answer must be final.
+WITH late AS MATERIALIZED (
+    SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
+    FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
+    JOIN stint.ready ON ready.lo = named.key AND ready.claim = named.claim
+    WHERE ready.late
+    ORDER BY ready.lo
+    FOR UPDATE OF ready
+), gone AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT late.key FROM late))
+    RETURNING ready.lo AS key
+), owner AS MATERIALIZED (
+    SELECT late.claim, late.actor, count(*) AS size,
+           array_agg(ARRAY[late.key, late.key] ORDER BY late.key) AS spans,
+           coalesce((SELECT max(lease.part) + 1
+                     FROM stint.leases AS lease
+                     WHERE lease.claim = late.claim), 0) AS part
+    FROM late
+    GROUP BY late.claim, late.actor
+), lease AS (
+    INSERT INTO stint.leases (claim, part, actor, deadline, size, spans)
+    SELECT owner.claim, owner.part, owner.actor, statement_timestamp(), owner.size, owner.spans
+    FROM owner
+)
+INSERT INTO stint.leased (key, claim, tries, part, status)
+SELECT late.key, late.claim, late.tries, owner.part, late.status
+FROM late
+JOIN owner ON owner.claim = late.claim

@@ -1,0 +1,295 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// schemaVersion is the version of the migrations that the statements of this release are written
+// for.
+const schemaVersion = 1
+
+// PostgreSQL's codes for what the library tells apart.
+const (
+	codeUniqueViolation = "23505"
+	codeUndefinedTable  = "42P01"
+)
+
+// codesServerEnding are what a server sends that is shut down or crashed: the call may have taken
+// effect.
+//
+//nolint:gochecknoglobals // a constant, but for the language
+var codesServerEnding = []string{"57P01", "57P02", "57P03"}
+
+// Options adjust a [Store]. The zero value is a good default.
+type Options struct {
+	// Schema is the database schema that the migrations made. Default: "stint".
+	Schema string
+
+	// Retention says how long finished tasks stay.
+	Retention Retention
+
+	// Maintenance says when the store does the work described at [Store.Maintain] by itself.
+	// Default: [MaintainWhenOwning].
+	Maintenance Maintenance
+
+	// Logger is told what goes wrong in background work; verbs return their errors instead.
+	// Default: silence.
+	Logger *slog.Logger
+}
+
+// KeepForever and KeepNone are ages for [Retention].
+const (
+	// KeepForever keeps finished tasks until they are deleted.
+	KeepForever time.Duration = math.MaxInt64
+	// KeepNone drops finished tasks at once, which is faster than keeping them. Repeating a return
+	// then answers [ErrInvalidToken] with [ErrTaskNotFound] rather than [ErrAlreadyReturned].
+	KeepNone time.Duration = -1
+)
+
+// Retention is how long finished tasks stay before they are pruned (R18). Tasks with PostResult
+// stay for an hour at least. Until then their IDs are taken (R1).
+//
+// The retention belongs to the store, not to the database: of several stores on one schema, the one
+// with the shortest retention decides.
+type Retention struct {
+	// Completed is the age at which completed tasks go. Default: 24 hours.
+	Completed time.Duration
+	// Aborted is the age at which aborted tasks go. Default: 7 days.
+	Aborted time.Duration
+}
+
+const (
+	retentionCompletedDefault  = 24 * time.Hour
+	retentionAbortedDefault    = 7 * 24 * time.Hour
+	retentionPostResultMinimum = time.Hour
+)
+
+// A Store keeps tasks in a schema of a PostgreSQL database. It is safe for concurrent use. Any
+// number of stores, in any number of processes, may work on one schema.
+//
+// Every verb is one transaction, which no other sees halfway. Most take one round trip. A verb
+// whose ctx ends, or whose connection breaks, may or may not have taken effect; each says how to
+// repeat it without harm.
+type Store struct {
+	*core
+	// tx is the caller's transaction, or nil.
+	tx pgx.Tx
+}
+
+// core is what a store shares with the ones that WithTx derives from it.
+type core struct {
+	pool       *pgxpool.Pool
+	schema     string
+	statements statements
+	keep       Retention
+	maintainer *maintainer
+	closed     atomic.Bool
+	checked    atomic.Bool
+}
+
+// New returns a store that works through pool, which stays the caller's: [Store.Close] does not
+// close it. New does not talk to the database; a schema that is missing or of another version shows
+// as [ErrSchemaVersion] at the first verb.
+func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
+	if pool == nil {
+		return nil, fmt.Errorf("new store: %w", argumentError("pool", "nil"))
+	}
+	if opts.Schema == "" {
+		opts.Schema = "stint"
+	}
+	if err := checkText("Options.Schema", opts.Schema, schemaBytesMax); err != nil {
+		return nil, fmt.Errorf("new store: %w", err)
+	}
+	keep, err := opts.Retention.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("new store: %w", err)
+	}
+	loaded, err := loadStatements(opts.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new store: %w", err)
+	}
+	c := &core{pool: pool, schema: opts.Schema, statements: loaded, keep: keep}
+	store := &Store{core: c}
+	c.maintainer, err = newMaintainer(store, opts)
+	if err != nil {
+		return nil, fmt.Errorf("new store: %w", err)
+	}
+	return store, nil
+}
+
+func (r Retention) withDefaults() (Retention, error) {
+	for _, age := range []time.Duration{r.Completed, r.Aborted} {
+		if age < 0 && age != KeepNone {
+			return r, argumentError("Options.Retention", "negative age")
+		}
+	}
+	if r.Completed == 0 {
+		r.Completed = retentionCompletedDefault
+	}
+	if r.Aborted == 0 {
+		r.Aborted = retentionAbortedDefault
+	}
+	return r, nil
+}
+
+// WithTx returns a store whose verbs take part in tx: what they do becomes real when the caller
+// commits tx and is undone when it rolls tx back (R21). A worker can so complete a task, insert its
+// successors and write its own rows in one commit.
+//
+// A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
+// is lost. The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
+// stricter level the verbs still are correct, but fail with serialization errors instead of
+// waiting. Until tx ends, what it has owned, returned or changed is hidden from other owners or
+// makes them wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is
+// good for nothing outside it until the commit.
+//
+// The store is for as long as tx lives and needs no Close.
+func (s *Store) WithTx(tx pgx.Tx) *Store {
+	return &Store{core: s.core, tx: tx}
+}
+
+// Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
+// every verb returns [ErrClosed]; a verb under way is not interrupted. The pool stays open. Close
+// may be called more than once.
+func (s *Store) Close(ctx context.Context) error {
+	s.closed.Store(true)
+	if err := s.maintainer.stop(ctx); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// A step is one statement of a verb.
+type step struct {
+	name string
+	args []any
+	// read takes the rows, or is nil if there are none.
+	read func(pgx.Rows) error
+	// count takes the number of rows affected, or is nil if it does not matter.
+	count func(int64)
+}
+
+// run executes steps in one transaction and one round trip, under the planner settings that the
+// statements are written for. In the caller's transaction a savepoint takes the place of the
+// transaction, so that a failure undoes the steps and nothing else.
+func (s *Store) run(ctx context.Context, steps ...step) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return s.execute(ctx, steps)
+}
+
+func (s *Store) execute(ctx context.Context, steps []step) error {
+	if s.tx != nil {
+		return s.send(ctx, s.tx.Conn(), "savepoint stint", "rollback to savepoint stint",
+			"release savepoint stint", steps)
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return s.send(ctx, conn.Conn(), "begin isolation level read committed", "rollback", "commit",
+		steps)
+}
+
+func (s *Store) send(
+	ctx context.Context, conn *pgx.Conn, begin, undo, commit string, steps []step,
+) error {
+	batch := &pgx.Batch{}
+	batch.Queue(begin)
+	if s.tx != nil {
+		batch.Queue(s.statements["keep_planner"])
+	}
+	batch.Queue(s.statements["set_planner"])
+	for _, step := range steps {
+		queued := batch.Queue(s.statements[step.name], step.args...)
+		switch {
+		case step.read != nil:
+			queued.Query(step.read)
+		case step.count != nil:
+			queued.Exec(func(tag pgconn.CommandTag) error {
+				step.count(tag.RowsAffected())
+				return nil
+			})
+		}
+	}
+	if s.tx != nil {
+		batch.Queue(s.statements["restore_planner"])
+	}
+	batch.Queue(commit)
+	err := conn.SendBatch(ctx, batch).Close()
+	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+		_, undoErr := conn.Exec(ctx, undo)
+		return errors.Join(err, undoErr)
+	}
+	return err
+}
+
+// transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
+// must look at an answer before they go on.
+func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	begin := s.pool.BeginTx
+	if s.tx != nil {
+		begin = func(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return s.tx.Begin(ctx) }
+	}
+	tx, err := begin(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return err
+	}
+	if err := work(s.WithTx(tx)); err != nil {
+		// A connection that is lost has rolled back by itself.
+		if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
+			return errors.Join(err, undoErr)
+		}
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// usable says why no verb may run: the context, the store or the schema.
+func (s *Store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if s.checked.Load() {
+		return nil
+	}
+	var version int32
+	err := s.execute(ctx, []step{{name: "schema_version", read: func(rows pgx.Rows) error {
+		var err error
+		version, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int32])
+		return err
+	}}})
+	switch {
+	case isCode(err, codeUndefinedTable):
+		err = fmt.Errorf("%w: there is none named %q, or it was never migrated",
+			ErrSchemaVersion, s.schema)
+	case err == nil && version != schemaVersion:
+		err = fmt.Errorf("%w: %q is at version %d, this release works with %d",
+			ErrSchemaVersion, s.schema, version, schemaVersion)
+	}
+	s.checked.Store(err == nil)
+	return err
+}
+
+func isCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}

@@ -1,0 +1,277 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// AbortTasks cancels tasks: those that have not finished become aborted with [CauseCancelled] and
+// the status text, whatever their state. The owner of one in progress learns of it when its token
+// is refused. A task that is final already stays as it is, and that is no error.
+//
+// If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
+// such ID, and no task is aborted. The call may be repeated after any failure.
+func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) error {
+	err := s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
+		return s.finish(ctx, tasks, causeCancelled, status)
+	})
+	if err != nil {
+		return fmt.Errorf("abort tasks: %w", err)
+	}
+	return nil
+}
+
+// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free.
+//
+// If one of them is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it
+// is [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
+// deleted (R17). After a call whose outcome is unknown, [ErrTaskNotFound] naming all of the IDs
+// tells that they had been deleted.
+func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
+	err := s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
+		if err := refuseOwned(tasks); err != nil {
+			return err
+		}
+		return s.run(ctx, erase(tasks, true))
+	})
+	if err != nil {
+		return fmt.Errorf("delete tasks: %w", err)
+	}
+	return nil
+}
+
+// ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
+// aborted and the new one inserted at one instant (R5). The old task is aborted with
+// [CauseReplaced] for those who wait for it; tasks that depend on it are left alone.
+//
+// If one of the old tasks is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that
+// names every such ID, and nothing is replaced. An ID that comes twice is refused with
+// [ErrTaskExists].
+//
+// The call may be repeated after any failure: it then replaces the tasks by the same ones, or finds
+// them in progress already.
+func (s *Store) ReplaceTasks(ctx context.Context, tasks []Task) error {
+	if err := s.replaceTasks(ctx, tasks); err != nil {
+		return fmt.Errorf("replace tasks: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
+	ids := make([]TaskID, len(tasks))
+	for i := range tasks {
+		if err := checkTask(&tasks[i], i); err != nil {
+			return err
+		}
+		ids[i] = tasks[i].ID
+	}
+	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
+		slices.Sort(repeated)
+		return &TaskError{IDs: slices.Compact(repeated), Err: ErrTaskExists}
+	}
+	if len(tasks) == 0 {
+		return s.quiet(ctx)
+	}
+	var err error
+	for range withdrawAttempts {
+		err = s.transact(ctx, func(s *Store) error { return s.replaceOnce(ctx, ids, tasks) })
+		if !errors.Is(err, ErrTaskExists) { // inserted by somebody since the look
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) error {
+	old, err := s.withdraw(ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	if err := refuseOwned(old); err != nil {
+		return err
+	}
+	var final, unfinished []withdrawn
+	for _, task := range old {
+		if task.state == withdrawnFinal {
+			final = append(final, task)
+		} else {
+			unfinished = append(unfinished, task)
+		}
+	}
+	if err := s.finish(ctx, unfinished, causeReplaced, ""); err != nil {
+		return err
+	}
+	if err := s.run(ctx, erase(unfinished, false), erase(final, true)); err != nil {
+		return err
+	}
+	return s.insertTasks(ctx, tasks)
+}
+
+// withdrawAttempts is how often a verb looks again for tasks that moved on while it looked. Each
+// look waits for whoever holds the task, so a second one hardly ever misses.
+const withdrawAttempts = 20
+
+// The states that withdraw_tasks tells of.
+const (
+	withdrawnOwned = 2
+	withdrawnFinal = 3
+)
+
+// A withdrawn task is one that withdraw_tasks took out of its state, or found owned or final.
+type withdrawn struct {
+	id    TaskID
+	key   int64
+	state int16
+	tries int32
+}
+
+// withdrawNamed withdraws the tasks with these IDs, all of which must exist, and passes them on to
+// the rest of the verb, in one transaction.
+func (s *Store) withdrawNamed(
+	ctx context.Context, ids []TaskID, owned bool, then func(*Store, []withdrawn) error,
+) error {
+	if err := checkIDs(ids); err != nil {
+		return err
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return s.quiet(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdraw(ctx, ids, owned)
+		if err != nil {
+			return err
+		}
+		if missing := without(ids, tasks); len(missing) > 0 {
+			return &TaskError{IDs: missing, Err: ErrTaskNotFound}
+		}
+		return then(s, tasks)
+	})
+}
+
+// withdraw takes the tasks with these IDs out of their states, except for those that are final and,
+// unless owned is set, those in progress. IDs that no task has are left out of the answer.
+func (s *Store) withdraw(
+	ctx context.Context, ids []TaskID, owned bool,
+) ([]withdrawn, error) {
+	var done []withdrawn
+	for range withdrawAttempts {
+		named, err := s.keysOf(ctx, ids)
+		if err != nil || len(named) == 0 {
+			return done, err
+		}
+		keys := make([]int64, 0, len(named))
+		for key := range named {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		ids = nil
+		err = s.run(ctx,
+			step{name: "carve_ready", args: []any{keys}},
+			step{
+				name: "withdraw_tasks", args: []any{keys, owned},
+				read: func(rows pgx.Rows) error {
+					for rows.Next() {
+						var task withdrawn
+						if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
+							return err
+						}
+						task.id = named[task.key]
+						delete(named, task.key)
+						done = append(done, task)
+					}
+					return rows.Err()
+				},
+			},
+		)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range named { // moved on meanwhile: look again
+			ids = append(ids, id)
+		}
+		if len(ids) == 0 {
+			return done, nil
+		}
+	}
+	return nil, &TaskError{IDs: ids, Err: errRestless}
+}
+
+// errRestless can only be met in a transaction that is stricter than READ COMMITTED.
+var errRestless = errors.New("task changed its state at every look")
+
+func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]TaskID, error) {
+	named := make(map[int64]TaskID, len(ids))
+	err := s.run(ctx, step{
+		name: "task_keys", args: []any{texts(ids)},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var key int64
+				var id TaskID
+				if err := rows.Scan(&key, &id); err != nil {
+					return err
+				}
+				named[key] = id
+			}
+			return rows.Err()
+		},
+	})
+	return named, err
+}
+
+// without returns the ids that no task has.
+func without(ids []TaskID, tasks []withdrawn) []TaskID {
+	found := make(map[TaskID]bool, len(tasks))
+	for _, task := range tasks {
+		found[task.id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return found[id] })
+}
+
+func refuseOwned(tasks []withdrawn) error {
+	var owned []TaskID
+	for _, task := range tasks {
+		if task.state == withdrawnOwned {
+			owned = append(owned, task.id)
+		}
+	}
+	if len(owned) == 0 {
+		return nil
+	}
+	slices.Sort(owned)
+	return &TaskError{IDs: owned, Err: ErrTaskInProgress}
+}
+
+// finish records the end of those tasks that were not final.
+func (s *Store) finish(
+	ctx context.Context, tasks []withdrawn, cause int16, status string,
+) error {
+	var keys []int64
+	var tries []int32
+	for _, task := range tasks {
+		if task.state != withdrawnFinal {
+			keys, tries = append(keys, task.key), append(tries, task.tries)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return s.run(ctx, step{
+		name: "finish_tasks", args: []any{keys, tries, cause, statusText(status)},
+	})
+}
+
+func erase(tasks []withdrawn, record bool) step {
+	keys := make([]int64, len(tasks))
+	for i := range tasks {
+		keys[i] = tasks[i].key
+	}
+	slices.Sort(keys)
+	return step{name: "erase_tasks", args: []any{keys, record}}
+}
