@@ -1,0 +1,260 @@
+package stint_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+func numbered(prefix string, n int) []stint.Task {
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("%s%06d", prefix, i)), Action: "act"}
+	}
+	return tasks
+}
+
+// stream yields tasks, and then err if there is one.
+func stream(tasks []stint.Task, err error) iter.Seq2[stint.Task, error] {
+	return func(yield func(stint.Task, error) bool) {
+		for _, task := range tasks {
+			if !yield(task, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(stint.Task{}, err)
+		}
+	}
+}
+
+func TestInsertTasks_StoresWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	start := time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
+	want := stint.TaskInfo{
+		ID: "export/main", Action: "act", Body: []byte("\x00\xff body"), Priority: -7, MaxTries: 3,
+		Deadline: start.Add(time.Hour), PostResult: true, OnAbort: stint.RunAnyway,
+		NotBefore: start, StatusCode: stint.StatusPending, State: stint.StateScheduled,
+	}
+	for _, more := range []int{0, 100} { // by a statement and by COPY
+		id := stint.TaskID(fmt.Sprint("export/main", more))
+		task := stint.Task{
+			ID: id, Action: want.Action, Body: want.Body, Priority: want.Priority,
+			MaxTries: want.MaxTries, NotBefore: start, Deadline: want.Deadline,
+			PostResult: true, OnAbort: stint.RunAnyway,
+		}
+		insert(t, store, append(numbered(fmt.Sprint("more", more), more), task)...)
+		got := info(t, store, id)
+		if got.InsertedAt.IsZero() || !got.NotBefore.Equal(start) ||
+			!got.Deadline.Equal(want.Deadline) || !bytes.Equal(got.Body, want.Body) {
+			t.Errorf("with %d more: GetTasks = %+v", more, got)
+		}
+		got.ID, got.InsertedAt, got.Body = want.ID, time.Time{}, want.Body
+		got.NotBefore, got.Deadline = want.NotBefore, want.Deadline
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("with %d more:\ngot  %+v\nwant %+v", more, got, want)
+		}
+	}
+}
+
+func TestInsertTasks_TellsNilBodyFromEmpty(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, more := range []int{0, 100} {
+		none, empty := stint.TaskID(fmt.Sprint("nil", more)), stint.TaskID(fmt.Sprint("empty", more))
+		insert(t, store, append(numbered(fmt.Sprint("more", more), more),
+			stint.Task{ID: none, Action: "a"},
+			stint.Task{ID: empty, Action: "a", Body: []byte{}})...)
+		if got := info(t, store, none).Body; got != nil {
+			t.Errorf("nil body came back as %v", got)
+		}
+		if got := info(t, store, empty).Body; got == nil || len(got) != 0 {
+			t.Errorf("empty body came back as %v", got)
+		}
+	}
+}
+
+// R1.
+func TestInsertTasks_NamesEveryIDThatExists(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{10, 500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			insert(t, store, numbered("t", 3)...)
+			owned := ownOne(t, store)
+			err := store.ReturnTask(t.Context(), owned.ID, owned.Token, "", stint.StatusCompleted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch := append(numbered("new", n), numbered("t", 3)...)
+			batch = append(batch, stint.Task{ID: "new000001", Action: "act"})
+			err = store.InsertTasks(t.Context(), batch)
+			wantTasks(t, "InsertTasks", err, stint.ErrTaskExists,
+				"new000001", "t000000", "t000001", "t000002")
+			_, err = store.GetTasks(t.Context(), []stint.TaskID{"new000000"})
+			wantErr(t, "GetTasks after a refused insert", err, stint.ErrTaskNotFound)
+		})
+	}
+}
+
+func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	old := ownOne(t, store)
+	if err := store.ReturnTask(t.Context(), "a", old.Token, "", stint.StatusCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.DeleteTasks(t.Context(), []stint.TaskID{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	ownOne(t, store)
+	err := store.ReturnTask(t.Context(), "a", old.Token, "", stint.StatusCompleted)
+	wantErr(t, "ReturnTask with a token of the deleted task", err, stint.ErrInvalidToken)
+}
+
+func TestInsertTasks_OfSameIDsAtOnceLetsOneWin(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, n := range []int{5, 200} {
+		errs := make([]error, 8)
+		var wait sync.WaitGroup
+		for i := range errs {
+			wait.Go(func() {
+				errs[i] = store.InsertTasks(t.Context(), numbered(fmt.Sprint(n, "-"), n))
+			})
+		}
+		wait.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+			} else {
+				wantErr(t, "InsertTasks", err, stint.ErrTaskExists)
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d of %d inserts of the same %d tasks succeeded, want 1", won, len(errs), n)
+		}
+	}
+}
+
+func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	ids := []stint.TaskID{
+		`"quoted"`, `'; DROP TABLE tasks; --`, `100%`, `back\slash`, `{a,b}`, `NULL`, ` blanks `,
+		"tab\t", "new\nline", "\u00e9", "e\u0301", "\U0001f41f", "\u202eright", ".", "stint.x",
+		stint.TaskID(strings.Repeat("x", 512)), "\U0010ffff",
+	}
+	action := func(id stint.TaskID) string { return string(id[:min(len(id), 4)]) }
+	for _, batch := range []string{"", "copied"} {
+		var tasks []stint.Task
+		for _, id := range ids {
+			tasks = append(tasks, stint.Task{ID: id, Action: action(id)})
+		}
+		if batch != "" {
+			if err := store.DeleteTasks(t.Context(), ids); err != nil {
+				t.Fatal(err)
+			}
+			tasks = append(tasks, numbered("more", 100)...)
+		}
+		insert(t, store, tasks...)
+		infos, err := store.GetTasks(t.Context(), ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range ids {
+			if infos[i].ID != id || infos[i].Action != action(id) {
+				t.Errorf("%q came back as %q", id, infos[i].ID)
+			}
+		}
+	}
+}
+
+func TestInsertTasksFrom_InsertsAWholeStream(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	const n = 45_000 // three pieces
+	inserted, err := store.InsertTasksFrom(t.Context(), stream(numbered("t", n), nil))
+	if err != nil || inserted != n {
+		t.Fatalf("InsertTasksFrom = %d, %v, want %d", inserted, err, n)
+	}
+	if got := own(t, store, 100_000); len(got) != n {
+		t.Errorf("%d tasks can be owned, want %d", len(got), n)
+	}
+}
+
+func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("source broke")
+	tasks := numbered("t", 25_000)
+	for name, test := range map[string]struct {
+		stream iter.Seq2[stint.Task, error]
+		want   error
+	}{
+		"of the source":                {stream(tasks, broken), broken},
+		"of a bad task":                {stream(append(slices.Clone(tasks), stint.Task{ID: "x"}), nil), stint.ErrInvalidArgument},
+		"of an ID that came long ago":  {stream(append(slices.Clone(tasks), tasks[0]), nil), stint.ErrTaskExists},
+		"of an ID that came just now":  {stream(append(slices.Clone(tasks), tasks[24_999]), nil), stint.ErrTaskExists},
+		"of an ID in a short sequence": {stream(append(slices.Clone(tasks[:2]), tasks[0]), nil), stint.ErrTaskExists},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			inserted, err := store.InsertTasksFrom(t.Context(), test.stream)
+			wantErr(t, "InsertTasksFrom", err, test.want)
+			list, listErr := store.ListTasks(t.Context(), stint.Filter{})
+			if inserted != 0 || len(list) != 0 || listErr != nil {
+				t.Errorf("after the error %d inserted, %d stored, %v", inserted, len(list), listErr)
+			}
+		})
+	}
+}
+
+func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("streams a million tasks")
+	}
+	store := newStore(t)
+	const n = 1_000_000
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var most uint64
+	body := make([]byte, 100)
+	inserted, err := store.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
+		for i := range n {
+			if i%100_000 == 0 {
+				runtime.ReadMemStats(&now)
+				most = max(most, now.Sys)
+			}
+			task := stint.Task{
+				ID: stint.TaskID(fmt.Sprintf("task-%08d", i)), Action: "act", Body: slices.Clone(body),
+			}
+			if !yield(task, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || inserted != n {
+		t.Fatalf("InsertTasksFrom = %d, %v", inserted, err)
+	}
+	const limit = 100 << 20
+	if grown := most - before.Sys; grown > limit {
+		t.Errorf("streaming a million tasks took %d MiB more from the system, want at most 100",
+			grown>>20)
+	}
+}
