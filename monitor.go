@@ -123,6 +123,8 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) ([]TaskInfo, error
 	if limit == 0 {
 		limit = listedTasksDefault
 	}
+	var actions []string // nil, which is null, for all
+	actions = append(actions, filter.Actions...)
 	var states []int16
 	for _, state := range filter.States {
 		states = append(states, stateNumbers(state)...)
@@ -132,7 +134,7 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) ([]TaskInfo, error
 		name: "list_tasks",
 		args: []any{
 			filter.IDPrefix, string(filter.After), prefixEnd(filter.IDPrefix),
-			filter.Actions, states, nonEmpty(string(filter.Actor)), limit,
+			actions, states, nonEmpty(string(filter.Actor)), limit,
 		},
 		read: func(rows pgx.Rows) error {
 			var err error

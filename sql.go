@@ -22,6 +22,10 @@ func loadStatements(schema string) (statements, error) {
 		return nil, err
 	}
 	qualifier := pgx.Identifier{schema}.Sanitize() + "."
+	qualify := strings.NewReplacer(
+		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"), // the name of a sequence
+		"stint.", qualifier,
+	)
 	loaded := make(statements, len(files))
 	for _, file := range files {
 		text, err := statementFiles.ReadFile(path.Join("sql", file.Name()))
@@ -35,7 +39,7 @@ func loadStatements(schema string) (statements, error) {
 			}
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		loaded[name] = strings.ReplaceAll(strings.Join(kept, "\n"), "stint.", qualifier)
+		loaded[name] = qualify.Replace(strings.Join(kept, "\n"))
 	}
 	return loaded, nil
 }

@@ -242,11 +242,7 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	begin := s.pool.BeginTx
-	if s.tx != nil {
-		begin = func(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return s.tx.Begin(ctx) }
-	}
-	tx, err := begin(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -260,6 +256,14 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 	return tx.Commit(ctx)
 }
 
+// begin begins a transaction, or a savepoint in the caller's.
+func (s *Store) begin(ctx context.Context) (pgx.Tx, error) {
+	if s.tx != nil {
+		return s.tx.Begin(ctx)
+	}
+	return s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+}
+
 // usable says why no verb may run: the context, the store or the schema.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -271,22 +275,32 @@ func (s *Store) usable(ctx context.Context) error {
 	if s.checked.Load() {
 		return nil
 	}
-	var version int32
-	err := s.execute(ctx, []step{{name: "schema_version", read: func(rows pgx.Rows) error {
-		var err error
-		version, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int32])
+	if err := s.checkSchema(ctx); err != nil {
 		return err
-	}}})
+	}
+	s.checked.Store(true)
+	return nil
+}
+
+func (s *Store) checkSchema(ctx context.Context) error {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	var version int32
+	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version)
+	undoErr := tx.Rollback(ctx)
 	switch {
 	case isCode(err, codeUndefinedTable):
-		err = fmt.Errorf("%w: there is none named %q, or it was never migrated",
+		return fmt.Errorf("%w: there is none named %q, or it was never migrated",
 			ErrSchemaVersion, s.schema)
-	case err == nil && version != schemaVersion:
-		err = fmt.Errorf("%w: %q is at version %d, this release works with %d",
+	case err != nil:
+		return err
+	case version != schemaVersion:
+		return fmt.Errorf("%w: %q is at version %d, this release works with %d",
 			ErrSchemaVersion, s.schema, version, schemaVersion)
 	}
-	s.checked.Store(err == nil)
-	return err
+	return undoErr
 }
 
 func isCode(err error, code string) bool {

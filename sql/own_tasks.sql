@@ -20,14 +20,14 @@
 -- Of a span that is larger than needed the rest goes back in two halves, so that many small
 -- hand-outs soon find a span each instead of skipping the one that is locked.
 WITH head AS MATERIALIZED (
-    SELECT span.action, span.priority, span.position, span.lo, span.hi - span.lo + 1 AS size
+    SELECT span.action, span.priority, span.position, span.hi, span.hi - span.lo + 1 AS size
     FROM (SELECT DISTINCT named.action FROM unnest($4::text[]) AS named (action)) AS wanted
     CROSS JOIN LATERAL (
         SELECT ready.action, ready.priority, ready.position, ready.lo, ready.hi
         FROM stint.ready
         WHERE ready.action = wanted.action
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-        ORDER BY ready.action, ready.priority DESC, ready.position, ready.lo
+        ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
         LIMIT $3::integer
     ) AS span
 ), share AS MATERIALIZED (
@@ -35,7 +35,7 @@ WITH head AS MATERIALIZED (
     FROM (
         SELECT head.action, sum(head.size) OVER first_to_last - head.size AS before
         FROM head
-        WINDOW first_to_last AS (ORDER BY head.priority DESC, head.position, head.lo)
+        WINDOW first_to_last AS (ORDER BY head.priority DESC, head.position, head.hi)
     ) AS counted
     WHERE counted.before < $3::integer
     GROUP BY counted.action
@@ -47,7 +47,7 @@ WITH head AS MATERIALIZED (
         FROM stint.ready
         WHERE ready.action = share.action
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-        ORDER BY ready.action, ready.priority DESC, ready.position, ready.lo
+        ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
         LIMIT share.spans
         FOR UPDATE SKIP LOCKED
     ) AS span
@@ -58,7 +58,7 @@ WITH head AS MATERIALIZED (
                (sum(picked.hi - picked.lo + 1) OVER first_to_last)::bigint
                    - (picked.hi - picked.lo + 1) AS before
         FROM picked
-        WINDOW first_to_last AS (ORDER BY picked.priority DESC, picked.position, picked.lo)
+        WINDOW first_to_last AS (ORDER BY picked.priority DESC, picked.position, picked.hi)
     ) AS counted
     WHERE counted.before < $3::integer
 ), gone AS (

@@ -52,7 +52,9 @@ CREATE TABLE {{.schema}}.ready (
     CONSTRAINT ready_span       CHECK (lo <= hi AND lo >> 10 = hi >> 10),
     CONSTRAINT ready_alone      CHECK (lo = hi OR (claim IS NULL AND deadline IS NULL AND tries = 0))
 );
-CREATE INDEX ready_order ON {{.schema}}.ready (action, priority DESC, position, lo);
+-- By hi, which orders spans as lo does: an index that holds lo would be taken, and walked from end to
+-- end, for look-ups by lo when the table is small.
+CREATE INDEX ready_order ON {{.schema}}.ready (action, priority DESC, position, hi);
 
 CREATE TABLE {{.schema}}.scheduled (
     key        bigint      NOT NULL,

@@ -1,0 +1,446 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+var badNames = map[string]string{
+	"empty":         "",
+	"with NUL":      "a\x00b",
+	"not UTF-8":     "a\xff",
+	"half a rune":   "\u20ac"[:2],
+	"only NUL":      "\x00",
+	"far too long":  strings.Repeat("x", 1<<20),
+	"513 bytes":     strings.Repeat("x", 513),
+	"513 in runes":  strings.Repeat("\u20ac", 171),
+	"UTF-16 halves": "\xed\xa0\x80",
+}
+
+// cancelled returns a context that has ended.
+func cancelled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// verbs calls every verb with good arguments, and answers with its error.
+func verbs(store *stint.Store) map[string]func(context.Context) error {
+	ids := []stint.TaskID{"a"}
+	tasks := []stint.Task{{ID: "new", Action: "act"}}
+	return map[string]func(context.Context) error{
+		"InsertTasks": func(ctx context.Context) error { return store.InsertTasks(ctx, tasks) },
+		"InsertTasksFrom": func(ctx context.Context) error {
+			_, err := store.InsertTasksFrom(ctx, stream(tasks, nil))
+			return err
+		},
+		"ReplaceTasks": func(ctx context.Context) error { return store.ReplaceTasks(ctx, tasks) },
+		"OwnTasks": func(ctx context.Context) error {
+			_, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+			return err
+		},
+		"ExtendTasksOwnership": func(ctx context.Context) error {
+			_, err := store.ExtendTasksOwnership(ctx, "actor", []stint.OwnedTask{{}}, time.Hour)
+			return err
+		},
+		"ReturnTask": func(ctx context.Context) error {
+			return store.ReturnTask(ctx, "a", stint.Token{}, "", stint.StatusCompleted)
+		},
+		"ReturnTasks": func(ctx context.Context) error {
+			_, err := store.ReturnTasks(ctx, []stint.Return{{ID: "a", Code: stint.StatusAborted}})
+			return err
+		},
+		"SetStatus": func(ctx context.Context) error {
+			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
+		},
+		"AbortTasks":  func(ctx context.Context) error { return store.AbortTasks(ctx, ids, "") },
+		"DeleteTasks": func(ctx context.Context) error { return store.DeleteTasks(ctx, ids) },
+		"GetTasks": func(ctx context.Context) error {
+			_, err := store.GetTasks(ctx, ids)
+			return err
+		},
+		"ListTasks": func(ctx context.Context) error {
+			_, err := store.ListTasks(ctx, stint.Filter{})
+			return err
+		},
+		"Maintain": store.Maintain,
+	}
+}
+
+func TestVerbs_ReturnTheErrorOfACancelledContext(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for name, verb := range verbs(store) {
+		wantErr(t, name, verb(cancelled(t)), context.Canceled)
+	}
+}
+
+func TestVerbs_ReturnErrClosedAfterClose(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	if err := store.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, verb := range verbs(store) {
+		wantErr(t, name, verb(t.Context()), stint.ErrClosed)
+	}
+	wantErr(t, "InsertTasks of nothing", store.InsertTasks(t.Context(), nil), stint.ErrClosed)
+}
+
+func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
+	t.Parallel()
+	newer := testdb.New(t)
+	exec(t, newer, "UPDATE stint.stint_schema_version SET version = version + 1")
+	older := testdb.New(t)
+	exec(t, older, "UPDATE stint.stint_schema_version SET version = version - 1")
+	for name, test := range map[string]struct {
+		pool   *pgxpool.Pool
+		schema string
+	}{
+		"missing": {testdb.NewEmpty(t), ""},
+		"newer":   {newer, ""},
+		"older":   {older, ""},
+		"other":   {newer, "other"},
+	} {
+		store, err := stint.New(test.pool, stint.Options{
+			Schema: test.schema, Maintenance: stint.MaintainNever,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for verbName, verb := range verbs(store) {
+			wantErr(t, name+": "+verbName, verb(t.Context()), stint.ErrSchemaVersion)
+		}
+		tx, err := test.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = store.WithTx(tx).InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "a"}})
+		wantErr(t, name+" in a transaction", err, stint.ErrSchemaVersion)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Errorf("%s: the transaction is unusable: %v", name, err)
+		}
+	}
+}
+
+func TestVerbs_DoNothingWithEmptyLists(t *testing.T) {
+	t.Parallel()
+	// Nobody listens there: a verb that asks the database fails.
+	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	kept, extendErr := store.ExtendTasksOwnership(ctx, "actor", nil, time.Hour)
+	verdicts, returnErr := store.ReturnTasks(ctx, nil)
+	infos, getErr := store.GetTasks(ctx, []stint.TaskID{})
+	err = errors.Join(
+		store.InsertTasks(ctx, nil), store.InsertTasks(ctx, []stint.Task{}),
+		store.ReplaceTasks(ctx, nil), store.AbortTasks(ctx, nil, ""), store.DeleteTasks(ctx, nil),
+		extendErr, returnErr, getErr,
+	)
+	if err != nil || len(kept)+len(verdicts)+len(infos) != 0 {
+		t.Errorf("empty lists: %v, %v, %v, %v", err, kept, verdicts, infos)
+	}
+}
+
+func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	bad := map[string]stint.Task{
+		"body over 64 MiB":   {ID: "x", Action: "a", Body: make([]byte, 64<<20+1)},
+		"negative tries":     {ID: "x", Action: "a", MaxTries: -1},
+		"absurd tries":       {ID: "x", Action: "a", MaxTries: math.MaxInt32 + 1},
+		"unknown policy":     {ID: "x", Action: "a", OnAbort: 2},
+		"start in year 1e4":  {ID: "x", Action: "a", NotBefore: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"deadline in 1 BC":   {ID: "x", Action: "a", Deadline: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"action of 256":      {ID: "x", Action: strings.Repeat("x", 256)},
+		"an edge":            {ID: "x", Action: "a", After: []stint.TaskID{"good0"}},
+		"an edge to another": {ID: "x", Action: "a", ToSignalAfter: []stint.TaskID{"good0"}},
+	}
+	for name, text := range badNames {
+		bad["ID "+name] = stint.Task{ID: stint.TaskID(text), Action: "a"}
+		bad["action "+name] = stint.Task{ID: "x", Action: text}
+	}
+	for name, task := range bad {
+		for _, more := range []int{1, 100} {
+			tasks := append(numbered("good", more), task)
+			_, streamErr := store.InsertTasksFrom(t.Context(), stream(tasks, nil))
+			for verb, err := range map[string]error{
+				"InsertTasks":     store.InsertTasks(t.Context(), tasks),
+				"ReplaceTasks":    store.ReplaceTasks(t.Context(), tasks),
+				"InsertTasksFrom": streamErr,
+			} {
+				wantErr(t, verb+" with "+name, err, stint.ErrInvalidArgument)
+				var argument *stint.ArgumentError
+				if !errors.As(err, &argument) || argument.Index != more {
+					t.Errorf("%s with %s = %v, want the index %d", verb, name, err, more)
+				}
+				if len(err.Error()) > 1000 {
+					t.Errorf("%s with %s: an error of %d bytes", verb, name, len(err.Error()))
+				}
+			}
+		}
+	}
+	list, err := store.ListTasks(t.Context(), stint.Filter{})
+	if err != nil || len(list) != 0 {
+		t.Errorf("%d tasks were inserted, %v", len(list), err)
+	}
+}
+
+func TestInsertTasks_TakesValuesAtTheirLimits(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("moves 64 MiB")
+	}
+	store := newStore(t)
+	task := stint.Task{
+		ID: stint.TaskID(strings.Repeat("i", 512)), Action: strings.Repeat("a", 255),
+		Body: make([]byte, 64<<20), Priority: math.MinInt16, MaxTries: math.MaxInt32,
+	}
+	insert(t, store, task)
+	actor := stint.ActorID(strings.Repeat("w", 255))
+	owned, err := store.OwnTasks(t.Context(), actor, math.MaxInt, []string{task.Action},
+		10*365*24*time.Hour)
+	if err != nil || len(owned) != 1 || len(owned[0].Body) != len(task.Body) {
+		t.Fatalf("OwnTasks = %d tasks, %v", len(owned), err)
+	}
+	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{{
+		ID: task.ID, Token: owned[0].Token, Code: stint.StatusCompleted,
+		Result: make([]byte, 64<<20),
+	}})
+	if err != nil || verdicts[0] != nil {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+}
+
+func TestOwnTasks_RefusesBadArguments(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	act := []string{"act"}
+	for name, test := range map[string]struct {
+		actor   stint.ActorID
+		n       int
+		actions []string
+		lease   time.Duration
+	}{
+		"no tasks":             {"actor", 0, act, time.Hour},
+		"negative tasks":       {"actor", -1, act, time.Hour},
+		"nil actions":          {"actor", 1, nil, time.Hour},
+		"empty actions":        {"actor", 1, []string{}, time.Hour},
+		"zero lease":           {"actor", 1, act, 0},
+		"negative lease":       {"actor", 1, act, -time.Second},
+		"lease of 1 ns":        {"actor", 1, act, 1},
+		"lease of 11 years":    {"actor", 1, act, 11 * 365 * 24 * time.Hour},
+		"actor of 256 bytes":   {stint.ActorID(strings.Repeat("x", 256)), 1, act, time.Hour},
+		"too many actions":     {"actor", 1, make([]string, 10_001), time.Hour},
+		"one empty action":     {"actor", 1, []string{"act", ""}, time.Hour},
+		"one action not UTF-8": {"actor", 1, []string{"act", "\xff"}, time.Hour},
+	} {
+		_, err := store.OwnTasks(t.Context(), test.actor, test.n, test.actions, test.lease)
+		wantErr(t, "OwnTasks with "+name, err, stint.ErrInvalidArgument)
+	}
+	for name, text := range badNames {
+		actor := stint.ActorID(text)
+		_, err := store.OwnTasks(t.Context(), actor, 1, act, time.Hour)
+		wantErr(t, "OwnTasks by actor "+name, err, stint.ErrInvalidArgument)
+		_, err = store.ExtendTasksOwnership(t.Context(), actor, nil, time.Hour)
+		wantErr(t, "ExtendTasksOwnership by actor "+name, err, stint.ErrInvalidArgument)
+	}
+	task := ownOne(t, store) // the refused calls took nothing
+	for _, lease := range []time.Duration{0, -time.Second, math.MinInt64} {
+		_, err := store.ExtendTasksOwnership(
+			t.Context(), "actor", []stint.OwnedTask{task}, lease)
+		wantErr(t, "ExtendTasksOwnership", err, stint.ErrInvalidArgument)
+	}
+}
+
+func TestOwnTasks_TakesRepeatedActionsOnce(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, numbered("t", 3)...)
+	owned, err := store.OwnTasks(t.Context(), "actor", 10,
+		[]string{"act", "act", "nobody's", "act"}, time.Hour)
+	if err != nil || len(owned) != 3 {
+		t.Errorf("OwnTasks gave %d tasks, want 3, %v", len(owned), err)
+	}
+}
+
+func TestReturnTask_RefusesBadArgumentsAndKeepsTheTask(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	token := ownOne(t, store).Token
+	for name, bad := range map[string]stint.Return{
+		"no code":           {ID: "a", Token: token},
+		"unknown code":      {ID: "a", Token: token, Code: "Completed"},
+		"in-progress":       {ID: "a", Token: token, Code: stint.StatusInProgress},
+		"result over limit": {ID: "a", Token: token, Code: stint.StatusCompleted, Result: make([]byte, 64<<20+1)},
+		"result of pending": {ID: "a", Token: token, Code: stint.StatusPending, Result: []byte{}},
+		"negative wait":     {ID: "a", Token: token, Code: stint.StatusPending, RetryAfter: -1},
+		"endless wait":      {ID: "a", Token: token, Code: stint.StatusPending, RetryAfter: math.MaxInt64},
+		"wait of completed": {ID: "a", Token: token, Code: stint.StatusCompleted, RetryAfter: 1},
+		"release of done":   {ID: "a", Token: token, Code: stint.StatusAborted, Release: true},
+		"no ID":             {Token: token, Code: stint.StatusCompleted},
+	} {
+		verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{bad})
+		if err != nil || !errors.Is(verdicts[0], stint.ErrInvalidArgument) {
+			t.Errorf("ReturnTasks with %s = %v, %v", name, verdicts, err)
+		}
+	}
+	err := store.ReturnTask(t.Context(), "a", token, "", stint.StatusCompleted)
+	if err != nil {
+		t.Errorf("ReturnTask = %v", err)
+	}
+}
+
+func TestVerbsWithIDs_RefuseBadIDs(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	for name, text := range badNames {
+		ids := []stint.TaskID{"a", stint.TaskID(text)}
+		_, getErr := store.GetTasks(t.Context(), ids)
+		for verb, err := range map[string]error{
+			"AbortTasks":  store.AbortTasks(t.Context(), ids, ""),
+			"DeleteTasks": store.DeleteTasks(t.Context(), ids),
+			"GetTasks":    getErr,
+			"ReturnTask":  store.ReturnTask(t.Context(), ids[1], stint.Token{}, "", stint.StatusCompleted),
+			"SetStatus":   store.SetStatus(t.Context(), stint.OwnedTask{ID: ids[1]}, "", 0),
+		} {
+			wantErr(t, verb+" with an ID "+name, err, stint.ErrInvalidArgument)
+		}
+	}
+	ownOne(t, store)
+}
+
+func TestNew_RefusesBadOptions(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	if _, err := stint.New(nil, stint.Options{}); !errors.Is(err, stint.ErrInvalidArgument) {
+		t.Errorf("New without a pool = %v", err)
+	}
+	for name, opts := range map[string]stint.Options{
+		"schema too long":  {Schema: strings.Repeat("x", 64)},
+		"schema with NUL":  {Schema: "a\x00"},
+		"negative age":     {Retention: stint.Retention{Completed: -time.Hour}},
+		"negative age too": {Retention: stint.Retention{Aborted: -time.Hour}},
+		"maintenance":      {Maintenance: 17},
+	} {
+		_, err := stint.New(pool, opts)
+		wantErr(t, "New with a bad "+name, err, stint.ErrInvalidArgument)
+	}
+}
+
+func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	for _, schema := range []string{`Odd "name"'s.x`, "select", "sch\u00e9ma", "stint_2"} {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := migrations.MigrateSchema(t.Context(), conn.Conn(), schema); err != nil {
+			t.Fatal(err)
+		}
+		conn.Release()
+		store, err := stint.New(pool, stint.Options{
+			Schema: schema, Maintenance: stint.MaintainNever,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		insert(t, store, numbered("t", 100)...)
+		insert(t, store, stint.Task{ID: "a", Action: "act"})
+		owned := own(t, store, 1000)
+		for _, task := range owned[:2] {
+			err := store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		maintain(t, store)
+		if len(owned) != 101 {
+			t.Errorf("in schema %q %d tasks can be owned, want 101", schema, len(owned))
+		}
+	}
+}
+
+func TestListTasks_FiltersAndPages(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	oneInEachState(t, store)
+	insert(t, store, stint.Task{ID: "sp%_1", Action: "other"}, stint.Task{ID: "sp\U0010ffffz", Action: "other"})
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		filter stint.Filter
+		want   int
+	}{
+		"default limit": {stint.Filter{}, 100},
+		"all":           {stint.Filter{Limit: 10_000}, 1007},
+		"prefix":        {stint.Filter{IDPrefix: "span0005"}, 100},
+		"literal":       {stint.Filter{IDPrefix: "sp%"}, 1},
+		"last rune":     {stint.Filter{IDPrefix: "sp\U0010ffff"}, 1},
+		"no such":       {stint.Filter{IDPrefix: "spb"}, 0},
+		"action":        {stint.Filter{Actions: []string{"other", "none"}}, 2},
+		"empty actions": {stint.Filter{Actions: []string{}, Limit: 5}, 5},
+		"completed":     {stint.Filter{States: []stint.State{stint.StateCompleted}}, 1},
+		"aborted":       {stint.Filter{States: []stint.State{stint.StateAborted}}, 1},
+		"in progress":   {stint.Filter{States: []stint.State{stint.StateInProgress}, Actor: "actor"}, 1},
+		"scheduled":     {stint.Filter{States: []stint.State{stint.StateScheduled}}, 1},
+		"blocked":       {stint.Filter{States: []stint.State{stint.StateBlocked}}, 0},
+		"two states":    {stint.Filter{States: []stint.State{stint.StateScheduled, stint.StateAborted}}, 2},
+		"actor":         {stint.Filter{Actor: "actor"}, 3},
+		"stranger":      {stint.Filter{Actor: "stranger"}, 0},
+		"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},
+	} {
+		list, err := store.ListTasks(ctx, test.filter)
+		if err != nil || len(list) != test.want {
+			t.Errorf("%s: ListTasks gave %d tasks, want %d, %v", name, len(list), test.want, err)
+		}
+	}
+	var seen int
+	filter := stint.Filter{Limit: 101}
+	for {
+		page, err := store.ListTasks(ctx, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		seen += len(page)
+		filter.After = page[len(page)-1].ID
+	}
+	if seen != 1007 {
+		t.Errorf("%d tasks on all pages, want 1007", seen)
+	}
+	for name, bad := range map[string]stint.Filter{
+		"state":  {States: []stint.State{"unheard of"}},
+		"limit":  {Limit: 10_001},
+		"below":  {Limit: -1},
+		"prefix": {IDPrefix: "\xff"},
+		"actor":  {Actor: "a\x00"},
+		"action": {Actions: []string{""}},
+		"after":  {After: stint.TaskID(strings.Repeat("x", 513))},
+	} {
+		_, err := store.ListTasks(ctx, bad)
+		wantErr(t, "ListTasks with a bad "+name, err, stint.ErrInvalidArgument)
+	}
+}

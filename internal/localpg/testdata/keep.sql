@@ -1,0 +1,2 @@
+CREATE TABLE kept (word text);
+INSERT INTO kept (word) VALUES ('still here');

@@ -1,0 +1,14 @@
+//go:build !unix || aix || solaris
+
+package localpg
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+)
+
+func start(context.Context, Config) (*Server, error) {
+	return nil, fmt.Errorf("a private server is not supported on %s: use a server that is running",
+		runtime.GOOS)
+}

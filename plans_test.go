@@ -1,0 +1,265 @@
+package stint_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+// sample gives each statement arguments for EXPLAIN, and names the indexes it must go along. What
+// runs without the planner settings of the others has none.
+var sample = map[string]struct {
+	args    string
+	indexes []string
+}{
+	"abort_overdue": {"10", []string{
+		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey",
+	}},
+	"allocate_blocks": {"3", nil},
+	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
+	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"erase_tasks":     {"'{5,70}', true", []string{"tasks_pkey", "deadlines_pkey", "finished_pkey"}},
+	"existing_tasks":  {"'{a,b}'", []string{"tasks_id_key"}},
+	"extend_leases":   {"'{5,70}', '{7,7}', 'actor', '1 h'", []string{"leased_pkey", "leases_pkey"}},
+	"finish_tasks":    {"'{5}', '{1}', 4, 'x'", nil},
+	"get_tasks": {"'{a,b}'", []string{
+		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
+		"scheduled_pkey", "blocked_pkey",
+	}},
+	"insert_tasks": {"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}'", nil},
+	"judge_tokens": {"'{5,70}', '{7,7}', '{a,b}'", []string{
+		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
+	}},
+	"keep_planner": {"", nil},
+	"list_tasks": {"'', '', NULL, NULL, NULL, NULL, 10", []string{
+		"tasks_id_key", "finished_pkey", "leased_pkey", "ready_pkey",
+	}},
+	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h'", []string{
+		"ready_order", "ready_pkey", "tasks_pkey",
+	}},
+	"promote_scheduled": {"10", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
+	"prune_finished":    {"'1 h', '1 h', '1 h', 10", nil},
+	"reclaim_leases": {"10", []string{
+		"leases_order", "leased_pkey", "tasks_pkey", "leases_pkey",
+	}},
+	"restore_planner": {"", nil},
+	"return_tasks": {"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
+		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"}},
+	"revive_tasks":   {"'{5,70}', '{7,7}'", []string{"ready_pkey", "leases_pkey"}},
+	"schema_version": {"", nil},
+	"set_planner":    {"", nil},
+	"set_status":     {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},
+	"sweep_leases":   {"10", []string{"leases_order", "leased_pkey"}},
+	"task_keys":      {"'{a,b}'", []string{"tasks_id_key"}},
+	"withdraw_tasks": {"'{5,70}', false", []string{
+		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey",
+	}},
+}
+
+// freePlans are the statements that run under the planner's own choice.
+var freePlans = []string{"prune_finished", "schema_version"}
+
+func statements(t *testing.T) map[string]string {
+	t.Helper()
+	texts, err := stint.Statements(migrations.DefaultSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// plan prepares a statement as the store does and returns its plan.
+func plan(t *testing.T, conn *pgxpool.Conn, name, text string) string {
+	t.Helper()
+	ctx := t.Context()
+	var lines []string
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if !slices.Contains(freePlans, name) {
+			if _, err := tx.Exec(ctx, statements(t)["set_planner"]); err != nil {
+				return err
+			}
+		}
+		var prepared bool
+		err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_prepared_statements "+
+			"WHERE name = $1)", name).Scan(&prepared)
+		if err != nil {
+			return err
+		}
+		if !prepared {
+			if _, err := tx.Exec(ctx, "PREPARE "+name+" AS "+text); err != nil {
+				return err
+			}
+		}
+		call := "EXPLAIN (COSTS OFF) EXECUTE " + name
+		if args := sample[name].args; args != "" {
+			call += "(" + args + ")"
+		}
+		rows, err := tx.Query(ctx, call)
+		if err != nil {
+			return err
+		}
+		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		t.Fatalf("plan of %s: %v", name, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// checkPlans checks that every statement goes along its indexes and nothing is scanned through.
+func checkPlans(t *testing.T, conn *pgxpool.Conn, when string) {
+	t.Helper()
+	for name, text := range statements(t) {
+		got := plan(t, conn, name, text)
+		for _, index := range sample[name].indexes {
+			if !strings.Contains(got, "using "+index) {
+				t.Errorf("%s, %s does not use %s:\n%s", when, name, index, got)
+			}
+		}
+		if !slices.Contains(freePlans, name) {
+			if at := strings.Index(got, "Seq Scan"); at >= 0 {
+				t.Errorf("%s, %s scans a table:\n%s", when, name, got)
+			}
+		}
+	}
+}
+
+// fill makes the tables look like those of a busy queue of n tasks.
+func fill(t *testing.T, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	for _, statement := range []string{
+		`INSERT INTO stint.tasks (key, id, action, priority, max_tries, on_abort, post_result)
+		 SELECT k, 'task' || k, CASE WHEN k % 100 = 0 THEN 'other' ELSE 'act' END, 0, 3, 0, false
+		 FROM generate_series(1, $1) k`,
+		`INSERT INTO stint.ready (lo, hi, tries, priority, action)
+		 SELECT k, k, 0, 0, CASE WHEN k % 100 = 0 THEN 'other' ELSE 'act' END
+		 FROM generate_series(1, $1 / 2) k`,
+		`INSERT INTO stint.finished (key, tries, cause)
+		 SELECT k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
+		`INSERT INTO stint.leased (key, claim, tries)
+		 SELECT k, k / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
+		`INSERT INTO stint.leases (claim, actor, deadline, size, spans)
+		 SELECT k / 100, 'actor', statement_timestamp() + '1 h', 100, ARRAY[ARRAY[k, k + 99]]
+		 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10, 100) k`,
+		`INSERT INTO stint.scheduled (key, not_before, tries)
+		 SELECT k, statement_timestamp() + '1 h', 0 FROM generate_series($1 * 9 / 10 + 1, $1) k`,
+		`INSERT INTO stint.deadlines (key, deadline)
+		 SELECT k, statement_timestamp() + '1 h' FROM generate_series(1, $1) k`,
+	} {
+		exec(t, pool, strings.ReplaceAll(statement, "$1", fmt.Sprint(n)+"::bigint"))
+	}
+	// New keys must not meet these.
+	exec(t, pool, "SELECT setval('stint.blocks', 1000000)")
+}
+
+func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
+	t.Parallel()
+	n := 1_000_000
+	if testing.Short() {
+		n = 50_000
+	}
+	store, pool := newStoreAndPool(t, stint.Options{})
+	for _, table := range []string{"ready", "leased", "leases", "tasks", "finished", "scheduled"} {
+		exec(t, pool, "ALTER TABLE stint."+table+" SET (autovacuum_enabled = false)")
+	}
+	old, err := pool.Acquire(t.Context()) // keeps the plans it made when all was empty
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Release()
+	exec(t, pool, "ANALYZE")
+	checkPlans(t, old, "on empty tables")
+	for range 7 { // so that the driver's own statement is prepared and planned, too
+		own(t, store, 10)
+	}
+	fill(t, pool, n)
+	checkPlans(t, old, "prepared on empty tables and full now")
+	fresh, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Release()
+	checkPlans(t, fresh, "on full tables with the statistics of empty ones")
+	if got := own(t, store, 10); len(got) != 10 {
+		t.Errorf("OwnTasks(10) gave %d tasks", len(got))
+	}
+	exec(t, pool, "ANALYZE")
+	checkPlans(t, fresh, "on full tables")
+	for _, limit := range []int{1, 10, 999} {
+		owned, err := store.OwnTasks(
+			t.Context(), "actor", limit, []string{"act", "other"}, time.Hour)
+		if err != nil || len(owned) != limit {
+			t.Errorf("OwnTasks(%d) gave %d tasks, %v", limit, len(owned), err)
+		}
+	}
+}
+
+func TestStatements_AllHaveASampleAndAName(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("sql/*.sql")
+	if err != nil || len(files) != len(sample) {
+		t.Errorf("%d files in sql/, %d samples, %v", len(files), len(sample), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".sql")
+		if _, ok := sample[name]; !ok {
+			t.Errorf("%s has no sample", name)
+		}
+		text := statements(t)[name]
+		if !strings.HasPrefix(text, "-- name: "+name+"\n") {
+			t.Errorf("%s does not begin with its name", file)
+		}
+	}
+}
+
+// Statements live in sql/, so that each can be read, run and explained by itself.
+func TestStatements_AreNotInGoFiles(t *testing.T) {
+	t.Parallel()
+	pattern := regexp.MustCompile("(?i)[`\"](select|insert into|update|delete from|with) ")
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") ||
+			strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if at := pattern.FindIndex(text); at != nil {
+			t.Errorf("%s holds SQL: %.60s", path, text[at[0]:])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatements_FitTheMigrations(t *testing.T) {
+	t.Parallel()
+	if got := migrations.Version(); got != stint.SchemaVersion {
+		t.Errorf("the migrations go to version %d, the statements want %d", got, stint.SchemaVersion)
+	}
+	pool := testdb.New(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for name, text := range statements(t) {
+		if _, err := conn.Conn().Prepare(t.Context(), name, text); err != nil {
+			t.Errorf("prepare %s: %v", name, err)
+		}
+	}
+}
