@@ -38,45 +38,61 @@ func Main(m *testing.M) {
 // container. If none of them is to be had the test fails and says how to get one.
 func New(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
-	return open(tb, func(server *server, name string) error {
-		return server.create(tb.Context(), name, server.template)
-	})
+	return forTest(tb, true)
 }
 
 // NewEmpty is [New] without the schema.
 func NewEmpty(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
-	return open(tb, func(server *server, name string) error {
-		return server.create(tb.Context(), name, "template0")
-	})
+	return forTest(tb, false)
 }
 
-func open(tb testing.TB, create func(*server, string) error) *pgxpool.Pool {
+func forTest(tb testing.TB, migrated bool) *pgxpool.Pool {
 	tb.Helper()
-	server, err := shared.get(tb.Context())
+	pool, drop, err := open(tb.Context(), migrated)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	name := "stint_test_" + uuid.NewString()
-	if err := create(server, name); err != nil {
-		tb.Fatalf("create test database: %v", err)
-	}
-	config, err := server.config(name)
-	if err != nil {
-		tb.Fatalf("test database: %v", err)
-	}
-	config.MaxConns = connectionsMax
-	pool, err := pgxpool.NewWithConfig(tb.Context(), config)
-	if err != nil {
-		tb.Fatalf("connect to test database: %v", err)
-	}
 	tb.Cleanup(func() {
-		pool.Close()
-		if err := server.drop(context.Background(), name); err != nil {
+		if err := drop(); err != nil {
 			tb.Errorf("drop test database: %v", err)
 		}
 	})
 	return pool
+}
+
+// Open is [New] for examples, which have no test to end with: the caller calls drop.
+func Open(ctx context.Context) (pool *pgxpool.Pool, drop func() error, err error) {
+	return open(ctx, true)
+}
+
+func open(ctx context.Context, migrated bool) (*pgxpool.Pool, func() error, error) {
+	server, err := shared.get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := "template0"
+	if migrated {
+		template = server.template
+	}
+	name := "stint_test_" + uuid.NewString()
+	if err := server.create(ctx, name, template); err != nil {
+		return nil, nil, fmt.Errorf("create test database: %w", err)
+	}
+	config, err := server.config(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("test database: %w", err)
+	}
+	config.MaxConns = connectionsMax
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to test database: %w", err)
+	}
+	drop := func() error {
+		pool.Close()
+		return server.drop(context.WithoutCancel(ctx), name)
+	}
+	return pool, drop, nil
 }
 
 // shared is the one server of a test binary.
