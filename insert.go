@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -75,7 +74,7 @@ func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
 	var inserted int64
-	err := s.transact(ctx, func(s *Store) error {
+	err := s.transactOnce(ctx, func(s *Store) error {
 		var piece []Task
 		bytes := 0
 		flush := func() error {
@@ -109,7 +108,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error
 	for range attempts {
-		if err = insert(); !isTaken(err) {
+		if err = insert(); !violates(err, "tasks_id_key") {
 			return err
 		}
 		taken, findErr := s.takenIDs(ctx, tasks)
@@ -121,12 +120,6 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 		}
 	}
 	return err
-}
-
-func isTaken(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == codeUniqueViolation &&
-		pgErr.ConstraintName == "tasks_id_key"
 }
 
 // takenIDs are the IDs that come twice in tasks or are in the store, each once.

@@ -258,3 +258,24 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 			grown>>20)
 	}
 }
+
+// Opposite orders make the database undo one of the calls; its caller must not notice.
+func TestInsertTasks_OfSameIDsInOppositeOrdersLetsOneWin(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for round := range 10 {
+		n := []int{30, 300}[round%2]
+		up := numbered(fmt.Sprint(round, "-"), n)
+		down := slices.Clone(up)
+		slices.Reverse(down)
+		errs := make([]error, 2)
+		var wait sync.WaitGroup
+		wait.Go(func() { errs[0] = store.InsertTasks(t.Context(), up) })
+		wait.Go(func() { errs[1] = store.InsertTasks(t.Context(), down) })
+		wait.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Errorf("round %d: both inserts = %v", round, errs)
+		}
+		wantErr(t, "the other insert", errors.Join(errs...), stint.ErrTaskExists)
+	}
+}

@@ -93,17 +93,25 @@ func (s *Store) prune(ctx context.Context) error {
 	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
 		return nil
 	}
-	exec := s.pool.Exec
-	if s.tx != nil {
-		exec = s.tx.Exec
-	}
 	for {
-		tag, err := exec(ctx, s.statements["prune_finished"], age(s.keep.Completed),
-			age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax)
-		if err != nil || tag.RowsAffected() < prunedTasksMax {
+		pruned, err := s.pruneSome(ctx)
+		if err != nil || pruned < prunedTasksMax {
 			return err
 		}
 	}
+}
+
+func (s *Store) pruneSome(ctx context.Context) (int64, error) {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, s.statements["prune_finished"], age(s.keep.Completed),
+		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax)
+	if err != nil {
+		return 0, undo(ctx, tx, err)
+	}
+	return tag.RowsAffected(), tx.Commit(ctx)
 }
 
 // age is how a retention goes into a statement: null for ever.

@@ -84,15 +84,32 @@ func (s *Store) ownTasks(
 		err = s.run(ctx, promote(nil), reclaim(nil), own)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = s.run(ctx, step{name: "claimed_tasks", args: []any{int64(c)}, read: answer.read})
-		if err == nil && len(answer.rows) == 0 {
-			err = s.run(ctx, own)
-		}
+		err = s.recoverHandOut(ctx, &answer, own)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return answer.tasks(), nil
+}
+
+// recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
+// its claim or, if that is nothing, what is handed out now.
+func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own step) error {
+	claimed := step{
+		name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read,
+	}
+	const attempts = 3
+	var err error
+	for range attempts {
+		if err = s.run(ctx, claimed); err != nil || len(answer.rows) > 0 {
+			return err
+		}
+		// The server may still be at the first one; this one then waits for it, and fails.
+		if err = s.run(ctx, own); !violates(err, "leases_pkey") {
+			return err
+		}
+	}
+	return err
 }
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
@@ -216,7 +233,7 @@ func (s *Store) extend(
 		}
 	}
 	keys, claims := performances(owned)
-	if err := s.run(ctx, extend(keys, claims)); err != nil {
+	if err := s.runSplitting(ctx, extend(keys, claims)); err != nil {
 		return nil, err
 	}
 	var late []OwnedTask
@@ -227,8 +244,8 @@ func (s *Store) extend(
 	}
 	if len(late) > 0 {
 		lateKeys, lateClaims := performances(late)
-		revive := step{name: "revive_tasks", args: []any{lateKeys, lateClaims}}
-		if err := s.run(ctx, revive, extend(lateKeys, lateClaims)); err != nil {
+		err := s.reviveAnd(ctx, lateKeys, lateClaims, extend(lateKeys, lateClaims))
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -237,6 +254,26 @@ func (s *Store) extend(
 		kept[i] = mine[owned[i].Token.performance()]
 	}
 	return kept, nil
+}
+
+// reviveAnd gives expired tasks back to their last owner as far as that is due, and then runs the
+// rest of a verb of that owner.
+func (s *Store) reviveAnd(ctx context.Context, keys, claims []int64, then ...step) error {
+	revive := step{name: "revive_tasks", args: []any{keys, claims}}
+	return s.runSplitting(ctx, append([]step{revive}, then...)...)
+}
+
+// runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
+// the same number; the second is made again.
+func (s *Store) runSplitting(ctx context.Context, steps ...step) error {
+	const attempts = 10
+	var err error
+	for range attempts {
+		if err = s.run(ctx, steps...); !violates(err, "leases_pkey") {
+			break
+		}
+	}
+	return err
 }
 
 // performances returns the keys and claims of owned tasks, in the form that statements take.
@@ -282,8 +319,7 @@ func (s *Store) setStatus(
 	}
 	err := s.run(ctx, set)
 	if err == nil && !mine[p] {
-		revive := step{name: "revive_tasks", args: []any{[]int64{p.key}, []int64{int64(p.claim)}}}
-		err = s.run(ctx, revive, set)
+		err = s.reviveAnd(ctx, []int64{p.key}, []int64{int64(p.claim)}, set)
 	}
 	if err == nil && !mine[p] {
 		err = &TaskError{IDs: []TaskID{owned.ID}, Err: ErrInvalidToken}

@@ -411,3 +411,31 @@ func TestSetStatus_ShowsUntilTheReturn(t *testing.T) {
 		wantErr(t, "SetStatus", err, stint.ErrInvalidArgument)
 	}
 }
+
+// Each of many late returns at once makes a part of the lease.
+func TestOwnership_LateReturnsAtOnceAllSucceed(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 64)...)
+	owned := own(t, store, 64)
+	expireLeases(t, pool)
+	maintain(t, store)
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			for i := worker; i < len(owned); i += 8 {
+				some := owned[i : i+1]
+				kept, err := store.ExtendTasksOwnership(t.Context(), "actor", some, time.Hour)
+				if err != nil || !kept[0] {
+					t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+				}
+				err = store.ReturnTask(
+					t.Context(), some[0].ID, some[0].Token, "", stint.StatusCompleted)
+				if err != nil {
+					t.Errorf("ReturnTask = %v", err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}

@@ -113,14 +113,15 @@ func (s *Store) returnLate(
 ) error {
 	settled := map[performance]bool{}
 	judgements := map[performance]judgement{}
-	again := s.returnStep(returns, refused, settled)
-	keys, claims, ids := again.args[0], again.args[1], again.args[2]
-	err := s.run(ctx,
-		step{name: "revive_tasks", args: []any{keys, claims}},
-		again,
-		step{name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements)},
-	)
-	if err != nil {
+	keys, claims, ids := make([]int64, len(refused)), make([]int64, len(refused)), make([]string, len(refused))
+	for place, i := range refused {
+		p := returns[i].Token.performance()
+		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(returns[i].ID)
+	}
+	judge := step{
+		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
+	}
+	if err := s.reviveAnd(ctx, keys, claims, s.returnStep(returns, refused, settled), judge); err != nil {
 		return err
 	}
 	for _, i := range refused {

@@ -20,8 +20,10 @@ const schemaVersion = 1
 
 // PostgreSQL's codes for what the library tells apart.
 const (
-	codeUniqueViolation = "23505"
-	codeUndefinedTable  = "42P01"
+	codeUniqueViolation      = "23505"
+	codeSerializationFailure = "40001"
+	codeDeadlockDetected     = "40P01"
+	codeUndefinedTable       = "42P01"
 )
 
 // codesServerEnding are what a server sends that is shut down or crashed: the call may have taken
@@ -183,10 +185,26 @@ type step struct {
 // statements are written for. In the caller's transaction a savepoint takes the place of the
 // transaction, so that a failure undoes the steps and nothing else.
 func (s *Store) run(ctx context.Context, steps ...step) error {
-	if err := s.usable(ctx); err != nil {
-		return err
+	return persist(func() error {
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
+		return s.execute(ctx, steps)
+	})
+}
+
+// persist makes a call again that PostgreSQL undid to get others out of its way: two inserts of the
+// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken.
+func persist(call func() error) error {
+	const attempts = 5
+	var err error
+	for range attempts {
+		err = call()
+		if !isCode(err, codeDeadlockDetected) && !isCode(err, codeSerializationFailure) {
+			break
+		}
 	}
-	return s.execute(ctx, steps)
+	return err
 }
 
 func (s *Store) execute(ctx context.Context, steps []step) error {
@@ -237,8 +255,12 @@ func (s *Store) send(
 }
 
 // transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
-// must look at an answer before they go on.
+// must look at an answer before they go on. Work may be run more than once.
 func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
+	return persist(func() error { return s.transactOnce(ctx, work) })
+}
+
+func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -247,13 +269,17 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 		return err
 	}
 	if err := work(s.WithTx(tx)); err != nil {
-		// A connection that is lost has rolled back by itself.
-		if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
-			return errors.Join(err, undoErr)
-		}
-		return err
+		return undo(ctx, tx, err)
 	}
 	return tx.Commit(ctx)
+}
+
+// undo rolls tx back because of err. A connection that is lost has rolled back by itself.
+func undo(ctx context.Context, tx pgx.Tx, err error) error {
+	if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
+		return errors.Join(err, undoErr)
+	}
+	return err
 }
 
 // begin begins a transaction, or a savepoint in the caller's.
@@ -306,4 +332,11 @@ func (s *Store) checkSchema(ctx context.Context) error {
 func isCode(err error, code string) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == code
+}
+
+// violates reports whether err is a violation of a unique constraint.
+func violates(err error, constraint string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == codeUniqueViolation &&
+		pgErr.ConstraintName == constraint
 }
