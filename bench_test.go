@@ -3,6 +3,7 @@ package stint_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,13 +15,173 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// benchTasks are tasks with bodies of 100 bytes.
+// The benchmarks run on a durable server that they start. Each tells tasks per second, bytes of WAL
+// per task and round trips per task; -benchtime 500000x gives the batches something to do.
+
+func BenchmarkInsertTasks(b *testing.B) {
+	b.Run("batch=1", func(b *testing.B) { benchmarkInsert(b, 16, 1) })
+	b.Run("batch=10000", func(b *testing.B) { benchmarkInsert(b, 4, 10_000) })
+}
+
+func benchmarkInsert(b *testing.B, callers, batch int) {
+	b.Helper()
+	bench := newBench(b, stint.Retention{})
+	var batches [][]stint.Task
+	for tasks := benchTasks("i", b.N); len(tasks) > 0; {
+		n := min(batch, len(tasks))
+		batches, tasks = append(batches, tasks[:n]), tasks[n:]
+	}
+	var next atomic.Int64
+	bench.measure(b, callers, func(int) error {
+		for i := next.Add(1) - 1; i < int64(len(batches)); i = next.Add(1) - 1 {
+			if err := bench.store.InsertTasks(b.Context(), batches[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func BenchmarkInsertTasksFrom(b *testing.B) {
+	bench := newBench(b, stint.Retention{})
+	bench.measure(b, 1, func(int) error {
+		_, err := bench.store.InsertTasksFrom(b.Context(), stream(benchTasks("f", b.N), nil))
+		return err
+	})
+}
+
+// BenchmarkDrain owns tasks and completes them, in batches of several sizes, with finished tasks
+// kept and not.
+func BenchmarkDrain(b *testing.B) {
+	sizes := map[int]int{1: 16, 10: 16, 100: 8, 1000: 8} // workers by batch
+	for _, keep := range []struct {
+		name      string
+		retention stint.Retention
+	}{
+		{"kept", stint.Retention{}},
+		{"KeepNone", stint.Retention{Completed: stint.KeepNone}},
+	} {
+		for batch, workers := range sizes {
+			b.Run(fmt.Sprintf("%s/batch=%d", keep.name, batch), func(b *testing.B) {
+				bench := newBench(b, keep.retention)
+				err := bench.store.InsertTasks(b.Context(), benchTasks("d", b.N))
+				if err != nil {
+					b.Fatal(err)
+				}
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				bench.measure(b, workers, func(worker int) error {
+					return drain(b.Context(), bench.store, worker, batch, &left)
+				})
+			})
+		}
+	}
+}
+
+func drain(
+	ctx context.Context, store *stint.Store, worker, batch int, left *atomic.Int64,
+) error {
+	actor := stint.ActorID(fmt.Sprintf("worker-%d", worker))
+	for left.Load() > 0 {
+		owned, err := store.OwnTasks(ctx, actor, batch, []string{"bench"}, time.Minute)
+		if err != nil {
+			return err
+		}
+		verdicts, err := store.ReturnTasks(ctx, completed(owned))
+		if err != nil {
+			return err
+		}
+		for _, verdict := range verdicts {
+			if verdict != nil {
+				return verdict
+			}
+		}
+		left.Add(-int64(len(owned)))
+	}
+	return nil
+}
+
+// A bench is a store whose cost is measured.
+type bench struct {
+	store   *stint.Store
+	pool    *pgxpool.Pool
+	flights atomic.Int64
+}
+
+func newBench(b *testing.B, keep stint.Retention) *bench {
+	b.Helper()
+	var measured bench
+	config := testdb.New(b).Config()
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(
+		ctx context.Context, network, address string,
+	) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &countingConn{Conn: conn, flights: &measured.flights}, err
+	}
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	measured.pool = pool
+	measured.store, err = stint.New(pool, stint.Options{Retention: keep})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = measured.store.Close(context.WithoutCancel(b.Context())) })
+	return &measured
+}
+
+// measure runs work in so many callers and reports what b.N tasks took.
+func (m *bench) measure(b *testing.B, callers int, work func(caller int) error) {
+	b.Helper()
+	before, flights := walBytes(b, m.pool), m.flights.Load()
+	var wait sync.WaitGroup
+	b.ResetTimer()
+	for caller := range callers {
+		wait.Go(func() {
+			if err := work(caller); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	b.StopTimer()
+	n := float64(b.N)
+	b.ReportMetric(n/b.Elapsed().Seconds(), "tasks/s")
+	b.ReportMetric(float64(m.flights.Load()-flights)/n, "round-trips/task")
+	b.ReportMetric(float64(walBytes(b, m.pool)-before)/n, "WAL-B/task")
+}
+
+// A countingConn counts round trips: writes that come after a read.
+type countingConn struct {
+	net.Conn
+	flights *atomic.Int64
+	read    atomic.Bool
+}
+
+func (c *countingConn) Write(p []byte) (int, error) {
+	if c.read.Swap(false) {
+		c.flights.Add(1)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Store(true)
+	return n, err
+}
+
+// benchTasks are tasks with IDs in no order and bodies of 100 bytes.
 func benchTasks(prefix string, n int) []stint.Task {
+	const golden = 0x9e3779b97f4a7c15
 	tasks := make([]stint.Task, n)
 	for i := range tasks {
+		id := fmt.Sprintf("%s-%016x", prefix, uint64(i+1)*golden)
 		tasks[i] = stint.Task{
-			ID:     stint.TaskID(fmt.Sprintf("%s-%015x", prefix, uint64(i)*0x9e3779b97f4a7c15>>4)),
-			Action: "bench", Body: make([]byte, 100),
+			ID: stint.TaskID(id), Action: "bench", Body: make([]byte, 100),
 		}
 	}
 	return tasks
@@ -36,114 +197,4 @@ func walBytes(tb testing.TB, pool *pgxpool.Pool) int64 {
 		tb.Fatal(err)
 	}
 	return bytes
-}
-
-// measure runs work and reports its speed per task and its WAL.
-func measure(b *testing.B, pool *pgxpool.Pool, tasks int, work func()) {
-	b.Helper()
-	before := walBytes(b, pool)
-	b.ResetTimer()
-	work()
-	b.StopTimer()
-	b.ReportMetric(float64(tasks)/b.Elapsed().Seconds(), "tasks/s")
-	b.ReportMetric(float64(walBytes(b, pool)-before)/float64(tasks), "WAL-B/task")
-}
-
-func benchStore(b *testing.B, keep stint.Retention) (*stint.Store, *pgxpool.Pool) {
-	b.Helper()
-	pool := testdb.New(b)
-	store, err := stint.New(pool, stint.Options{Retention: keep})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = store.Close(context.Background()) })
-	return store, pool
-}
-
-func BenchmarkInsertTasks_Many(b *testing.B) {
-	store, pool := benchStore(b, stint.Retention{})
-	batches := make([][]stint.Task, 0, b.N/10000+1)
-	for n := b.N; n > 0; n -= 10000 {
-		batches = append(batches, benchTasks(fmt.Sprint(n), min(n, 10000)))
-	}
-	measure(b, pool, b.N, func() {
-		parallel(b, 4, batches, func(ts []stint.Task) error { return store.InsertTasks(b.Context(), ts) })
-	})
-}
-
-func parallel[T any](b *testing.B, workers int, items []T, do func(T) error) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(items) {
-					return
-				}
-				if err := do(items[i]); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func drain(b *testing.B, store *stint.Store, workers, batch int, left *atomic.Int64) {
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for left.Load() > 0 {
-				owned, err := store.OwnTasks(b.Context(), stint.ActorID(fmt.Sprint("w", w)), batch, []string{"bench"}, time.Minute)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				if len(owned) == 0 {
-					continue
-				}
-				rs := make([]stint.Return, len(owned))
-				for i := range owned {
-					rs[i] = stint.Return{ID: owned[i].ID, Token: owned[i].Token, Code: stint.StatusCompleted}
-				}
-				v, err := store.ReturnTasks(b.Context(), rs)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				for _, e := range v {
-					if e != nil {
-						b.Error(e)
-					}
-				}
-				left.Add(int64(-len(owned)))
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func BenchmarkDrain(b *testing.B) {
-	for _, keep := range []struct {
-		name string
-		r    stint.Retention
-	}{{"kept", stint.Retention{}}, {"KeepNone", stint.Retention{Completed: stint.KeepNone}}} {
-		for _, batch := range []int{1, 10, 100, 1000} {
-			b.Run(fmt.Sprintf("%s/batch=%d", keep.name, batch), func(b *testing.B) {
-				store, pool := benchStore(b, keep.r)
-				if err := store.InsertTasks(b.Context(), benchTasks("d", b.N)); err != nil {
-					b.Fatal(err)
-				}
-				var left atomic.Int64
-				left.Store(int64(b.N))
-				workers := 8
-				if batch < 100 {
-					workers = 16
-				}
-				measure(b, pool, b.N, func() { drain(b, store, workers, batch, &left) })
-			})
-		}
-	}
 }

@@ -13,6 +13,8 @@ import (
 //
 // The test does not run in parallel with others, whose WAL would count too, and takes the best of
 // three rounds, since a checkpoint in between makes the next ones dearer.
+//
+//nolint:paralleltest // as the comment says
 func TestCost_WALBytesPerTask(t *testing.T) {
 	const n = 10_000
 	for name, test := range map[string]struct {

@@ -29,6 +29,7 @@ var badNames = map[string]string{
 
 // cancelled returns a context that has ended.
 func cancelled(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
@@ -159,6 +160,8 @@ func TestVerbs_DoNothingWithEmptyLists(t *testing.T) {
 	}
 }
 
+func yearStart(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+
 func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -167,8 +170,8 @@ func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 		"negative tries":     {ID: "x", Action: "a", MaxTries: -1},
 		"absurd tries":       {ID: "x", Action: "a", MaxTries: math.MaxInt32 + 1},
 		"unknown policy":     {ID: "x", Action: "a", OnAbort: 2},
-		"start in year 1e4":  {ID: "x", Action: "a", NotBefore: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
-		"deadline in 1 BC":   {ID: "x", Action: "a", Deadline: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"start too late":     {ID: "x", Action: "a", NotBefore: yearStart(10_000)},
+		"deadline in 1 BC":   {ID: "x", Action: "a", Deadline: yearStart(0)},
 		"action of 256":      {ID: "x", Action: strings.Repeat("x", 256)},
 		"an edge":            {ID: "x", Action: "a", After: []stint.TaskID{"good0"}},
 		"an edge to another": {ID: "x", Action: "a", ToSignalAfter: []stint.TaskID{"good0"}},
@@ -287,14 +290,18 @@ func TestReturnTask_RefusesBadArgumentsAndKeepsTheTask(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
 	token := ownOne(t, store).Token
+	huge := make([]byte, 64<<20+1)
+	endless := time.Duration(math.MaxInt64)
 	for name, bad := range map[string]stint.Return{
 		"no code":           {ID: "a", Token: token},
 		"unknown code":      {ID: "a", Token: token, Code: "Completed"},
 		"in-progress":       {ID: "a", Token: token, Code: stint.StatusInProgress},
-		"result over limit": {ID: "a", Token: token, Code: stint.StatusCompleted, Result: make([]byte, 64<<20+1)},
+		"result over limit": {ID: "a", Token: token, Code: stint.StatusCompleted, Result: huge},
 		"result of pending": {ID: "a", Token: token, Code: stint.StatusPending, Result: []byte{}},
 		"negative wait":     {ID: "a", Token: token, Code: stint.StatusPending, RetryAfter: -1},
-		"endless wait":      {ID: "a", Token: token, Code: stint.StatusPending, RetryAfter: math.MaxInt64},
+		"endless wait": {
+			ID: "a", Token: token, Code: stint.StatusPending, RetryAfter: endless,
+		},
 		"wait of completed": {ID: "a", Token: token, Code: stint.StatusCompleted, RetryAfter: 1},
 		"release of done":   {ID: "a", Token: token, Code: stint.StatusAborted, Release: true},
 		"no ID":             {Token: token, Code: stint.StatusCompleted},
@@ -317,11 +324,13 @@ func TestVerbsWithIDs_RefuseBadIDs(t *testing.T) {
 	for name, text := range badNames {
 		ids := []stint.TaskID{"a", stint.TaskID(text)}
 		_, getErr := store.GetTasks(t.Context(), ids)
+		returnErr := store.ReturnTask(
+			t.Context(), ids[1], stint.Token{}, "", stint.StatusCompleted)
 		for verb, err := range map[string]error{
 			"AbortTasks":  store.AbortTasks(t.Context(), ids, ""),
 			"DeleteTasks": store.DeleteTasks(t.Context(), ids),
 			"GetTasks":    getErr,
-			"ReturnTask":  store.ReturnTask(t.Context(), ids[1], stint.Token{}, "", stint.StatusCompleted),
+			"ReturnTask":  returnErr,
 			"SetStatus":   store.SetStatus(t.Context(), stint.OwnedTask{ID: ids[1]}, "", 0),
 		} {
 			wantErr(t, verb+" with an ID "+name, err, stint.ErrInvalidArgument)
@@ -386,8 +395,11 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	oneInEachState(t, store)
-	insert(t, store, stint.Task{ID: "sp%_1", Action: "other"}, stint.Task{ID: "sp\U0010ffffz", Action: "other"})
+	insert(t, store, stint.Task{ID: "sp%_1", Action: "other"},
+		stint.Task{ID: "sp\U0010ffffz", Action: "other"})
 	ctx := t.Context()
+	inProgress := []stint.State{stint.StateInProgress}
+	two := []stint.State{stint.StateScheduled, stint.StateAborted}
 	for name, test := range map[string]struct {
 		filter stint.Filter
 		want   int
@@ -402,10 +414,10 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"empty actions": {stint.Filter{Actions: []string{}, Limit: 5}, 5},
 		"completed":     {stint.Filter{States: []stint.State{stint.StateCompleted}}, 1},
 		"aborted":       {stint.Filter{States: []stint.State{stint.StateAborted}}, 1},
-		"in progress":   {stint.Filter{States: []stint.State{stint.StateInProgress}, Actor: "actor"}, 1},
+		"in progress":   {stint.Filter{States: inProgress, Actor: "actor"}, 1},
 		"scheduled":     {stint.Filter{States: []stint.State{stint.StateScheduled}}, 1},
 		"blocked":       {stint.Filter{States: []stint.State{stint.StateBlocked}}, 0},
-		"two states":    {stint.Filter{States: []stint.State{stint.StateScheduled, stint.StateAborted}}, 2},
+		"two states":    {stint.Filter{States: two}, 2},
 		"actor":         {stint.Filter{Actor: "actor"}, 3},
 		"stranger":      {stint.Filter{Actor: "stranger"}, 0},
 		"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},

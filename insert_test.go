@@ -71,7 +71,8 @@ func TestInsertTasks_TellsNilBodyFromEmpty(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	for _, more := range []int{0, 100} {
-		none, empty := stint.TaskID(fmt.Sprint("nil", more)), stint.TaskID(fmt.Sprint("empty", more))
+		none := stint.TaskID(fmt.Sprint("nil", more))
+		empty := stint.TaskID(fmt.Sprint("empty", more))
 		insert(t, store, append(numbered(fmt.Sprint("more", more), more),
 			stint.Task{ID: none, Action: "a"},
 			stint.Task{ID: empty, Action: "a", Body: []byte{}})...)
@@ -201,15 +202,20 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("source broke")
 	tasks := numbered("t", 25_000)
+	then := func(tasks []stint.Task, last stint.Task) iter.Seq2[stint.Task, error] {
+		return stream(append(slices.Clone(tasks), last), nil)
+	}
 	for name, test := range map[string]struct {
 		stream iter.Seq2[stint.Task, error]
 		want   error
 	}{
-		"of the source":                {stream(tasks, broken), broken},
-		"of a bad task":                {stream(append(slices.Clone(tasks), stint.Task{ID: "x"}), nil), stint.ErrInvalidArgument},
-		"of an ID that came long ago":  {stream(append(slices.Clone(tasks), tasks[0]), nil), stint.ErrTaskExists},
-		"of an ID that came just now":  {stream(append(slices.Clone(tasks), tasks[24_999]), nil), stint.ErrTaskExists},
-		"of an ID in a short sequence": {stream(append(slices.Clone(tasks[:2]), tasks[0]), nil), stint.ErrTaskExists},
+		"of the source": {stream(tasks, broken), broken},
+		"of a bad task": {
+			then(tasks, stint.Task{ID: "x"}), stint.ErrInvalidArgument,
+		},
+		"of an ID that came long ago":  {then(tasks, tasks[0]), stint.ErrTaskExists},
+		"of an ID that came just now":  {then(tasks, tasks[24_999]), stint.ErrTaskExists},
+		"of an ID in a short sequence": {then(tasks[:2], tasks[0]), stint.ErrTaskExists},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,6 +230,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // the memory of other tests would count
 func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("streams a million tasks")
@@ -242,7 +249,8 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 				most = max(most, now.Sys)
 			}
 			task := stint.Task{
-				ID: stint.TaskID(fmt.Sprintf("task-%08d", i)), Action: "act", Body: slices.Clone(body),
+				ID: stint.TaskID(fmt.Sprintf("task-%08d", i)), Action: "act",
+				Body: slices.Clone(body),
 			}
 			if !yield(task, nil) {
 				return

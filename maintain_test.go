@@ -118,8 +118,10 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 			stint.Retention{}, 25 * time.Hour, []stint.TaskID{"completed", "posted"}, 2,
 		},
 		"default, a week": {
-			stint.Retention{}, 8 * day,
-			[]stint.TaskID{"completed", "posted", "aborted"}, 1,
+			stint.Retention{},
+			8 * day,
+			[]stint.TaskID{"completed", "posted", "aborted"},
+			1,
 		},
 		"for ever": {stint.Retention{
 			Completed: stint.KeepForever, Aborted: stint.KeepForever,
@@ -206,7 +208,8 @@ func TestMaintain_DropsLeasesThatHoldNothing(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{})
 	leases := func() (n int) {
 		t.Helper()
-		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM stint.leases").Scan(&n); err != nil {
+		err := pool.QueryRow(t.Context(), "SELECT count(*) FROM stint.leases").Scan(&n)
+		if err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -298,6 +301,7 @@ func TestStore_MaintainsItselfOnceItOwns(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // the goroutines of other tests would count
 func TestClose_EndsTheBackgroundWork(t *testing.T) {
 	pool := testdb.New(t)
 	ignore := goleak.IgnoreCurrent()

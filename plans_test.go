@@ -31,10 +31,14 @@ var sample = map[string]struct {
 	"allocate_blocks": {"3", nil},
 	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
 	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
-	"erase_tasks":     {"'{5,70}', true", []string{"tasks_pkey", "deadlines_pkey", "finished_pkey"}},
-	"existing_tasks":  {"'{a,b}'", []string{"tasks_id_key"}},
-	"extend_leases":   {"'{5,70}', '{7,7}', 'actor', '1 h'", []string{"leased_pkey", "leases_pkey"}},
-	"finish_tasks":    {"'{5}', '{1}', 4, 'x'", nil},
+	"erase_tasks": {"'{5,70}', true", []string{
+		"tasks_pkey", "deadlines_pkey", "finished_pkey",
+	}},
+	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},
+	"extend_leases": {"'{5,70}', '{7,7}', 'actor', '1 h'", []string{
+		"leased_pkey", "leases_pkey",
+	}},
+	"finish_tasks": {"'{5}', '{1}', 4, 'x'", nil},
 	"get_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
 		"scheduled_pkey", "blocked_pkey",
@@ -56,8 +60,10 @@ var sample = map[string]struct {
 		"leases_order", "leased_pkey", "tasks_pkey", "leases_pkey",
 	}},
 	"restore_planner": {"", nil},
-	"return_tasks": {"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
-		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"}},
+	"return_tasks": {
+		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
+		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"},
+	},
 	"revive_tasks":   {"'{5,70}', '{7,7}'", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version": {"", nil},
 	"set_planner":    {"", nil},
@@ -249,7 +255,8 @@ func TestStatements_AreNotInGoFiles(t *testing.T) {
 func TestStatements_FitTheMigrations(t *testing.T) {
 	t.Parallel()
 	if got := migrations.Version(); got != stint.SchemaVersion {
-		t.Errorf("the migrations go to version %d, the statements want %d", got, stint.SchemaVersion)
+		t.Errorf("the migrations go to version %d, the statements want %d",
+			got, stint.SchemaVersion)
 	}
 	pool := testdb.New(t)
 	conn, err := pool.Acquire(t.Context())

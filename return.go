@@ -113,7 +113,8 @@ func (s *Store) returnLate(
 ) error {
 	settled := map[performance]bool{}
 	judgements := map[performance]judgement{}
-	keys, claims, ids := make([]int64, len(refused)), make([]int64, len(refused)), make([]string, len(refused))
+	n := len(refused)
+	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
 	for place, i := range refused {
 		p := returns[i].Token.performance()
 		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(returns[i].ID)
@@ -121,7 +122,8 @@ func (s *Store) returnLate(
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	if err := s.reviveAnd(ctx, keys, claims, s.returnStep(returns, refused, settled), judge); err != nil {
+	again := s.returnStep(returns, refused, settled)
+	if err := s.reviveAnd(ctx, keys, claims, again, judge); err != nil {
 		return err
 	}
 	for _, i := range refused {

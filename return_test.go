@@ -23,7 +23,8 @@ func TestReturnTask_EndsTheTask(t *testing.T) {
 		}
 		got := info(t, store, "a")
 		if got.StatusCode != code || got.State != want.State || got.AbortCause != want.AbortCause ||
-			got.Status != "so" || got.Tries != 1 || got.Actor != "actor" || got.FinishedAt.IsZero() {
+			got.Status != "so" || got.Tries != 1 || got.Actor != "actor" ||
+			got.FinishedAt.IsZero() {
 			t.Errorf("GetTasks = %+v", got)
 		}
 		if owned := own(t, store, 1); len(owned) != 0 {
@@ -202,7 +203,8 @@ func TestReturnTasks_RetryAfterHoldsTheTaskBack(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
 	task := ownOne(t, store)
 	back := stint.Return{
-		ID: "a", Token: task.Token, Code: stint.StatusPending, Status: "busy", RetryAfter: time.Hour,
+		ID: "a", Token: task.Token, Code: stint.StatusPending,
+		Status: "busy", RetryAfter: time.Hour,
 	}
 	for _, want := range []error{nil, stint.ErrAlreadyReturned} {
 		verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{back})

@@ -35,8 +35,10 @@ func newClaim() (claim, error) {
 
 func newToken(c claim, key int64) Token {
 	var t Token
-	binary.BigEndian.PutUint64(t[:8], uint64(c))                 //nolint:gosec // the bits are what counts
-	binary.BigEndian.PutUint64(t[8:], 0b10<<keyBits|uint64(key)) //nolint:gosec // the bits are what counts
+	//nolint:gosec // the bits are what counts
+	high, low := uint64(c), 0b10<<keyBits|uint64(key)
+	binary.BigEndian.PutUint64(t[:8], high)
+	binary.BigEndian.PutUint64(t[8:], low)
 	return t
 }
 
@@ -51,8 +53,8 @@ type performance struct {
 func (t Token) performance() performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	return performance{
-		key:   int64(low & (1<<keyBits - 1)), //nolint:gosec // fits by the mask
-		claim: claim(high),                   //nolint:gosec // the bits are what counts
+		key:   int64(low & (1<<keyBits - 1)),
+		claim: claim(high), //nolint:gosec // the bits are what counts
 	}
 }
 

@@ -157,7 +157,8 @@ func TestReplaceTasks_RefusesTasksInProgress(t *testing.T) {
 	store := newStore(t)
 	running := oneInEachState(t, store)
 	err := store.ReplaceTasks(t.Context(), []stint.Task{
-		{ID: "ready", Action: "replaced"}, {ID: running.ID, Action: "replaced"},
+		{ID: "ready", Action: "replaced"},
+		{ID: running.ID, Action: "replaced"},
 		{ID: "new", Action: "replaced"},
 	})
 	wantTasks(t, "ReplaceTasks", err, stint.ErrTaskInProgress, running.ID)

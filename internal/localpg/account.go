@@ -51,6 +51,7 @@ func serverAccount(dataDir string) (account, error) {
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.switched {
+		//nolint:gosec // the system gave these numbers
 		attr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 	}
 	return attr

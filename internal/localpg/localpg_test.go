@@ -203,7 +203,7 @@ func TestStart_AppliesSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // What matters has been read.
+	defer conn.Close(ctx)
 	if got, want := conn.ParameterStatus("TimeZone"), "Etc/GMT+5"; got != want {
 		t.Fatalf("TimeZone = %q, want %q", got, want)
 	}
@@ -267,25 +267,25 @@ func TestStart_LeavesNothingWhenItsContextHasEnded(t *testing.T) {
 
 func TestStart_LeavesNoProcessWhenCancelledHalfWay(t *testing.T) {
 	t.Parallel()
-	real := realPrograms(t)
+	installed := realPrograms(t)
 	tests := map[string]struct{ initdb, postgres string }{
 		"in initdb": {"echo > %; exec sleep 600", "exit 1"},
 		// Its own child keeps running for a while after initdb itself has ended.
 		"in a child of initdb": {"sleep 1 & echo > %; exec sleep 600", "exit 1"},
 		"before postgres serves": {
-			`exec "` + real.path("initdb") + `" "$@"`,
+			`exec "` + installed.path("initdb") + `" "$@"`,
 			"echo > %; exec sleep 600",
 		},
 		"while postgres starts": {
-			`exec "` + real.path("initdb") + `" "$@"`,
-			`echo > %; exec "` + real.path("postgres") + `" "$@"`,
+			`exec "` + installed.path("initdb") + `" "$@"`,
+			`echo > %; exec "` + installed.path("postgres") + `" "$@"`,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pipe, wait := fifo(t)
-			programs := fakePrograms(t, real.major,
+			programs := fakePrograms(t, installed.major,
 				strings.ReplaceAll(test.initdb, "%", pipe),
 				strings.ReplaceAll(test.postgres, "%", pipe))
 			ctx, cancel := context.WithCancel(testContext(t))

@@ -195,7 +195,7 @@ func query(t *testing.T, server *Server, script string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // What matters has been read.
+	defer conn.Close(ctx)
 	results, err := conn.Exec(ctx, script).ReadAll()
 	if err != nil {
 		t.Fatal(err)
