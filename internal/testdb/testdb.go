@@ -3,6 +3,7 @@ package testdb
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -136,7 +137,8 @@ func start(ctx context.Context) (*server, error) {
 	}
 	server.template = "stint_template_" + uuid.NewString()
 	if err := server.migrate(ctx); err != nil {
-		return nil, fmt.Errorf("make the template of the test databases: %w", err)
+		err = fmt.Errorf("make the template of the test databases: %w", err)
+		return nil, errors.Join(err, server.stop())
 	}
 	stop := server.stop
 	server.stop = func() error {
