@@ -1,2 +1,37 @@
 // Package stint keeps tasks in PostgreSQL, owned by token.
+//
+// A [Task] has an ID, the name of an action and a body. [Store.InsertTasks] adds tasks atomically,
+// also within the caller's own transaction ([Store.WithTx]). Worker loops call [Store.OwnTasks],
+// which hands out tasks that are ready, each with a performance [Token] and under a lease. Whoever
+// holds the newest token of a task owns it: only with it can the task be extended
+// ([Store.ExtendTasksOwnership]), touched ([Store.SetStatus]) and returned ([Store.ReturnTask]),
+// as completed, as aborted, or for another try. When a lease expires, the task is ready for others;
+// a late owner may still return it until somebody else was given it.
+//
+//	InsertTasks → pending → OwnTasks → in-progress → ReturnTask → completed or aborted
+//	                 ↑                      |
+//	                 +--- ReturnTask, or the lease expires
+//
+// # Being performed more than once
+//
+// An owner may die after it has done its work and before it has returned the task, or be so late
+// that somebody else was given the task meanwhile. Performing a task must therefore be idempotent,
+// or be done in the transaction that returns it, where the token protects it.
+//
+// # Time
+//
+// The database is the only clock: leases, schedules and deadlines are measured on it, from the call
+// and not from the start of a transaction. The clocks of workers may be wrong.
+//
+// # When a call is cut off
+//
+// Every verb is one transaction. If its context ends or its connection breaks, it has taken effect
+// wholly or not at all, and the caller cannot know which. So each verb can be called again without
+// harm, and says how.
+//
+// # Schema
+//
+// The package migrations makes the tables, in a schema of their own. Statements name that schema, so
+// search_path does not matter, and nothing depends on the state of a session: a transaction pooler
+// may stand in between, with a pool whose default mode of execution does not prepare statements.
 package stint

@@ -1,0 +1,153 @@
+package migrations_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func migrate(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return migrations.MigrateSchema(ctx, conn.Conn(), schema)
+}
+
+// columns describes the schema, to compare it.
+func columns(t *testing.T, pool *pgxpool.Pool, schema string) string {
+	t.Helper()
+	var text string
+	err := pool.QueryRow(t.Context(), "SELECT coalesce(string_agg(table_name || '.' || "+
+		"column_name || ' ' || data_type, ', ' ORDER BY table_name, column_name), '') "+
+		"FROM information_schema.columns WHERE table_schema = $1", schema).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestMigrate_ByManyAtOnceMigratesOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	const callers = 8
+	errs := make(chan error, callers)
+	for range callers {
+		go func() { errs <- migrate(t.Context(), pool, migrations.DefaultSchema) }()
+	}
+	for range callers {
+		if err := <-errs; err != nil {
+			t.Errorf("Migrate = %v", err)
+		}
+	}
+	if got, want := columns(t, pool, "stint"), columns(t, testdb.New(t), "stint"); got != want {
+		t.Errorf("migrated by many: %s\nby one: %s", got, want)
+	}
+}
+
+func TestMigrate_AgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	_, err := pool.Exec(t.Context(), "INSERT INTO stint.ready (lo, hi, tries, priority, action) "+
+		"VALUES (1, 1, 0, 0, 'kept')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), pool, migrations.DefaultSchema); err != nil {
+		t.Fatal(err)
+	}
+	var kept int
+	err = pool.QueryRow(t.Context(), "SELECT count(*) FROM stint.ready").Scan(&kept)
+	if err != nil || kept != 1 {
+		t.Errorf("%d rows are left of 1, %v", kept, err)
+	}
+}
+
+func TestMigrateSchema_TakesNamesLiterally(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	want := columns(t, testdb.New(t), "stint")
+	for _, schema := range []string{
+		"other", "Upper Case", `quo"te'd.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63), "{{.}}",
+	} {
+		for range 2 {
+			if err := migrate(t.Context(), pool, schema); err != nil {
+				t.Fatalf("MigrateSchema %q = %v", schema, err)
+			}
+		}
+		if got := columns(t, pool, schema); got != want {
+			t.Errorf("schema %q: %s\nwant %s", schema, got, want)
+		}
+	}
+	for _, schema := range []string{"", "a\x00", strings.Repeat("x", 64)} {
+		if err := migrate(t.Context(), pool, schema); err == nil {
+			t.Errorf("MigrateSchema accepts %q", schema)
+		}
+	}
+}
+
+// Somebody's own tern project keeps its version in a table of its own.
+func TestMigrate_LeavesOtherVersionTablesAlone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	_, err := pool.Exec(t.Context(), "CREATE TABLE public.schema_version (version int); "+
+		"INSERT INTO public.schema_version VALUES (7)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), pool, migrations.DefaultSchema); err != nil {
+		t.Fatal(err)
+	}
+	var version int
+	err = pool.QueryRow(t.Context(), "SELECT version FROM public.schema_version").Scan(&version)
+	if err != nil || version != 7 {
+		t.Errorf("the other version is %d now, want 7, %v", version, err)
+	}
+}
+
+func TestMigrate_RefusesANewerSchema(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	_, err := pool.Exec(t.Context(), "UPDATE stint.stint_schema_version SET version = 99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = migrate(t.Context(), pool, migrations.DefaultSchema)
+	if !errors.Is(err, migrations.ErrNewerSchema) {
+		t.Errorf("Migrate = %v, want ErrNewerSchema", err)
+	}
+}
+
+func TestMigrate_ReportsWhatTheRoleMayNot(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	role := "nobody_" + strings.ReplaceAll(pool.Config().ConnConfig.Database, "-", "")
+	for _, statement := range []string{"CREATE ROLE " + role, "SET ROLE " + role} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = migrations.Migrate(t.Context(), conn.Conn())
+	if err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("Migrate = %v, want permission denied", err)
+	}
+	for _, statement := range []string{"RESET ROLE", "DROP ROLE " + role} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+}
