@@ -69,12 +69,13 @@ func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) 
 	for _, id := range ids {
 		if info, ok := found[id]; ok {
 			infos = append(infos, info)
-		} else if !slices.Contains(missing, id) {
+		} else {
 			missing = append(missing, id)
 		}
 	}
 	if len(missing) > 0 {
-		return infos, &TaskError{IDs: missing, Err: ErrTaskNotFound}
+		slices.Sort(missing)
+		return infos, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
 	}
 	return infos, nil
 }

@@ -84,9 +84,9 @@ func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.GetTasks(t.Context(), ids)
+	slices.Sort(ids)
 	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, ids...)
 	err = store.DeleteTasks(t.Context(), ids)
-	slices.Sort(ids)
 	wantTasks(t, "DeleteTasks repeated", err, stint.ErrTaskNotFound, ids...)
 	var tasks []stint.Task
 	for _, id := range ids {
