@@ -45,7 +45,7 @@ var (
 
 // A TaskError names the tasks that an error is about.
 type TaskError struct {
-	// IDs are the tasks concerned, all of them, each once.
+	// IDs are the tasks concerned, all of them, each once, in order.
 	IDs []TaskID
 	// Err is what is wrong with them, one of the errors of this package.
 	Err error

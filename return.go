@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,37 +74,59 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 
 func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts := make([]error, len(returns))
-	var pending []int // the returns without a verdict, sorted by key
-	first := make(map[Token]int, len(returns))
+	pending := make([]int, 0, len(returns)) // those without a verdict, to be sorted by key
+	repeats := map[int]int{}                // the first return of the same task and token, by place
+	type named struct {
+		id    TaskID
+		token Token
+	}
+	first := make(map[named]int, len(returns))
 	for i := range returns {
 		if err := returns[i].check(); err != nil {
 			verdicts[i] = at(err, i, returns[i].ID)
 			continue
 		}
-		if earlier, ok := first[returns[i].Token]; ok {
-			verdicts[i] = repeated(returns[earlier], returns[i])
+		name := named{returns[i].ID, returns[i].Token}
+		if earlier, ok := first[name]; ok {
+			repeats[i] = earlier
 			continue
 		}
-		first[returns[i].Token] = i
+		first[name] = i
 		pending = append(pending, i)
 	}
+	if err := s.settle(ctx, returns, pending, verdicts); err != nil {
+		return nil, err
+	}
+	for i, earlier := range repeats {
+		verdicts[i] = repeated(returns[i], returns[earlier], verdicts[earlier])
+	}
+	return verdicts, nil
+}
+
+// settle returns the pending tasks and fills in the verdicts on them.
+func (s *Store) settle(
+	ctx context.Context, returns []Return, pending []int, verdicts []error,
+) error {
 	if len(pending) == 0 {
-		return verdicts, s.quiet(ctx)
+		return s.quiet(ctx)
 	}
 	slices.SortFunc(pending, func(a, b int) int {
 		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
 	})
-	settled := map[performance]bool{}
+	settled := make([]bool, len(pending))
 	if err := s.run(ctx, s.returnStep(returns, pending, settled)); err != nil {
-		return nil, err
+		return err
 	}
-	refused := slices.DeleteFunc(pending, func(i int) bool {
-		return settled[returns[i].Token.performance()]
-	})
+	var refused []int
+	for place, i := range pending {
+		if !settled[place] {
+			refused = append(refused, i)
+		}
+	}
 	if len(refused) == 0 {
-		return verdicts, nil
+		return nil
 	}
-	return verdicts, s.returnLate(ctx, returns, refused, verdicts)
+	return s.returnLate(ctx, returns, refused, verdicts)
 }
 
 // returnLate gives refused returns the second look that a late owner is due, and judges those that
@@ -111,24 +134,23 @@ func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, err
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) error {
-	settled := map[performance]bool{}
-	judgements := map[performance]judgement{}
 	n := len(refused)
+	settled, judgements := make([]bool, n), make([]judgement, n)
 	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
 	for place, i := range refused {
 		p := returns[i].Token.performance()
 		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(returns[i].ID)
 	}
+	again := s.returnStep(returns, refused, settled)
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	again := s.returnStep(returns, refused, settled)
 	if err := s.reviveAnd(ctx, keys, claims, again, judge); err != nil {
 		return err
 	}
-	for _, i := range refused {
-		if p := returns[i].Token.performance(); !settled[p] {
-			verdicts[i] = judgements[p].verdict(returns[i])
+	for place, i := range refused {
+		if !settled[place] {
+			verdicts[i] = judgements[place].verdict(returns[i])
 		}
 	}
 	return nil
@@ -166,12 +188,16 @@ func (r *Return) check() error {
 	return nil
 }
 
-// repeated is the verdict on a return whose token comes a second time in one call.
-func repeated(first, second Return) error {
-	if first.ID == second.ID && first.Code == second.Code {
+// repeated is the verdict on a return whose task and token come a second time in one call.
+func repeated(second, first Return, verdict error) error {
+	switch {
+	case verdict != nil && !errors.Is(verdict, ErrAlreadyReturned):
+		return verdict
+	case second.Code == first.Code:
 		return &TaskError{IDs: []TaskID{second.ID}, Err: ErrAlreadyReturned}
+	default:
+		return &TaskError{IDs: []TaskID{second.ID}, Err: ErrInvalidToken}
 	}
-	return &TaskError{IDs: []TaskID{second.ID}, Err: ErrInvalidToken}
 }
 
 // outcome is how a return goes into return_tasks.
@@ -188,7 +214,8 @@ func (r *Return) outcome() int16 {
 	}
 }
 
-func (s *Store) returnStep(returns []Return, chosen []int, settled map[performance]bool) step {
+// returnStep returns the chosen tasks, and marks the places of those that are settled.
+func (s *Store) returnStep(returns []Return, chosen []int, settled []bool) step {
 	n := len(chosen)
 	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
 	outcomes, statuses := make([]int16, n), make([]*string, n)
@@ -209,7 +236,16 @@ func (s *Store) returnStep(returns []Return, chosen []int, settled map[performan
 			keys, claims, ids, outcomes, statuses, results, retries,
 			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil,
 		},
-		read: readPerformances(settled),
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var place int
+				if err := rows.Scan(&place); err != nil {
+					return err
+				}
+				settled[place-1] = true
+			}
+			return rows.Err()
+		},
 	}
 }
 
@@ -220,15 +256,15 @@ type judgement struct {
 	again bool
 }
 
-func readJudgements(into map[performance]judgement) func(pgx.Rows) error {
+func readJudgements(into []judgement) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
-			var p performance
+			var place int
 			var j judgement
-			if err := rows.Scan(&p.key, &p.claim, &j.known, &j.cause, &j.again); err != nil {
+			if err := rows.Scan(&place, &j.known, &j.cause, &j.again); err != nil {
 				return err
 			}
-			into[p] = j
+			into[place-1] = j
 		}
 		return rows.Err()
 	}

@@ -171,10 +171,19 @@ func TestReturnTasks_JudgesEachTokenOfOneTask(t *testing.T) {
 	}
 	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
 		{ID: "a", Token: first.Token, Code: stint.StatusCompleted},
+		{ID: "nobody", Token: second.Token, Code: stint.StatusCompleted},
 		{ID: "a", Token: second.Token, Code: stint.StatusCompleted},
+		{ID: "a", Token: first.Token, Code: stint.StatusCompleted},
 	})
-	if err != nil || !errors.Is(verdicts[0], stint.ErrInvalidToken) || verdicts[1] != nil {
-		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []error{
+		stint.ErrInvalidToken, stint.ErrTaskNotFound, nil, stint.ErrInvalidToken,
+	} {
+		if !errors.Is(verdicts[i], want) || errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
+			t.Errorf("verdict %d = %v, want %v", i, verdicts[i], want)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
 --   $3 ids     text[]
-SELECT named.key, named.claim,
+SELECT named.place,
        EXISTS (SELECT FROM stint.tasks WHERE tasks.id = named.id) AS known,
        (SELECT finished.cause
         FROM stint.finished
@@ -18,4 +18,5 @@ SELECT named.key, named.claim,
                WHERE ready.lo = named.key AND ready.claim = named.claim AND NOT ready.late)
        OR EXISTS (SELECT FROM stint.scheduled
                   WHERE scheduled.key = named.key AND scheduled.claim = named.claim) AS again
-FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS named (key, claim, id)
+FROM unnest($1::bigint[], $2::bigint[], $3::text[])
+    WITH ORDINALITY AS named (key, claim, id, place)

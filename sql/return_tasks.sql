@@ -1,8 +1,8 @@
 -- name: return_tasks
 --
--- Settles owned tasks and returns key and claim of those that were settled: the ones whose
--- key, ID and claim belong together and whose row of leased this statement was the one to delete. Element i of
--- each array belongs to return i; the caller sorts them by key.
+-- Settles owned tasks. Element i of each array belongs to return i; the caller sorts them by key.
+-- Returns the places of those that were settled: the ones whose key, ID and claim belong together
+-- and whose row of leased this statement was the one to delete.
 --
 --   $1 keys           bigint[]
 --   $2 claims         bigint[]
@@ -27,15 +27,16 @@ WITH returned AS MATERIALIZED (
     FROM unnest(
         $1::bigint[], $2::bigint[], $3::text[], $4::smallint[],
         $5::text[], $6::bytea[], $7::interval[]
-    ) AS returned (key, claim, id, outcome, status, result, retry_after)
+    ) WITH ORDINALITY
+        AS returned (key, claim, id, outcome, status, result, retry_after, place)
 ), ended AS (
     DELETE FROM stint.leased
     USING returned
     JOIN stint.tasks AS task ON task.key = returned.key AND task.id = returned.id
     JOIN stint.leases AS lease ON lease.claim = returned.claim
     WHERE leased.key = returned.key AND leased.claim = returned.claim AND leased.part = lease.part
-    RETURNING leased.key, leased.claim, leased.part, leased.tries, lease.actor, returned.outcome,
-              returned.status, returned.result, returned.retry_after, task.action, task.priority,
+    RETURNING leased.key, leased.claim, leased.part, leased.tries, lease.actor,
+              returned.place, returned.outcome, returned.status, returned.result, returned.retry_after, task.action, task.priority,
               task.deadline, task.post_result,
               CASE
                   WHEN returned.outcome < 2 THEN returned.outcome
@@ -77,4 +78,4 @@ WITH returned AS MATERIALIZED (
     WHERE $10::boolean
       AND leases.claim = part.claim AND leases.part = part.part AND leases.size = part.size
 )
-SELECT ended.key, ended.claim FROM ended
+SELECT ended.place FROM ended
