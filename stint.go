@@ -209,7 +209,7 @@ func persist(call func() error) error {
 
 func (s *Store) execute(ctx context.Context, steps []step) error {
 	if s.tx != nil {
-		return s.send(ctx, s.tx.Conn(), "savepoint stint", "rollback to savepoint stint",
+		return s.send(ctx, s.tx, "savepoint stint", "rollback to savepoint stint",
 			"release savepoint stint", steps)
 	}
 	conn, err := s.pool.Acquire(ctx)
@@ -217,12 +217,19 @@ func (s *Store) execute(ctx context.Context, steps []step) error {
 		return err
 	}
 	defer conn.Release()
-	return s.send(ctx, conn.Conn(), "begin isolation level read committed", "rollback", "commit",
-		steps)
+	return s.send(ctx, conn, "begin isolation level read committed", "rollback", "commit", steps)
+}
+
+// A session is a connection from the pool, or the caller's transaction, which refuses to be used
+// after its end.
+type session interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+	Conn() *pgx.Conn
 }
 
 func (s *Store) send(
-	ctx context.Context, conn *pgx.Conn, begin, undo, commit string, steps []step,
+	ctx context.Context, session session, begin, undo, commit string, steps []step,
 ) error {
 	batch := &pgx.Batch{}
 	batch.Queue(begin)
@@ -246,9 +253,12 @@ func (s *Store) send(
 		batch.Queue(s.statements["restore_planner"])
 	}
 	batch.Queue(commit)
-	err := conn.SendBatch(ctx, batch).Close()
-	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
-		_, undoErr := conn.Exec(ctx, undo)
+	err := session.SendBatch(ctx, batch).Close()
+	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
+		return err
+	}
+	if conn := session.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+		_, undoErr := session.Exec(ctx, undo)
 		return errors.Join(err, undoErr)
 	}
 	return err

@@ -225,3 +225,24 @@ func TestWithTx_ReturnDoesNotHoldUpTheOthersOfItsHandOut(t *testing.T) {
 		}
 	}
 }
+
+func TestWithTx_RefusesATransactionThatHasEnded(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	for name, end := range map[string]func(pgx.Tx) error{
+		"Commit":   func(tx pgx.Tx) error { return tx.Commit(t.Context()) },
+		"Rollback": func(tx pgx.Tx) error { return tx.Rollback(t.Context()) },
+	} {
+		insert(t, store, stint.Task{ID: stint.TaskID(name), Action: "act"}) // checks the schema
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(tx); err != nil {
+			t.Fatal(err)
+		}
+		for verbName, verb := range verbs(store.WithTx(tx)) {
+			wantErr(t, verbName+" after "+name, verb(t.Context()), pgx.ErrTxClosed)
+		}
+	}
+}
