@@ -31,7 +31,8 @@
 //
 // # Schema
 //
-// The package migrations makes the tables, in a schema of their own. Statements name that schema, so
-// search_path does not matter, and nothing depends on the state of a session: a transaction pooler
-// may stand in between, with a pool whose default mode of execution does not prepare statements.
+// The package migrations makes the tables, in a schema of their own. Statements name that schema,
+// so search_path does not matter, and nothing depends on the state of a session: a transaction
+// pooler may stand in between, with a pool whose default mode of execution does not prepare
+// statements.
 package stint

@@ -77,7 +77,8 @@ func TestMigrateSchema_TakesNamesLiterally(t *testing.T) {
 	pool := testdb.NewEmpty(t)
 	want := columns(t, testdb.New(t), "stint")
 	for _, schema := range []string{
-		"other", "Upper Case", `quo"te'd.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63), "{{.}}",
+		"other", "Upper Case", `quo"te'd.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63),
+		"{{.}}",
 	} {
 		for range 2 {
 			if err := migrate(t.Context(), pool, schema); err != nil {

@@ -93,8 +93,8 @@ func TestExport_RefusesBadUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":        {nil, "-from and -to are needed"},
-		"unknown flag":   {[]string{"-frm", dir}, "-frm"},
+		"nothing":      {nil, "-from and -to are needed"},
+		"unknown flag": {[]string{"-frm", dir}, "-frm"},
 		"argument": {
 			[]string{"-from", dir, "-to", other, "more"}, `unexpected argument "more"`,
 		},
