@@ -1,0 +1,308 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pgcut"
+)
+
+// A cutVerb is a verb at work that changes something.
+type cutVerb struct {
+	name string
+	opts stint.Options
+
+	// given brings about the state before, and returns the call.
+	given         cutGiven
+	before, after string
+
+	// again is what the call says if it is repeated after it took place, about the tasks named.
+	again error
+	named []stint.TaskID
+
+	// at picks the request that takes effect. Default: the commit.
+	at pgcut.Match
+
+	// many says that there are several requests in the transaction.
+	many bool
+}
+
+// cutGiven brings about what a call needs, and returns the call.
+type cutGiven func(*testing.T, *cutStore) func(context.Context) error
+
+func cutInserts() []cutVerb {
+	some := []stint.Task{{ID: "a", Action: "new"}, {ID: "b", Action: "new"}}
+	many := numbered("t", 100)
+	ids := make([]stint.TaskID, len(many))
+	for i := range many {
+		ids[i] = many[i].ID
+	}
+	return []cutVerb{{
+		name: "InsertTasks",
+		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
+			return func(ctx context.Context) error { return c.InsertTasks(ctx, some) }
+		},
+		after: "a ready as new, b ready as new",
+		again: stint.ErrTaskExists, named: []stint.TaskID{"a", "b"},
+	}, {
+		name: "InsertTasks by COPY", many: true,
+		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
+			return func(ctx context.Context) error { return c.InsertTasks(ctx, many) }
+		},
+		after: "100 tasks like t000000 ready",
+		again: stint.ErrTaskExists, named: ids,
+	}, {
+		name: "InsertTasksFrom", many: true,
+		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := c.InsertTasksFrom(ctx, stream(many, nil))
+				return err
+			}
+		},
+		after: "100 tasks like t000000 ready",
+		again: stint.ErrTaskExists, named: ids,
+	}, {
+		name: "ReplaceTasks", many: true,
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+			return func(ctx context.Context) error { return c.ReplaceTasks(ctx, some) }
+		},
+		before: "a ready",
+		after:  "a ready as new, b ready as new",
+	}}
+}
+
+// owning is what is given to an owner of the tasks with these IDs.
+func owning(
+	call func(context.Context, *cutStore, []stint.OwnedTask) error, ids ...stint.TaskID,
+) cutGiven {
+	return func(t *testing.T, c *cutStore) func(context.Context) error {
+		t.Helper()
+		for _, id := range ids {
+			insert(t, c.truth, stint.Task{ID: id, Action: "act"})
+		}
+		owned := own(t, c.truth, len(ids))
+		return func(ctx context.Context) error { return call(ctx, c, owned) }
+	}
+}
+
+// late is given as the other, to an owner whose lease has expired since.
+func late(given cutGiven) cutGiven {
+	return func(t *testing.T, c *cutStore) func(context.Context) error {
+		t.Helper()
+		call := given(t, c)
+		expireLeases(t, c.truthPool)
+		maintain(t, c.truth)
+		return call
+	}
+}
+
+func returnOne(
+	code stint.StatusCode,
+) func(context.Context, *cutStore, []stint.OwnedTask) error {
+	return func(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+		return c.ReturnTask(ctx, owned[0].ID, owned[0].Token, "said", code)
+	}
+}
+
+func cutReturns() []cutVerb {
+	verbs := []cutVerb{{
+		name:  "ReturnTask completed",
+		given: owning(returnOne(stint.StatusCompleted), "a"),
+		after: `a completed try 1 "said"`,
+	}, {
+		name:  "ReturnTask aborted",
+		given: owning(returnOne(stint.StatusAborted), "a"),
+		after: `a aborted/returned try 1 "said"`,
+	}, {
+		name:  "ReturnTask pending",
+		given: owning(returnOne(stint.StatusPending), "a"),
+		after: `a ready try 1 "said"`,
+	}, {
+		name: "ReturnTask pending after the last try",
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act", MaxTries: 1})
+			owned := own(t, c.truth, 1)
+			return func(ctx context.Context) error {
+				return returnOne(stint.StatusPending)(ctx, c, owned)
+			}
+		},
+		after: `a aborted/tries try 1 "said"`,
+	}, {
+		name:  "ReturnTask in the caller's transaction",
+		given: owning(succeed, "a"), many: true,
+		after: `a completed try 1 "said", b ready as new, 1 of mine`,
+	}, {
+		name:   "ReturnTask of a late owner",
+		given:  late(owning(returnOne(stint.StatusCompleted), "a")),
+		before: "a ready try 1", at: pgcut.Commits("revive_tasks"),
+		after: `a completed try 1 "said"`,
+	}, {
+		name:  "ReturnTasks",
+		given: owning(returnFour, "a", "b", "c", "d"),
+		before: "a in-progress try 1, b in-progress try 1, " +
+			"c in-progress try 1, d in-progress try 1",
+		after: "a completed try 1, b aborted/returned try 1, c scheduled try 1, d ready",
+	}}
+	for i := range verbs {
+		verbs[i].again, verbs[i].named = stint.ErrAlreadyReturned, []stint.TaskID{"a"}
+		if verbs[i].before == "" {
+			verbs[i].before = "a in-progress try 1"
+		}
+	}
+	return verbs
+}
+
+// succeed completes a task, inserts the next one and writes a row of the caller's own.
+func succeed(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		inside := c.WithTx(tx)
+		err := inside.InsertTasks(ctx, []stint.Task{{ID: "b", Action: "new"}})
+		if err != nil && !errors.Is(err, stint.ErrTaskExists) {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO mine VALUES ('a')"); err != nil {
+			return err
+		}
+		return inside.ReturnTask(ctx, owned[0].ID, owned[0].Token, "said", stint.StatusCompleted)
+	})
+}
+
+// returnFour returns four tasks in four ways, and gives the verdict that all of them share.
+func returnFour(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+	returns := []stint.Return{
+		{Code: stint.StatusCompleted, Result: []byte("result")},
+		{Code: stint.StatusAborted},
+		{Code: stint.StatusPending, RetryAfter: time.Hour},
+		{Code: stint.StatusPending, Release: true},
+	}
+	for i := range returns {
+		returns[i].ID, returns[i].Token = owned[i].ID, owned[i].Token
+	}
+	verdicts, err := c.ReturnTasks(ctx, returns)
+	if err != nil {
+		return err
+	}
+	for _, verdict := range verdicts {
+		if errors.Is(verdict, stint.ErrAlreadyReturned) != (verdicts[0] != nil) {
+			return fmt.Errorf("verdicts that differ: %v", verdicts)
+		}
+	}
+	return verdicts[0]
+}
+
+func extend(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+	kept, err := c.ExtendTasksOwnership(ctx, "actor", owned, longLease)
+	if err == nil && slices.Contains(kept, false) {
+		err = fmt.Errorf("not all are kept: %t", kept)
+	}
+	return err
+}
+
+func setHalf(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+	return c.SetStatus(ctx, owned[0], "half", 0.5)
+}
+
+func cutOwnerVerbs() []cutVerb {
+	return []cutVerb{{
+		name:   "ExtendTasksOwnership",
+		given:  owning(extend, "a", "b"),
+		before: "a in-progress try 1, b in-progress try 1",
+		after:  "a in-progress try 1 long, b in-progress try 1 long",
+	}, {
+		name: "ExtendTasksOwnership of some",
+		given: owning(func(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+			return extend(ctx, c, owned[1:])
+		}, "a", "b"),
+		before: "a in-progress try 1, b in-progress try 1",
+		after:  "a in-progress try 1, b in-progress try 1 long",
+	}, {
+		name:   "ExtendTasksOwnership of a late owner",
+		given:  late(owning(extend, "a", "b")),
+		before: "a ready try 1, b ready try 1", at: pgcut.Commits("revive_tasks"),
+		after: "a in-progress try 1 long, b in-progress try 1 long",
+	}, {
+		name:   "SetStatus",
+		given:  owning(setHalf, "a"),
+		before: "a in-progress try 1",
+		after:  `a in-progress try 1 "half"`,
+	}, {
+		name:   "SetStatus of a late owner",
+		given:  late(owning(setHalf, "a")),
+		before: "a ready try 1", at: pgcut.Commits("revive_tasks"),
+		after: `a in-progress try 1 "half"`,
+	}}
+}
+
+// oneOfEach makes task c completed, d in progress, a ready and b scheduled.
+func oneOfEach(t *testing.T, c *cutStore) {
+	t.Helper()
+	call := owning(func(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+		return c.truth.ReturnTask(ctx, "c", owned[0].Token, "", stint.StatusCompleted)
+	}, "c", "d")(t, c)
+	if err := call(t.Context()); err != nil {
+		t.Fatalf("ReturnTask = %v", err)
+	}
+	insert(t, c.truth, stint.Task{ID: "a", Action: "act"},
+		stint.Task{ID: "b", Action: "act", NotBefore: time.Now().Add(time.Hour)})
+}
+
+func cutOthers() []cutVerb {
+	return []cutVerb{{
+		name: "AbortTasks", many: true,
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			oneOfEach(t, c)
+			ids := []stint.TaskID{"a", "b", "c", "d"}
+			return func(ctx context.Context) error { return c.AbortTasks(ctx, ids, "off") }
+		},
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
+		after: `a aborted/cancelled "off", b aborted/cancelled "off", c completed try 1, ` +
+			`d aborted/cancelled try 1 "off"`,
+	}, {
+		name: "DeleteTasks", many: true,
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			oneOfEach(t, c)
+			ids := []stint.TaskID{"a", "b", "c"}
+			return func(ctx context.Context) error { return c.DeleteTasks(ctx, ids) }
+		},
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
+		after:  "d in-progress try 1",
+		again:  stint.ErrTaskNotFound, named: []stint.TaskID{"a", "b", "c"},
+	}, {
+		name: "Maintain",
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			oneOfEach(t, c)
+			insert(t, c.truth, stint.Task{ID: "e", Action: "no", Deadline: time.Now()})
+			exec(t, c.truthPool, "UPDATE stint.scheduled SET not_before = statement_timestamp()")
+			expireLeases(t, c.truthPool)
+			return c.Maintain
+		},
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1, e ready as no",
+		at:     pgcut.Commits("abort_overdue"),
+		after:  "a ready, b ready, c completed try 1, d ready try 1, e aborted/expired as no",
+	}, {
+		name: "Maintain prunes", many: true, opts: stint.Options{
+			Retention: stint.Retention{Completed: time.Microsecond},
+		},
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			oneOfEach(t, c)
+			return c.Maintain
+		},
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
+		at:     pgcut.Commits("prune_finished"),
+		after:  "a ready, b scheduled, d in-progress try 1",
+	}}
+}

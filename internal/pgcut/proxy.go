@@ -1,0 +1,213 @@
+// Package pgcut stands between a pool and its server and cuts their connection at the instants that
+// are hardest to hit by chance: when the server has committed and the client does not know, or when
+// the client has asked and the server does not know. It also counts round trips.
+//
+// Nothing in it depends on time: a test names the request, and the proxy waits for the server to be
+// through with it, or for the test to say on.
+package pgcut
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Proxy passes on what clients and a server say to one another, one request at a time.
+type Proxy struct {
+	base     *pgxpool.Config
+	listener net.Listener
+	ctx      context.Context //nolint:containedctx // the life of the proxy
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+
+	mutex      sync.Mutex
+	closed     bool
+	conns      map[net.Conn]bool
+	links      map[uint32]*link // by the process ID of the session
+	traps      []*Trap
+	roundTrips int
+}
+
+// New returns a proxy to the server and database that pool is connected to. It ends with the test,
+// after the pools that [Proxy.Pool] gave out.
+func New(tb testing.TB, pool *pgxpool.Pool) *Proxy {
+	tb.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("listen for the clients of the proxy: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
+	p := &Proxy{
+		base: pool.Config(), listener: listener, ctx: ctx, stop: stop,
+		conns: map[net.Conn]bool{}, links: map[uint32]*link{},
+	}
+	p.running.Go(p.accept)
+	tb.Cleanup(p.close)
+	return p
+}
+
+// Pool returns a pool of up to conns connections that go through the proxy. It makes no round trips
+// of its own.
+func (p *Proxy) Pool(tb testing.TB, conns int32) *pgxpool.Pool {
+	tb.Helper()
+	config := p.base.Copy()
+	host, port, err := net.SplitHostPort(p.listener.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config.ConnConfig.Host, config.ConnConfig.Port = host, uint16(number)
+	config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
+	config.MaxConns, config.MinConns, config.MinIdleConns = conns, 0, 0
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	pool, err := pgxpool.NewWithConfig(tb.Context(), config)
+	if err != nil {
+		tb.Fatalf("pool through the proxy: %v", err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+// RoundTrips is how many requests have come so far that a client waits for the answer of. A batch
+// is one, and so is a COPY; the first use of a statement on a connection makes another one, to
+// prepare it.
+func (p *Proxy) RoundTrips() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.roundTrips
+}
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.serve(conn) })
+	}
+}
+
+// close ends all connections and waits until nothing runs any more.
+func (p *Proxy) close() {
+	p.stop()
+	_ = p.listener.Close()
+	p.mutex.Lock()
+	p.closed = true
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mutex.Unlock()
+	p.running.Wait()
+}
+
+// register makes close end a connection, and reports whether it is early enough for that.
+func (p *Proxy) register(conn net.Conn) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.conns[conn] = true
+	return !p.closed
+}
+
+// drop closes a connection for good.
+func (p *Proxy) drop(conn net.Conn) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.conns, conn)
+	_ = conn.Close()
+}
+
+// serve does what one client wants, until one side ends it.
+func (p *Proxy) serve(client net.Conn) {
+	defer p.drop(client)
+	if !p.register(client) {
+		return
+	}
+	backend := pgproto3.NewBackend(client, client)
+	for {
+		message, err := backend.ReceiveStartupMessage()
+		if err != nil {
+			return
+		}
+		switch message := message.(type) {
+		case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
+			if _, err := client.Write([]byte("N")); err != nil {
+				return
+			}
+		case *pgproto3.CancelRequest:
+			p.cancel(message.ProcessID)
+			return
+		case *pgproto3.StartupMessage:
+			if l := p.connect(client, backend, message.Parameters); l != nil {
+				l.run()
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+// cancel passes a request to cancel on to the server.
+func (p *Proxy) cancel(process uint32) {
+	p.mutex.Lock()
+	l := p.links[process]
+	p.mutex.Unlock()
+	if l != nil {
+		_ = l.session.CancelRequest(p.ctx) // nobody would be told
+	}
+}
+
+// connect opens a session with the server for a client that has asked for one.
+func (p *Proxy) connect(
+	client net.Conn, backend *pgproto3.Backend, parameters map[string]string,
+) *link {
+	config := p.base.ConnConfig.Config.Copy()
+	for name, value := range parameters {
+		if !slices.Contains([]string{"user", "database"}, name) {
+			config.RuntimeParams[name] = value
+		}
+	}
+	session, err := pgconn.ConnectConfig(p.ctx, config)
+	if err != nil {
+		backend.Send(refusal(err))
+		_ = backend.Flush()
+		return nil
+	}
+	hijacked, err := session.Hijack()
+	if err != nil || !p.register(hijacked.Conn) {
+		_ = session.Conn().Close()
+		return nil
+	}
+	backend.Send(&pgproto3.AuthenticationOk{})
+	for name, value := range hijacked.ParameterStatuses {
+		backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
+	}
+	backend.Send(&pgproto3.BackendKeyData{
+		ProcessID: hijacked.PID, SecretKey: hijacked.SecretKey,
+	})
+	backend.Send(&pgproto3.ReadyForQuery{TxStatus: hijacked.TxStatus})
+	_ = backend.Flush() // a client that has gone is noticed by the first read
+	return newLink(p, client, backend, session, hijacked)
+}
+
+// refusal is how a client is told that the server cannot be had.
+func refusal(err error) *pgproto3.ErrorResponse {
+	response := &pgproto3.ErrorResponse{Severity: "FATAL", Code: "08006", Message: err.Error()}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		response.Code, response.Message = pgErr.Code, pgErr.Message
+	}
+	return response
+}

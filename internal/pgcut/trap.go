@@ -1,0 +1,145 @@
+package pgcut
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Request is what a client sends before it waits for an answer.
+type Request struct {
+	// Statements are those that the request executes, in their order. A request that only prepares
+	// statements has none.
+	Statements []string
+
+	// Transaction are the statements executed since the last BEGIN on the connection, those of the
+	// request included.
+	Transaction []string
+}
+
+// A Match picks requests.
+type Match func(Request) bool
+
+// Executes picks the requests that execute a statement: one that is the text given, or that begins
+// with the comment "-- name: " and that text.
+func Executes(statement string) Match {
+	return func(r Request) bool { return has(r.Statements, statement) }
+}
+
+// Commits picks the requests that commit a transaction in which the statement was executed, be it
+// before or in the same request.
+func Commits(statement string) Match {
+	return func(r Request) bool {
+		return has(r.Statements, "commit") && has(r.Transaction, statement)
+	}
+}
+
+func has(statements []string, wanted string) bool {
+	return slices.ContainsFunc(statements, func(statement string) bool {
+		first, _, _ := strings.Cut(statement, "\n")
+		return first == wanted || first == "-- name: "+wanted
+	})
+}
+
+// An Instant is when in the course of a request something happens.
+type Instant int
+
+const (
+	// AtRequest is when the client has sent the request and the server has seen none of it.
+	AtRequest Instant = iota
+	// AtReply is when the server has answered in full and the client has seen none of it.
+	AtReply
+)
+
+func (i Instant) String() string {
+	return map[Instant]string{AtRequest: "request", AtReply: "reply"}[i]
+}
+
+type verdict int
+
+const (
+	pass verdict = iota
+	cut
+)
+
+// A Trap waits for one request and stops it at an instant.
+type Trap struct {
+	at      Instant
+	match   Match
+	verdict chan verdict
+
+	// link is there once reached is closed.
+	link     *link
+	reached  chan struct{}
+	answered chan struct{}
+}
+
+// Cut cuts the connection of the next request that matches. By the time the client notices, the
+// server has ended the session, so all that was not committed is undone.
+func (p *Proxy) Cut(at Instant, match Match) *Trap {
+	t := p.Hold(at, match)
+	t.Cut()
+	return t
+}
+
+// Hold stops the next request that matches until the test decides. If several traps match, the one
+// that was set first takes the request, and each takes one only.
+func (p *Proxy) Hold(at Instant, match Match) *Trap {
+	t := &Trap{
+		at: at, match: match, verdict: make(chan verdict, 1),
+		reached: make(chan struct{}), answered: make(chan struct{}),
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.traps = append(p.traps, t)
+	return t
+}
+
+// Reached is closed when the request has come to the instant.
+func (t *Trap) Reached() <-chan struct{} { return t.reached }
+
+// Answered is closed when the server is through with the request.
+func (t *Trap) Answered() <-chan struct{} { return t.answered }
+
+// Sprung reports whether the request has come to the instant.
+func (t *Trap) Sprung() bool {
+	select {
+	case <-t.reached:
+		return true
+	default:
+		return false
+	}
+}
+
+// Release lets the request, or its answer, pass. Either this or Cut may be called, and once.
+func (t *Trap) Release() { t.verdict <- pass }
+
+// Cut cuts the connection as [Proxy.Cut] does.
+func (t *Trap) Cut() { t.verdict <- cut }
+
+// Abandon cuts the client off from a request that is held at [AtRequest], and leaves the server to
+// do it late, when [Trap.Release] is called.
+func (t *Trap) Abandon() {
+	<-t.reached
+	t.link.abandoned.Store(true)
+	_ = t.link.client.Close()
+}
+
+// PID is the process ID of the session that a held request belongs to.
+func (t *Trap) PID() uint32 {
+	<-t.reached
+	return t.link.pid
+}
+
+// admit counts a request and returns the trap for it, if there is one.
+func (p *Proxy) admit(r Request) *Trap {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.roundTrips++
+	for i, t := range p.traps {
+		if t.match(r) {
+			p.traps = append(p.traps[:i:i], p.traps[i+1:]...)
+			return t
+		}
+	}
+	return nil
+}
