@@ -104,8 +104,10 @@ func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own step) e
 		if err = s.run(ctx, claimed); err != nil || len(answer.rows) > 0 {
 			return err
 		}
-		// The server may still be at the first one; this one then waits for it, and fails.
-		if err = s.run(ctx, own); !violates(err, "leases_pkey") {
+		// The first one may still be under way: then this one waits for it and fails, or finds that
+		// it has left nothing, and the question must be asked again.
+		err = s.run(ctx, own)
+		if len(answer.rows) > 0 || err != nil && !violates(err, "leases_pkey") {
 			return err
 		}
 	}

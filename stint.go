@@ -149,7 +149,7 @@ func (r Retention) withDefaults() (Retention, error) {
 // successors and write its own rows in one commit.
 //
 // A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
-// is lost. The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
+// is lost, or a statement cannot even be prepared because a table is locked. The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
 // stricter level the verbs still are correct, but fail with serialization errors instead of
 // waiting. Until tx ends, what it has owned, returned or changed is hidden from other owners or
 // makes them wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is
@@ -258,10 +258,18 @@ func (s *Store) send(
 		return err
 	}
 	if conn := session.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+		ctx, cancel := undoing(ctx)
+		defer cancel()
 		_, undoErr := session.Exec(ctx, undo)
 		return errors.Join(err, undoErr)
 	}
 	return err
+}
+
+// undoing is the context to undo something in, though that of the call may have ended.
+func undoing(ctx context.Context) (context.Context, context.CancelFunc) {
+	const undoMax = 5 * time.Second
+	return context.WithTimeout(context.WithoutCancel(ctx), undoMax)
 }
 
 // transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
@@ -286,6 +294,8 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 
 // undo rolls tx back because of err. A connection that is lost has rolled back by itself.
 func undo(ctx context.Context, tx pgx.Tx, err error) error {
+	ctx, cancel := undoing(ctx)
+	defer cancel()
 	if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
 		return errors.Join(err, undoErr)
 	}
@@ -325,7 +335,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	var version int32
 	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version)
-	undoErr := tx.Rollback(ctx)
+	undoErr := undo(ctx, tx, nil)
 	switch {
 	case isCode(err, codeUndefinedTable):
 		return fmt.Errorf("%w: there is none named %q, or it was never migrated",

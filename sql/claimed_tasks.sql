@@ -1,10 +1,11 @@
 -- name: claimed_tasks
 --
 -- The tasks that own_tasks handed out under claim $1, asked when its answer was lost. In the form
--- of own_tasks.
+-- and the order of own_tasks: the spans of a lease are in the order in which they were taken.
 --
 --   $1 claim  bigint
-SELECT task.key, task.id, task.action, task.body, task.tries, lease.deadline, task.key AS before
+SELECT task.key, task.id, task.action, task.body, task.tries, lease.deadline,
+       span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
