@@ -395,13 +395,16 @@ func (m *machine) returnTasks(t *rapid.T) {
 	}
 	outcomes := rapid.SliceOfN(rapid.Custom(drawOutcome), 1, 3).Draw(t, "outcomes")
 	returns := make([]stint.Return, 0, len(tasks))
-	seen := map[stint.Token]bool{}
+	first := map[stint.Token]stint.Return{}
 	for i, task := range tasks {
-		if seen[task.Token] && m.model.keep.Completed == stint.KeepNone {
+		given, repeated := first[task.Token]
+		if repeated && m.model.keep.Completed == stint.KeepNone {
 			continue // whether the first one is remembered depends on the number of calls
 		}
-		seen[task.Token] = true
-		given := outcomes[i%len(outcomes)]
+		if !repeated { // nobody gives two outcomes for one task in one call
+			given = outcomes[i%len(outcomes)]
+			first[task.Token] = given
+		}
 		given.ID, given.Token = task.ID, task.Token
 		if i < len(fewIDs) {
 			given.ID = misnamed(t, task.ID)
@@ -439,9 +442,11 @@ func (m *machine) delete(t *rapid.T) {
 func (m *machine) maintain(t *rapid.T) {
 	requireError(t, "Maintain", m.store.Maintain(t.Context()), nil)
 	m.model.maintain()
-	m.requireNone(t, `SELECT format('lease %s/%s is empty', claim, part) FROM stint.leases AS lease
-		WHERE (deadline <= statement_timestamp() OR deadline = 'infinity') AND NOT EXISTS (
-			SELECT FROM stint.leased WHERE leased.claim = lease.claim AND leased.part = lease.part)`)
+	m.requireNone(t, `
+		SELECT format('lease %s/%s is empty', claim, part) FROM stint.leases AS lease
+		WHERE (deadline <= statement_timestamp() OR deadline = 'infinity')
+		  AND NOT EXISTS (SELECT FROM stint.leased
+			WHERE leased.claim = lease.claim AND leased.part = lease.part)`)
 }
 
 // passTime ages everything in the database, which is the same as time going by.
