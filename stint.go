@@ -151,9 +151,11 @@ func (r Retention) withDefaults() (Retention, error) {
 // A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
 // is lost, or a statement cannot even be prepared because a table is locked. The transaction should
 // be READ COMMITTED, which is PostgreSQL's default: under a stricter level the verbs still are
-// correct, but fail with serialization errors instead of waiting. Until tx ends, what it has owned,
-// returned or changed is hidden from other owners or makes them wait, so return tasks last and
-// commit soon. A token that OwnTasks gave out in tx is good for nothing outside it until the commit.
+// correct, but fail with serialization errors instead of waiting.
+//
+// Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
+// wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is good for
+// nothing outside it until the commit.
 //
 // The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
