@@ -76,3 +76,79 @@ func completed(owned []stint.OwnedTask) []stint.Return {
 	}
 	return returns
 }
+
+// A round trip is what a call costs at least, wherever the database is far away. The first call of
+// each kind prepares its statements, so the second is counted.
+func TestCost_RoundTripsPerCall(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	want := map[string]int{
+		"InsertTasks of few":  1,
+		"InsertTasks of many": 5, // begin, keys, two COPYs, commit
+		"OwnTasks":            1,
+		"OwnTasks of nothing": 2,
+		"Extend":              1,
+		"SetStatus":           1,
+		"ReturnTask":          1,
+		"ReturnTasks":         1,
+		"GetTasks":            1,
+		"ListTasks":           1,
+	}
+	countRoundTrips(t, c, "warm up ")
+	for name, got := range countRoundTrips(t, c, "counted ") {
+		if got != want[name] {
+			t.Errorf("%s takes %d round trips, want %d", name, got, want[name])
+		}
+	}
+}
+
+func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
+	t.Helper()
+	ctx := t.Context()
+	counted := map[string]int{}
+	count := func(name string, call func() error) {
+		t.Helper()
+		before := c.proxy.RoundTrips()
+		if err := call(); err != nil {
+			t.Fatalf("%s = %v", name, err)
+		}
+		counted[name] = c.proxy.RoundTrips() - before
+	}
+	own := func(action string) (owned []stint.OwnedTask, err error) {
+		return c.OwnTasks(ctx, "actor", 50, []string{action}, time.Hour)
+	}
+	var owned []stint.OwnedTask
+	count("InsertTasks of few", func() error { return c.InsertTasks(ctx, numbered(prefix, 64)) })
+	count("InsertTasks of many", func() error {
+		return c.InsertTasks(ctx, numbered(prefix+"many ", 5000))
+	})
+	count("OwnTasks", func() (err error) {
+		owned, err = own("act")
+		return err
+	})
+	count("OwnTasks of nothing", func() error {
+		_, err := own("none")
+		return err
+	})
+	count("Extend", func() error {
+		_, err := c.ExtendTasksOwnership(ctx, "actor", owned, time.Hour)
+		return err
+	})
+	count("SetStatus", func() error { return c.SetStatus(ctx, owned[0], "half", 0.5) })
+	count("ReturnTask", func() error {
+		return c.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
+	})
+	count("ReturnTasks", func() error {
+		_, err := c.ReturnTasks(ctx, completed(owned[1:]))
+		return err
+	})
+	count("GetTasks", func() error {
+		_, err := c.GetTasks(ctx, idsOf(owned))
+		return err
+	})
+	count("ListTasks", func() error {
+		_, err := c.ListTasks(ctx, stint.Filter{})
+		return err
+	})
+	return counted
+}

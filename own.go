@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,14 +78,15 @@ func (s *Store) ownTasks(
 		},
 		read: answer.read,
 	}
+	// What is due or expired by now is ready by rights; and what was being taken by others a moment
+	// ago may have been let go.
+	again := []step{promote(nil), reclaim(nil), own}
 	err = s.run(ctx, own)
 	if err == nil && len(answer.rows) == 0 {
-		// What is due or expired by now is ready by rights; and what was being taken by others a
-		// moment ago may have been let go.
-		err = s.run(ctx, promote(nil), reclaim(nil), own)
+		err = s.run(ctx, again...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = s.recoverHandOut(ctx, &answer, own)
+		err = s.recoverHandOut(ctx, &answer, again)
 	}
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (s *Store) ownTasks(
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
 // its claim or, if that is nothing, what is handed out now.
-func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own step) error {
+func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step) error {
 	claimed := step{
 		name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read,
 	}
@@ -106,7 +108,7 @@ func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own step) e
 		}
 		// The first one may still be under way: then this one waits for it and fails, or finds that
 		// it has left nothing, and the question must be asked again.
-		err = s.run(ctx, own)
+		err = s.run(ctx, own...)
 		if len(answer.rows) > 0 || err != nil && !violates(err, "leases_pkey") {
 			return err
 		}
@@ -136,14 +138,17 @@ func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration
 }
 
 // wasCutOff reports whether a call failed because its connection broke, so that it may have taken
-// effect. An error that the server sent tells that it has not, unless the server was ending.
+// effect. An error that the server sent tells that it has not, unless it was the last thing that
+// the server, or a pooler in between, sent.
 func wasCutOff(err error) bool {
 	if err == nil {
 		return false
 	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
-		return slices.Contains(codesServerEnding, pgErr.Code)
+		return pgErr.SeverityUnlocalized == "FATAL" || pgErr.SeverityUnlocalized == "PANIC" ||
+			strings.HasPrefix(pgErr.Code, classConnectionException) ||
+			pgErr.Code == codeCompletionUnknown
 	}
 	var connectErr *pgconn.ConnectError
 	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)

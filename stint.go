@@ -24,13 +24,9 @@ const (
 	codeSerializationFailure = "40001"
 	codeDeadlockDetected     = "40P01"
 	codeUndefinedTable       = "42P01"
+	codeCompletionUnknown    = "40003"
+	classConnectionException = "08"
 )
-
-// codesServerEnding are what a server sends that is shut down or crashed: the call may have taken
-// effect.
-//
-//nolint:gochecknoglobals // a constant, but for the language
-var codesServerEnding = []string{"57P01", "57P02", "57P03"}
 
 // Options adjust a [Store]. The zero value is a good default.
 type Options struct {
@@ -54,7 +50,8 @@ const (
 	// KeepForever keeps finished tasks until they are deleted.
 	KeepForever time.Duration = math.MaxInt64
 	// KeepNone drops finished tasks at once, which is faster than keeping them. Repeating a return
-	// then answers [ErrInvalidToken] with [ErrTaskNotFound] rather than [ErrAlreadyReturned].
+	// then answers [ErrInvalidToken] with [ErrTaskNotFound] rather than [ErrAlreadyReturned], and
+	// repeating an insert whose task has been performed meanwhile inserts it again.
 	KeepNone time.Duration = -1
 )
 
