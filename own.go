@@ -251,7 +251,8 @@ func (s *Store) extend(
 	}
 	if len(late) > 0 {
 		lateKeys, lateClaims := performances(late)
-		err := s.reviveAnd(ctx, lateKeys, lateClaims, extend(lateKeys, lateClaims))
+		name := string(actor)
+		err := s.reviveAnd(ctx, lateKeys, lateClaims, &name, extend(lateKeys, lateClaims))
 		if err != nil {
 			return nil, err
 		}
@@ -264,9 +265,11 @@ func (s *Store) extend(
 }
 
 // reviveAnd gives expired tasks back to their last owner as far as that is due, and then runs the
-// rest of a verb of that owner.
-func (s *Store) reviveAnd(ctx context.Context, keys, claims []int64, then ...step) error {
-	revive := step{name: "revive_tasks", args: []any{keys, claims}}
+// rest of a verb of that owner. If an actor is given, it must be the owner.
+func (s *Store) reviveAnd(
+	ctx context.Context, keys, claims []int64, actor *string, then ...step,
+) error {
+	revive := step{name: "revive_tasks", args: []any{keys, claims, actor}}
 	return s.runSplitting(ctx, append([]step{revive}, then...)...)
 }
 
@@ -326,7 +329,7 @@ func (s *Store) setStatus(
 	}
 	err := s.run(ctx, set)
 	if err == nil && !mine[p] {
-		err = s.reviveAnd(ctx, []int64{p.key}, []int64{int64(p.claim)}, set)
+		err = s.reviveAnd(ctx, []int64{p.key}, []int64{int64(p.claim)}, nil, set)
 	}
 	if err == nil && !mine[p] {
 		err = &TaskError{IDs: []TaskID{owned.ID}, Err: ErrInvalidToken}

@@ -64,7 +64,7 @@ var sample = map[string]struct {
 		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"},
 	},
-	"revive_tasks":   {"'{5,70}', '{7,7}'", []string{"ready_pkey", "leases_pkey"}},
+	"revive_tasks":   {"'{5,70}', '{7,7}', NULL", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version": {"", nil},
 	"set_planner":    {"", nil},
 	"set_status":     {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},

@@ -145,7 +145,7 @@ func (s *Store) returnLate(
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	if err := s.reviveAnd(ctx, keys, claims, again, judge); err != nil {
+	if err := s.reviveAnd(ctx, keys, claims, nil, again, judge); err != nil {
 		return err
 	}
 	for place, i := range refused {

@@ -6,13 +6,14 @@
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
+--   $3 actor   text, or null: whoever the owner was
 --
 -- Waits for an owner that is taking the task at this moment: the answer must be final.
 WITH late AS MATERIALIZED (
     SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
     FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
     JOIN stint.ready ON ready.lo = named.key AND ready.claim = named.claim
-    WHERE ready.late
+    WHERE ready.late AND ($3::text IS NULL OR ready.actor = $3::text)
     ORDER BY ready.lo
     FOR UPDATE OF ready
 ), gone AS (
