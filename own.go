@@ -232,15 +232,18 @@ func (s *Store) extend(
 		return nil, s.quiet(ctx)
 	}
 	mine := map[performance]bool{}
-	extend := func(keys, claims []int64) step {
-		return step{
-			name: "extend_leases",
-			args: []any{keys, claims, string(actor), interval(lease)},
-			read: readPerformances(mine),
+	extend := func(keys, claims []int64) []step {
+		return []step{
+			{name: "lock_leases", args: []any{claims}},
+			{
+				name: "extend_leases",
+				args: []any{keys, claims, string(actor), interval(lease)},
+				read: readPerformances(mine),
+			},
 		}
 	}
 	keys, claims := performances(owned)
-	if err := s.runSplitting(ctx, extend(keys, claims)); err != nil {
+	if err := s.runSplitting(ctx, extend(keys, claims)...); err != nil {
 		return nil, err
 	}
 	var late []OwnedTask
@@ -251,8 +254,11 @@ func (s *Store) extend(
 	}
 	if len(late) > 0 {
 		lateKeys, lateClaims := performances(late)
-		name := string(actor)
-		err := s.reviveAnd(ctx, lateKeys, lateClaims, &name, extend(lateKeys, lateClaims))
+		revive := step{
+			name: "revive_tasks", args: []any{lateKeys, lateClaims, nil, string(actor)},
+		}
+		steps := append([]step{revive}, extend(lateKeys, lateClaims)...)
+		err := s.runSplitting(ctx, steps...)
 		if err != nil {
 			return nil, err
 		}
@@ -262,15 +268,6 @@ func (s *Store) extend(
 		kept[i] = mine[owned[i].Token.performance()]
 	}
 	return kept, nil
-}
-
-// reviveAnd gives expired tasks back to their last owner as far as that is due, and then runs the
-// rest of a verb of that owner. If an actor is given, it must be the owner.
-func (s *Store) reviveAnd(
-	ctx context.Context, keys, claims []int64, actor *string, then ...step,
-) error {
-	revive := step{name: "revive_tasks", args: []any{keys, claims, actor}}
-	return s.runSplitting(ctx, append([]step{revive}, then...)...)
 }
 
 // runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
@@ -329,7 +326,10 @@ func (s *Store) setStatus(
 	}
 	err := s.run(ctx, set)
 	if err == nil && !mine[p] {
-		err = s.reviveAnd(ctx, []int64{p.key}, []int64{int64(p.claim)}, nil, set)
+		revive := step{name: "revive_tasks", args: []any{
+			[]int64{p.key}, []int64{int64(p.claim)}, []string{string(owned.ID)}, nil,
+		}}
+		err = s.runSplitting(ctx, revive, set)
 	}
 	if err == nil && !mine[p] {
 		err = &TaskError{IDs: []TaskID{owned.ID}, Err: ErrInvalidToken}

@@ -439,21 +439,3 @@ func TestOwnership_LateReturnsAtOnceAllSucceed(t *testing.T) {
 	}
 	wait.Wait()
 }
-
-// An actor that does not own a task must not get it out of the queue.
-func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
-	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
-	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	task := ownOne(t, store)
-	expireLeases(t, pool)
-	maintain(t, store)
-	kept, err := store.ExtendTasksOwnership(
-		t.Context(), "another", []stint.OwnedTask{task}, time.Hour)
-	if err != nil || kept[0] {
-		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
-	}
-	if got := info(t, store, "a").State; got != stint.StateReady {
-		t.Errorf("the task is %s, want ready", got)
-	}
-}

@@ -51,6 +51,7 @@ var sample = map[string]struct {
 	"list_tasks": {"'', '', NULL, NULL, NULL, NULL, 10", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
+	"lock_leases": {"'{7,8}'", []string{"leases_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h'", []string{
 		"ready_order", "ready_pkey", "tasks_pkey",
 	}},
@@ -64,7 +65,9 @@ var sample = map[string]struct {
 		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"},
 	},
-	"revive_tasks":   {"'{5,70}', '{7,7}', NULL", []string{"ready_pkey", "leases_pkey"}},
+	"revive_tasks": {"'{5,70}', '{7,7}', '{a,b}', NULL", []string{
+		"ready_pkey", "leases_pkey", "tasks_pkey",
+	}},
 	"schema_version": {"", nil},
 	"set_planner":    {"", nil},
 	"set_status":     {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},

@@ -145,7 +145,8 @@ func (s *Store) returnLate(
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	if err := s.reviveAnd(ctx, keys, claims, nil, again, judge); err != nil {
+	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
+	if err := s.runSplitting(ctx, revive, again, judge); err != nil {
 		return err
 	}
 	for place, i := range refused {
@@ -276,7 +277,7 @@ func (j judgement) verdict(r Return) error {
 	case !j.known:
 		err = fmt.Errorf("%w: %w", ErrInvalidToken, ErrTaskNotFound)
 	case j.again && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
-		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending:
+		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending && !r.Release:
 		err = ErrAlreadyReturned
 	}
 	return &TaskError{IDs: []TaskID{r.ID}, Err: err}

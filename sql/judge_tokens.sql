@@ -18,9 +18,13 @@ SELECT named.place,
         WHERE finished.key = named.key AND finished.claim = named.claim AND tasks.id = named.id
        ) AS cause,
        coalesce(
-           (SELECT true FROM stint.ready
+           (SELECT tasks.id = named.id
+            FROM stint.ready
+            JOIN stint.tasks ON tasks.key = ready.lo
             WHERE ready.lo = named.key AND ready.claim = named.claim AND NOT ready.late),
-           (SELECT true FROM stint.scheduled
+           (SELECT tasks.id = named.id
+            FROM stint.scheduled
+            JOIN stint.tasks ON tasks.key = scheduled.key
             WHERE scheduled.key = named.key AND scheduled.claim = named.claim),
            false
        ) AS again

@@ -18,3 +18,4 @@ INSERT INTO stint.ready (lo, hi, claim, tries, action, priority, deadline, statu
 SELECT due.key, due.key, due.claim, due.tries, task.action, task.priority, task.deadline, due.status
 FROM due
 JOIN stint.tasks AS task ON task.key = due.key
+ORDER BY due.not_before, due.key

@@ -6,14 +6,20 @@
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
---   $3 actor   text, or null: whoever the owner was
+--   $3 ids     text[], or null: whatever their IDs
+--   $4 actor   text, or null: whoever the owner was
 --
 -- Waits for an owner that is taking the task at this moment: the answer must be final.
-WITH late AS MATERIALIZED (
+WITH named AS MATERIALIZED (
+    SELECT DISTINCT named.key, named.claim
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS named (key, claim, id)
+    JOIN stint.tasks AS task ON task.key = named.key
+    WHERE named.id IS NULL OR task.id = named.id
+), late AS MATERIALIZED (
     SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
-    FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
+    FROM named
     JOIN stint.ready ON ready.lo = named.key AND ready.claim = named.claim
-    WHERE ready.late AND ($3::text IS NULL OR ready.actor = $3::text)
+    WHERE ready.late AND ($4::text IS NULL OR ready.actor = $4::text)
     ORDER BY ready.lo
     FOR UPDATE OF ready
 ), gone AS (

@@ -74,7 +74,7 @@ CREATE TABLE {{.schema}}.leases (
     claim    bigint      NOT NULL,
     deadline timestamptz NOT NULL,
     size     integer     NOT NULL,
-    part     smallint    NOT NULL DEFAULT 0,
+    part     integer     NOT NULL DEFAULT 0,
     actor    text        COLLATE "C" NOT NULL,
     spans    bigint[]    NOT NULL,
 
@@ -89,7 +89,7 @@ CREATE TABLE {{.schema}}.leased (
     key      bigint   NOT NULL,
     claim    bigint   NOT NULL,
     tries    integer  NOT NULL,
-    part     smallint NOT NULL DEFAULT 0,
+    part     integer  NOT NULL DEFAULT 0,
     progress real,
     status   text,
 

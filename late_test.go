@@ -1,0 +1,190 @@
+package stint_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+)
+
+// The tests of this file were failures of the model and of histories, made small.
+
+// waitForLock waits until a session of the database waits for a lock.
+func waitForLock(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for waiting := false; !waiting; {
+		err := pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity "+
+			"WHERE datname = current_database() AND wait_event_type = 'Lock')").Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+}
+
+// The extension waits for an expiry that hands the task on, and must not speak of the time before.
+func TestExtendTasksOwnership_SeesWhatWasHandedOnWhileItWaited(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 2)...)
+	owned := own(t, store, 2)
+	expireLeases(t, pool)
+	returning, err := pool.Begin(t.Context()) // keeps the lease in being
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.WithTx(returning).ReturnTask(
+		t.Context(), owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expiring, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maintain(t, store.WithTx(expiring))
+	next := own(t, store.WithTx(expiring), 1)
+	if len(next) != 1 || next[0].ID != owned[1].ID {
+		t.Fatalf("the next owner was given %v", idsOf(next))
+	}
+	var kept []bool
+	done := make(chan error)
+	go func() {
+		var err error
+		kept, err = store.ExtendTasksOwnership(t.Context(), "actor", owned[1:], time.Hour)
+		done <- err
+	}()
+	waitForLock(t, pool)
+	if err := expiring.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || kept[0] {
+		t.Errorf("ExtendTasksOwnership of what another owns = %v, %v", kept, err)
+	}
+	if err := returning.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExtendTasksOwnership_TakesALateTaskTwice(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	kept, err := store.ExtendTasksOwnership(
+		t.Context(), "actor", []stint.OwnedTask{task, task}, time.Hour)
+	if err != nil || !slices.Equal(kept, []bool{true, true}) {
+		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+}
+
+// An actor that does not own a task must not get it out of the queue.
+func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	kept, err := store.ExtendTasksOwnership(
+		t.Context(), "another", []stint.OwnedTask{task}, time.Hour)
+	if err != nil || kept[0] {
+		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+	if got := info(t, store, "a").State; got != stint.StateReady {
+		t.Errorf("the task is %s, want ready", got)
+	}
+}
+
+// A return that is refused for its ID must not get a late task out of the queue.
+func TestReturnTask_UnderAWrongIDLeavesALateTaskReady(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
+		{ID: "b", Token: task.Token, Code: stint.StatusCompleted},
+	})
+	if err != nil || !errors.Is(verdicts[0], stint.ErrInvalidToken) {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+	wrong := task
+	wrong.ID = "b"
+	wantErr(t, "SetStatus", store.SetStatus(t.Context(), wrong, "", 0), stint.ErrInvalidToken)
+	if got := info(t, store, "a").State; got != stint.StateReady {
+		t.Errorf("the task is %s, want ready", got)
+	}
+	verdicts, err = store.ReturnTasks(t.Context(), []stint.Return{
+		{ID: "b", Token: task.Token, Code: stint.StatusCompleted},
+		{ID: "a", Token: task.Token, Code: stint.StatusCompleted},
+	})
+	if err != nil || !errors.Is(verdicts[0], stint.ErrInvalidToken) || verdicts[1] != nil {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+}
+
+func TestReturnTask_UnderAWrongIDWasNotReturnedBefore(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "other"})
+	task := ownOne(t, store)
+	err := store.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusPending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.ReturnTask(t.Context(), "b", task.Token, "", stint.StatusPending)
+	wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
+	if errors.Is(err, stint.ErrAlreadyReturned) {
+		t.Errorf("ReturnTask under a wrong ID = %v", err)
+	}
+}
+
+// A release is another outcome than the end of the last try.
+func TestReturnTasks_ReleaseAfterTheLastTryIsRefused(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1})
+	task := ownOne(t, store)
+	err := store.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusPending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
+		{ID: "a", Token: task.Token, Code: stint.StatusPending, Release: true},
+	})
+	if err != nil || errors.Is(verdicts[0], stint.ErrAlreadyReturned) ||
+		!errors.Is(verdicts[0], stint.ErrInvalidToken) {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+}
+
+func TestMaintain_PromotesInTheOrderOfTime(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "zero", Action: "none"})
+	exec(t, pool, "ANALYZE stint.tasks")
+	for _, task := range []struct {
+		id   stint.TaskID
+		wait time.Duration
+	}{{"third", 3}, {"second", 2}, {"first", 1}} {
+		insert(t, store, stint.Task{
+			ID: task.id, Action: "act", NotBefore: time.Now().Add(task.wait * time.Hour),
+		})
+	}
+	exec(t, pool, "UPDATE stint.scheduled SET not_before = not_before - interval '1 day'")
+	maintain(t, store)
+	want := []stint.TaskID{"first", "second", "third"}
+	if got := idsOf(own(t, store, 3)); !slices.Equal(got, want) {
+		t.Errorf("OwnTasks gave %v, want %v", got, want)
+	}
+}
