@@ -7,7 +7,7 @@
 -- The row of deadlines goes when its task is final or gone. One that is being handed out or
 -- returned at this moment is locked: it is passed over and stays for the next time.
 WITH passed AS MATERIALIZED (
-    SELECT deadlines.deadline, deadlines.key
+    SELECT deadlines.deadline, deadlines.key, deadlines.ctid AS tid
     FROM stint.deadlines
     WHERE deadlines.deadline <= statement_timestamp()
     ORDER BY deadlines.deadline, deadlines.key
@@ -60,11 +60,13 @@ WITH passed AS MATERIALIZED (
 )
 DELETE FROM stint.deadlines
 USING passed
-WHERE deadlines.deadline = passed.deadline
-  AND deadlines.key = passed.key
-  AND NOT EXISTS (SELECT FROM stint.ready WHERE ready.lo = passed.key
-                  AND ready.lo <> ALL (ARRAY(SELECT queued.key FROM queued)))
-  AND NOT EXISTS (SELECT FROM stint.scheduled WHERE scheduled.key = passed.key
-                  AND scheduled.key <> ALL (ARRAY(SELECT later.key FROM later)))
-  AND NOT EXISTS (SELECT FROM stint.leased WHERE leased.key = passed.key
-                  AND leased.key <> ALL (ARRAY(SELECT owned.key FROM owned)))
+WHERE deadlines.ctid = passed.tid
+  AND (SELECT true FROM stint.ready
+       WHERE ready.lo = passed.key
+         AND ready.lo <> ALL (ARRAY(SELECT queued.key FROM queued))) IS NULL
+  AND (SELECT true FROM stint.scheduled
+       WHERE scheduled.key = passed.key
+         AND scheduled.key <> ALL (ARRAY(SELECT later.key FROM later))) IS NULL
+  AND (SELECT true FROM stint.leased
+       WHERE leased.key = passed.key
+         AND leased.key <> ALL (ARRAY(SELECT owned.key FROM owned))) IS NULL

@@ -4,16 +4,22 @@
 -- and the order of own_tasks: the spans of a lease are in the order in which they were taken.
 --
 --   $1 claim  bigint
-SELECT task.key, task.id, task.action, task.body, task.tries, lease.deadline,
+SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline,
        span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body, leased.tries
+    SELECT leased.key, leased.tries
     FROM stint.leased
-    JOIN stint.tasks ON tasks.key = leased.key
     WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
       AND leased.claim = lease.claim
       AND leased.part = lease.part
+    OFFSET 0
+) AS leased
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body
+    FROM stint.tasks
+    WHERE tasks.key = leased.key
+    OFFSET 0
 ) AS task
 WHERE lease.claim = $1::bigint

@@ -11,8 +11,17 @@ WITH definition AS (
     RETURNING tasks.key, tasks.deadline
 ), limited AS (
     DELETE FROM stint.deadlines
-    USING definition
-    WHERE deadlines.deadline = definition.deadline AND deadlines.key = definition.key
+    USING (
+        SELECT deadline.tid
+        FROM definition
+        CROSS JOIN LATERAL (
+            SELECT deadlines.ctid AS tid
+            FROM stint.deadlines
+            WHERE deadlines.deadline = definition.deadline AND deadlines.key = definition.key
+            OFFSET 0
+        ) AS deadline
+    ) AS limits
+    WHERE deadlines.ctid = limits.tid
 ), recorded AS (
     DELETE FROM stint.finished
     WHERE $2::boolean AND finished.key = ANY ($1::bigint[])

@@ -5,5 +5,7 @@
 --   $1 ids  text[]
 SELECT task.id
 FROM unnest($1::text[]) AS named (id)
-JOIN stint.tasks AS task ON task.id = named.id
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
+) AS task
 ORDER BY task.id

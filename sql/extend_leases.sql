@@ -14,15 +14,25 @@
 -- at this moment; it is reported as owned and left alone, so that nobody waits for the caller's
 -- transaction it may be returned in.
 --
--- Locks leases in the order of claim and part.
+-- The leases have been locked by lock_leases. LATERAL with OFFSET 0 is a fence, as in return_tasks.
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
     FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
 ), held AS MATERIALIZED (
     SELECT leased.key, leased.claim, leased.part
     FROM named
-    JOIN stint.leased ON leased.key = named.key AND leased.claim = named.claim
-    JOIN stint.leases AS lease ON lease.claim = leased.claim AND lease.part = leased.part
+    CROSS JOIN LATERAL (
+        SELECT leased.key, leased.claim, leased.part
+        FROM stint.leased
+        WHERE leased.key = named.key AND leased.claim = named.claim
+        OFFSET 0
+    ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT leases.actor
+        FROM stint.leases
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
+        OFFSET 0
+    ) AS lease
     WHERE lease.actor = $3::text
 ), asked AS MATERIALIZED (
     SELECT held.claim, held.part, count(*) AS size
@@ -33,9 +43,12 @@ WITH named AS MATERIALIZED (
            greatest(lease.deadline, coalesce(statement_timestamp() + $4::interval, 'infinity'))
                AS extended
     FROM asked
-    JOIN stint.leases AS lease ON lease.claim = asked.claim AND lease.part = asked.part
-    ORDER BY lease.claim, lease.part
-    FOR NO KEY UPDATE OF lease
+    CROSS JOIN LATERAL (
+        SELECT leases.*, leases.ctid AS tid
+        FROM stint.leases
+        WHERE leases.claim = asked.claim AND leases.part = asked.part
+        OFFSET 0
+    ) AS lease
 ), lease AS MATERIALIZED (
     SELECT locked.*, locked.asked = locked.size OR locked.asked = (
         SELECT count(*)
@@ -49,15 +62,16 @@ WITH named AS MATERIALIZED (
     UPDATE stint.leases
     SET deadline = lease.extended
     FROM lease
-    WHERE lease.whole AND leases.claim = lease.claim AND leases.part = lease.part
+    WHERE lease.whole AND leases.ctid = lease.tid
 ), few AS MATERIALIZED (
-    SELECT leased.key, lease.claim, lease.part, lease.actor, lease.extended,
+    SELECT leased.key, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part, lease.actor,
+           lease.extended,
            (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = lease.claim)
                + dense_rank() OVER (PARTITION BY lease.claim ORDER BY lease.part) AS new_part
     FROM lease
     JOIN held ON held.claim = lease.claim AND held.part = lease.part
     CROSS JOIN LATERAL (
-        SELECT leased.key
+        SELECT leased.key, leased.ctid AS tid
         FROM stint.leased
         WHERE leased.key = held.key AND leased.claim = held.claim AND leased.part = held.part
         FOR UPDATE SKIP LOCKED
@@ -67,7 +81,7 @@ WITH named AS MATERIALIZED (
     UPDATE stint.leased
     SET part = few.new_part
     FROM few
-    WHERE leased.key = few.key
+    WHERE leased.ctid = few.tid
 ), split AS (
     INSERT INTO stint.leases (claim, part, actor, deadline, size, spans)
     SELECT few.claim, few.new_part, few.actor, few.extended, count(*),
@@ -77,8 +91,8 @@ WITH named AS MATERIALIZED (
 ), shrunk AS (
     UPDATE stint.leases
     SET size = leases.size - part.size
-    FROM (SELECT few.claim, few.part, count(*) AS size FROM few GROUP BY 1, 2) AS part
-    WHERE leases.claim = part.claim AND leases.part = part.part
+    FROM (SELECT few.lease_tid, count(*) AS size FROM few GROUP BY few.lease_tid) AS part
+    WHERE leases.ctid = part.lease_tid
 )
 SELECT held.key, held.claim
 FROM held

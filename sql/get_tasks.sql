@@ -7,4 +7,6 @@ SELECT task.id, task.action, task.body, task.priority, task.max_tries, task.dead
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.status, task.progress, task.result
 FROM unnest($1::text[]) AS named (id)
-JOIN stint.task_states AS task ON task.id = named.id
+CROSS JOIN LATERAL (
+    SELECT * FROM stint.task_states WHERE task_states.id = named.id OFFSET 0
+) AS task

@@ -17,5 +17,10 @@ WITH due AS MATERIALIZED (
 INSERT INTO stint.ready (lo, hi, claim, tries, action, priority, deadline, status)
 SELECT due.key, due.key, due.claim, due.tries, task.action, task.priority, task.deadline, due.status
 FROM due
-JOIN stint.tasks AS task ON task.key = due.key
+CROSS JOIN LATERAL (
+    SELECT tasks.action, tasks.priority, tasks.deadline
+    FROM stint.tasks
+    WHERE tasks.key = due.key
+    OFFSET 0
+) AS task
 ORDER BY due.not_before, due.key

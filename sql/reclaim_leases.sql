@@ -9,7 +9,7 @@
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned; the
 -- lease then stays for the next time.
 WITH expired AS MATERIALIZED (
-    SELECT leases.*
+    SELECT leases.*, leases.ctid AS tid
     FROM stint.leases
     WHERE leases.deadline <= statement_timestamp()
     ORDER BY leases.deadline
@@ -34,7 +34,12 @@ WITH expired AS MATERIALIZED (
     SELECT held.*, task.action, task.priority, task.deadline,
            task.max_tries > 0 AND held.tries >= task.max_tries AS exhausted
     FROM held
-    JOIN stint.tasks AS task ON task.key = held.key
+    CROSS JOIN LATERAL (
+        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.max_tries
+        FROM stint.tasks
+        WHERE tasks.key = held.key
+        OFFSET 0
+    ) AS task
 ), again AS (
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, late, action, priority, deadline, actor, status)
@@ -50,8 +55,7 @@ WITH expired AS MATERIALIZED (
 )
 DELETE FROM stint.leases
 USING expired
-WHERE leases.claim = expired.claim
-  AND leases.part = expired.part
+WHERE leases.ctid = expired.tid
   AND NOT EXISTS (
       SELECT
       FROM generate_subscripts(expired.spans, 1) AS span (n)

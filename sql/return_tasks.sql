@@ -17,7 +17,11 @@
 --
 -- The row of leased is the one thing that all ways of ending a performance delete, so two of them
 -- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
--- order of the input, by key, so that overlapping batches do not deadlock.
+-- order of the input, by key, so that overlapping batches do not deadlock. One that was touched
+-- since the statement began is passed over; the caller looks again.
+--
+-- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely, a
+-- planner that believes a table to hold one row walks all of its index instead.
 --
 -- A finished task costs one append to finished, its definition is left alone; not kept, it costs
 -- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
@@ -29,20 +33,38 @@ WITH returned AS MATERIALIZED (
         $5::text[], $6::bytea[], $7::interval[]
     ) WITH ORDINALITY
         AS returned (key, claim, id, outcome, status, result, retry_after, place)
+), held AS MATERIALIZED (
+    SELECT returned.*, leased.tid, leased.part, leased.tries, lease.actor,
+           task.action, task.priority, task.deadline, task.post_result,
+           CASE
+               WHEN returned.outcome < 2 THEN returned.outcome
+               WHEN returned.outcome = 2 AND task.max_tries > 0
+                    AND leased.tries >= task.max_tries THEN 2
+           END AS cause
+    FROM returned
+    CROSS JOIN LATERAL (
+        SELECT leased.ctid AS tid, leased.part, leased.tries
+        FROM stint.leased
+        WHERE leased.key = returned.key AND leased.claim = returned.claim
+        OFFSET 0
+    ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.post_result, tasks.max_tries
+        FROM stint.tasks
+        WHERE tasks.key = returned.key AND tasks.id = returned.id
+        OFFSET 0
+    ) AS task
+    CROSS JOIN LATERAL (
+        SELECT leases.actor
+        FROM stint.leases
+        WHERE leases.claim = returned.claim AND leases.part = leased.part
+        OFFSET 0
+    ) AS lease
 ), ended AS (
     DELETE FROM stint.leased
-    USING returned
-    JOIN stint.tasks AS task ON task.key = returned.key AND task.id = returned.id
-    JOIN stint.leases AS lease ON lease.claim = returned.claim
-    WHERE leased.key = returned.key AND leased.claim = returned.claim AND leased.part = lease.part
-    RETURNING leased.key, leased.claim, leased.part, leased.tries, lease.actor,
-              returned.place, returned.outcome, returned.status, returned.result, returned.retry_after, task.action, task.priority,
-              task.deadline, task.post_result,
-              CASE
-                  WHEN returned.outcome < 2 THEN returned.outcome
-                  WHEN returned.outcome = 2 AND task.max_tries > 0
-                       AND leased.tries >= task.max_tries THEN 2
-              END AS cause
+    USING held
+    WHERE leased.ctid = held.tid
+    RETURNING held.*
 ), kept AS (
     INSERT INTO stint.finished (key, claim, tries, cause, actor, status, result)
     SELECT ended.key, ended.claim, ended.tries, ended.cause, ended.actor,
@@ -52,10 +74,13 @@ WITH returned AS MATERIALIZED (
       AND (ended.post_result OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
 ), dropped AS (
     DELETE FROM stint.tasks
-    USING ended
-    WHERE tasks.key = ended.key
-      AND ended.cause IS NOT NULL
-      AND NOT (ended.post_result OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+    WHERE tasks.key = ANY (ARRAY(
+        SELECT ended.key
+        FROM ended
+        WHERE ended.cause IS NOT NULL
+          AND NOT (ended.post_result
+                   OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+    ))
 ), again AS (
     INSERT INTO stint.ready (lo, hi, claim, tries, action, priority, deadline, status)
     SELECT ended.key, ended.key, ended.claim, ended.tries - (ended.outcome = 3)::integer,
@@ -71,11 +96,21 @@ WITH returned AS MATERIALIZED (
 ), emptied AS (
     DELETE FROM stint.leases
     USING (
-        SELECT ended.claim, ended.part, count(*) AS size
-        FROM ended
-        GROUP BY ended.claim, ended.part
-    ) AS part
-    WHERE $10::boolean
-      AND leases.claim = part.claim AND leases.part = part.part AND leases.size = part.size
+        SELECT lease.tid
+        FROM (
+            SELECT ended.claim, ended.part, count(*) AS size
+            FROM ended
+            WHERE $10::boolean
+            GROUP BY ended.claim, ended.part
+        ) AS part
+        CROSS JOIN LATERAL (
+            SELECT leases.ctid AS tid
+            FROM stint.leases
+            WHERE leases.claim = part.claim AND leases.part = part.part
+              AND leases.size = part.size
+            OFFSET 0
+        ) AS lease
+    ) AS whole
+    WHERE leases.ctid = whole.tid
 )
 SELECT ended.place FROM ended

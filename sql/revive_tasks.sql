@@ -13,15 +13,20 @@
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
     FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS named (key, claim, id)
-    JOIN stint.tasks AS task ON task.key = named.key
+    CROSS JOIN LATERAL (
+        SELECT tasks.id FROM stint.tasks WHERE tasks.key = named.key OFFSET 0
+    ) AS task
     WHERE named.id IS NULL OR task.id = named.id
 ), late AS MATERIALIZED (
-    SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
-    FROM named
-    JOIN stint.ready ON ready.lo = named.key AND ready.claim = named.claim
-    WHERE ready.late AND ($4::text IS NULL OR ready.actor = $4::text)
-    ORDER BY ready.lo
-    FOR UPDATE OF ready
+    SELECT ready.*
+    FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
+    CROSS JOIN LATERAL (
+        SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
+        FROM stint.ready
+        WHERE ready.lo = named.key AND ready.claim = named.claim
+          AND ready.late AND ($4::text IS NULL OR ready.actor = $4::text)
+        FOR UPDATE
+    ) AS ready
 ), gone AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT late.key FROM late))

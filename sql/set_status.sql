@@ -9,7 +9,7 @@
 --   $5 progress  real
 UPDATE stint.leased
 SET status = $4::text, progress = $5::real
-FROM stint.tasks AS task
-WHERE leased.key = $1::bigint AND leased.claim = $2::bigint
-  AND task.key = leased.key AND task.id = $3::text
+WHERE leased.key = $1::bigint
+  AND leased.claim = $2::bigint
+  AND (SELECT tasks.id FROM stint.tasks WHERE tasks.key = $1::bigint) = $3::text
 RETURNING leased.key, leased.claim

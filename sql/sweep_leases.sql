@@ -5,7 +5,7 @@
 --
 --   $1 leases  integer
 WITH empty AS MATERIALIZED (
-    SELECT lease.claim, lease.part
+    SELECT lease.ctid AS tid
     FROM stint.leases AS lease
     WHERE lease.deadline = 'infinity'
       AND NOT EXISTS (
@@ -20,4 +20,4 @@ WITH empty AS MATERIALIZED (
 )
 DELETE FROM stint.leases
 USING empty
-WHERE leases.claim = empty.claim AND leases.part = empty.part
+WHERE leases.ctid = empty.tid

@@ -5,4 +5,6 @@
 --   $1 ids  text[]
 SELECT task.key, task.id
 FROM unnest($1::text[]) AS named (id)
-JOIN stint.tasks AS task ON task.id = named.id
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
+) AS task

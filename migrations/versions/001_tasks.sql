@@ -160,7 +160,12 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT 3, leased.tries, lease.actor, lease.deadline, leased.status, leased.progress, NULL
     FROM {{.schema}}.leased
-    JOIN {{.schema}}.leases AS lease ON lease.claim = leased.claim AND lease.part = leased.part
+    CROSS JOIN LATERAL (
+        SELECT leases.actor, leases.deadline
+        FROM {{.schema}}.leases
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
+        OFFSET 0 -- a fence: looked up by the index, whatever the statistics
+    ) AS lease
     WHERE leased.key = task.key
     UNION ALL
     SELECT 2, ready.tries, NULL, NULL, ready.status, NULL, NULL
