@@ -21,7 +21,8 @@
 -- since the statement began is passed over; the caller looks again.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely, a
--- planner that believes a table to hold one row walks all of its index instead.
+-- planner that believes a table to hold one row walks all of its index instead. Tasks are found by
+-- key, in the order in which they lie in the table, and not by ID, in none.
 --
 -- A finished task costs one append to finished, its definition is left alone; not kept, it costs
 -- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
@@ -33,7 +34,7 @@ WITH returned AS MATERIALIZED (
         $5::text[], $6::bytea[], $7::interval[]
     ) WITH ORDINALITY
         AS returned (key, claim, id, outcome, status, result, retry_after, place)
-), held AS MATERIALIZED (
+), held AS (
     SELECT returned.*, leased.tid, leased.part, leased.tries, lease.actor,
            task.action, task.priority, task.deadline, task.post_result,
            CASE
@@ -49,9 +50,10 @@ WITH returned AS MATERIALIZED (
         OFFSET 0
     ) AS leased
     CROSS JOIN LATERAL (
-        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.post_result, tasks.max_tries
+        SELECT tasks.id, tasks.action, tasks.priority, tasks.deadline, tasks.post_result,
+               tasks.max_tries
         FROM stint.tasks
-        WHERE tasks.key = returned.key AND tasks.id = returned.id
+        WHERE tasks.key = returned.key
         OFFSET 0
     ) AS task
     CROSS JOIN LATERAL (
@@ -60,6 +62,7 @@ WITH returned AS MATERIALIZED (
         WHERE leases.claim = returned.claim AND leases.part = leased.part
         OFFSET 0
     ) AS lease
+    WHERE task.id = returned.id
 ), ended AS (
     DELETE FROM stint.leased
     USING held

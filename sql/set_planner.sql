@@ -12,4 +12,5 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('enable_bitmapscan', 'off', true),
        set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true),
+       set_config('enable_memoize', 'off', true),
        set_config('jit', 'off', true)
