@@ -214,165 +214,168 @@ func (s *tale) release(token byte) { s.settle(token, stint.StatusPending, true).
 
 func (s *tale) complete(token byte) { s.settle(token, stint.StatusCompleted, true) }
 
+const pending = stint.StatusPending
+
+// tales are histories, each with the fault that is to be found in it.
+var tales = []struct {
+	name string
+	tell func(*tale)
+	want string // empty: no fault
+}{
+	{"one owner", func(s *tale) {
+		s.own(1, 1)
+		s.complete(1)
+	}, ""},
+	{"every legal change of owners", func(s *tale) {
+		s.own(1, 1)
+		s.release(1)
+		s.own(2, 1)
+		s.extend(2, true)
+		s.settle(2, pending, true)
+		s.own(3, 2)
+		s.age(3)
+		s.extend(3, true)
+		s.age(3)
+		s.own(4, 3)
+		s.extend(3, false)
+		s.settle(3, stint.StatusCompleted, false)
+		s.age(4)
+		s.complete(4)
+		s.settle(4, stint.StatusCompleted, false)
+	}, ""},
+	{"an answer that comes late", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.own(2, 2)
+		s.events[0].ended = s.clock + 1
+		s.clock++
+		s.complete(2)
+	}, ""},
+	{"no hand-out", func(*tale) {}, "completed 0 times"},
+	{"no completion", func(s *tale) { s.own(1, 1) }, "completed 0 times"},
+	{"a refused completion", func(s *tale) {
+		s.own(1, 1)
+		s.settle(1, stint.StatusCompleted, false)
+	}, "completed 0 times"},
+	{"two completions", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.own(2, 2)
+		s.complete(2)
+		s.complete(1)
+	}, "completed 2 times"},
+	{"two completions with one token", func(s *tale) {
+		s.own(1, 1)
+		s.complete(1)
+		s.complete(1)
+	}, "2 times with one token"},
+	{"an unknown token", func(s *tale) {
+		s.own(1, 1)
+		s.complete(9)
+	}, "token never given"},
+	{"a token before its hand-out", func(s *tale) {
+		s.complete(1)
+		s.own(1, 1)
+	}, "token never given"},
+	{"the token of another task", func(s *tale) {
+		s.own(1, 1)
+		s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
+		s.complete(2)
+	}, "token never given"},
+	{"a task nobody inserted", func(s *tale) {
+		s.own(1, 1)
+		s.complete(1)
+		s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
+	}, "never inserted"},
+	{"a token given twice", func(s *tale) {
+		s.own(1, 1)
+		s.settle(1, pending, true)
+		s.own(1, 2)
+		s.complete(1)
+	}, "token given before"},
+	{"a hand-out after the completion", func(s *tale) {
+		s.own(1, 1)
+		s.complete(1)
+		s.own(2, 2)
+	}, "after it was completed"},
+	{"a late return", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.own(2, 2)
+		s.settle(1, pending, true)
+		s.complete(2)
+	}, "return accepted after it was handed out to another"},
+	{"a late extension", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.own(2, 2)
+		s.extend(1, true)
+		s.complete(2)
+	}, "extend accepted after it was handed out to another"},
+	{"an extension after the return", func(s *tale) {
+		s.own(1, 1)
+		s.complete(1)
+		s.extend(1, true)
+	}, "extended after it was returned"},
+	{"two owners", func(s *tale) {
+		s.own(1, 1)
+		s.own(2, 2)
+		s.complete(2)
+	}, "while it was owned"},
+	{"two owners, the lease of another hand-out aged", func(s *tale) {
+		s.own(1, 1)
+		s.age(7)
+		s.own(2, 2)
+		s.complete(2)
+	}, "while it was owned"},
+	{"two owners, the lease aged before it was extended", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.extend(1, true)
+		s.own(2, 2)
+		s.complete(2)
+	}, "while it was owned"},
+	{"two owners, the lease aged too late", func(s *tale) {
+		s.own(1, 1)
+		s.own(2, 2)
+		s.age(1)
+		s.complete(2)
+	}, "while it was owned"},
+	{"a try that is not refunded", func(s *tale) {
+		s.own(1, 1)
+		s.release(1)
+		s.own(2, 2)
+		s.complete(2)
+	}, "try 2, want 1"},
+	{"a try that is refunded without a release", func(s *tale) {
+		s.own(1, 1)
+		s.settle(1, pending, true)
+		s.own(2, 1)
+		s.complete(2)
+	}, "try 1, want 2"},
+	{"a try that goes back", func(s *tale) {
+		s.own(1, 2)
+		s.settle(1, pending, true)
+		s.own(2, 1)
+		s.complete(2)
+	}, "for try 2 before try 1"},
+	{"a first try of 2", func(s *tale) {
+		s.own(1, 2)
+		s.complete(1)
+	}, "try 2, want 1"},
+	{"a refusal without a reason", func(s *tale) {
+		s.own(1, 1)
+		s.age(1)
+		s.settle(1, stint.StatusCompleted, false)
+		s.own(2, 2)
+		s.complete(2)
+	}, "return refused though nobody else"},
+}
+
 // A checker that never was seen to find a fault proves nothing.
 func TestFaults_AreFoundInHistory(t *testing.T) {
 	t.Parallel()
-	const pending, completed = stint.StatusPending, stint.StatusCompleted
-	tests := []struct {
-		name string
-		tell func(*tale)
-		want string // empty: no fault
-	}{
-		{"one owner", func(s *tale) {
-			s.own(1, 1)
-			s.complete(1)
-		}, ""},
-		{"every legal change of owners", func(s *tale) {
-			s.own(1, 1)
-			s.release(1)
-			s.own(2, 1)
-			s.extend(2, true)
-			s.settle(2, pending, true)
-			s.own(3, 2)
-			s.age(3)
-			s.extend(3, true)
-			s.age(3)
-			s.own(4, 3)
-			s.extend(3, false)
-			s.settle(3, completed, false)
-			s.age(4)
-			s.complete(4)
-			s.settle(4, completed, false)
-		}, ""},
-		{"an answer that comes late", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.own(2, 2)
-			s.events[0].ended = s.clock + 1
-			s.clock++
-			s.complete(2)
-		}, ""},
-		{"no hand-out", func(*tale) {}, "completed 0 times"},
-		{"no completion", func(s *tale) { s.own(1, 1) }, "completed 0 times"},
-		{"a refused completion", func(s *tale) {
-			s.own(1, 1)
-			s.settle(1, completed, false)
-		}, "completed 0 times"},
-		{"two completions", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.own(2, 2)
-			s.complete(2)
-			s.complete(1)
-		}, "completed 2 times"},
-		{"two completions with one token", func(s *tale) {
-			s.own(1, 1)
-			s.complete(1)
-			s.complete(1)
-		}, "2 times with one token"},
-		{"an unknown token", func(s *tale) {
-			s.own(1, 1)
-			s.complete(9)
-		}, "token never given"},
-		{"a token before its hand-out", func(s *tale) {
-			s.complete(1)
-			s.own(1, 1)
-		}, "token never given"},
-		{"the token of another task", func(s *tale) {
-			s.own(1, 1)
-			s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
-			s.complete(2)
-		}, "token never given"},
-		{"a task nobody inserted", func(s *tale) {
-			s.own(1, 1)
-			s.complete(1)
-			s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
-		}, "never inserted"},
-		{"a token given twice", func(s *tale) {
-			s.own(1, 1)
-			s.settle(1, pending, true)
-			s.own(1, 2)
-			s.complete(1)
-		}, "token given before"},
-		{"a hand-out after the completion", func(s *tale) {
-			s.own(1, 1)
-			s.complete(1)
-			s.own(2, 2)
-		}, "after it was completed"},
-		{"a late return", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.own(2, 2)
-			s.settle(1, pending, true)
-			s.complete(2)
-		}, "return accepted after it was handed out to another"},
-		{"a late extension", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.own(2, 2)
-			s.extend(1, true)
-			s.complete(2)
-		}, "extend accepted after it was handed out to another"},
-		{"an extension after the return", func(s *tale) {
-			s.own(1, 1)
-			s.complete(1)
-			s.extend(1, true)
-		}, "extended after it was returned"},
-		{"two owners", func(s *tale) {
-			s.own(1, 1)
-			s.own(2, 2)
-			s.complete(2)
-		}, "while it was owned"},
-		{"two owners, the lease of another hand-out aged", func(s *tale) {
-			s.own(1, 1)
-			s.age(7)
-			s.own(2, 2)
-			s.complete(2)
-		}, "while it was owned"},
-		{"two owners, the lease aged before it was extended", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.extend(1, true)
-			s.own(2, 2)
-			s.complete(2)
-		}, "while it was owned"},
-		{"two owners, the lease aged too late", func(s *tale) {
-			s.own(1, 1)
-			s.own(2, 2)
-			s.age(1)
-			s.complete(2)
-		}, "while it was owned"},
-		{"a try that is not refunded", func(s *tale) {
-			s.own(1, 1)
-			s.release(1)
-			s.own(2, 2)
-			s.complete(2)
-		}, "try 2, want 1"},
-		{"a try that is refunded without a release", func(s *tale) {
-			s.own(1, 1)
-			s.settle(1, pending, true)
-			s.own(2, 1)
-			s.complete(2)
-		}, "try 1, want 2"},
-		{"a try that goes back", func(s *tale) {
-			s.own(1, 2)
-			s.settle(1, pending, true)
-			s.own(2, 1)
-			s.complete(2)
-		}, "for try 2 before try 1"},
-		{"a first try of 2", func(s *tale) {
-			s.own(1, 2)
-			s.complete(1)
-		}, "try 2, want 1"},
-		{"a refusal without a reason", func(s *tale) {
-			s.own(1, 1)
-			s.age(1)
-			s.settle(1, completed, false)
-			s.own(2, 2)
-			s.complete(2)
-		}, "return refused though nobody else"},
-	}
-	for _, test := range tests {
+	for _, test := range tales {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var s tale

@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -101,8 +102,33 @@ func TestWithTx_SparesTheCallersTransaction(t *testing.T) {
 		return text
 	}
 	want := settings()
+	for name, verb := range refusedVerbs(ctx, inside, owned) {
+		if err := verb(); err == nil {
+			t.Errorf("%s succeeded", name)
+		}
+		if got := settings(); got != want {
+			t.Errorf("after %s the settings are %s, want %s", name, got, want)
+		}
+	}
+	for name, verb := range acceptedVerbs(ctx, inside, owned) {
+		if err := verb(); err != nil {
+			t.Errorf("%s = %v", name, err)
+		}
+		if got := settings(); got != want {
+			t.Errorf("after %s the settings are %s, want %s", name, got, want)
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Errorf("Commit = %v", err)
+	}
+}
+
+// refusedVerbs are calls that fail, by their arguments or by the state of the tasks.
+func refusedVerbs(
+	ctx context.Context, inside *stint.Store, owned stint.OwnedTask,
+) map[string]func() error {
 	existing := []stint.Task{{ID: "t000000", Action: "act"}}
-	for name, verb := range map[string]func() error{
+	return map[string]func() error{
 		"InsertTasks": func() error { return inside.InsertTasks(ctx, existing) },
 		"InsertTasks by COPY": func() error {
 			return inside.InsertTasks(ctx, append(numbered("n", 100), existing...))
@@ -124,15 +150,13 @@ func TestWithTx_SparesTheCallersTransaction(t *testing.T) {
 			_, err := inside.GetTasks(ctx, []stint.TaskID{"nobody"})
 			return err
 		},
-	} {
-		if err := verb(); err == nil {
-			t.Errorf("%s succeeded", name)
-		}
-		if got := settings(); got != want {
-			t.Errorf("after %s the settings are %s, want %s", name, got, want)
-		}
 	}
-	for name, verb := range map[string]func() error{
+}
+
+func acceptedVerbs(
+	ctx context.Context, inside *stint.Store, owned stint.OwnedTask,
+) map[string]func() error {
+	return map[string]func() error{
 		"OwnTasks": func() error {
 			_, err := inside.OwnTasks(ctx, "actor", 5, []string{"act"}, time.Hour)
 			return err
@@ -146,16 +170,6 @@ func TestWithTx_SparesTheCallersTransaction(t *testing.T) {
 			return err
 		},
 		"Maintain": func() error { return inside.Maintain(ctx) },
-	} {
-		if err := verb(); err != nil {
-			t.Errorf("%s = %v", name, err)
-		}
-		if got := settings(); got != want {
-			t.Errorf("after %s the settings are %s, want %s", name, got, want)
-		}
-	}
-	if err := tx.Commit(ctx); err != nil {
-		t.Errorf("Commit = %v", err)
 	}
 }
 
