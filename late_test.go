@@ -28,6 +28,17 @@ func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
+// lateTask returns a task whose lease expired, and which nobody was given since.
+func lateTask(t *testing.T) (*stint.Store, stint.OwnedTask) {
+	t.Helper()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	return store, task
+}
+
 // The extension waits for an expiry that hands the task on, and must not speak of the time before.
 func TestExtendTasksOwnership_SeesWhatWasHandedOnWhileItWaited(t *testing.T) {
 	t.Parallel()
@@ -74,11 +85,7 @@ func TestExtendTasksOwnership_SeesWhatWasHandedOnWhileItWaited(t *testing.T) {
 
 func TestExtendTasksOwnership_TakesALateTaskTwice(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
-	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	task := ownOne(t, store)
-	expireLeases(t, pool)
-	maintain(t, store)
+	store, task := lateTask(t)
 	kept, err := store.ExtendTasksOwnership(
 		t.Context(), "actor", []stint.OwnedTask{task, task}, time.Hour)
 	if err != nil || !slices.Equal(kept, []bool{true, true}) {
@@ -89,11 +96,7 @@ func TestExtendTasksOwnership_TakesALateTaskTwice(t *testing.T) {
 // An actor that does not own a task must not get it out of the queue.
 func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
-	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	task := ownOne(t, store)
-	expireLeases(t, pool)
-	maintain(t, store)
+	store, task := lateTask(t)
 	kept, err := store.ExtendTasksOwnership(
 		t.Context(), "another", []stint.OwnedTask{task}, time.Hour)
 	if err != nil || kept[0] {
@@ -107,11 +110,7 @@ func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 // A return that is refused for its ID must not get a late task out of the queue.
 func TestReturnTask_UnderAWrongIDLeavesALateTaskReady(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
-	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	task := ownOne(t, store)
-	expireLeases(t, pool)
-	maintain(t, store)
+	store, task := lateTask(t)
 	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
 		{ID: "b", Token: task.Token, Code: stint.StatusCompleted},
 	})

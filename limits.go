@@ -24,7 +24,6 @@ const (
 	yearMax        = 9999
 	actionsMax     = 10_000
 	listedTasksMax = 10_000
-	prefixBytesMax = idBytesMax
 	retryAfterMax  = leaseMax
 )
 

@@ -18,7 +18,7 @@
 -- The row of leased is the one thing that all ways of ending a performance delete, so two of them
 -- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
 -- order of the input, by key, so that overlapping batches do not deadlock. One that was touched
--- since the statement began is passed over; the caller looks again.
+-- since the statement began may be passed over; the caller looks again.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely, a
 -- planner that believes a table to hold one row walks all of its index instead. Tasks are found by
