@@ -278,10 +278,11 @@ func TestWithTx_ContextEndingBetweenRequestsLeavesTheTransaction(t *testing.T) {
 	c.wantState(t, "after the transaction", "1 of mine")
 }
 
-// Pruning is sent in requests of its own, which meet the lock behind the savepoint.
+// A statement that the connection has not prepared yet would meet the lock ahead of the savepoint.
 func TestWithTx_LockTimeoutLeavesTheTransaction(t *testing.T) {
 	t.Parallel()
 	c := newCutStore(t, stint.Options{})
+	maintain(t, c.Store)
 	err := pgx.BeginFunc(t.Context(), c.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '1ms'"); err != nil {
 			return err

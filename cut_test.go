@@ -39,7 +39,8 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	t.Helper()
 	exec(t, pool, "CREATE TABLE IF NOT EXISTS mine (id text)")
 	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
-		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges")
+		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
+		"stint.settling")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever
@@ -54,6 +55,11 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	// The first verb also looks at the version of the schema.
 	if _, err := c.ListTasks(t.Context(), stint.Filter{}); err != nil {
 		t.Fatalf("ListTasks = %v", err)
+	}
+	// The first insert also takes a block of keys.
+	insert(t, c.Store, stint.Task{ID: "first", Action: "act"})
+	if err := c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"}); err != nil {
+		t.Fatalf("DeleteTasks = %v", err)
 	}
 	return c
 }

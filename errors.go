@@ -3,6 +3,7 @@ package stint
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,18 @@ var (
 	// ErrTaskInProgress reports that a task is owned, which keeps it from being replaced (R5) or
 	// deleted (R17). Nothing was changed.
 	ErrTaskInProgress = errors.New("task is in progress")
+
+	// ErrTaskStarted reports that a task shall wait for another, but is in progress already, or
+	// final (R3, R16). Nothing was changed.
+	ErrTaskStarted = errors.New("task has started")
+
+	// ErrTaskFinished reports that a task is to be waited for, but is final already (R16). There is
+	// nothing to wait for; nothing was changed.
+	ErrTaskFinished = errors.New("task has finished")
+
+	// ErrCycle reports that tasks would wait for each other (R4), in a [*CycleError] that has a
+	// path. Nothing was changed.
+	ErrCycle = errors.New("dependencies form a cycle")
 
 	// ErrInvalidToken reports that a token is not the one of the task's last owner, or that the
 	// task is no longer owned (R8). The caller has lost the task and should drop its work.
@@ -51,6 +64,12 @@ type TaskError struct {
 	Err error
 }
 
+// taskError is a TaskError about tasks in any order, some perhaps named twice.
+func taskError(ids []TaskID, err error) error {
+	slices.Sort(ids)
+	return &TaskError{IDs: slices.Compact(ids), Err: err}
+}
+
 // namedMax is how many tasks the text of an error names.
 const namedMax = 5
 
@@ -73,6 +92,84 @@ func (e *TaskError) Error() string {
 
 // Unwrap returns [TaskError.Err].
 func (e *TaskError) Unwrap() error { return e.Err }
+
+// A CycleError has the cycle that dependencies would form.
+type CycleError struct {
+	// Path are the tasks of a cycle, each to run after the one before it; the last one is the first
+	// one again.
+	Path []TaskID
+}
+
+func (e *CycleError) Error() string {
+	var text strings.Builder
+	text.WriteString(ErrCycle.Error())
+	for i, id := range e.Path {
+		separator := " -> "
+		if i == 0 {
+			separator = ": "
+		}
+		if i == pathMax && len(e.Path) > pathMax+1 {
+			fmt.Fprintf(&text, "%s(%d more)", separator, len(e.Path)-pathMax-1)
+		}
+		if i < pathMax || i == len(e.Path)-1 {
+			fmt.Fprintf(&text, "%s%q", separator, string(id))
+		}
+	}
+	return text.String()
+}
+
+// pathMax is how many tasks of a cycle the text of an error names, besides the last.
+const pathMax = 10
+
+// Unwrap returns [ErrCycle].
+func (e *CycleError) Unwrap() error { return ErrCycle }
+
+// A DependencyError lists the dependencies that [Store.AddDependencies] refused. Without these, the
+// call may be made again.
+type DependencyError struct {
+	Refused []RefusedDependency
+}
+
+// A RefusedDependency is one that cannot be added, and why.
+type RefusedDependency struct {
+	Dependency
+
+	// Err is [ErrTaskFinished] if After is final, [ErrTaskStarted] if Run is in progress or final,
+	// [ErrTaskNotFound] if one of them does not exist.
+	Err error
+
+	// AfterState and RunState are the states found; empty if there is no such task.
+	AfterState, RunState State
+}
+
+func (e *DependencyError) Error() string {
+	var text strings.Builder
+	text.WriteString("dependencies refused")
+	for i, refused := range e.Refused {
+		if i == namedMax {
+			fmt.Fprintf(&text, " and %d more", len(e.Refused)-namedMax)
+			break
+		}
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		fmt.Fprintf(&text, "%s%q after %q (%v)", separator, string(refused.Run),
+			string(refused.After), refused.Err)
+	}
+	return text.String()
+}
+
+// Unwrap returns the errors of the refused dependencies, each once.
+func (e *DependencyError) Unwrap() []error {
+	var errs []error
+	for _, refused := range e.Refused {
+		if !slices.Contains(errs, refused.Err) {
+			errs = append(errs, refused.Err)
+		}
+	}
+	return errs
+}
 
 // An ArgumentError says which argument was refused and why.
 type ArgumentError struct {

@@ -165,16 +165,17 @@ func yearStart(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, ti
 func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
+	long := stint.TaskID(strings.Repeat("x", 513))
 	bad := map[string]stint.Task{
-		"body over 64 MiB":   {ID: "x", Action: "a", Body: make([]byte, 64<<20+1)},
-		"negative tries":     {ID: "x", Action: "a", MaxTries: -1},
-		"absurd tries":       {ID: "x", Action: "a", MaxTries: math.MaxInt32 + 1},
-		"unknown policy":     {ID: "x", Action: "a", OnAbort: 2},
-		"start too late":     {ID: "x", Action: "a", NotBefore: yearStart(10_000)},
-		"deadline in 1 BC":   {ID: "x", Action: "a", Deadline: yearStart(0)},
-		"action of 256":      {ID: "x", Action: strings.Repeat("x", 256)},
-		"an edge":            {ID: "x", Action: "a", After: []stint.TaskID{"good0"}},
-		"an edge to another": {ID: "x", Action: "a", ToSignalAfter: []stint.TaskID{"good0"}},
+		"body over 64 MiB":  {ID: "x", Action: "a", Body: make([]byte, 64<<20+1)},
+		"negative tries":    {ID: "x", Action: "a", MaxTries: -1},
+		"absurd tries":      {ID: "x", Action: "a", MaxTries: math.MaxInt32 + 1},
+		"unknown policy":    {ID: "x", Action: "a", OnAbort: 2},
+		"start too late":    {ID: "x", Action: "a", NotBefore: yearStart(10_000)},
+		"deadline in 1 BC":  {ID: "x", Action: "a", Deadline: yearStart(0)},
+		"action of 256":     {ID: "x", Action: strings.Repeat("x", 256)},
+		"empty predecessor": {ID: "x", Action: "a", After: []stint.TaskID{"good0", ""}},
+		"dependent of 513":  {ID: "x", Action: "a", ToSignalAfter: []stint.TaskID{long}},
 	}
 	for name, text := range badNames {
 		bad["ID "+name] = stint.Task{ID: stint.TaskID(text), Action: "a"}

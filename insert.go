@@ -14,6 +14,7 @@ import (
 const (
 	// Few tasks go in one statement and one round trip, more are copied.
 	statementTasksMax = 64
+	statementEdgesMax = 1000
 	statementBytesMax = 1 << 20
 
 	// A stream is copied in pieces of at most this size.
@@ -27,11 +28,19 @@ const (
 	spansWanted  = 64
 )
 
-// InsertTasks adds all tasks, or none if one of them cannot be added. Tasks without NotBefore can
+// InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing can
 // be owned from the moment the call returns. An empty list is no error.
 //
-// If an ID exists or comes twice, the error is [ErrTaskExists], in a [*TaskError] that names every
-// such ID (R1). Values beyond the limits are refused with an [*ArgumentError].
+// Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both; one
+// that is named twice counts once (R2). The other end is among the tasks or in the store (R3). A
+// stored predecessor that has completed counts as settled; one that was aborted aborts the new task,
+// unless it runs anyway.
+//
+// If an ID exists or comes twice, the error is [ErrTaskExists] (R1); if there is no task at the other
+// end of a dependency, it is [ErrTaskNotFound]; if a stored dependent is in progress or final, it is
+// [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If tasks would wait
+// for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4). Values beyond the
+// limits are refused with an [*ArgumentError].
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] naming all of them then tells
@@ -54,22 +63,84 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	if len(tasks) == 0 {
 		return s.quiet(ctx)
 	}
-	if len(tasks) <= statementTasksMax && bytes <= statementBytesMax {
-		return s.unlessTaken(ctx, tasks, func() error {
-			return s.run(ctx, insertStatement(tasks))
-		})
+	few := len(tasks) <= statementTasksMax && bytes <= statementBytesMax
+	if !slices.ContainsFunc(tasks, isLinked) {
+		return s.insertUnless(ctx, few, tasks, nil)
 	}
-	return s.unlessTaken(ctx, tasks, func() error {
-		return s.transact(ctx, func(s *Store) error { return s.copyTasks(ctx, tasks) })
+	if len(repeatedIDs(tasks)) > 0 {
+		taken, err := s.takenIDs(ctx, tasks)
+		if err != nil {
+			return err
+		}
+		return &TaskError{IDs: taken, Err: ErrTaskExists}
+	}
+	net, err := newNetwork(tasks)
+	if err != nil {
+		return err
+	}
+	few = few && len(net.edges) <= statementEdgesMax
+	if len(net.stored) == 0 {
+		return s.insertUnless(ctx, few, tasks, net)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		net, err := newNetwork(tasks) // anew each time that it is tried
+		if err != nil {
+			return err
+		}
+		if err := net.attach(ctx, s); err != nil {
+			return err
+		}
+		return s.insertUnless(ctx, few, tasks, net)
 	})
+}
+
+// insertUnless inserts tasks unless IDs are taken.
+func (s *Store) insertUnless(ctx context.Context, few bool, tasks []Task, net *network) error {
+	return s.unlessTaken(ctx, tasks, func() error {
+		if few {
+			return s.insertFew(ctx, tasks, net)
+		}
+		return s.transact(ctx, func(s *Store) error { return s.copyTasks(ctx, tasks, net) })
+	})
+}
+
+// insertFew adds tasks in one round trip.
+func (s *Store) insertFew(ctx context.Context, tasks []Task, net *network) error {
+	keys, err := s.keysForFew(ctx, len(tasks))
+	if err != nil {
+		return err
+	}
+	definitions := insertStatement(tasks, keys, net)
+	if net == nil {
+		return s.run(ctx, definitions)
+	}
+	return s.insertNetwork(ctx, net.rows(keys), definitions)
+}
+
+// insertNetwork runs steps that insert tasks, and then inserts what they wait for.
+func (s *Store) insertNetwork(ctx context.Context, rows networkRows, steps ...step) error {
+	waiting := func(batch int64, round int) []step {
+		all := append(slices.Clone(steps), rows.step(batch, round))
+		if len(rows.intoStored) > 0 {
+			all = append(all, addEdges(rows.intoStored))
+		}
+		return all
+	}
+	if len(rows.arrivals) == 0 {
+		return s.run(ctx, waiting(0, 0)...)
+	}
+	return s.settle(ctx, waiting)
 }
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
 // the tasks that the sequence yields, in one transaction, and returns their number. An error that
 // the sequence yields ends the call; nothing is added then, as after any other error.
 //
-// [ErrTaskExists] names the IDs among the last tasks read. The transaction lasts as long as the
-// sequence takes.
+// Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are in
+// the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
+//
+// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. The transaction lasts as
+// long as the sequence takes.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
@@ -86,6 +157,10 @@ func (s *Store) InsertTasksFrom(
 		for task, err := range tasks {
 			if err != nil {
 				return err
+			}
+			if len(task.ToSignalAfter) > 0 {
+				problem := argumentError("Task.ToSignalAfter", "not in a stream; use After")
+				return at(problem, int(inserted)+len(piece), task.ID)
 			}
 			piece = append(piece, task)
 			bytes += len(task.Body)
@@ -108,7 +183,12 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error
 	for range attempts {
-		if err = insert(); !violates(err, "tasks_id_key") {
+		if err = insert(); violates(err, "tasks_pkey") {
+			// The server has lost keys that it gave out before a crash, and gives them out again.
+			s.keys.discard()
+			continue
+		}
+		if !violates(err, "tasks_id_key") {
 			return err
 		}
 		taken, findErr := s.takenIDs(ctx, tasks)
@@ -154,21 +234,23 @@ func repeatedIDs(tasks []Task) []TaskID {
 	return repeated
 }
 
-func insertStatement(tasks []Task) step {
+func insertStatement(tasks []Task, keys []int64, net *network) step {
 	n := len(tasks)
 	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
 	priorities, tries := make([]int16, n), make([]int32, n)
 	starts, deadlines := make([]*time.Time, n), make([]*time.Time, n)
-	onAborts, postResults := make([]int16, n), make([]bool, n)
+	onAborts, postResults, waits := make([]int16, n), make([]bool, n), make([]bool, n)
 	for i := range tasks {
 		task := &tasks[i]
 		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
 		priorities[i], tries[i] = task.Priority, int32(task.MaxTries) //nolint:gosec // checked
 		starts[i], deadlines[i] = moment(task.NotBefore), moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
+		waits[i] = net.waits(i)
 	}
 	return step{name: "insert_tasks", args: []any{
-		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults,
+		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
+		waits,
 	}}
 }
 
@@ -181,29 +263,45 @@ func moment(t time.Time) *time.Time {
 }
 
 // copyTasks adds tasks by COPY. It is called in a transaction.
-func (s *Store) copyTasks(ctx context.Context, tasks []Task) error {
-	order := arrange(tasks)
-	blocks, err := s.allocateBlocks(ctx, (len(tasks)+spanTasksMax-1)/spanTasksMax)
+func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error {
+	order := arrange(tasks, net)
+	keys, err := s.keysForMany(ctx, len(tasks))
 	if err != nil {
 		return err
 	}
-	keys := make([]int64, len(tasks))
-	for place := range keys {
-		keys[place] = blocks[place/spanTasksMax] + int64(place%spanTasksMax)
-	}
-	tables := []struct {
-		name    string
-		columns []string
-		rows    [][]any
-	}{
-		{"ready", readyColumns, readyRows(tasks, order, keys)},
-		{"scheduled", scheduledColumns, scheduledRows(tasks, order, keys)},
+	tables := []copiedTable{
+		{"ready", readyColumns, readyRows(tasks, net, order, keys)},
+		{"scheduled", scheduledColumns, scheduledRows(tasks, net, order, keys)},
 		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
 	}
 	definitions := &taskRows{tasks: tasks, order: order, keys: keys}
 	if err := s.copyTo(ctx, "tasks", taskColumns, definitions); err != nil {
 		return err
 	}
+	if net == nil {
+		return s.copyTables(ctx, tables)
+	}
+	keyOf := make([]int64, len(tasks))
+	for place, i := range order {
+		keyOf[i] = keys[place]
+	}
+	rows := net.rows(keyOf)
+	tables = append(tables, rows.tables()...)
+	if err := s.copyTables(ctx, tables); err != nil {
+		return err
+	}
+	rows.waiting, rows.edges = nil, nil
+	return s.insertNetwork(ctx, rows)
+}
+
+// A copiedTable is what COPY adds to a table.
+type copiedTable struct {
+	name    string
+	columns []string
+	rows    [][]any
+}
+
+func (s *Store) copyTables(ctx context.Context, tables []copiedTable) error {
 	for _, table := range tables {
 		if len(table.rows) == 0 {
 			continue
@@ -223,40 +321,30 @@ func (s *Store) copyTo(
 	return err
 }
 
-func (s *Store) allocateBlocks(ctx context.Context, n int) ([]int64, error) {
-	var blocks []int64
-	err := s.run(ctx, step{
-		name: "allocate_blocks", args: []any{n},
-		read: func(rows pgx.Rows) error {
-			var err error
-			blocks, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-			return err
-		},
-	})
-	return blocks, err
-}
-
-// A lane is what the tasks of a span share. Tasks with a time of their own go apart.
+// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do those
+// that wait, which may become a span later.
 type lane struct {
-	action   string
-	priority int16
-	apart    bool
+	action       string
+	priority     int16
+	apart, waits bool
 }
 
-func (t *Task) lane() lane {
-	return lane{t.Action, t.Priority, !t.NotBefore.IsZero() || !t.Deadline.IsZero()}
+func laneOf(task *Task, waits bool) lane {
+	apart := !task.NotBefore.IsZero() || !task.Deadline.IsZero()
+	return lane{task.Action, task.Priority, apart, waits}
 }
 
 // arrange returns the indexes of tasks with those of one lane together, the lanes in the order of
 // their first tasks, and each lane in the order given.
-func arrange(tasks []Task) []int {
+func arrange(tasks []Task, net *network) []int {
 	lanes := map[lane]int{}
 	lined := make([]int, len(tasks))
 	for i := range tasks {
-		number, ok := lanes[tasks[i].lane()]
+		of := laneOf(&tasks[i], net.waits(i))
+		number, ok := lanes[of]
 		if !ok {
 			number = len(lanes)
-			lanes[tasks[i].lane()] = number
+			lanes[of] = number
 		}
 		lined[i] = number
 	}
@@ -306,17 +394,18 @@ func (r *taskRows) Values() ([]any, error) {
 func (r *taskRows) Err() error { return nil }
 
 // readyRows are the spans of the tasks that are ready at once.
-func readyRows(tasks []Task, order []int, keys []int64) [][]any {
+func readyRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
 	size := min(max((len(tasks)+spansWanted-1)/spansWanted, 1), spanTasksMax)
 	var rows [][]any
 	for from := 0; from < len(order); {
 		first := &tasks[order[from]]
+		lane := laneOf(first, net.waits(order[from]))
 		to := from + 1
-		for !first.lane().apart && to < len(order) && to-from < size &&
-			keys[to] == keys[to-1]+1 && tasks[order[to]].lane() == first.lane() {
+		for !lane.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
+			laneOf(&tasks[order[to]], net.waits(order[to])) == lane {
 			to++
 		}
-		if first.NotBefore.IsZero() {
+		if first.NotBefore.IsZero() && !lane.waits {
 			rows = append(rows, []any{
 				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
 			})
@@ -326,10 +415,10 @@ func readyRows(tasks []Task, order []int, keys []int64) [][]any {
 	return rows
 }
 
-func scheduledRows(tasks []Task, order []int, keys []int64) [][]any {
+func scheduledRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
 	var rows [][]any
 	for place, i := range order {
-		if start := tasks[i].NotBefore; !start.IsZero() {
+		if start := tasks[i].NotBefore; !start.IsZero() && !net.waits(i) {
 			rows = append(rows, []any{keys[place], start, 0})
 		}
 	}

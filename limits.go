@@ -88,9 +88,16 @@ func (t *Task) check() error {
 		return argumentError("Task.NotBefore", "not between the years 1 and 9999")
 	case !storable(t.Deadline):
 		return argumentError("Task.Deadline", "not between the years 1 and 9999")
-	case len(t.After) > 0 || len(t.ToSignalAfter) > 0:
-		return argumentError("Task.After and Task.ToSignalAfter",
-			"dependencies come with the next release")
+	}
+	for _, id := range t.After {
+		if err := checkText("Task.After", string(id), idBytesMax); err != nil {
+			return err
+		}
+	}
+	for _, id := range t.ToSignalAfter {
+		if err := checkText("Task.ToSignalAfter", string(id), idBytesMax); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -57,31 +57,35 @@ func (s *Store) settleDue(ctx context.Context) error {
 		upTo := func(limit int64) func(int64) {
 			return func(n int64) { more = more || n >= limit }
 		}
-		err := s.run(ctx,
-			abortOverdue(upTo(overdueTasksMax)),
-			promote(upTo(promotedTasksMax)),
-			reclaim(upTo(reclaimedLeaseMax)),
-			step{
-				name: "sweep_leases", args: []any{reclaimedLeaseMax},
-				count: upTo(reclaimedLeaseMax),
-			},
-		)
+		err := s.settle(ctx, func(batch int64, round int) []step {
+			more = false
+			return []step{
+				{
+					name: "abort_overdue", args: []any{overdueTasksMax, batch, round},
+					count: upTo(overdueTasksMax),
+				},
+				promote(batch, round, upTo(promotedTasksMax)),
+				reclaim(batch, round, upTo(reclaimedLeaseMax)),
+				{
+					name: "sweep_leases", args: []any{reclaimedLeaseMax},
+					count: upTo(reclaimedLeaseMax),
+				},
+			}
+		})
 		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-func abortOverdue(count func(int64)) step {
-	return step{name: "abort_overdue", args: []any{overdueTasksMax}, count: count}
+func promote(batch int64, round int, count func(int64)) step {
+	return step{
+		name: "promote_scheduled", args: []any{promotedTasksMax, batch, round}, count: count,
+	}
 }
 
-func promote(count func(int64)) step {
-	return step{name: "promote_scheduled", args: []any{promotedTasksMax}, count: count}
-}
-
-func reclaim(count func(int64)) step {
-	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax}, count: count}
+func reclaim(batch int64, round int, count func(int64)) step {
+	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax, batch, round}, count: count}
 }
 
 // prune deletes finished tasks in pieces. It runs without the planner settings of the other

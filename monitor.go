@@ -19,6 +19,7 @@ const (
 	causeCancelled  int16 = 4
 	causeReplaced   int16 = 5
 	causeExpired    int16 = 6
+	causeDeleted    int16 = 7 // never recorded: the task leaves the store
 )
 
 // The states as the view task_states numbers them. An aborted task has stateCompleted plus its
@@ -272,7 +273,7 @@ func finite(t pgtype.Timestamptz) time.Time {
 func (info *TaskInfo) place(state int16, until time.Time) {
 	switch state {
 	case stateBlocked:
-		info.StatusCode, info.State = StatusPending, StateBlocked
+		info.StatusCode, info.State, info.NotBefore = StatusPending, StateBlocked, until
 	case stateScheduled:
 		info.StatusCode, info.State, info.NotBefore = StatusPending, StateScheduled, until
 	case stateReady:

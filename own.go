@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type OwnedTask struct {
 
 	// Try counts the hand-outs of the task, this one included: 1 at the first.
 	Try int
+
+	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
+	// spontaneous task that completed stands for those it waited for.
+	Completed, Aborted int
 
 	// Deadline is when the lease expires unless it is extended, on the database's clock; zero if it
 	// does not expire.
@@ -80,10 +85,14 @@ func (s *Store) ownTasks(
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
-	again := []step{promote(nil), reclaim(nil), own}
+	again := func() error {
+		return s.settle(ctx, func(batch int64, round int) []step {
+			return []step{promote(batch, round, nil), reclaim(batch, round, nil)}
+		}, own)
+	}
 	err = s.run(ctx, own)
 	if err == nil && len(answer.rows) == 0 {
-		err = s.run(ctx, again...)
+		err = again()
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
 		err = s.recoverHandOut(ctx, &answer, again)
@@ -96,7 +105,9 @@ func (s *Store) ownTasks(
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
 // its claim or, if that is nothing, what is handed out now.
-func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step) error {
+func (s *Store) recoverHandOut(
+	ctx context.Context, answer *handOut, again func() error,
+) error {
 	claimed := step{
 		name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read,
 	}
@@ -108,7 +119,7 @@ func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step)
 		}
 		// The first one may still be under way: then this one waits for it and fails, or finds that
 		// it has left nothing, and the question must be asked again.
-		err = s.run(ctx, own...)
+		err = again()
 		if len(answer.rows) > 0 || err != nil && !violates(err, "leases_pkey") {
 			return err
 		}
@@ -132,6 +143,9 @@ func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration
 	for i, action := range actions {
 		if err := checkText("action", action, actionBytesMax); err != nil {
 			return at(err, i, "")
+		}
+		if action == Spontaneous {
+			return at(argumentError("action", "spontaneous tasks complete by themselves"), i, "")
 		}
 	}
 	return checkLease(lease)
@@ -171,10 +185,14 @@ func (h *handOut) read(rows pgx.Rows) error {
 	for rows.Next() {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
+		var completed, aborted *int
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &row.before)
+			&deadline, &completed, &aborted, &row.before)
 		if err != nil {
 			return err
+		}
+		if completed != nil && aborted != nil {
+			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
 		row.task.Token = newToken(h.claim, row.key)
 		row.task.Deadline = finite(deadline)
@@ -319,20 +337,85 @@ func (s *Store) setStatus(
 	}
 	p := owned.Token.performance()
 	mine := map[performance]bool{}
-	set := step{
+	return s.whileOwned(ctx, []OwnedTask{owned}, mine, step{
 		name: "set_status",
 		args: []any{p.key, int64(p.claim), string(owned.ID), statusText(status), float32(progress)},
 		read: readPerformances(mine),
+	})
+}
+
+// whileOwned runs steps for the owner of tasks, which fill in what of it is mine. What is not gets
+// the second look that a late owner is due (R8); what still is not is refused.
+func (s *Store) whileOwned(
+	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
+) error {
+	if err := s.run(ctx, steps...); err != nil {
+		return err
 	}
-	err := s.run(ctx, set)
-	if err == nil && !mine[p] {
-		revive := step{name: "revive_tasks", args: []any{
-			[]int64{p.key}, []int64{int64(p.claim)}, []string{string(owned.ID)}, nil,
-		}}
-		err = s.runSplitting(ctx, revive, set)
+	if len(notMine(owned, mine)) == 0 {
+		return nil
 	}
-	if err == nil && !mine[p] {
-		err = &TaskError{IDs: []TaskID{owned.ID}, Err: ErrInvalidToken}
+	keys, claims := performances(owned)
+	ids := make([]string, len(owned))
+	for i := range owned {
+		ids[i] = string(owned[i].ID)
 	}
-	return err
+	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
+	if err := s.runSplitting(ctx, append([]step{revive}, steps...)...); err != nil {
+		return err
+	}
+	if lost := notMine(owned, mine); len(lost) > 0 {
+		return taskError(lost, ErrInvalidToken)
+	}
+	return nil
+}
+
+func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
+	var lost []TaskID
+	for i := range owned {
+		if !mine[owned[i].Token.performance()] {
+			lost = append(lost, owned[i].ID)
+		}
+	}
+	return lost
+}
+
+// HoldOwnership makes sure, inside [Store.WithTx], that the caller's commit counts only if it still
+// owns the tasks: until the transaction ends, nobody else can be given them, even if their leases
+// expire. A worker that writes results of its own and goes on working calls it first; one that
+// returns the task in the same transaction has no need to.
+//
+// If one of the tokens is not the one of the task's last owner, the error is [ErrInvalidToken] (R8),
+// in a [*TaskError] that names every such task, and the caller should roll back. Outside a
+// transaction the error is [ErrInvalidArgument], since nothing would be held.
+func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
+	if err := s.holdOwnership(ctx, owned); err != nil {
+		return fmt.Errorf("hold ownership: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
+	if s.tx == nil {
+		return argumentError("store", "not in a transaction; see WithTx")
+	}
+	if len(owned) == 0 {
+		return s.quiet(ctx)
+	}
+	owned = slices.Clone(owned)
+	slices.SortFunc(owned, func(a, b OwnedTask) int {
+		return cmp.Compare(a.Token.performance().key, b.Token.performance().key)
+	})
+	keys, claims := performances(owned)
+	ids := make([]string, len(owned))
+	for i := range owned {
+		if err := checkText("task ID", string(owned[i].ID), idBytesMax); err != nil {
+			return err
+		}
+		ids[i] = string(owned[i].ID)
+	}
+	mine := map[performance]bool{}
+	return s.whileOwned(ctx, owned, mine, step{
+		name: "hold_ownership", args: []any{keys, claims, ids}, read: readPerformances(mine),
+	})
 }

@@ -25,25 +25,40 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"abort_overdue": {"10", []string{
-		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey",
+	"abort_overdue": {"10, 1, 2", []string{
+		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
+	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks": {"3", nil},
 	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
 	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
-	"erase_tasks": {"'{5,70}', true", []string{
-		"tasks_pkey", "deadlines_pkey", "finished_pkey",
+	"edges_ahead":     {"'{5,70}'", []string{"edges_after"}},
+	"end_tasks":       {"1, 2, 4, 'x', '{5}', '{1}'", nil},
+	"erase_tasks": {"'{5,70}'", []string{
+		"tasks_pkey", "deadlines_pkey", "finished_pkey", "edges_after", "edges_run",
 	}},
+	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},
 	"extend_leases": {"'{5,70}', '{7,7}', 'actor', '1 h'", []string{
 		"leased_pkey", "leases_pkey",
 	}},
-	"finish_tasks": {"'{5}', '{1}', 4, 'x'", nil},
 	"get_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
 		"scheduled_pkey", "blocked_pkey",
 	}},
-	"insert_tasks": {"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}'", nil},
+	"hold_ownership": {"'{5,70}', '{7,7}', '{a,b}'", []string{"leased_pkey", "tasks_pkey"}},
+	"hold_tasks": {"'{5,70}', '{6,71}'", []string{
+		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
+	}},
+	"inputs": {"'{5,70}', true", []string{
+		"edges_run", "tasks_pkey", "finished_pkey",
+	}},
+	"insert_network": {
+		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}'", nil,
+	},
+	"insert_tasks": {
+		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}'", nil,
+	},
 	"judge_tokens": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
@@ -51,19 +66,21 @@ var sample = map[string]struct {
 	"list_tasks": {"'', '', NULL, NULL, NULL, NULL, 10", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
-	"lock_leases": {"'{7,8}'", []string{"leases_pkey"}},
+	"lock_leases":   {"'{7,8}'", []string{"leases_pkey"}},
+	"lock_networks": {"", []string{"networks_pkey"}},
+	"owned_task":    {"5, 7, 'a'", []string{"leased_pkey", "tasks_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h'", []string{
 		"ready_order", "ready_pkey", "tasks_pkey",
 	}},
-	"promote_scheduled": {"10", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
+	"promote_scheduled": {"10, 1, 2", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
 	"prune_finished":    {"'1 h', '1 h', '1 h', 10", nil},
-	"reclaim_leases": {"10", []string{
+	"reclaim_leases": {"10, 1, 2", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},
 	"restore_planner": {"", nil},
 	"return_tasks": {
-		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true",
-		[]string{"leased_pkey", "tasks_pkey", "leases_pkey"},
+		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true, 1, 2",
+		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
 	"revive_tasks": {"'{5,70}', '{7,7}', '{a,b}', NULL", []string{
 		"ready_pkey", "leases_pkey", "tasks_pkey",
@@ -71,10 +88,14 @@ var sample = map[string]struct {
 	"schema_version": {"", nil},
 	"set_planner":    {"", nil},
 	"set_status":     {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},
-	"sweep_leases":   {"10", []string{"leases_order", "leased_pkey"}},
-	"task_keys":      {"'{a,b}'", []string{"tasks_id_key"}},
+	"settle_tasks": {"1, 2", []string{
+		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
+	}},
+	"sweep_leases": {"10", []string{"leases_order", "leased_pkey"}},
+	"task_ids":     {"'{5,70}'", []string{"tasks_pkey"}},
+	"task_keys":    {"'{a,b}'", []string{"tasks_id_key"}},
 	"withdraw_tasks": {"'{5,70}', false", []string{
-		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey",
+		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey", "blocked_pkey",
 	}},
 }
 

@@ -94,7 +94,7 @@ func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, err
 		first[name] = i
 		pending = append(pending, i)
 	}
-	if err := s.settle(ctx, returns, pending, verdicts); err != nil {
+	if err := s.returnSorted(ctx, returns, pending, verdicts); err != nil {
 		return nil, err
 	}
 	for i, earlier := range repeats {
@@ -103,8 +103,8 @@ func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, err
 	return verdicts, nil
 }
 
-// settle returns the pending tasks and fills in the verdicts on them.
-func (s *Store) settle(
+// returnSorted returns the pending tasks and fills in the verdicts on them.
+func (s *Store) returnSorted(
 	ctx context.Context, returns []Return, pending []int, verdicts []error,
 ) error {
 	if len(pending) == 0 {
@@ -114,7 +114,10 @@ func (s *Store) settle(
 		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
 	})
 	settled := make([]bool, len(pending))
-	if err := s.run(ctx, s.returnStep(returns, pending, settled)); err != nil {
+	err := s.settle(ctx, func(batch int64, round int) []step {
+		return []step{s.returnStep(returns, pending, settled, batch, round)}
+	})
+	if err != nil {
 		return err
 	}
 	var refused []int
@@ -123,17 +126,26 @@ func (s *Store) settle(
 			refused = append(refused, i)
 		}
 	}
-	if len(refused) == 0 {
-		return nil
+	for range withdrawAttempts {
+		if len(refused) == 0 {
+			return nil
+		}
+		refused, err = s.returnLate(ctx, returns, refused, verdicts)
+		if err != nil {
+			return err
+		}
 	}
-	return s.returnLate(ctx, returns, refused, verdicts)
+	for _, i := range refused {
+		verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: errRestless}
+	}
+	return nil
 }
 
 // returnLate gives refused returns the second look that a late owner is due, and judges those that
-// are refused again.
+// are refused again. Those whose token is good after all are due another look; it returns them.
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
-) error {
+) ([]int, error) {
 	n := len(refused)
 	settled, judgements := make([]bool, n), make([]judgement, n)
 	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
@@ -141,20 +153,27 @@ func (s *Store) returnLate(
 		p := returns[i].Token.performance()
 		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(returns[i].ID)
 	}
-	again := s.returnStep(returns, refused, settled)
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
-	if err := s.runSplitting(ctx, revive, again, judge); err != nil {
-		return err
+	err := s.settle(ctx, func(batch int64, round int) []step {
+		return []step{revive, s.returnStep(returns, refused, settled, batch, round)}
+	}, judge)
+	if err != nil {
+		return nil, err
 	}
+	var again []int
 	for place, i := range refused {
-		if !settled[place] {
+		switch {
+		case settled[place]:
+		case judgements[place].owned:
+			again = append(again, i)
+		default:
 			verdicts[i] = judgements[place].verdict(returns[i])
 		}
 	}
-	return nil
+	return again, nil
 }
 
 func (r *Return) check() error {
@@ -216,7 +235,9 @@ func (r *Return) outcome() int16 {
 }
 
 // returnStep returns the chosen tasks, and marks the places of those that are settled.
-func (s *Store) returnStep(returns []Return, chosen []int, settled []bool) step {
+func (s *Store) returnStep(
+	returns []Return, chosen []int, settled []bool, batch int64, round int,
+) step {
 	n := len(chosen)
 	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
 	outcomes, statuses := make([]int16, n), make([]*string, n)
@@ -235,9 +256,10 @@ func (s *Store) returnStep(returns []Return, chosen []int, settled []bool) step 
 		name: "return_tasks",
 		args: []any{
 			keys, claims, ids, outcomes, statuses, results, retries,
-			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil,
+			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil, batch, round,
 		},
 		read: func(rows pgx.Rows) error {
+			clear(settled)
 			for rows.Next() {
 				var place int
 				if err := rows.Scan(&place); err != nil {
@@ -255,6 +277,7 @@ type judgement struct {
 	known bool
 	cause *int16
 	again bool
+	owned bool
 }
 
 func readJudgements(into []judgement) func(pgx.Rows) error {
@@ -262,7 +285,7 @@ func readJudgements(into []judgement) func(pgx.Rows) error {
 		for rows.Next() {
 			var place int
 			var j judgement
-			if err := rows.Scan(&place, &j.known, &j.cause, &j.again); err != nil {
+			if err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned); err != nil {
 				return err
 			}
 			into[place-1] = j

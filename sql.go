@@ -23,7 +23,8 @@ func loadStatements(schema string) (statements, error) {
 	}
 	qualifier := pgx.Identifier{schema}.Sanitize() + "."
 	qualify := strings.NewReplacer(
-		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"), // the name of a sequence
+		"nextval('stint.", "nextval('"+strings.ReplaceAll(qualifier, "'", "''"),
+		"'"+Spontaneous+"'", "'"+Spontaneous+"'", // an action, which is no name
 		"stint.", qualifier,
 	)
 	loaded := make(statements, len(files))

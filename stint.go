@@ -92,6 +92,7 @@ type core struct {
 	statements statements
 	keep       Retention
 	maintainer *maintainer
+	keys       keyring
 	closed     atomic.Bool
 	checked    atomic.Bool
 }

@@ -134,7 +134,7 @@ type TaskInfo struct {
 	// Actor is the owner of a task in progress, or the last owner of one that it returned.
 	Actor ActorID
 
-	// NotBefore is when a scheduled task becomes ready.
+	// NotBefore is when a scheduled task becomes ready; a blocked one may have it too.
 	NotBefore time.Time
 
 	// ActionDeadline is when the lease on a task in progress expires, zero if it does not.

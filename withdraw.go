@@ -9,15 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AbortTasks cancels tasks: those that have not finished become aborted with [CauseCancelled] and
-// the status text, whatever their state. The owner of one in progress learns of it when its token
-// is refused. A task that is final already stays as it is, and that is no error.
+// AbortTasks cancels tasks, with everything that depends on them: those that have not finished
+// become aborted with [CauseCancelled] and the status text, whatever their state, and then their
+// dependents with [CauseDependency], unless they run anyway (R12). The owner of a task in progress
+// learns of it when its token is refused. A task that is final already stays as it is, and that is
+// no error.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID, and no task is aborted. The call may be repeated after any failure.
 func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) error {
 	err := s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
-		return s.finish(ctx, tasks, causeCancelled, status)
+		return s.end(ctx, tasks, causeCancelled, status)
 	})
 	if err != nil {
 		return fmt.Errorf("abort tasks: %w", err)
@@ -25,7 +27,9 @@ func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) err
 	return nil
 }
 
-// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free.
+// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free. What
+// depends on an unfinished one no longer waits for it; a task that then has nothing left to wait for
+// is deleted too, and so on (R17). What depends on a finished one stays.
 //
 // If one of them is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it
 // is [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
@@ -36,7 +40,7 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
 		if err := refuseOwned(tasks); err != nil {
 			return err
 		}
-		return s.run(ctx, erase(tasks, true))
+		return s.remove(ctx, tasks, causeDeleted)
 	})
 	if err != nil {
 		return fmt.Errorf("delete tasks: %w", err)
@@ -46,7 +50,8 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
 
 // ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
 // aborted and the new one inserted at one instant (R5). The old task is aborted with
-// [CauseReplaced] for those who wait for it; tasks that depend on it are left alone.
+// [CauseReplaced] for those who call WaitForTask. Its dependencies go with it, in both directions: a
+// task that waited for it no longer does, and does not wait for the new one unless the call says so.
 //
 // If one of the old tasks is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that
 // names every such ID, and nothing is replaced. An ID that comes twice is refused with
@@ -94,18 +99,7 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	if err := refuseOwned(old); err != nil {
 		return err
 	}
-	var final, unfinished []withdrawn
-	for _, task := range old {
-		if task.state == withdrawnFinal {
-			final = append(final, task)
-		} else {
-			unfinished = append(unfinished, task)
-		}
-	}
-	if err := s.finish(ctx, unfinished, causeReplaced, ""); err != nil {
-		return err
-	}
-	if err := s.run(ctx, erase(unfinished, false), erase(final, true)); err != nil {
+	if err := s.remove(ctx, old, causeReplaced); err != nil {
 		return err
 	}
 	return s.insertTasks(ctx, tasks)
@@ -182,7 +176,7 @@ func (s *Store) withdraw(
 						if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
 							return err
 						}
-						task.id = named[task.key]
+						task.id = named[task.key].id
 						delete(named, task.key)
 						done = append(done, task)
 					}
@@ -193,8 +187,8 @@ func (s *Store) withdraw(
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range named { // moved on meanwhile: look again
-			ids = append(ids, id)
+		for _, task := range named { // moved on meanwhile: look again
+			ids = append(ids, task.id)
 		}
 		if len(ids) == 0 {
 			return done, nil
@@ -206,18 +200,25 @@ func (s *Store) withdraw(
 // errRestless can only be met in a transaction that is stricter than READ COMMITTED.
 var errRestless = errors.New("task changed its state at every look")
 
-func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]TaskID, error) {
-	named := make(map[int64]TaskID, len(ids))
+// A namedTask is a task that was found by its ID.
+type namedTask struct {
+	id          TaskID
+	spontaneous bool
+}
+
+// keysOf finds tasks, by key; IDs that no task has are left out.
+func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]namedTask, error) {
+	named := make(map[int64]namedTask, len(ids))
 	err := s.run(ctx, step{
 		name: "task_keys", args: []any{texts(ids)},
 		read: func(rows pgx.Rows) error {
 			for rows.Next() {
 				var key int64
-				var id TaskID
-				if err := rows.Scan(&key, &id); err != nil {
+				var task namedTask
+				if err := rows.Scan(&key, &task.id, &task.spontaneous); err != nil {
 					return err
 				}
-				named[key] = id
+				named[key] = task
 			}
 			return rows.Err()
 		},
@@ -248,8 +249,8 @@ func refuseOwned(tasks []withdrawn) error {
 	return &TaskError{IDs: owned, Err: ErrTaskInProgress}
 }
 
-// finish records the end of those tasks that were not final.
-func (s *Store) finish(
+// end ends the withdrawn tasks that were not final, and settles what follows from it.
+func (s *Store) end(
 	ctx context.Context, tasks []withdrawn, cause int16, status string,
 ) error {
 	var keys []int64
@@ -262,16 +263,27 @@ func (s *Store) finish(
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.run(ctx, step{
-		name: "finish_tasks", args: []any{keys, tries, cause, statusText(status)},
+	return s.settle(ctx, func(batch int64, round int) []step {
+		return []step{{
+			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},
+		}}
 	})
 }
 
-func erase(tasks []withdrawn, record bool) step {
-	keys := make([]int64, len(tasks))
-	for i := range tasks {
-		keys[i] = tasks[i].key
+// remove takes withdrawn tasks out of the store.
+func (s *Store) remove(ctx context.Context, tasks []withdrawn, cause int16) error {
+	if err := s.end(ctx, tasks, cause, ""); err != nil {
+		return err
+	}
+	var keys []int64
+	for _, task := range tasks {
+		if task.state == withdrawnFinal {
+			keys = append(keys, task.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
 	}
 	slices.Sort(keys)
-	return step{name: "erase_tasks", args: []any{keys, record}}
+	return s.run(ctx, step{name: "erase_tasks", args: []any{keys}})
 }

@@ -31,10 +31,11 @@ WITH named AS MATERIALIZED (
 ), gone AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT locked.lo FROM locked))
-    RETURNING ready.position, ready.lo, ready.hi, ready.action, ready.priority, ready.tries
+    RETURNING ready.*
 )
-INSERT INTO stint.ready (position, lo, hi, action, priority, tries)
-SELECT gone.position, piece.lo, piece.hi, gone.action, gone.priority, gone.tries
+INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
+SELECT gone.position, piece.lo, piece.hi, gone.action, gone.priority, gone.tries, gone.completed,
+       gone.aborted
 FROM gone
 CROSS JOIN LATERAL (
     SELECT named.key AS lo, named.key AS hi

@@ -4,12 +4,12 @@
 -- and the order of own_tasks: the spans of a lease are in the order in which they were taken.
 --
 --   $1 claim  bigint
-SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline,
-       span.n::bigint AS before
+SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
+       leased.aborted, span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
-    SELECT leased.key, leased.tries
+    SELECT leased.key, leased.tries, leased.completed, leased.aborted
     FROM stint.leased
     WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
       AND leased.claim = lease.claim

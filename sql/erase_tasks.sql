@@ -1,10 +1,8 @@
 -- name: erase_tasks
 --
--- Removes the definitions of tasks, their deadlines and, if $2 says so, the record of their end.
--- Returns the keys that were there.
+-- Removes all that is left of finished tasks. Their edges are settled; they go too.
 --
 --   $1 keys  bigint[], sorted
---   $2 record  boolean
 WITH definition AS (
     DELETE FROM stint.tasks
     WHERE tasks.key = ANY ($1::bigint[])
@@ -22,8 +20,9 @@ WITH definition AS (
         ) AS deadline
     ) AS limits
     WHERE deadlines.ctid = limits.tid
-), recorded AS (
-    DELETE FROM stint.finished
-    WHERE $2::boolean AND finished.key = ANY ($1::bigint[])
+), outgoing AS (
+    DELETE FROM stint.edges WHERE edges.after = ANY ($1::bigint[])
+), incoming AS (
+    DELETE FROM stint.edges WHERE edges.run = ANY ($1::bigint[])
 )
-SELECT definition.key FROM definition
+DELETE FROM stint.finished WHERE finished.key = ANY ($1::bigint[])

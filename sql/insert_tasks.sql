@@ -12,20 +12,20 @@
 --   $7 deadline     timestamptz[], null elements: none
 --   $8 on_abort     smallint[]
 --   $9 post_result  boolean[]
+--   $10 key         bigint[]
+--   $11 waits       boolean[]: insert_network says what for
 --
--- The tasks take the keys of one block, so there may be 1,024 at most. Each is a span of its own:
--- few tasks are shared out best one by one. An ID that exists trips tasks_id_key.
-WITH block AS MATERIALIZED (
-    SELECT nextval('stint.blocks') << 10 AS base
-), given AS MATERIALIZED (
-    SELECT block.base + task.place - 1 AS key, task.*
-    FROM block
-    CROSS JOIN unnest(
+-- Each task is a span of its own: few tasks are shared out best one by one. An ID that exists trips
+-- tasks_id_key.
+WITH given AS MATERIALIZED (
+    SELECT task.*
+    FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[],
-        $6::timestamptz[], $7::timestamptz[], $8::smallint[], $9::boolean[]
-    ) WITH ORDINALITY AS task (
+        $6::timestamptz[], $7::timestamptz[], $8::smallint[], $9::boolean[],
+        $10::bigint[], $11::boolean[]
+    ) AS task (
         id, action, body, priority, max_tries,
-        not_before, deadline, on_abort, post_result, place
+        not_before, deadline, on_abort, post_result, key, waits
     )
 ), defined AS (
     INSERT INTO stint.tasks
@@ -41,9 +41,9 @@ WITH block AS MATERIALIZED (
     INSERT INTO stint.scheduled (key, not_before, tries)
     SELECT key, not_before, 0
     FROM given
-    WHERE not_before > statement_timestamp()
+    WHERE not_before > statement_timestamp() AND NOT waits
 )
 INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
 SELECT key, key, action, priority, deadline, 0
 FROM given
-WHERE not_before IS NULL OR not_before <= statement_timestamp()
+WHERE (not_before IS NULL OR not_before <= statement_timestamp()) AND NOT waits

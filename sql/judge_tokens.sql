@@ -1,8 +1,9 @@
 -- name: judge_tokens
 --
 -- Says of tokens that were refused, by place, what became of their task: whether a task of that ID
--- exists, how the performance with that token ended the task, if it did, and whether it gave the
--- task back for another try that nobody has begun.
+-- exists, how the performance with that token ended the task, if it did, whether it gave the task
+-- back for another try that nobody has begun, and whether the token is good after all: an edge that
+-- was added after the task made return_tasks pass it over.
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
@@ -26,7 +27,18 @@ SELECT named.place,
             FROM stint.scheduled
             JOIN stint.tasks ON tasks.key = scheduled.key
             WHERE scheduled.key = named.key AND scheduled.claim = named.claim),
+           (SELECT tasks.id = named.id
+            FROM stint.blocked
+            JOIN stint.tasks ON tasks.key = blocked.key
+            WHERE blocked.key = named.key AND blocked.claim = named.claim),
            false
-       ) AS again
+       ) AS again,
+       coalesce(
+           (SELECT tasks.id = named.id
+            FROM stint.leased
+            JOIN stint.tasks ON tasks.key = leased.key
+            WHERE leased.key = named.key AND leased.claim = named.claim),
+           false
+       ) AS owned
 FROM unnest($1::bigint[], $2::bigint[], $3::text[])
     WITH ORDINALITY AS named (key, claim, id, place)

@@ -65,8 +65,9 @@ WITH head AS MATERIALIZED (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT taken.lo FROM taken))
 ), rest AS (
-    INSERT INTO stint.ready (position, lo, hi, action, priority, tries)
-    SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
+    SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,
+           taken.completed, taken.aborted
     FROM taken
     CROSS JOIN LATERAL (
         VALUES (taken.last + 1, (taken.last + taken.hi + 1) / 2),
@@ -74,8 +75,8 @@ WITH head AS MATERIALIZED (
     ) AS half (lo, hi)
     WHERE half.lo <= half.hi
 ), leased AS (
-    INSERT INTO stint.leased (key, claim, tries, status)
-    SELECT named.key, $1::bigint, taken.tries + 1, taken.status
+    INSERT INTO stint.leased (key, claim, tries, completed, aborted, status)
+    SELECT named.key, $1::bigint, taken.tries + 1, taken.completed, taken.aborted, taken.status
     FROM taken
     CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS named (key)
 ), lease AS (
@@ -89,7 +90,7 @@ WITH head AS MATERIALIZED (
 )
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
-       taken.before
+       taken.completed, taken.aborted, taken.before
 FROM taken
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.action, tasks.body

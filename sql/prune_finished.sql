@@ -1,6 +1,8 @@
 -- name: prune_finished
 --
--- Deletes up to $4 finished tasks that are past their retention (R18), definitions included.
+-- Deletes up to $4 finished tasks that are past their retention (R18), definitions and edges
+-- included, but none whose result somebody may ask for yet: its dependents have finished, and
+-- spontaneous ones, which pass the question on, have been pruned themselves.
 --
 --   $1 completed_age    interval, null: keep for ever
 --   $2 aborted_age      interval, null: keep for ever
@@ -18,11 +20,27 @@ WITH old AS MATERIALIZED (
           - greatest(CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END,
                      CASE WHEN task.post_result THEN $3::interval END)
       AND CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END IS NOT NULL
+      AND NOT EXISTS (
+          SELECT
+          FROM stint.edges
+          JOIN stint.tasks AS dependent ON dependent.key = edges.run
+          WHERE edges.after = finished.key
+            AND (dependent.action = 'stint.Spontaneous'
+                 OR NOT EXISTS (
+                     SELECT FROM stint.finished AS ended WHERE ended.key = edges.run
+                 ))
+      )
     LIMIT $4::integer
     FOR UPDATE OF finished SKIP LOCKED
 ), definition AS (
     DELETE FROM stint.tasks
     WHERE tasks.key = ANY (ARRAY(SELECT old.key FROM old))
+), outgoing AS (
+    DELETE FROM stint.edges
+    WHERE edges.after = ANY (ARRAY(SELECT old.key FROM old))
+), incoming AS (
+    DELETE FROM stint.edges
+    WHERE edges.run = ANY (ARRAY(SELECT old.key FROM old))
 )
 DELETE FROM stint.finished
 WHERE finished.key = ANY (ARRAY(SELECT old.key FROM old))

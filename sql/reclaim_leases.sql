@@ -2,9 +2,11 @@
 --
 -- Takes back what up to $1 expired leases still hold. Tasks with tries left become ready, ahead of
 -- the others of their priority and marked late, so that their owner may still return them until
--- somebody else is given them (R8); the others are aborted (R13).
+-- somebody else is given them (R8); the others are aborted (R13): they go into round $3 of settling.
 --
 --   $1 leases  integer
+--   $2 batch   bigint
+--   $3 round   integer
 --
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned; the
 -- lease then stays for the next time.
@@ -42,14 +44,17 @@ WITH expired AS MATERIALIZED (
     ) AS task
 ), again AS (
     INSERT INTO stint.ready
-        (position, lo, hi, claim, tries, late, action, priority, deadline, actor, status)
-    SELECT 0, judged.key, judged.key, judged.claim, judged.tries, true, judged.action,
-           judged.priority, judged.deadline, judged.actor, judged.status
+        (position, lo, hi, claim, tries, completed, aborted, late, action, priority, deadline,
+         actor, status)
+    SELECT 0, judged.key, judged.key, judged.claim, judged.tries, judged.completed,
+           judged.aborted, true, judged.action, judged.priority, judged.deadline, judged.actor,
+           judged.status
     FROM judged
     WHERE NOT judged.exhausted
 ), aborted AS (
-    INSERT INTO stint.finished (key, claim, tries, cause, actor, status)
-    SELECT judged.key, judged.claim, judged.tries, 2, judged.actor, judged.status
+    INSERT INTO stint.settling (batch, round, key, cause, claim, tries, actor, status)
+    SELECT $2::bigint, $3::integer, judged.key, 2, judged.claim, judged.tries, judged.actor,
+           judged.status
     FROM judged
     WHERE judged.exhausted
 )

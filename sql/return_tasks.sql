@@ -14,15 +14,22 @@
 --   $8 keep_completed boolean
 --   $9 keep_aborted   boolean
 --   $10 drop_leases   boolean
+--   $11 batch         bigint
+--   $12 round         integer
 --
 -- The row of leased is the one thing that all ways of ending a performance delete, so two of them
 -- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
--- order of the input, by key, so that overlapping batches do not deadlock. One that was touched
--- since the statement began may be passed over; the caller looks again.
+-- order of the input, by key, so that overlapping batches do not deadlock. One that has a new
+-- version since the statement began is passed over; the caller looks again.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely, a
 -- planner that believes a table to hold one row walks all of its index instead. Tasks are found by
 -- key, in the order in which they lie in the table, and not by ID, in none.
+--
+-- The signals to dependents, counted up for each, go into round $12 of settling. A task with
+-- dependents is kept in any case: they may ask for its result (R18). An edge that is not visible yet
+-- is not missed, since whoever adds it gives the row of leased a new version: this statement then
+-- passes the task over.
 --
 -- A finished task costs one append to finished, its definition is left alone; not kept, it costs
 -- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
@@ -35,7 +42,9 @@ WITH returned AS MATERIALIZED (
     ) WITH ORDINALITY
         AS returned (key, claim, id, outcome, status, result, retry_after, place)
 ), held AS (
-    SELECT returned.*, leased.tid, leased.part, leased.tries, lease.actor,
+    SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries, leased.completed, leased.aborted,
+           lease.actor,
+           (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1) AS signals,
            task.action, task.priority, task.deadline, task.post_result,
            CASE
                WHEN returned.outcome < 2 THEN returned.outcome
@@ -44,7 +53,7 @@ WITH returned AS MATERIALIZED (
            END AS cause
     FROM returned
     CROSS JOIN LATERAL (
-        SELECT leased.ctid AS tid, leased.part, leased.tries
+        SELECT leased.ctid AS tid, leased.xmin AS version, leased.part, leased.tries, leased.completed, leased.aborted
         FROM stint.leased
         WHERE leased.key = returned.key AND leased.claim = returned.claim
         OFFSET 0
@@ -66,34 +75,51 @@ WITH returned AS MATERIALIZED (
 ), ended AS (
     DELETE FROM stint.leased
     USING held
-    WHERE leased.ctid = held.tid
-    RETURNING held.*
+    WHERE leased.ctid = held.tid AND leased.xmin = held.version
+    RETURNING held.*, held.post_result OR held.signals IS NOT NULL
+        OR CASE held.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END AS kept
 ), kept AS (
     INSERT INTO stint.finished (key, claim, tries, cause, actor, status, result)
     SELECT ended.key, ended.claim, ended.tries, ended.cause, ended.actor,
            ended.status, ended.result
     FROM ended
-    WHERE ended.cause IS NOT NULL
-      AND (ended.post_result OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+    WHERE ended.cause IS NOT NULL AND ended.kept
 ), dropped AS (
     DELETE FROM stint.tasks
     WHERE tasks.key = ANY (ARRAY(
+        SELECT ended.key FROM ended WHERE ended.cause IS NOT NULL AND NOT ended.kept
+    ))
+), untied AS (
+    DELETE FROM stint.edges
+    WHERE edges.run = ANY (ARRAY(
         SELECT ended.key
         FROM ended
-        WHERE ended.cause IS NOT NULL
-          AND NOT (ended.post_result
-                   OR CASE ended.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END)
+        WHERE ended.cause IS NOT NULL AND NOT ended.kept AND ended.completed IS NOT NULL
     ))
+), signalled AS (
+    INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
+    SELECT $11::bigint, $12::integer, edge.run, count(*),
+           count(*) FILTER (WHERE ended.cause = 0), count(*) FILTER (WHERE ended.cause > 0),
+           bool_or(ended.cause > 0)
+    FROM ended
+    CROSS JOIN LATERAL (
+        SELECT edges.run FROM stint.edges WHERE edges.after = ended.key OFFSET 0
+    ) AS edge
+    WHERE ended.cause IS NOT NULL AND ended.signals IS NOT NULL
+    GROUP BY edge.run
 ), again AS (
-    INSERT INTO stint.ready (lo, hi, claim, tries, action, priority, deadline, status)
+    INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority, deadline,
+                             status)
     SELECT ended.key, ended.key, ended.claim, ended.tries - (ended.outcome = 3)::integer,
-           ended.action, ended.priority, ended.deadline, ended.status
+           ended.completed, ended.aborted, ended.action, ended.priority, ended.deadline,
+           ended.status
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NULL
 ), later AS (
-    INSERT INTO stint.scheduled (key, not_before, claim, tries, status)
+    INSERT INTO stint.scheduled (key, not_before, claim, tries, completed, aborted, status)
     SELECT ended.key, statement_timestamp() + ended.retry_after, ended.claim,
-           ended.tries - (ended.outcome = 3)::integer, ended.status
+           ended.tries - (ended.outcome = 3)::integer, ended.completed, ended.aborted,
+           ended.status
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NOT NULL
 ), emptied AS (

@@ -21,7 +21,8 @@ WITH named AS MATERIALIZED (
     SELECT ready.*
     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
     CROSS JOIN LATERAL (
-        SELECT ready.lo AS key, ready.claim, ready.tries, ready.actor, ready.status
+        SELECT ready.lo AS key, ready.claim, ready.tries, ready.completed, ready.aborted,
+               ready.actor, ready.status
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.claim = named.claim
           AND ready.late AND ($4::text IS NULL OR ready.actor = $4::text)
@@ -44,7 +45,7 @@ WITH named AS MATERIALIZED (
     SELECT owner.claim, owner.part, owner.actor, statement_timestamp(), owner.size, owner.spans
     FROM owner
 )
-INSERT INTO stint.leased (key, claim, tries, part, status)
-SELECT late.key, late.claim, late.tries, owner.part, late.status
+INSERT INTO stint.leased (key, claim, tries, part, completed, aborted, status)
+SELECT late.key, late.claim, late.tries, owner.part, late.completed, late.aborted, late.status
 FROM late
 JOIN owner ON owner.claim = late.claim

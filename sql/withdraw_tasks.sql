@@ -1,7 +1,7 @@
 -- name: withdraw_tasks
 --
 -- Takes unfinished tasks out of the state they are in and returns the key and the state of each:
--- 0 ready, 1 scheduled, 2 in progress, 3 final. Ready ones must have been carved out of their spans.
+-- 0 ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready ones must have been carved out of their spans.
 -- Owned ones are reported, and taken only if $2 says so. A key that is not in the answer has moved
 -- on since the statement began.
 --
@@ -33,6 +33,14 @@ WITH held AS MATERIALIZED (
         ORDER BY leased.key
         FOR UPDATE
     ) AS leased
+    UNION ALL
+    SELECT blocked.* FROM (
+        SELECT 4, blocked.key, blocked.tries
+        FROM stint.blocked
+        WHERE blocked.key = ANY ($1::bigint[])
+        ORDER BY blocked.key
+        FOR UPDATE
+    ) AS blocked
 ), unqueued AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 0))
@@ -43,6 +51,9 @@ WITH held AS MATERIALIZED (
     DELETE FROM stint.leased
     WHERE $2::boolean
       AND leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2))
+), unblocked AS (
+    DELETE FROM stint.blocked
+    WHERE blocked.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 4))
 )
 SELECT held.key, held.state, held.tries
 FROM held

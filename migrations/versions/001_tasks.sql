@@ -35,18 +35,21 @@ CREATE TABLE {{.schema}}.tasks (
 -- owned before is alone in its span, with the claim and the status text of that performance; late
 -- says that its lease expired rather than that its owner gave it back: until somebody else owns the
 -- task, the late owner, actor, may still return it (R8). A position of 0 puts it first again.
+-- completed and aborted say how the predecessors ended, here and below; null if there were none.
 CREATE TABLE {{.schema}}.ready (
-    position bigint      NOT NULL DEFAULT nextval('{{.schemaText}}.positions'),
-    lo       bigint      NOT NULL,
-    hi       bigint      NOT NULL,
-    claim    bigint,
-    deadline timestamptz,
-    tries    integer     NOT NULL,
-    priority smallint    NOT NULL,
-    late     boolean     NOT NULL DEFAULT false,
-    action   text        COLLATE "C" NOT NULL,
-    actor    text        COLLATE "C",
-    status   text,
+    position  bigint      NOT NULL DEFAULT nextval('{{.schemaText}}.positions'),
+    lo        bigint      NOT NULL,
+    hi        bigint      NOT NULL,
+    claim     bigint,
+    deadline  timestamptz,
+    tries     integer     NOT NULL,
+    completed integer,
+    aborted   integer,
+    priority  smallint    NOT NULL,
+    late      boolean     NOT NULL DEFAULT false,
+    action    text        COLLATE "C" NOT NULL,
+    actor     text        COLLATE "C",
+    status    text,
 
     CONSTRAINT ready_pkey       PRIMARY KEY (lo),
     CONSTRAINT ready_span       CHECK (lo <= hi AND lo >> 10 = hi >> 10),
@@ -61,6 +64,8 @@ CREATE TABLE {{.schema}}.scheduled (
     not_before timestamptz NOT NULL,
     claim      bigint,
     tries      integer     NOT NULL,
+    completed  integer,
+    aborted    integer,
     status     text,
 
     CONSTRAINT scheduled_pkey PRIMARY KEY (key)
@@ -86,12 +91,14 @@ CREATE INDEX leases_order ON {{.schema}}.leases (deadline);
 -- The row of an owned task. Whoever deletes it decides what becomes of the task: its owner's
 -- return, its expiry, its cancellation.
 CREATE TABLE {{.schema}}.leased (
-    key      bigint   NOT NULL,
-    claim    bigint   NOT NULL,
-    tries    integer  NOT NULL,
-    part     integer  NOT NULL DEFAULT 0,
-    progress real,
-    status   text,
+    key       bigint   NOT NULL,
+    claim     bigint   NOT NULL,
+    tries     integer  NOT NULL,
+    part      integer  NOT NULL DEFAULT 0,
+    completed integer,
+    aborted   integer,
+    progress  real,
+    status    text,
 
     CONSTRAINT leased_pkey          PRIMARY KEY (key),
     CONSTRAINT leased_status_length CHECK (octet_length(status) <= 65536)
@@ -125,26 +132,76 @@ CREATE TABLE {{.schema}}.deadlines (
     CONSTRAINT deadlines_pkey PRIMARY KEY (deadline, key)
 );
 
--- A task with predecessors, as long as it is unfinished: how many of them have yet to signal and
--- how those that have ended. It is blocked while missing > 0.
+-- A task with predecessors that have yet to signal: how many, and how those that have signalled
+-- ended. One that was owned before it got them keeps its claim, tries and status text here.
 CREATE TABLE {{.schema}}.blocked (
-    key       bigint  NOT NULL,
-    missing   integer NOT NULL,
-    completed integer NOT NULL DEFAULT 0,
-    aborted   integer NOT NULL DEFAULT 0,
+    key        bigint      NOT NULL,
+    not_before timestamptz,
+    claim      bigint,
+    missing    integer     NOT NULL,
+    completed  integer     NOT NULL DEFAULT 0,
+    aborted    integer     NOT NULL DEFAULT 0,
+    tries      integer     NOT NULL DEFAULT 0,
+    status     text,
 
     CONSTRAINT blocked_pkey  PRIMARY KEY (key),
-    CONSTRAINT blocked_signs CHECK (missing >= 0 AND completed >= 0 AND aborted >= 0)
+    CONSTRAINT blocked_signs CHECK (missing > 0 AND completed >= 0 AND aborted >= 0)
 );
 
+-- run waits for after. An edge is settled when after is final; it goes when either task leaves the
+-- store.
 CREATE TABLE {{.schema}}.edges (
     after bigint NOT NULL,
     run   bigint NOT NULL,
 
-    CONSTRAINT edges_pkey PRIMARY KEY (after, run),
     CONSTRAINT edges_loop CHECK (after <> run)
 );
-CREATE INDEX edges_run ON {{.schema}}.edges (run, after);
+-- Each edge once. -run, since an index that holds run would be taken, and walked from end to end, for
+-- look-ups by run when the table is small.
+CREATE UNIQUE INDEX edges_after ON {{.schema}}.edges (after, (-run));
+CREATE INDEX edges_run ON {{.schema}}.edges (run);
+
+-- What a transaction has yet to settle before it commits: signals on their way to a dependent
+-- (signals of them; spoiled says that one came from an aborted task), and tasks that are to end, with
+-- the causes of finished or, to leave the store, with 7. Nobody else ever sees a row of it, so it
+-- needs no durability. round counts down from one statement to the next; what would be left over in
+-- round 0 fails the transaction instead.
+CREATE UNLOGGED TABLE {{.schema}}.settling (
+    batch     bigint   NOT NULL,
+    key       bigint   NOT NULL,
+    claim     bigint,
+    round     integer  NOT NULL,
+    signals   integer,
+    completed integer,
+    aborted   integer,
+    tries     integer,
+    cause     smallint,
+    spoiled   boolean,
+    actor     text     COLLATE "C",
+    status    text,
+
+    CONSTRAINT settling_pkey        PRIMARY KEY (batch, key),
+    CONSTRAINT settling_rounds      CHECK (round > 0),
+    CONSTRAINT settling_kind        CHECK ((signals IS NULL) <> (cause IS NULL)),
+    CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 7)
+);
+
+-- One row, locked by whoever adds edges into tasks that are in the store already: two who do so at
+-- once could close a cycle between them that neither sees.
+CREATE TABLE {{.schema}}.networks (
+    lock boolean NOT NULL,
+
+    CONSTRAINT networks_pkey PRIMARY KEY (lock)
+);
+INSERT INTO {{.schema}}.networks VALUES (true);
+
+-- When somebody last asked for tasks with an action, about.
+CREATE TABLE {{.schema}}.asked (
+    asked_at timestamptz NOT NULL,
+    action   text        COLLATE "C" NOT NULL,
+
+    CONSTRAINT asked_pkey PRIMARY KEY (action)
+);
 
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
 -- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
@@ -182,9 +239,9 @@ CROSS JOIN LATERAL (
     FROM {{.schema}}.scheduled
     WHERE scheduled.key = task.key
     UNION ALL
-    SELECT 0, 0, NULL, NULL, NULL, NULL, NULL
+    SELECT 0, blocked.tries, NULL, blocked.not_before, blocked.status, NULL, NULL
     FROM {{.schema}}.blocked
-    WHERE blocked.key = task.key AND blocked.missing > 0
+    WHERE blocked.key = task.key
 ) AS state;
 
 -- Rows of these tables live for seconds. The default settings would let ten thousands of dead ones
@@ -195,13 +252,17 @@ ALTER TABLE {{.schema}}.scheduled SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.leased SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.blocked SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
+ALTER TABLE {{.schema}}.settling SET (autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
 
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished,
-    {{.schema}}.leased, {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready,
-    {{.schema}}.tasks;
+DROP TABLE {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.edges,
+    {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
+    {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

@@ -1,0 +1,413 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A network is what the tasks of one insert say of dependencies. Its nodes are numbered: first the
+// tasks, in their order, then the stored tasks that they name.
+type network struct {
+	tasks  []Task
+	stored []TaskID
+	// edges are sorted, and each is there once.
+	edges []edge
+	// missing is for each task how many signals it waits for.
+	missing []int32
+	// arrivals are the signals that are there from the start.
+	arrivals []arrival
+	// states are those of the stored tasks.
+	states []heldTask
+}
+
+// An edge says that the node run waits for the node after.
+type edge struct{ after, run int32 }
+
+// An arrival is the signals for a node that are there.
+type arrival struct {
+	node                        int32
+	signals, completed, aborted int32
+	spoiled                     bool // by a predecessor that was aborted
+}
+
+// newNetwork reads the edges that tasks name. It is nil if none of the tasks waits for anything and
+// nothing waits for them.
+func newNetwork(tasks []Task) (*network, error) {
+	if !slices.ContainsFunc(tasks, isLinked) {
+		return nil, nil //nolint:nilnil // no network is an answer
+	}
+	n := &network{tasks: tasks, missing: make([]int32, len(tasks))}
+	nodes := make(map[TaskID]int32, len(tasks))
+	for i := range tasks {
+		nodes[tasks[i].ID] = int32(i) //nolint:gosec // a slice of tasks is shorter
+	}
+	node := func(id TaskID) int32 {
+		number, ok := nodes[id]
+		if !ok {
+			number = int32(len(nodes)) //nolint:gosec // as above
+			nodes[id] = number
+			n.stored = append(n.stored, id)
+		}
+		return number
+	}
+	for i := range tasks {
+		for _, id := range tasks[i].After {
+			n.edges = append(n.edges, edge{node(id), nodes[tasks[i].ID]})
+		}
+		for _, id := range tasks[i].ToSignalAfter {
+			n.edges = append(n.edges, edge{nodes[tasks[i].ID], node(id)})
+		}
+	}
+	sortEdges(n.edges)
+	n.edges = slices.Compact(n.edges)
+	if cycle := findCycle(n.size(), n.edges); cycle != nil {
+		return nil, n.cycleError(cycle)
+	}
+	n.count()
+	return n, nil
+}
+
+func isLinked(task Task) bool {
+	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous
+}
+
+// count counts the signals that each task waits for. A spontaneous task that waits for nothing gets
+// its last signal from the insert itself.
+func (n *network) count() {
+	for _, edge := range n.edges {
+		if int(edge.run) < len(n.tasks) {
+			n.missing[edge.run]++
+		}
+	}
+	for i := range n.tasks {
+		if n.tasks[i].Action == Spontaneous && n.missing[i] == 0 {
+			n.missing[i] = 1
+			n.arrivals = append(n.arrivals,
+				arrival{node: int32(i), signals: 1}) //nolint:gosec // as above
+		}
+	}
+}
+
+func (n *network) size() int { return len(n.tasks) + len(n.stored) }
+
+func (n *network) id(node int32) TaskID {
+	if int(node) < len(n.tasks) {
+		return n.tasks[node].ID
+	}
+	return n.stored[int(node)-len(n.tasks)]
+}
+
+func (n *network) isStored(node int32) bool { return int(node) >= len(n.tasks) }
+
+// waits reports whether a task of the insert waits for something.
+func (n *network) waits(task int) bool { return n != nil && n.missing[task] > 0 }
+
+func (n *network) cycleError(cycle []int32) error {
+	path := make([]TaskID, len(cycle))
+	for i, node := range cycle {
+		path[i] = n.id(node)
+	}
+	return &CycleError{Path: path}
+}
+
+// attach looks up the stored tasks of the network and holds them in their states until the
+// transaction ends, refuses edges that may not be, and takes the signals of predecessors that have
+// ended (R3).
+func (n *network) attach(ctx context.Context, s *Store) error {
+	if n == nil || len(n.stored) == 0 {
+		return nil
+	}
+	var afters, runs []TaskID
+	runsAt := make([]bool, len(n.stored))
+	for _, edge := range n.edges {
+		if n.isStored(edge.after) {
+			afters = append(afters, n.id(edge.after))
+		}
+		if n.isStored(edge.run) {
+			runs = append(runs, n.id(edge.run))
+			runsAt[int(edge.run)-len(n.tasks)] = true
+		}
+	}
+	// Only where stored tasks are at both ends can the new tasks close a cycle.
+	if len(afters) > 0 && len(runs) > 0 {
+		if err := s.run(ctx, step{name: "lock_networks"}); err != nil {
+			return err
+		}
+	}
+	held, err := s.hold(ctx, afters, runs)
+	if err != nil {
+		return err
+	}
+	var missing, started []TaskID
+	n.states = make([]heldTask, len(n.stored))
+	for i, id := range n.stored {
+		task, ok := held[id]
+		n.states[i] = task
+		switch {
+		case !ok:
+			missing = append(missing, id)
+		case task.started() && runsAt[i]:
+			started = append(started, id)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return taskError(missing, ErrTaskNotFound)
+	case len(started) > 0:
+		return taskError(started, ErrTaskStarted)
+	case len(afters) > 0 && len(runs) > 0:
+		if err := n.checkCycleThroughStored(ctx, s); err != nil {
+			return err
+		}
+	}
+	return n.takeSignals(ctx, s)
+}
+
+// checkCycleThroughStored looks for a way from a stored dependent to a stored predecessor.
+func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
+	keys := make([]int64, n.size())
+	var from []int64
+	for i := range keys {
+		keys[i] = -1 - int64(i) // the new tasks have none yet
+		if i >= len(n.tasks) {
+			keys[i] = n.states[i-len(n.tasks)].key
+		}
+	}
+	pairs := make([]keyEdge, len(n.edges))
+	for i, edge := range n.edges {
+		pairs[i] = keyEdge{keys[edge.after], keys[edge.run]}
+		if n.isStored(edge.run) {
+			from = append(from, keys[edge.run])
+		}
+	}
+	names := make(map[int64]TaskID, len(keys))
+	for i, key := range keys {
+		names[key] = n.id(int32(i)) //nolint:gosec // as above
+	}
+	return s.checkAcyclic(ctx, from, pairs, names)
+}
+
+// takeSignals collects what the predecessors that have ended signal to the new tasks.
+func (n *network) takeSignals(ctx context.Context, s *Store) error {
+	passed, err := n.passedOn(ctx, s)
+	if err != nil {
+		return err
+	}
+	arrived := map[int32]int{} // places in arrivals
+	for _, edge := range n.edges {
+		if !n.isStored(edge.after) {
+			continue
+		}
+		before := n.states[int(edge.after)-len(n.tasks)]
+		if !before.final() {
+			continue
+		}
+		place, ok := arrived[edge.run]
+		if !ok {
+			place = len(n.arrivals)
+			arrived[edge.run] = place
+			n.arrivals = append(n.arrivals, arrival{node: edge.run})
+		}
+		at := &n.arrivals[place]
+		at.signals++
+		switch {
+		case before.state != stateCompleted:
+			at.aborted++
+			at.spoiled = true
+		case before.spontaneous:
+			at.completed += passed[before.key].completed
+			at.aborted += passed[before.key].aborted
+		default:
+			at.completed++
+		}
+	}
+	return nil
+}
+
+// passedOn is what the completed spontaneous predecessors stand for, by key.
+func (n *network) passedOn(ctx context.Context, s *Store) (map[int64]arrival, error) {
+	passed := map[int64]arrival{}
+	var keys []int64
+	for _, before := range n.states {
+		if before.state == stateCompleted && before.spontaneous {
+			keys = append(keys, before.key)
+		}
+	}
+	if len(keys) == 0 {
+		return passed, nil
+	}
+	err := s.run(ctx, step{
+		name: "inputs", args: []any{keys, false},
+		read: func(rows pgx.Rows) error {
+			return readInputs(rows, func(key int64, input Input) {
+				sum := passed[key]
+				if input.StatusCode == StatusCompleted {
+					sum.completed++
+				} else {
+					sum.aborted++
+				}
+				passed[key] = sum
+			})
+		},
+	})
+	return passed, err
+}
+
+// networkRows are the rows that a network adds to the tables.
+type networkRows struct {
+	waiting  []waitingRow
+	edges    []keyEdge // into new tasks
+	arrivals []arrivalRow
+	// intoStored are the edges into stored tasks.
+	intoStored []keyEdge
+}
+
+type waitingRow struct {
+	key       int64
+	missing   int32
+	notBefore *time.Time
+}
+
+type arrivalRow struct {
+	key int64
+	arrival
+}
+
+// rows gives the new tasks their keys.
+func (n *network) rows(keys []int64) networkRows {
+	key := func(node int32) int64 {
+		if n.isStored(node) {
+			return n.states[int(node)-len(n.tasks)].key
+		}
+		return keys[node]
+	}
+	var rows networkRows
+	for i := range n.tasks {
+		if n.missing[i] > 0 {
+			rows.waiting = append(rows.waiting,
+				waitingRow{keys[i], n.missing[i], moment(n.tasks[i].NotBefore)})
+		}
+	}
+	for _, edge := range n.edges {
+		pair := keyEdge{key(edge.after), key(edge.run)}
+		if n.isStored(edge.run) {
+			rows.intoStored = append(rows.intoStored, pair)
+		} else {
+			rows.edges = append(rows.edges, pair)
+		}
+	}
+	for _, arrival := range n.arrivals {
+		rows.arrivals = append(rows.arrivals, arrivalRow{key(arrival.node), arrival})
+	}
+	return rows
+}
+
+// tables is what COPY adds.
+func (r *networkRows) tables() []copiedTable {
+	blocked, edges := make([][]any, len(r.waiting)), make([][]any, len(r.edges))
+	for i, row := range r.waiting {
+		blocked[i] = []any{row.key, row.missing, row.notBefore}
+	}
+	for i, row := range r.edges {
+		edges[i] = []any{row.after, row.run}
+	}
+	return []copiedTable{
+		{"blocked", []string{"key", "missing", "not_before"}, blocked},
+		{"edges", []string{"after", "run"}, edges},
+	}
+}
+
+// step is the statement that adds the rows, except for edges into stored tasks.
+func (r *networkRows) step(batch int64, round int) step {
+	var waiting, arriving []int64
+	var missing, signals, completed, aborted []int32
+	var notBefore []*time.Time
+	var spoiled []bool
+	for _, row := range r.waiting {
+		waiting, missing = append(waiting, row.key), append(missing, row.missing)
+		notBefore = append(notBefore, row.notBefore)
+	}
+	for _, row := range r.arrivals {
+		arriving, signals = append(arriving, row.key), append(signals, row.signals)
+		completed, aborted = append(completed, row.completed), append(aborted, row.aborted)
+		spoiled = append(spoiled, row.spoiled)
+	}
+	after, run := ends(r.edges)
+	return step{name: "insert_network", args: []any{
+		batch, round, waiting, missing, notBefore, after, run, arriving, signals, completed,
+		aborted, spoiled,
+	}}
+}
+
+func sortEdges(edges []edge) {
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.run, b.run))
+	})
+}
+
+// findCycle returns the nodes of a cycle, the first one again at the end, or nil if there is none.
+func findCycle(size int, edges []edge) []int32 {
+	before := make([]int32, size) // how many edges lead into a node from nodes that are left
+	for _, edge := range edges {
+		before[edge.run]++
+	}
+	first := firstEdges(size, edges)
+	free := make([]int32, 0, size)
+	for node := range before {
+		if before[node] == 0 {
+			free = append(free, int32(node)) //nolint:gosec // nodes are int32
+		}
+	}
+	for next := 0; next < len(free); next++ {
+		node := free[next]
+		for _, edge := range edges[first[node]:first[node+1]] {
+			if before[edge.run]--; before[edge.run] == 0 {
+				free = append(free, edge.run)
+			}
+		}
+	}
+	if len(free) == size {
+		return nil
+	}
+	return walkBack(before, edges)
+}
+
+// firstEdges is where the edges that leave each node begin; edges are sorted.
+func firstEdges(size int, edges []edge) []int32 {
+	first := make([]int32, size+1)
+	for _, edge := range edges {
+		first[edge.after+1]++
+	}
+	for node := range size {
+		first[node+1] += first[node]
+	}
+	return first
+}
+
+// walkBack goes from a node that was left to one before it that was left, until it meets itself.
+func walkBack(left []int32, edges []edge) []int32 {
+	behind := map[int32]int32{}
+	var node int32
+	for _, edge := range edges {
+		if left[edge.after] > 0 && left[edge.run] > 0 {
+			behind[edge.run] = edge.after
+			node = edge.run
+		}
+	}
+	var path []int32
+	at := map[int32]int{}
+	for {
+		if start, ok := at[node]; ok {
+			path = append(path[start:], node)
+			slices.Reverse(path)
+			return path
+		}
+		at[node] = len(path)
+		path = append(path, node)
+		node = behind[node]
+	}
+}

@@ -1,0 +1,421 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A Dependency says that the task Run waits for the task After.
+type Dependency struct{ After, Run TaskID }
+
+// AddDependencies makes stored tasks wait for others, all of the dependencies or none (R16). It and
+// a return of After exclude each other: either the dependency is there before After ends, or it is
+// refused. A dependency that exists is left as it is, whatever the states of its tasks.
+//
+// If After is final, the error is [ErrTaskFinished]: there is nothing to wait for. If Run is in
+// progress or final it is [ErrTaskStarted], also when the lease on it has expired and nobody else
+// owns it yet; if one of them does not exist it is [ErrTaskNotFound]. All these come in a
+// [*DependencyError] that lists every dependency refused, so that the caller can make the call again
+// without them. If tasks would wait for each other, also because of calls that are made at the same
+// moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
+//
+// Run may have been ready, or given back for another try. Until the transaction ends, the tasks
+// named cannot be owned, returned or signalled, and other calls that add dependencies between stored
+// tasks wait.
+//
+// If ctx ends or the connection breaks during the call, all of the dependencies may have been added,
+// or none. Calling again is safe.
+func (s *Store) AddDependencies(ctx context.Context, dependencies []Dependency) error {
+	if err := s.addDependencies(ctx, dependencies); err != nil {
+		return fmt.Errorf("add dependencies: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) error {
+	var afters, runs []TaskID
+	for i, dependency := range dependencies {
+		if err := dependency.check(); err != nil {
+			return at(err, i, "")
+		}
+		if dependency.After == dependency.Run {
+			return &CycleError{Path: []TaskID{dependency.After, dependency.Run}}
+		}
+		afters, runs = append(afters, dependency.After), append(runs, dependency.Run)
+	}
+	if len(dependencies) == 0 {
+		return s.quiet(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		if err := s.run(ctx, step{name: "lock_networks"}); err != nil {
+			return err
+		}
+		held, err := s.hold(ctx, afters, runs)
+		if err != nil {
+			return err
+		}
+		edges, err := s.newEdges(ctx, dependencies, held)
+		if err != nil {
+			return err
+		}
+		names := make(map[int64]TaskID, len(held))
+		from := make([]int64, len(edges))
+		for id, task := range held {
+			names[task.key] = id
+		}
+		for i, edge := range edges {
+			from[i] = edge.run
+		}
+		if err := s.checkAcyclic(ctx, from, edges, names); err != nil {
+			return err
+		}
+		return s.run(ctx, addEdges(edges))
+	})
+}
+
+func (d Dependency) check() error {
+	if err := checkText("Dependency.After", string(d.After), idBytesMax); err != nil {
+		return err
+	}
+	return checkText("Dependency.Run", string(d.Run), idBytesMax)
+}
+
+// newEdges returns the edges that are not there yet, or the refusal.
+func (s *Store) newEdges(
+	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
+) ([]keyEdge, error) {
+	exists, err := s.existingEdges(ctx, dependencies, held)
+	if err != nil {
+		return nil, err
+	}
+	var edges []keyEdge
+	var refusal DependencyError
+	for i, dependency := range dependencies {
+		after, afterFound := held[dependency.After]
+		run, runFound := held[dependency.Run]
+		refused := RefusedDependency{
+			Dependency: dependency, AfterState: after.stateName(), RunState: run.stateName(),
+		}
+		switch {
+		case exists[i]:
+			continue
+		case !afterFound || !runFound:
+			refused.Err = ErrTaskNotFound
+		case after.final():
+			refused.Err = ErrTaskFinished
+		case run.started():
+			refused.Err = ErrTaskStarted
+		default:
+			edges = append(edges, keyEdge{after.key, run.key})
+			continue
+		}
+		refusal.Refused = append(refusal.Refused, refused)
+	}
+	if len(refusal.Refused) > 0 {
+		return nil, &refusal
+	}
+	return edges, nil
+}
+
+func (s *Store) existingEdges(
+	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
+) ([]bool, error) {
+	edges := make([]keyEdge, len(dependencies))
+	for i, dependency := range dependencies {
+		edges[i] = keyEdge{held[dependency.After].key, held[dependency.Run].key}
+	}
+	exists := make([]bool, len(edges))
+	after, run := ends(edges)
+	err := s.run(ctx, step{
+		name: "existing_edges", args: []any{after, run},
+		read: func(rows pgx.Rows) error {
+			places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			for _, place := range places {
+				exists[place-1] = true
+			}
+			return err
+		},
+	})
+	return exists, err
+}
+
+// A keyEdge is a row of the table edges.
+type keyEdge struct{ after, run int64 }
+
+// ends is how edges go into a statement.
+func ends(edges []keyEdge) (after, run []int64) {
+	after, run = make([]int64, len(edges)), make([]int64, len(edges))
+	for i, edge := range edges {
+		after[i], run[i] = edge.after, edge.run
+	}
+	return after, run
+}
+
+func addEdges(edges []keyEdge) step {
+	after, run := ends(edges)
+	return step{name: "add_edges", args: []any{after, run}}
+}
+
+// checkAcyclic refuses new edges that would close a cycle with those that lead on from the tasks
+// with the keys from. Names are the IDs of the tasks at hand.
+func (s *Store) checkAcyclic(
+	ctx context.Context, from []int64, added []keyEdge, names map[int64]TaskID,
+) error {
+	nodes := map[int64]int32{}
+	var keys []int64
+	node := func(key int64) int32 {
+		number, ok := nodes[key]
+		if !ok {
+			number = int32(len(keys)) //nolint:gosec // more would not fit into memory
+			nodes[key] = number
+			keys = append(keys, key)
+		}
+		return number
+	}
+	edges := make([]edge, 0, len(added))
+	for _, e := range added {
+		edges = append(edges, edge{node(e.after), node(e.run)})
+	}
+	err := s.run(ctx, step{
+		name: "edges_ahead", args: []any{from},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var e keyEdge
+				if err := rows.Scan(&e.after, &e.run); err != nil {
+					return err
+				}
+				edges = append(edges, edge{node(e.after), node(e.run)})
+			}
+			return rows.Err()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	sortEdges(edges)
+	cycle := findCycle(len(keys), edges)
+	if cycle == nil {
+		return nil
+	}
+	path := make([]int64, len(cycle))
+	for i, number := range cycle {
+		path[i] = keys[number]
+	}
+	return s.cycleError(ctx, path, names)
+}
+
+// cycleError names the tasks of a cycle.
+func (s *Store) cycleError(ctx context.Context, cycle []int64, names map[int64]TaskID) error {
+	var unknown []int64
+	for _, key := range cycle {
+		if _, ok := names[key]; !ok {
+			unknown = append(unknown, key)
+		}
+	}
+	err := s.run(ctx, step{
+		name: "task_ids", args: []any{unknown}, read: readNames(names),
+	})
+	if err != nil {
+		return err
+	}
+	path := make([]TaskID, len(cycle))
+	for i, key := range cycle {
+		path[i] = names[key]
+	}
+	return &CycleError{Path: path}
+}
+
+// readNames reads rows of a key and an ID each.
+func readNames(into map[int64]TaskID) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var key int64
+			var id TaskID
+			if err := rows.Scan(&key, &id); err != nil {
+				return err
+			}
+			into[key] = id
+		}
+		return rows.Err()
+	}
+}
+
+// A heldTask is a task that hold keeps in its state.
+type heldTask struct {
+	key         int64
+	state       int16
+	late        bool
+	spontaneous bool
+}
+
+func (t heldTask) final() bool { return t.state >= stateCompleted }
+
+// started reports whether it is too late for the task to wait for something.
+func (t heldTask) started() bool { return t.final() || t.state == stateInProgress || t.late }
+
+func (t heldTask) stateName() State {
+	var info TaskInfo
+	switch {
+	case t.key == 0:
+		return ""
+	case t.late:
+		return StateInProgress
+	}
+	info.place(t.state, time.Time{})
+	return info.State
+}
+
+// hold keeps tasks in their states until the transaction ends: none of afters can end and none of
+// runs can be handed out. IDs that no task has are left out of the answer.
+func (s *Store) hold(ctx context.Context, afters, runs []TaskID) (map[TaskID]heldTask, error) {
+	held := map[TaskID]heldTask{}
+	for range withdrawAttempts {
+		named, err := s.keysOf(ctx, slices.Concat(afters, runs))
+		if err != nil || len(named) == 0 {
+			return held, err
+		}
+		keys := make(map[TaskID]int64, len(named))
+		for key, task := range named {
+			keys[task.id] = key
+		}
+		err = s.run(ctx,
+			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
+			step{
+				name: "hold_tasks", args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				read: func(rows pgx.Rows) error {
+					for rows.Next() {
+						var task heldTask
+						if err := rows.Scan(&task.key, &task.state, &task.late); err != nil {
+							return err
+						}
+						id := named[task.key].id
+						task.spontaneous = named[task.key].spontaneous
+						held[id] = task
+						delete(keys, id)
+					}
+					return rows.Err()
+				},
+			},
+		)
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) == 0 { // otherwise some moved on meanwhile: look again
+			return held, nil
+		}
+	}
+	return nil, &TaskError{IDs: slices.Concat(afters, runs), Err: errRestless}
+}
+
+// keysNamed returns the keys of those IDs that have one, sorted, each once.
+func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
+	found := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		if key, ok := keys[id]; ok {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// settleRounds is how many rounds of settling travel along with the statement that ends tasks: with
+// two, the last task of a group completes the join behind it and readies what waits for the join.
+const settleRounds = 2
+
+// settle runs steps that end tasks, and behind them as many rounds of settling as it takes, all in
+// one round trip. The steps put what they end into the given round of the batch. Last comes what
+// needs to see all settled.
+func (s *Store) settle(
+	ctx context.Context, steps func(batch int64, round int) []step, last ...step,
+) error {
+	const more = 8
+	for rounds := settleRounds; ; rounds *= more {
+		batch := rand.Int64() //nolint:gosec // no secret
+		all := steps(batch, rounds)
+		for round := rounds; round > 0; round-- {
+			all = append(all, step{name: "settle_tasks", args: []any{batch, round}})
+		}
+		err := s.runSplitting(ctx, append(all, last...)...)
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds" {
+			return err
+		}
+	}
+}
+
+// An Input is how a predecessor of a task ended, with the result that it left.
+type Input struct {
+	ID         TaskID
+	StatusCode StatusCode
+	AbortCause AbortCause // why it was aborted, if it was
+	Status     string
+	Result     []byte
+}
+
+// Inputs returns how the predecessors of an owned task ended, with their results. A spontaneous
+// predecessor that completed has no result; it stands for the tasks that it waited for, so behind a
+// join come those that were joined. Tasks that were inserted together and are alike in action and
+// priority come in the order in which they were inserted.
+//
+// If the token is not the one of the task's last owner, the error is [ErrInvalidToken] (R8), in a
+// [*TaskError].
+func (s *Store) Inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
+	inputs, err := s.inputs(ctx, owned)
+	if err != nil {
+		return nil, fmt.Errorf("inputs: %w", err)
+	}
+	return inputs, nil
+}
+
+func (s *Store) inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
+	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
+		return nil, err
+	}
+	var inputs []Input
+	p := owned.Token.performance()
+	mine := map[performance]bool{}
+	check := step{
+		name: "owned_task", args: []any{p.key, int64(p.claim), string(owned.ID)},
+		read: readPerformances(mine),
+	}
+	err := s.whileOwned(ctx, []OwnedTask{owned}, mine, check, step{
+		name: "inputs", args: []any{[]int64{p.key}, true},
+		read: func(rows pgx.Rows) error {
+			inputs = nil
+			return readInputs(rows, func(_ int64, input Input) { inputs = append(inputs, input) })
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return inputs, nil
+}
+
+func readInputs(rows pgx.Rows, each func(key int64, input Input)) error {
+	for rows.Next() {
+		var key int64
+		var input Input
+		var cause int16
+		var status *string
+		if err := rows.Scan(&key, &input.ID, &cause, &status, &input.Result); err != nil {
+			return err
+		}
+		input.StatusCode = StatusCompleted
+		if cause != 0 {
+			input.StatusCode, input.AbortCause = StatusAborted, abortCause(cause)
+		}
+		if status != nil {
+			input.Status = *status
+		}
+		each(key, input)
+	}
+	return rows.Err()
+}

@@ -1,0 +1,185 @@
+package stint_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+)
+
+// after is a task with action "act" that waits for others.
+func after(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
+	return stint.Task{ID: id, Action: "act", After: predecessors}
+}
+
+// join is a spontaneous task that waits for others.
+func join(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
+	return stint.Task{ID: id, Action: stint.Spontaneous, After: predecessors}
+}
+
+// finish owns a task by its turn and returns it.
+func finish(tb testing.TB, store *stint.Store, id stint.TaskID, code stint.StatusCode) {
+	tb.Helper()
+	owned := ownOne(tb, store)
+	if owned.ID != id {
+		tb.Fatalf("OwnTasks gave %q, want %q", owned.ID, id)
+	}
+	if err := store.ReturnTask(tb.Context(), id, owned.Token, "", code); err != nil {
+		tb.Fatalf("ReturnTask(%q) = %v", id, err)
+	}
+}
+
+func wantState(tb testing.TB, store *stint.Store, want stint.State, ids ...stint.TaskID) {
+	tb.Helper()
+	for _, id := range ids {
+		if got := info(tb, store, id).State; got != want {
+			tb.Errorf("%q is %s, want %s", id, got, want)
+		}
+	}
+}
+
+func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c", "a", "b"), after("d", "c"))
+	wantState(t, store, stint.StateBlocked, "c", "d")
+	finish(t, store, "a", stint.StatusCompleted)
+	wantState(t, store, stint.StateBlocked, "c", "d")
+	finish(t, store, "b", stint.StatusCompleted)
+	wantState(t, store, stint.StateReady, "c")
+	c := ownOne(t, store)
+	if c.Completed != 2 || c.Aborted != 0 {
+		t.Errorf("the owner is told of %d completed and %d aborted", c.Completed, c.Aborted)
+	}
+	if err := store.ReturnTask(t.Context(), c.ID, c.Token, "", stint.StatusPending); err != nil {
+		t.Fatal(err)
+	}
+	if c = ownOne(t, store); c.Completed != 2 || c.Try != 2 {
+		t.Errorf("at try %d the owner is told of %d completed", c.Try, c.Completed)
+	}
+	if err := store.ReturnTask(t.Context(), c.ID, c.Token, "", stint.StatusCompleted); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, store, "d", stint.StatusCompleted)
+}
+
+func TestReturnTask_AbortsDependentsTransitivelyByTheirPolicies(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	anyway := after("anyway", "b", "other")
+	anyway.OnAbort = stint.RunAnyway
+	insert(t, store, after("a"), after("b", "a"), after("c", "b"), after("d", "c"),
+		after("other"), anyway, after("last", "anyway"))
+	finish(t, store, "a", stint.StatusAborted)
+	for _, id := range []stint.TaskID{"b", "c", "d"} {
+		if got := info(t, store, id); got.AbortCause != stint.CauseDependency {
+			t.Errorf("%q is %s, %q", id, got.State, got.AbortCause)
+		}
+	}
+	finish(t, store, "other", stint.StatusCompleted)
+	got := ownOne(t, store)
+	if got.ID != "anyway" || got.Completed != 1 || got.Aborted != 1 {
+		t.Errorf("own %q, told of %d completed, %d aborted", got.ID, got.Completed, got.Aborted)
+	}
+}
+
+func TestReturnTask_CompletesSpontaneousTasksInTheSameTransaction(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), join("j", "a"), join("k", "j"), join("l", "k"), join("m", "l"),
+		join("n", "m"), after("z", "n"))
+	finish(t, store, "a", stint.StatusCompleted)
+	wantState(t, store, stint.StateCompleted, "j", "k", "l", "m", "n")
+	if z := ownOne(t, store); z.ID != "z" || z.Completed != 1 {
+		t.Errorf("own %q, told of %d", z.ID, z.Completed)
+	}
+}
+
+func TestInsertTasks_CompletesSpontaneousTasksThatWaitForNothing(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, join("j"), join("k", "j"), after("z", "k"))
+	wantState(t, store, stint.StateCompleted, "j", "k")
+	wantState(t, store, stint.StateReady, "z")
+}
+
+func TestInsertTasks_SettlesPredecessorsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("done"))
+	finish(t, store, "done", stint.StatusCompleted)
+	insert(t, store, after("bad"))
+	finish(t, store, "bad", stint.StatusAborted)
+	anyway := after("anyway", "done", "bad")
+	anyway.OnAbort = stint.RunAnyway
+	insert(t, store, after("next", "done"), after("doomed", "bad"), after("too", "doomed"), anyway)
+	wantState(t, store, stint.StateReady, "next", "anyway")
+	wantState(t, store, stint.StateAborted, "doomed", "too")
+	owned := own(t, store, 10)
+	if len(owned) != 2 || owned[1].Completed != 1 || owned[1].Aborted != 1 {
+		t.Errorf("own %+v", owned)
+	}
+}
+
+func TestInputs_AreTheResultsOfThePredecessorsThroughJoins(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c"), join("j", "a", "b"), after("z", "j", "c"))
+	for _, task := range own(t, store, 3) {
+		verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{{
+			ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+			Result: []byte("result of " + task.ID),
+		}})
+		if err != nil || verdicts[0] != nil {
+			t.Fatal(err, verdicts)
+		}
+	}
+	z := ownOne(t, store)
+	if z.Completed != 3 {
+		t.Errorf("told of %d completed", z.Completed)
+	}
+	inputs, err := store.Inputs(t.Context(), z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, input := range inputs {
+		got = append(got, string(input.Result))
+	}
+	if want := []string{"result of a", "result of b", "result of c"}; !slices.Equal(got, want) {
+		t.Errorf("Inputs = %q, want %q", got, want)
+	}
+}
+
+func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c", "a"), after("d", "c"), after("e", "a", "b"))
+	err := store.DeleteTasks(t.Context(), []stint.TaskID{"a"})
+	wantErr(t, "DeleteTasks", err, nil)
+	_, err = store.GetTasks(t.Context(), []stint.TaskID{"a", "c", "d"})
+	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, "a", "c", "d")
+	finish(t, store, "b", stint.StatusCompleted)
+	finish(t, store, "e", stint.StatusCompleted)
+}
+
+func TestAddDependencies_BlocksPendingTasks(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c"))
+	add := func(after, run stint.TaskID) error {
+		return store.AddDependencies(t.Context(), []stint.Dependency{{After: after, Run: run}})
+	}
+	wantErr(t, "AddDependencies", add("b", "a"), nil)
+	wantErr(t, "AddDependencies", add("c", "b"), nil)
+	wantErr(t, "AddDependencies", add("c", "b"), nil)
+	wantErr(t, "AddDependencies", add("a", "c"), stint.ErrCycle)
+	wantErr(t, "AddDependencies", add("x", "c"), stint.ErrTaskNotFound)
+	c := ownOne(t, store)
+	wantErr(t, "AddDependencies", add("a", "c"), stint.ErrTaskStarted)
+	wantErr(t, "ReturnTask",
+		store.ReturnTask(t.Context(), "c", c.Token, "", stint.StatusCompleted), nil)
+	wantErr(t, "AddDependencies", add("c", "a"), stint.ErrTaskFinished)
+	finish(t, store, "b", stint.StatusCompleted)
+	finish(t, store, "a", stint.StatusCompleted)
+}

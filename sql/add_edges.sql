@@ -1,0 +1,43 @@
+-- name: add_edges
+--
+-- Adds edges into tasks that are in the store and pending, and makes these wait. An edge that exists
+-- changes nothing. hold_tasks has locked the tasks, carve_ready has cut them out of their spans.
+--
+--   $1 after  bigint[]
+--   $2 run    bigint[]
+WITH edge AS (
+    INSERT INTO stint.edges (after, run)
+    SELECT edge.after, edge.run
+    FROM unnest($1::bigint[], $2::bigint[]) AS edge (after, run)
+    ON CONFLICT DO NOTHING
+    RETURNING edges.run
+), counted AS MATERIALIZED (
+    SELECT edge.run AS key, count(*) AS missing
+    FROM edge
+    GROUP BY edge.run
+), pending AS MATERIALIZED (
+    SELECT counted.key, counted.missing, later.not_before,
+           coalesce(queued.claim, later.claim) AS claim,
+           coalesce(queued.completed, later.completed, 0) AS completed,
+           coalesce(queued.aborted, later.aborted, 0) AS aborted,
+           coalesce(queued.tries, later.tries, 0) AS tries,
+           coalesce(queued.status, later.status) AS status
+    FROM counted
+    LEFT JOIN LATERAL (
+        SELECT ready.* FROM stint.ready WHERE ready.lo = counted.key OFFSET 0
+    ) AS queued ON true
+    LEFT JOIN LATERAL (
+        SELECT scheduled.* FROM stint.scheduled WHERE scheduled.key = counted.key OFFSET 0
+    ) AS later ON true
+), unqueued AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT counted.key FROM counted))
+), unscheduled AS (
+    DELETE FROM stint.scheduled
+    WHERE scheduled.key = ANY (ARRAY(SELECT counted.key FROM counted))
+)
+INSERT INTO stint.blocked (key, not_before, claim, missing, completed, aborted, tries, status)
+SELECT pending.key, pending.not_before, pending.claim, pending.missing, pending.completed,
+       pending.aborted, pending.tries, pending.status
+FROM pending
+ON CONFLICT (key) DO UPDATE SET missing = blocked.missing + excluded.missing

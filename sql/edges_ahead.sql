@@ -1,0 +1,20 @@
+-- name: edges_ahead
+--
+-- All edges that lead on from tasks, their dependents and so on: a new edge into one of the tasks
+-- closes a cycle if its other end is reached.
+--
+--   $1 keys  bigint[]
+WITH RECURSIVE ahead (after, run) AS (
+    SELECT edge.after, edge.run
+    FROM unnest($1::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        SELECT edges.after, edges.run FROM stint.edges WHERE edges.after = named.key OFFSET 0
+    ) AS edge
+    UNION
+    SELECT edge.after, edge.run
+    FROM ahead
+    CROSS JOIN LATERAL (
+        SELECT edges.after, edges.run FROM stint.edges WHERE edges.after = ahead.run OFFSET 0
+    ) AS edge
+)
+SELECT ahead.after, ahead.run FROM ahead

@@ -1,0 +1,13 @@
+-- name: end_tasks
+--
+-- Puts tasks that were withdrawn from their states into round $2 of settling, to end with cause $3.
+--
+--   $1 batch   bigint
+--   $2 round   integer
+--   $3 cause   smallint
+--   $4 status  text
+--   $5 keys    bigint[]
+--   $6 tries   integer[]
+INSERT INTO stint.settling (batch, round, key, cause, tries, status)
+SELECT $1::bigint, $2::integer, ended.key, $3::smallint, ended.tries, $4::text
+FROM unnest($5::bigint[], $6::integer[]) AS ended (key, tries)

@@ -1,0 +1,72 @@
+-- name: hold_tasks
+--
+-- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
+-- end, none of $2 can be handed out. Returns the state of each, as the view task_states numbers it,
+-- and whether it is one whose lease expired. A key that is not in the answer has moved on since the
+-- statement began, or is gone.
+--
+--   $1 after  bigint[], sorted: tasks to wait for
+--   $2 run    bigint[], sorted: tasks that shall wait
+--
+-- Waits for whoever holds a task at this moment. Rows are locked table by table as withdraw_tasks
+-- does, by key in each.
+--
+-- An owned task gets a new version of its row: a return that began before cannot see the new edges,
+-- so it shall pass the task over and look again.
+WITH queued AS MATERIALIZED (
+    SELECT named.key, ready.late
+    FROM (
+        SELECT DISTINCT named.key
+        FROM unnest($1::bigint[] || $2::bigint[]) AS named (key)
+        ORDER BY named.key
+    ) AS named
+    CROSS JOIN LATERAL (
+        SELECT ready.lo
+        FROM stint.ready
+        WHERE ready.lo <= named.key
+        ORDER BY ready.lo DESC
+        LIMIT 1
+    ) AS span
+    CROSS JOIN LATERAL (
+        SELECT ready.late
+        FROM stint.ready
+        WHERE ready.lo = span.lo AND ready.hi >= named.key
+        FOR UPDATE
+    ) AS ready
+), held AS MATERIALIZED (
+    SELECT queued.key, 2::smallint AS state, queued.late FROM queued
+    UNION ALL
+    SELECT scheduled.key, 1, false FROM (
+        SELECT scheduled.key
+        FROM stint.scheduled
+        WHERE scheduled.key = ANY ($1::bigint[] || $2::bigint[])
+        ORDER BY scheduled.key
+        FOR UPDATE
+    ) AS scheduled
+    UNION ALL
+    SELECT leased.key, 3, false FROM (
+        SELECT leased.key
+        FROM stint.leased
+        WHERE leased.key = ANY ($1::bigint[] || $2::bigint[])
+        ORDER BY leased.key
+        FOR UPDATE
+    ) AS leased
+    UNION ALL
+    SELECT blocked.key, 0, false FROM (
+        SELECT blocked.key
+        FROM stint.blocked
+        WHERE blocked.key = ANY ($1::bigint[] || $2::bigint[])
+        ORDER BY blocked.key
+        FOR UPDATE
+    ) AS blocked
+), renewed AS (
+    UPDATE stint.leased
+    SET claim = leased.claim
+    WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 3))
+      AND leased.key = ANY ($1::bigint[])
+)
+SELECT held.key, held.state, held.late FROM held
+UNION ALL
+SELECT finished.key, (10 + finished.cause)::smallint, false
+FROM stint.finished
+WHERE finished.key = ANY ($1::bigint[] || $2::bigint[])

@@ -1,0 +1,200 @@
+package structures
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Plan is a structure as tasks to be inserted.
+type Plan struct {
+	// Tasks are all the tasks, joins included, each after those that it waits for. They are the
+	// caller's to change before they are inserted.
+	Tasks []stint.Task
+
+	// End is the task to wait for. It completes when the last tasks of the structure have
+	// completed, and is aborted as soon as one of them is. It alone is given PostResult.
+	End stint.TaskID
+
+	// Nodes are, by name, the tasks of the nodes of a [Network], in the order of Tasks. Networks
+	// inside a node do not count; where networks stand side by side, a name gives the tasks of all
+	// the nodes that have it.
+	Nodes map[string][]stint.TaskID
+}
+
+// IDs returns the IDs of all the tasks, in the order of Tasks: what it takes to cancel the whole
+// structure with [stint.Store.AbortTasks].
+func (p Plan) IDs() []stint.TaskID {
+	ids := make([]stint.TaskID, len(p.Tasks))
+	for i := range p.Tasks {
+		ids[i] = p.Tasks[i].ID
+	}
+	return ids
+}
+
+// Build turns a structure into tasks.
+//
+// Tasks without an ID, and joins, are named "prefix/0", "prefix/1" and so on, by their place in the
+// order of building, and the task to wait for "prefix/end". The names depend on nothing else, so
+// inserting the same structure again under the same prefix fails with [stint.ErrTaskExists]. An
+// empty prefix stands for a random UUID.
+//
+// The result and the time it takes are linear in the number of tasks and of names in [Node.After].
+// Depth is limited by memory only. IDs, actions and other values are not checked here but by
+// [stint.Store.InsertTasks].
+//
+// An invalid structure is reported as a [*ShapeError]: [ErrDuplicate], [ErrUnknownName], [ErrCycle]
+// or [ErrReservedAction].
+func Build(prefix string, s Structure) (Plan, error) {
+	plan, err := build(prefix, s)
+	if err != nil {
+		return Plan{}, fmt.Errorf("build structure: %w", err)
+	}
+	return plan, nil
+}
+
+func build(prefix string, s Structure) (Plan, error) {
+	given := givenTasks{ids: map[stint.TaskID]bool{}}
+	if err := given.check(s); err != nil {
+		return Plan{}, err
+	}
+	if prefix == "" {
+		random, err := uuid.NewRandom()
+		if err != nil {
+			return Plan{}, err
+		}
+		prefix = random.String()
+	}
+	b := &builder{prefix: prefix, given: given}
+	b.tasks = make([]stint.Task, 0, given.n+1)
+	b.next = make([]int, 0, given.n+1)
+	var whole ends
+	if !empty(s) {
+		whole = b.add(s, &gate{})
+	}
+	plan := Plan{End: b.end(whole), Nodes: b.nodeIDs()}
+	if b.err != nil {
+		return Plan{}, b.err
+	}
+	if given.edges {
+		if err := b.moveEdges(); err != nil {
+			return Plan{}, err
+		}
+	}
+	plan.Tasks = b.tasks
+	return plan, nil
+}
+
+type builder struct {
+	prefix string
+	given  givenTasks
+	tasks  []stint.Task
+	next   []int // see list
+	nodes  []nodeRange
+	depth  int // how many networks are being built
+	err    error
+}
+
+// A nodeRange says which tasks belong to a node.
+type nodeRange struct {
+	name     string
+	from, to int
+}
+
+// add builds a structure that is not empty, behind a gate.
+func (b *builder) add(s Structure, before *gate) ends {
+	switch s := s.(type) {
+	case Task:
+		return ends{last: b.addTask(stint.Task(s), before)}
+	case *chain:
+		return b.addChain(s, before)
+	case *group:
+		return b.addGroup(s, before)
+	case *network:
+		b.depth++
+		defer func() { b.depth-- }()
+		return b.addNetwork(s, before)
+	}
+	return ends{} // there are no others
+}
+
+func (b *builder) addTask(task stint.Task, before *gate) list {
+	if task.ID == "" {
+		task.ID = b.newID(strconv.Itoa(len(b.tasks)))
+	}
+	after := slices.Concat(before.after[policy(task.OnAbort)], task.After)
+	if len(task.After) > 0 {
+		after = unique(after)
+	}
+	task.After = after
+	before.cover(&task)
+	return b.append(task)
+}
+
+func (b *builder) addGroup(g *group, before *gate) ends {
+	var all ends
+	for _, part := range g.parts {
+		e := b.add(part, before)
+		all.last = b.concat(all.last, e.last)
+		all.left = b.concat(all.left, e.left)
+	}
+	return all
+}
+
+func (b *builder) addChain(c *chain, before *gate) ends {
+	done := b.add(c.parts[0], before)
+	for _, part := range c.parts[1:] {
+		between := b.follow(done, part.starts())
+		e := b.add(part, between)
+		e.left = b.concat(b.remains(done, between.covers), e.left)
+		done = e
+	}
+	return done
+}
+
+func (b *builder) append(task stint.Task) list {
+	b.tasks = append(b.tasks, task)
+	b.next = append(b.next, 0)
+	place := len(b.tasks) - 1
+	return list{first: place, last: place, n: 1}
+}
+
+func (b *builder) newID(name string) stint.TaskID {
+	id := stint.TaskID(b.prefix + "/" + name)
+	if b.given.ids[id] && b.err == nil {
+		b.err = &ShapeError{Names: []string{string(id)}, Err: ErrDuplicate}
+	}
+	return id
+}
+
+// end sees to it that there is one task to wait for, and returns its ID.
+func (b *builder) end(whole ends) stint.TaskID {
+	place := whole.last.first
+	if whole.last.n != 1 {
+		b.join(b.gather(b.awaited(whole, abortToo), abortToo, 1), abortToo)
+		place = len(b.tasks) - 1
+	}
+	end := &b.tasks[place]
+	if !b.given.ids[end.ID] {
+		end.ID = b.newID("end")
+	}
+	end.PostResult = true
+	return end.ID
+}
+
+func (b *builder) nodeIDs() map[string][]stint.TaskID {
+	if len(b.nodes) == 0 {
+		return nil
+	}
+	ids := make(map[string][]stint.TaskID, len(b.nodes))
+	for _, node := range b.nodes {
+		for i := node.from; i < node.to; i++ {
+			ids[node.name] = append(ids[node.name], b.tasks[i].ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,114 @@
+package structures
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stint-tasks/stint"
+)
+
+// givenTasks is what there is to know of the caller's tasks before building.
+type givenTasks struct {
+	n     int
+	ids   map[stint.TaskID]bool
+	edges bool // some have After or ToSignalAfter
+}
+
+// check looks through a structure for what is wrong with it.
+func (g *givenTasks) check(s Structure) error {
+	switch s := s.(type) {
+	case Task:
+		return g.checkTask(stint.Task(s))
+	case *chain:
+		return g.checkAll(s.parts)
+	case *group:
+		return g.checkAll(s.parts)
+	case *network:
+		if s.err != nil {
+			return s.err
+		}
+		return g.checkAll(s.parts)
+	}
+	return nil
+}
+
+func (g *givenTasks) checkAll(parts []Structure) error {
+	for _, part := range parts {
+		if err := g.check(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *givenTasks) checkTask(task stint.Task) error {
+	name := string(task.ID)
+	if name == "" {
+		name = "#" + strconv.Itoa(g.n)
+	}
+	if task.Action == stint.Spontaneous {
+		return &ShapeError{Names: []string{name}, Err: ErrReservedAction}
+	}
+	if g.ids[task.ID] {
+		return &ShapeError{Names: []string{name}, Err: ErrDuplicate}
+	}
+	if task.ID != "" {
+		g.ids[task.ID] = true
+	}
+	g.edges = g.edges || len(task.After)+len(task.ToSignalAfter) > 0
+	g.n++
+	return nil
+}
+
+// moveEdges sees to it that the edges that the caller's tasks have of their own stand in After
+// where both ends are here, and puts the tasks in an order that agrees with them.
+func (b *builder) moveEdges() error {
+	places := make(map[stint.TaskID]int, len(b.tasks))
+	for i := range b.tasks {
+		places[b.tasks[i].ID] = i
+	}
+	b.turnSignals(places)
+	after := make([][]int, len(b.tasks))
+	for i := range b.tasks {
+		for _, id := range b.tasks[i].After {
+			if place, ok := places[id]; ok {
+				after[i] = append(after[i], place)
+			}
+		}
+	}
+	order, cycle := sorted(after)
+	if cycle != nil {
+		path := make([]string, len(cycle))
+		for i, place := range cycle {
+			path[i] = string(b.tasks[place].ID)
+		}
+		return &ShapeError{Names: path, Err: ErrCycle}
+	}
+	arranged := make([]stint.Task, len(order))
+	for i, place := range order {
+		arranged[i] = b.tasks[place]
+	}
+	b.tasks = arranged
+	return nil
+}
+
+// turnSignals turns ToSignalAfter into After where it names a task that is here.
+func (b *builder) turnSignals(places map[stint.TaskID]int) {
+	turned := map[int]bool{}
+	for i := range b.tasks {
+		var outside []stint.TaskID
+		for _, id := range unique(slices.Clone(b.tasks[i].ToSignalAfter)) {
+			place, ok := places[id]
+			if !ok {
+				outside = append(outside, id)
+				continue
+			}
+			b.tasks[place].After = append(b.tasks[place].After, b.tasks[i].ID)
+			turned[place] = true
+		}
+		b.tasks[i].ToSignalAfter = outside
+	}
+	for place := range turned {
+		b.tasks[place].After = unique(b.tasks[place].After)
+	}
+}

@@ -1,0 +1,114 @@
+package structures
+
+import "github.com/stint-tasks/stint"
+
+// A Structure is some tasks and the order in which they run. [Task], [Chain], [Group], [Chord],
+// [Map] and [Network] are structures; nil is one without tasks. A structure does not change, and
+// can be used several times: each time it stands for tasks of its own, which then must not have IDs
+// of their own.
+type Structure interface {
+	// starts is how many tasks wait for what is before the structure. If none, it is empty.
+	starts() byPolicy
+}
+
+// byPolicy counts tasks that abort too, and tasks that run anyway.
+type byPolicy [2]int
+
+const (
+	abortToo = iota
+	runAnyway
+)
+
+func (n *byPolicy) add(more byPolicy) {
+	for p := range more {
+		n[p] += more[p]
+	}
+}
+
+func policy(p stint.OnAbort) int {
+	if p == stint.RunAnyway {
+		return runAnyway
+	}
+	return abortToo // an invalid value is for InsertTasks to refuse
+}
+
+// A Task is a structure of one task: a composite literal, or a conversion of a [stint.Task].
+//
+// [Build] gives it an ID if it has none, and adds to After. Its own After and ToSignalAfter are
+// kept, as edges in addition to those of the structure; where they name a task of the structure,
+// they become an entry in After, as all edges within the structure are. Its Action must not be
+// [stint.Spontaneous] ([ErrReservedAction]).
+type Task stint.Task
+
+func (t Task) starts() byPolicy {
+	var one byPolicy
+	one[policy(t.OnAbort)] = 1
+	return one
+}
+
+// A chain or a group holds no empty parts.
+type (
+	chain struct {
+		parts    []Structure
+		starting byPolicy
+	}
+	group struct {
+		parts    []Structure
+		starting byPolicy
+	}
+)
+
+func (c *chain) starts() byPolicy { return c.starting }
+func (g *group) starts() byPolicy { return g.starting }
+
+// Chain runs the parts one after another. A chain of no parts is empty, and a chain of one part is
+// that part.
+func Chain(parts ...Structure) Structure {
+	c := &chain{parts: filled(parts)}
+	if len(c.parts) > 0 {
+		c.starting = c.parts[0].starts()
+	}
+	return c
+}
+
+// Group runs the parts side by side. A group of no parts is empty, and a group of one part is that
+// part.
+func Group(parts ...Structure) Structure {
+	g := &group{parts: filled(parts)}
+	for _, part := range g.parts {
+		g.starting.add(part.starts())
+	}
+	return g
+}
+
+// Chord runs the parts side by side, and callback after all of them: it is a [Chain] of a [Group]
+// and the callback. A chord of no parts is its callback.
+//
+// A callback with [stint.RunAnyway] runs when all the parts have ended, however they ended, and is
+// told how many tasks completed and how many were aborted (see "When a task is aborted").
+func Chord(callback Structure, parts ...Structure) Structure {
+	return Chain(Group(parts...), callback)
+}
+
+// Map is a [Group] with a part for each item, which is a [Task] or any other structure. Without
+// items it is empty.
+func Map[T any, S Structure](items []T, part func(item T) S) Structure {
+	parts := make([]Structure, len(items))
+	for i, item := range items {
+		parts[i] = part(item)
+	}
+	return Group(parts...)
+}
+
+// filled copies the structures that have tasks.
+func filled(parts []Structure) []Structure {
+	kept := make([]Structure, 0, len(parts))
+	for _, part := range parts {
+		if !empty(part) {
+			kept = append(kept, part)
+		}
+	}
+	return kept
+}
+
+func empty(s Structure) bool { return s == nil || s.starts() == byPolicy{} }
