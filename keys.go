@@ -68,6 +68,7 @@ func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.keys.discard() // so that later inserts get greater keys
 	keys := make([]int64, n)
 	for place := range keys {
 		keys[place] = blocks[place/spanTasksMax] + int64(place%spanTasksMax)
