@@ -203,9 +203,9 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
 		t.Helper()
-		cutThere := false
+		cutThere, done := false, false
 		for nth := 1; ; nth++ {
-			seen, done := 0, false
+			seen := 0
 			trap := c.proxy.Cut(pgcut.AtRequest, func(r pgcut.Request) bool {
 				seen++
 				cutThere = cutThere || seen == nth && verb.at(r)

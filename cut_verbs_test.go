@@ -284,14 +284,24 @@ func cutOthers() []cutVerb {
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
 			oneOfEach(t, c)
-			insert(t, c.truth, stint.Task{ID: "e", Action: "no", Deadline: time.Now()})
 			exec(t, c.truthPool, "UPDATE stint.scheduled SET not_before = statement_timestamp()")
 			expireLeases(t, c.truthPool)
 			return c.Maintain
 		},
-		before: "a ready, b scheduled, c completed try 1, d in-progress try 1, e ready as no",
-		at:     pgcut.Commits("abort_overdue"),
-		after:  "a ready, b ready, c completed try 1, d ready try 1, e aborted/expired as no",
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
+		at:     pgcut.Commits("reclaim_leases"),
+		after:  "a ready, b ready, c completed try 1, d ready try 1",
+	}, {
+		name: "Maintain ends", many: true,
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "e", Action: "no", Deadline: time.Now()},
+				stint.Task{ID: "f", Action: "no", After: []stint.TaskID{"e"}})
+			return c.Maintain
+		},
+		before: "e ready as no, f blocked as no",
+		at:     pgcut.Commits("settle_tasks"),
+		after:  "e aborted/expired as no, f aborted/dependency as no",
 	}, {
 		name: "Maintain prunes", many: true, opts: stint.Options{
 			Retention: stint.Retention{Completed: time.Microsecond},

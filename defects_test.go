@@ -20,6 +20,7 @@ func TestDefect_LastTryExpires(t *testing.T) {
 	if got := own(t, store, 1); len(got) != 0 { // what a lonely worker does all the time
 		t.Errorf("a task without tries left was handed out: %v", got)
 	}
+	maintain(t, store) // which that worker's store does, too
 	got := info(t, store, "a")
 	if got.State != stint.StateAborted || got.AbortCause != stint.CauseTries {
 		t.Errorf("GetTasks = %+v", got)

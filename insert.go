@@ -28,19 +28,19 @@ const (
 	spansWanted  = 64
 )
 
-// InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing can
-// be owned from the moment the call returns. An empty list is no error.
+// InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing
+// can be owned from the moment the call returns. An empty list is no error.
 //
-// Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both; one
-// that is named twice counts once (R2). The other end is among the tasks or in the store (R3). A
-// stored predecessor that has completed counts as settled; one that was aborted aborts the new task,
-// unless it runs anyway.
+// Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both;
+// one that is named twice counts once (R2). The other end is among the tasks or in the store (R3).
+// A stored predecessor that has completed counts as settled; one that was aborted aborts the new
+// task, unless it runs anyway.
 //
-// If an ID exists or comes twice, the error is [ErrTaskExists] (R1); if there is no task at the other
-// end of a dependency, it is [ErrTaskNotFound]; if a stored dependent is in progress or final, it is
-// [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If tasks would wait
-// for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4). Values beyond the
-// limits are refused with an [*ArgumentError].
+// If an ID exists or comes twice, the error is [ErrTaskExists] (R1); if there is no task at the
+// other end of a dependency, it is [ErrTaskNotFound]; if a stored dependent is in progress or
+// final, it is [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If
+// tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
+// Values beyond the limits are refused with an [*ArgumentError].
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] naming all of them then tells
@@ -67,12 +67,8 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	if !slices.ContainsFunc(tasks, isLinked) {
 		return s.insertUnless(ctx, few, tasks, nil)
 	}
-	if len(repeatedIDs(tasks)) > 0 {
-		taken, err := s.takenIDs(ctx, tasks)
-		if err != nil {
-			return err
-		}
-		return &TaskError{IDs: taken, Err: ErrTaskExists}
+	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
+		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
 	}
 	net, err := newNetwork(tasks)
 	if err != nil {
@@ -88,10 +84,23 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 			return err
 		}
 		if err := net.attach(ctx, s); err != nil {
-			return err
+			return s.takenOr(ctx, tasks, err)
 		}
 		return s.insertUnless(ctx, few, tasks, net)
 	})
+}
+
+// takenOr is the error of an insert whose tasks are in the store already, be it for what they name,
+// since a call that is repeated shall learn that it took place; otherwise it is err.
+func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
+	taken, findErr := s.takenIDs(ctx, tasks)
+	switch {
+	case findErr != nil:
+		return errors.Join(err, findErr)
+	case len(taken) > 0:
+		return &TaskError{IDs: taken, Err: ErrTaskExists}
+	}
+	return err
 }
 
 // insertUnless inserts tasks unless IDs are taken.
@@ -129,18 +138,18 @@ func (s *Store) insertNetwork(ctx context.Context, rows networkRows, steps ...st
 	if len(rows.arrivals) == 0 {
 		return s.run(ctx, waiting(0, 0)...)
 	}
-	return s.settle(ctx, waiting)
+	return s.settle(ctx, roundsUsual, waiting)
 }
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
 // the tasks that the sequence yields, in one transaction, and returns their number. An error that
 // the sequence yields ends the call; nothing is added then, as after any other error.
 //
-// Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are in
-// the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
+// Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
+// in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
 //
-// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. The transaction lasts as
-// long as the sequence takes.
+// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. The transaction lasts
+// as long as the sequence takes.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
@@ -321,8 +330,8 @@ func (s *Store) copyTo(
 	return err
 }
 
-// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do those
-// that wait, which may become a span later.
+// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do
+// those that wait, which may become a span later.
 type lane struct {
 	action       string
 	priority     int16

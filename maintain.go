@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Maintenance says when a store maintains the schema by itself.
@@ -30,7 +33,7 @@ const (
 	// What one transaction does at most, so that none lasts long.
 	promotedTasksMax  = 1000
 	reclaimedLeaseMax = 100
-	overdueTasksMax   = 1000
+	dueTasksMax       = 1000
 	prunedTasksMax    = 5000
 )
 
@@ -57,35 +60,76 @@ func (s *Store) settleDue(ctx context.Context) error {
 		upTo := func(limit int64) func(int64) {
 			return func(n int64) { more = more || n >= limit }
 		}
-		err := s.settle(ctx, func(batch int64, round int) []step {
-			more = false
-			return []step{
-				{
-					name: "abort_overdue", args: []any{overdueTasksMax, batch, round},
-					count: upTo(overdueTasksMax),
+		var due []int64
+		err := s.run(ctx, promote(upTo(promotedTasksMax)), reclaim(upTo(reclaimedLeaseMax)),
+			step{
+				name: "sweep_leases", args: []any{reclaimedLeaseMax},
+				count: upTo(reclaimedLeaseMax),
+			},
+			step{
+				name: "forget_deadlines", args: []any{dueTasksMax}, count: upTo(dueTasksMax),
+			},
+			step{
+				name: "due_tasks", args: []any{dueTasksMax},
+				read: func(rows pgx.Rows) error {
+					var err error
+					due, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+					return err
 				},
-				promote(batch, round, upTo(promotedTasksMax)),
-				reclaim(batch, round, upTo(reclaimedLeaseMax)),
-				{
-					name: "sweep_leases", args: []any{reclaimedLeaseMax},
-					count: upTo(reclaimedLeaseMax),
-				},
-			}
-		})
-		if err != nil || !more {
+			},
+		)
+		if err != nil {
 			return err
+		}
+		slices.Sort(due)
+		ended, err := s.endDue(ctx, due)
+		if err != nil {
+			return err
+		}
+		if !more && ended == 0 { // what ended may have emptied a lease
+			return nil
 		}
 	}
 }
 
-func promote(batch int64, round int, count func(int64)) step {
-	return step{
-		name: "promote_scheduled", args: []any{promotedTasksMax, batch, round}, count: count,
+// endDue ends tasks that end by themselves, and returns how many did. If it would have to wait for
+// long, because somebody's transaction holds what depends on one of them, it ends the others.
+func (s *Store) endDue(ctx context.Context, keys []int64) (int64, error) {
+	if len(keys) == 0 {
+		return 0, nil
 	}
+	var ended int64
+	err := s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
+		end := step{
+			name: "end_due_tasks", args: []any{batch, round, keys},
+			count: func(n int64) { ended = n },
+		}
+		if s.tx != nil { // whose lock_timeout is the caller's
+			return []step{end}
+		}
+		return []step{{name: "limit_waiting"}, end}
+	})
+	switch {
+	case s.tx != nil || !isCode(err, codeLockNotAvailable):
+		return ended, err
+	case len(keys) == 1:
+		return 0, nil
+	}
+	half := len(keys) / 2
+	first, err := s.endDue(ctx, keys[:half])
+	if err != nil {
+		return 0, err
+	}
+	second, err := s.endDue(ctx, keys[half:])
+	return first + second, err
 }
 
-func reclaim(batch int64, round int, count func(int64)) step {
-	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax, batch, round}, count: count}
+func promote(count func(int64)) step {
+	return step{name: "promote_scheduled", args: []any{promotedTasksMax}, count: count}
+}
+
+func reclaim(count func(int64)) step {
+	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax}, count: count}
 }
 
 // prune deletes finished tasks in pieces. It runs without the planner settings of the other

@@ -213,13 +213,13 @@ func (r *reference) end(task *referenceTask, state stint.State, cause stint.Abor
 }
 
 // settle is what becomes of all that is due: absolute deadlines first, if they are looked at.
-func (r *reference) settle(deadlines bool) {
+func (r *reference) settle(ending bool) {
 	tasks := r.sorted()
 	slices.SortStableFunc(tasks, func(a, b *referenceTask) int { return a.until - b.until })
 	promoted := never
 	for _, task := range tasks {
 		switch {
-		case deadlines && task.expires <= r.now && !task.final():
+		case ending && task.expires <= r.now && !task.final():
 			r.end(task, stint.StateAborted, stint.CauseExpired)
 			task.token, task.actor = stint.Token{}, ""
 		case task.state == stint.StateScheduled && task.until <= r.now:
@@ -230,7 +230,9 @@ func (r *reference) settle(deadlines bool) {
 			task.state, task.late = stint.StateReady, false
 			task.position, task.place = r.positions, 0
 		case task.state == stint.StateInProgress && task.until <= r.now && task.exhausted():
-			r.end(task, stint.StateAborted, stint.CauseTries)
+			if ending {
+				r.end(task, stint.StateAborted, stint.CauseTries)
+			}
 		case task.state == stint.StateInProgress && task.until <= r.now:
 			task.state, task.late = stint.StateReady, true
 			task.position, task.place = 0, task.key

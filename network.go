@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // A network is what the tasks of one insert say of dependencies. Its nodes are numbered: first the
@@ -43,7 +41,7 @@ func newNetwork(tasks []Task) (*network, error) {
 	n := &network{tasks: tasks, missing: make([]int32, len(tasks))}
 	nodes := make(map[TaskID]int32, len(tasks))
 	for i := range tasks {
-		nodes[tasks[i].ID] = int32(i) //nolint:gosec // a slice of tasks is shorter
+		nodes[tasks[i].ID] = int32(i)
 	}
 	node := func(id TaskID) int32 {
 		number, ok := nodes[id]
@@ -87,7 +85,7 @@ func (n *network) count() {
 		if n.tasks[i].Action == Spontaneous && n.missing[i] == 0 {
 			n.missing[i] = 1
 			n.arrivals = append(n.arrivals,
-				arrival{node: int32(i), signals: 1}) //nolint:gosec // as above
+				arrival{node: int32(i), signals: 1})
 		}
 	}
 }
@@ -164,7 +162,8 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 			return err
 		}
 	}
-	return n.takeSignals(ctx, s)
+	n.takeSignals()
+	return nil
 }
 
 // checkCycleThroughStored looks for a way from a stored dependent to a stored predecessor.
@@ -186,17 +185,13 @@ func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
 	}
 	names := make(map[int64]TaskID, len(keys))
 	for i, key := range keys {
-		names[key] = n.id(int32(i)) //nolint:gosec // as above
+		names[key] = n.id(int32(i))
 	}
 	return s.checkAcyclic(ctx, from, pairs, names)
 }
 
 // takeSignals collects what the predecessors that have ended signal to the new tasks.
-func (n *network) takeSignals(ctx context.Context, s *Store) error {
-	passed, err := n.passedOn(ctx, s)
-	if err != nil {
-		return err
-	}
+func (n *network) takeSignals() {
 	arrived := map[int32]int{} // places in arrivals
 	for _, edge := range n.edges {
 		if !n.isStored(edge.after) {
@@ -218,43 +213,13 @@ func (n *network) takeSignals(ctx context.Context, s *Store) error {
 		case before.state != stateCompleted:
 			at.aborted++
 			at.spoiled = true
-		case before.spontaneous:
-			at.completed += passed[before.key].completed
-			at.aborted += passed[before.key].aborted
+		case before.completed != nil && before.aborted != nil:
+			at.completed += *before.completed
+			at.aborted += *before.aborted
 		default:
 			at.completed++
 		}
 	}
-	return nil
-}
-
-// passedOn is what the completed spontaneous predecessors stand for, by key.
-func (n *network) passedOn(ctx context.Context, s *Store) (map[int64]arrival, error) {
-	passed := map[int64]arrival{}
-	var keys []int64
-	for _, before := range n.states {
-		if before.state == stateCompleted && before.spontaneous {
-			keys = append(keys, before.key)
-		}
-	}
-	if len(keys) == 0 {
-		return passed, nil
-	}
-	err := s.run(ctx, step{
-		name: "inputs", args: []any{keys, false},
-		read: func(rows pgx.Rows) error {
-			return readInputs(rows, func(key int64, input Input) {
-				sum := passed[key]
-				if input.StatusCode == StatusCompleted {
-					sum.completed++
-				} else {
-					sum.aborted++
-				}
-				passed[key] = sum
-			})
-		},
-	})
-	return passed, err
 }
 
 // networkRows are the rows that a network adds to the tables.
@@ -359,7 +324,7 @@ func findCycle(size int, edges []edge) []int32 {
 	free := make([]int32, 0, size)
 	for node := range before {
 		if before[node] == 0 {
-			free = append(free, int32(node)) //nolint:gosec // nodes are int32
+			free = append(free, int32(node))
 		}
 	}
 	for next := 0; next < len(free); next++ {

@@ -85,14 +85,10 @@ func (s *Store) ownTasks(
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
-	again := func() error {
-		return s.settle(ctx, func(batch int64, round int) []step {
-			return []step{promote(batch, round, nil), reclaim(batch, round, nil)}
-		}, own)
-	}
+	again := []step{promote(nil), reclaim(nil), own}
 	err = s.run(ctx, own)
 	if err == nil && len(answer.rows) == 0 {
-		err = again()
+		err = s.run(ctx, again...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
 		err = s.recoverHandOut(ctx, &answer, again)
@@ -105,9 +101,7 @@ func (s *Store) ownTasks(
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
 // its claim or, if that is nothing, what is handed out now.
-func (s *Store) recoverHandOut(
-	ctx context.Context, answer *handOut, again func() error,
-) error {
+func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step) error {
 	claimed := step{
 		name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read,
 	}
@@ -119,7 +113,7 @@ func (s *Store) recoverHandOut(
 		}
 		// The first one may still be under way: then this one waits for it and fails, or finds that
 		// it has left nothing, and the question must be asked again.
-		err = again()
+		err = s.run(ctx, own...)
 		if len(answer.rows) > 0 || err != nil && !violates(err, "leases_pkey") {
 			return err
 		}
@@ -186,15 +180,16 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
+		var signals *bool
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &completed, &aborted, &row.before)
+			&deadline, &completed, &aborted, &signals, &row.before)
 		if err != nil {
 			return err
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
-		row.task.Token = newToken(h.claim, row.key)
+		row.task.Token = newToken(h.claim, row.key, signals == nil || *signals)
 		row.task.Deadline = finite(deadline)
 		h.rows = append(h.rows, row)
 	}
@@ -385,8 +380,8 @@ func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
 // expire. A worker that writes results of its own and goes on working calls it first; one that
 // returns the task in the same transaction has no need to.
 //
-// If one of the tokens is not the one of the task's last owner, the error is [ErrInvalidToken] (R8),
-// in a [*TaskError] that names every such task, and the caller should roll back. Outside a
+// If one of the tokens is not the one of the task's last owner, the error is [ErrInvalidToken]
+// (R8), in a [*TaskError] that names every such task, and the caller should roll back. Outside a
 // transaction the error is [ErrInvalidArgument], since nothing would be held.
 func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
 	if err := s.holdOwnership(ctx, owned); err != nil {

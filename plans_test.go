@@ -25,17 +25,25 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"abort_overdue": {"10, 1, 2", []string{
+	"add_edges":        {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
+	"allocate_blocks":  {"3", nil},
+	"carve_ready":      {"'{5,70}'", []string{"ready_pkey"}},
+	"claimed_tasks":    {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
+	"due_tasks": {"10", []string{
+		"leases_order", "leased_pkey", "tasks_pkey", "deadlines_pkey", "scheduled_order",
+	}},
+	"edges_ahead": {"'{5,70}'", []string{"edges_after", "blocked_pkey"}},
+	"end_due_tasks": {"1, 2, '{5,70}'", []string{
+		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
+	}},
+	"forget_deadlines": {"10", []string{
 		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
-	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
-	"allocate_blocks": {"3", nil},
-	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
-	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
-	"edges_ahead":     {"'{5,70}'", []string{"edges_after"}},
-	"end_tasks":       {"1, 2, 4, 'x', '{5}', '{1}'", nil},
+	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}'", nil},
 	"erase_tasks": {"'{5,70}'", []string{
 		"tasks_pkey", "deadlines_pkey", "finished_pkey", "edges_after", "edges_run",
+		"joined_pkey",
 	}},
 	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},
@@ -66,15 +74,19 @@ var sample = map[string]struct {
 	"list_tasks": {"'', '', NULL, NULL, NULL, NULL, 10", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
+	"limit_waiting": {"", nil},
+	"lock_dependents": {"1, 2", []string{
+		"settling_pkey", "edges_after", "tasks_pkey", "blocked_pkey",
+	}},
 	"lock_leases":   {"'{7,8}'", []string{"leases_pkey"}},
 	"lock_networks": {"", []string{"networks_pkey"}},
 	"owned_task":    {"5, 7, 'a'", []string{"leased_pkey", "tasks_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h'", []string{
-		"ready_order", "ready_pkey", "tasks_pkey",
+		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 	}},
-	"promote_scheduled": {"10, 1, 2", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
+	"promote_scheduled": {"10", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
 	"prune_finished":    {"'1 h', '1 h', '1 h', 10", nil},
-	"reclaim_leases": {"10, 1, 2", []string{
+	"reclaim_leases": {"10", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},
 	"restore_planner": {"", nil},

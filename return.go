@@ -114,7 +114,13 @@ func (s *Store) returnSorted(
 		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
 	})
 	settled := make([]bool, len(pending))
-	err := s.settle(ctx, func(batch int64, round int) []step {
+	rounds := roundsNone
+	for _, i := range pending {
+		if returns[i].Token.signals() {
+			rounds = roundsUsual
+		}
+	}
+	err := s.settle(ctx, rounds, func(batch int64, round int) []step {
 		return []step{s.returnStep(returns, pending, settled, batch, round)}
 	})
 	if err != nil {
@@ -157,7 +163,7 @@ func (s *Store) returnLate(
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
-	err := s.settle(ctx, func(batch int64, round int) []step {
+	err := s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
 		return []step{revive, s.returnStep(returns, refused, settled, batch, round)}
 	}, judge)
 	if err != nil {

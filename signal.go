@@ -22,16 +22,16 @@ type Dependency struct{ After, Run TaskID }
 // If After is final, the error is [ErrTaskFinished]: there is nothing to wait for. If Run is in
 // progress or final it is [ErrTaskStarted], also when the lease on it has expired and nobody else
 // owns it yet; if one of them does not exist it is [ErrTaskNotFound]. All these come in a
-// [*DependencyError] that lists every dependency refused, so that the caller can make the call again
-// without them. If tasks would wait for each other, also because of calls that are made at the same
-// moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
+// [*DependencyError] that lists every dependency refused, so that the caller can make the call
+// again without them. If tasks would wait for each other, also because of calls that are made at
+// the same moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 //
 // Run may have been ready, or given back for another try. Until the transaction ends, the tasks
-// named cannot be owned, returned or signalled, and other calls that add dependencies between stored
-// tasks wait.
+// named cannot be owned, returned or signalled, and other calls that add dependencies between
+// stored tasks wait.
 //
-// If ctx ends or the connection breaks during the call, all of the dependencies may have been added,
-// or none. Calling again is safe.
+// If ctx ends or the connection breaks during the call, all of the dependencies may have been
+// added, or none. Calling again is safe.
 func (s *Store) AddDependencies(ctx context.Context, dependencies []Dependency) error {
 	if err := s.addDependencies(ctx, dependencies); err != nil {
 		return fmt.Errorf("add dependencies: %w", err)
@@ -249,10 +249,11 @@ func readNames(into map[int64]TaskID) func(pgx.Rows) error {
 
 // A heldTask is a task that hold keeps in its state.
 type heldTask struct {
-	key         int64
-	state       int16
-	late        bool
-	spontaneous bool
+	key   int64
+	state int16
+	late  bool
+	// completed and aborted are what a completed spontaneous task stands for.
+	completed, aborted *int32
 }
 
 func (t heldTask) final() bool { return t.state >= stateCompleted }
@@ -282,8 +283,8 @@ func (s *Store) hold(ctx context.Context, afters, runs []TaskID) (map[TaskID]hel
 			return held, err
 		}
 		keys := make(map[TaskID]int64, len(named))
-		for key, task := range named {
-			keys[task.id] = key
+		for key, id := range named {
+			keys[id] = key
 		}
 		err = s.run(ctx,
 			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
@@ -292,11 +293,12 @@ func (s *Store) hold(ctx context.Context, afters, runs []TaskID) (map[TaskID]hel
 				read: func(rows pgx.Rows) error {
 					for rows.Next() {
 						var task heldTask
-						if err := rows.Scan(&task.key, &task.state, &task.late); err != nil {
+						err := rows.Scan(&task.key, &task.state, &task.late, &task.completed,
+							&task.aborted)
+						if err != nil {
 							return err
 						}
-						id := named[task.key].id
-						task.spontaneous = named[task.key].spontaneous
+						id := named[task.key]
 						held[id] = task
 						delete(keys, id)
 					}
@@ -326,22 +328,28 @@ func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 	return slices.Compact(found)
 }
 
-// settleRounds is how many rounds of settling travel along with the statement that ends tasks: with
-// two, the last task of a group completes the join behind it and readies what waits for the join.
-const settleRounds = 2
+// How many rounds of settling travel along with a statement that ends tasks. With two, the last
+// task of a group completes the join behind it and readies what waits for the join. Where
+// dependents are not expected it is none, since even an idle round costs as much as half a return.
+const (
+	roundsUsual = 2
+	roundsNone  = 0
+)
 
-// settle runs steps that end tasks, and behind them as many rounds of settling as it takes, all in
-// one round trip. The steps put what they end into the given round of the batch. Last comes what
-// needs to see all settled.
+// settle runs steps that end tasks, and behind them rounds of settling, all in one round trip; if
+// the rounds do not suffice, it begins again with more. The steps put what they end into the given
+// round of the batch. Last comes what needs to see all settled.
 func (s *Store) settle(
-	ctx context.Context, steps func(batch int64, round int) []step, last ...step,
+	ctx context.Context, rounds int, steps func(batch int64, round int) []step, last ...step,
 ) error {
 	const more = 8
-	for rounds := settleRounds; ; rounds *= more {
+	for ; ; rounds = max(rounds*more, roundsUsual) {
 		batch := rand.Int64() //nolint:gosec // no secret
 		all := steps(batch, rounds)
 		for round := rounds; round > 0; round-- {
-			all = append(all, step{name: "settle_tasks", args: []any{batch, round}})
+			all = append(all,
+				step{name: "lock_dependents", args: []any{batch, round}},
+				step{name: "settle_tasks", args: []any{batch, round}})
 		}
 		err := s.runSplitting(ctx, append(all, last...)...)
 		var pgErr *pgconn.PgError

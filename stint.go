@@ -24,6 +24,7 @@ const (
 	codeSerializationFailure = "40001"
 	codeDeadlockDetected     = "40P01"
 	codeUndefinedTable       = "42P01"
+	codeLockNotAvailable     = "55P03"
 	codeCompletionUnknown    = "40003"
 	classConnectionException = "08"
 )
@@ -185,7 +186,7 @@ type step struct {
 // statements are written for. In the caller's transaction a savepoint takes the place of the
 // transaction, so that a failure undoes the steps and nothing else.
 func (s *Store) run(ctx context.Context, steps ...step) error {
-	return persist(func() error {
+	return s.persist(func() error {
 		if err := s.usable(ctx); err != nil {
 			return err
 		}
@@ -194,8 +195,12 @@ func (s *Store) run(ctx context.Context, steps ...step) error {
 }
 
 // persist makes a call again that PostgreSQL undid to get others out of its way: two inserts of the
-// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken.
-func persist(call func() error) error {
+// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken. Not in
+// a transaction that the call is a part of: what stood in the way may be an earlier part of it.
+func (s *Store) persist(call func() error) error {
+	if s.tx != nil {
+		return call()
+	}
 	const attempts = 5
 	var err error
 	for range attempts {
@@ -275,7 +280,7 @@ func undoing(ctx context.Context) (context.Context, context.CancelFunc) {
 // transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
 // must look at an answer before they go on. Work may be run more than once.
 func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
-	return persist(func() error { return s.transactOnce(ctx, work) })
+	return s.persist(func() error { return s.transactOnce(ctx, work) })
 }
 
 func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error {

@@ -14,14 +14,21 @@ import (
 // guessed.
 //
 // It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, and the task's
-// key, by which a return finds its rows without a search. Callers should not take it apart.
+// key, by which a return finds its rows without a search, and whether other tasks may wait for it.
+// Callers should not take it apart.
 type Token uuid.UUID
 
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// keyBits is how much of a token the key takes: the last 64 bits less the variant of the UUID.
-const keyBits = 62
+// The last 64 bits of a token are the variant of the UUID, a bit that says whether other tasks may
+// wait for this one, which saves the return the work that comes of it, and the key. The bit is but a
+// hint: edges may be added after the hand-out.
+const (
+	keyBits    = 61
+	signalsBit = 1 << keyBits
+	variant    = 0b10 << 62
+)
 
 // newClaim makes a claim from random bits, in the form of the first half of a UUID of version 8.
 func newClaim() (claim, error) {
@@ -33,10 +40,13 @@ func newClaim() (claim, error) {
 	return claim(high&^0xf000 | 0x8000), nil //nolint:gosec // the bits are what counts
 }
 
-func newToken(c claim, key int64) Token {
+func newToken(c claim, key int64, signals bool) Token {
 	var t Token
 	//nolint:gosec // the bits are what counts
-	high, low := uint64(c), 0b10<<keyBits|uint64(key)
+	high, low := uint64(c), variant|uint64(key)
+	if signals {
+		low |= signalsBit
+	}
 	binary.BigEndian.PutUint64(t[:8], high)
 	binary.BigEndian.PutUint64(t[8:], low)
 	return t
@@ -53,9 +63,14 @@ type performance struct {
 func (t Token) performance() performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	return performance{
-		key:   int64(low & (1<<keyBits - 1)),
+		key:   int64(low & (signalsBit - 1)),
 		claim: claim(high), //nolint:gosec // the bits are what counts
 	}
+}
+
+// signals reports whether tasks may have waited for this one when it was handed out.
+func (t Token) signals() bool {
+	return binary.BigEndian.Uint64(t[8:])&signalsBit != 0
 }
 
 // readPerformances reads rows of a key and a claim each into a set.

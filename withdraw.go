@@ -40,7 +40,10 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
 		if err := refuseOwned(tasks); err != nil {
 			return err
 		}
-		return s.remove(ctx, tasks, causeDeleted)
+		if err := s.erase(ctx, tasks); err != nil {
+			return err
+		}
+		return s.end(ctx, tasks, causeDeleted, "")
 	})
 	if err != nil {
 		return fmt.Errorf("delete tasks: %w", err)
@@ -99,10 +102,18 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	if err := refuseOwned(old); err != nil {
 		return err
 	}
-	if err := s.remove(ctx, old, causeReplaced); err != nil {
+	if err := s.erase(ctx, old); err != nil {
 		return err
 	}
-	return s.insertTasks(ctx, tasks)
+	unfinished := step{name: "drop_definitions", args: []any{keysIn(old, false)}}
+	if err := s.run(ctx, unfinished); err != nil {
+		return err
+	}
+	if err := s.insertTasks(ctx, tasks); err != nil {
+		return err
+	}
+	// Last, so that what waited for an old task and shall wait for the new one never ceases to.
+	return s.end(ctx, old, causeReplaced, "")
 }
 
 // withdrawAttempts is how often a verb looks again for tasks that moved on while it looked. Each
@@ -176,7 +187,7 @@ func (s *Store) withdraw(
 						if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
 							return err
 						}
-						task.id = named[task.key].id
+						task.id = named[task.key]
 						delete(named, task.key)
 						done = append(done, task)
 					}
@@ -187,8 +198,8 @@ func (s *Store) withdraw(
 		if err != nil {
 			return nil, err
 		}
-		for _, task := range named { // moved on meanwhile: look again
-			ids = append(ids, task.id)
+		for _, id := range named { // moved on meanwhile: look again
+			ids = append(ids, id)
 		}
 		if len(ids) == 0 {
 			return done, nil
@@ -200,28 +211,12 @@ func (s *Store) withdraw(
 // errRestless can only be met in a transaction that is stricter than READ COMMITTED.
 var errRestless = errors.New("task changed its state at every look")
 
-// A namedTask is a task that was found by its ID.
-type namedTask struct {
-	id          TaskID
-	spontaneous bool
-}
-
 // keysOf finds tasks, by key; IDs that no task has are left out.
-func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]namedTask, error) {
-	named := make(map[int64]namedTask, len(ids))
+func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]TaskID, error) {
+	named := make(map[int64]TaskID, len(ids))
 	err := s.run(ctx, step{
 		name: "task_keys", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
-			for rows.Next() {
-				var key int64
-				var task namedTask
-				if err := rows.Scan(&key, &task.id, &task.spontaneous); err != nil {
-					return err
-				}
-				named[key] = task
-			}
-			return rows.Err()
-		},
+		read: readNames(named),
 	})
 	return named, err
 }
@@ -263,27 +258,30 @@ func (s *Store) end(
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.settle(ctx, func(batch int64, round int) []step {
+	return s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
 		return []step{{
 			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},
 		}}
 	})
 }
 
-// remove takes withdrawn tasks out of the store.
-func (s *Store) remove(ctx context.Context, tasks []withdrawn, cause int16) error {
-	if err := s.end(ctx, tasks, cause, ""); err != nil {
-		return err
+// erase takes those of the withdrawn tasks that are final out of the store.
+func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
+	final := keysIn(tasks, true)
+	if len(final) == 0 {
+		return nil
 	}
+	return s.run(ctx, step{name: "erase_tasks", args: []any{final}})
+}
+
+// keysIn are the keys of those tasks that are final, or of those that are not, sorted.
+func keysIn(tasks []withdrawn, final bool) []int64 {
 	var keys []int64
 	for _, task := range tasks {
-		if task.state == withdrawnFinal {
+		if (task.state == withdrawnFinal) == final {
 			keys = append(keys, task.key)
 		}
 	}
-	if len(keys) == 0 {
-		return nil
-	}
 	slices.Sort(keys)
-	return s.run(ctx, step{name: "erase_tasks", args: []any{keys}})
+	return keys
 }

@@ -1,7 +1,8 @@
 -- name: add_edges
 --
--- Adds edges into tasks that are in the store and pending, and makes these wait. An edge that exists
--- changes nothing. hold_tasks has locked the tasks, carve_ready has cut them out of their spans.
+-- Adds edges into tasks that are in the store and pending, and makes these wait. An edge that
+-- exists changes nothing. hold_tasks has locked the tasks, carve_ready has cut them out of their
+-- spans.
 --
 --   $1 after  bigint[]
 --   $2 run    bigint[]

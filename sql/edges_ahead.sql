@@ -1,7 +1,7 @@
 -- name: edges_ahead
 --
 -- All edges that lead on from tasks, their dependents and so on: a new edge into one of the tasks
--- closes a cycle if its other end is reached.
+-- closes a cycle if its other end is reached. Edges into tasks that are not blocked are settled.
 --
 --   $1 keys  bigint[]
 WITH RECURSIVE ahead (after, run) AS (
@@ -10,11 +10,13 @@ WITH RECURSIVE ahead (after, run) AS (
     CROSS JOIN LATERAL (
         SELECT edges.after, edges.run FROM stint.edges WHERE edges.after = named.key OFFSET 0
     ) AS edge
+    WHERE (SELECT true FROM stint.blocked WHERE blocked.key = edge.run)
     UNION
     SELECT edge.after, edge.run
     FROM ahead
     CROSS JOIN LATERAL (
         SELECT edges.after, edges.run FROM stint.edges WHERE edges.after = ahead.run OFFSET 0
     ) AS edge
+    WHERE (SELECT true FROM stint.blocked WHERE blocked.key = edge.run)
 )
 SELECT ahead.after, ahead.run FROM ahead

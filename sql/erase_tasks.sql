@@ -24,5 +24,7 @@ WITH definition AS (
     DELETE FROM stint.edges WHERE edges.after = ANY ($1::bigint[])
 ), incoming AS (
     DELETE FROM stint.edges WHERE edges.run = ANY ($1::bigint[])
+), joined AS (
+    DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )
 DELETE FROM stint.finished WHERE finished.key = ANY ($1::bigint[])

@@ -2,8 +2,8 @@
 --
 -- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
 -- end, none of $2 can be handed out. Returns the state of each, as the view task_states numbers it,
--- and whether it is one whose lease expired. A key that is not in the answer has moved on since the
--- statement began, or is gone.
+-- whether it is one whose lease expired, and of a completed spontaneous one what it stands for. A
+-- key that is not in the answer has moved on since the statement began, or is gone.
 --
 --   $1 after  bigint[], sorted: tasks to wait for
 --   $2 run    bigint[], sorted: tasks that shall wait
@@ -65,8 +65,15 @@ WITH queued AS MATERIALIZED (
     WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 3))
       AND leased.key = ANY ($1::bigint[])
 )
-SELECT held.key, held.state, held.late FROM held
+SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted
+FROM held
 UNION ALL
-SELECT finished.key, (10 + finished.cause)::smallint, false
+SELECT finished.key, (10 + finished.cause)::smallint, false, joined.completed, joined.aborted
 FROM stint.finished
+LEFT JOIN LATERAL (
+    SELECT joined.completed, joined.aborted
+    FROM stint.joined
+    WHERE joined.key = finished.key
+    OFFSET 0
+) AS joined ON true
 WHERE finished.key = ANY ($1::bigint[] || $2::bigint[])

@@ -1,8 +1,8 @@
 -- name: inputs
 --
 -- How the predecessors of tasks ended, with their results if $2 says so. A spontaneous one that
--- completed stands for those it waited for. In the order of keys: tasks of one insert that are alike
--- come as they were inserted.
+-- completed stands for those it waited for. In the order of keys: tasks of one insert that are
+-- alike come as they were inserted.
 --
 --   $1 keys     bigint[]
 --   $2 results  boolean

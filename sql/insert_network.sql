@@ -1,9 +1,9 @@
 -- name: insert_network
 --
 -- What insert_tasks leaves open: the tasks that wait for others, their edges, and the signals that
--- are there from the start, since a predecessor has ended already (R3) or because a spontaneous task
--- waits for nothing (R14). All is inserted as if the predecessors had yet to end, and the signals
--- go into round $2 of settling.
+-- are there from the start, since a predecessor has ended already (R3) or because a spontaneous
+-- task waits for nothing (R14). All is inserted as if the predecessors had yet to end, and the
+-- signals go into round $2 of settling.
 --
 --   $1 batch       bigint
 --   $2 round       integer

@@ -41,6 +41,9 @@ WITH old AS MATERIALIZED (
 ), incoming AS (
     DELETE FROM stint.edges
     WHERE edges.run = ANY (ARRAY(SELECT old.key FROM old))
+), joined AS (
+    DELETE FROM stint.joined
+    WHERE joined.key = ANY (ARRAY(SELECT old.key FROM old))
 )
 DELETE FROM stint.finished
 WHERE finished.key = ANY (ARRAY(SELECT old.key FROM old))

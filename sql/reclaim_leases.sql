@@ -2,11 +2,10 @@
 --
 -- Takes back what up to $1 expired leases still hold. Tasks with tries left become ready, ahead of
 -- the others of their priority and marked late, so that their owner may still return them until
--- somebody else is given them (R8); the others are aborted (R13): they go into round $3 of settling.
+-- somebody else is given them (R8). The others are left to end_due_tasks (R13): settling them may
+-- have to wait for somebody.
 --
 --   $1 leases  integer
---   $2 batch   bigint
---   $3 round   integer
 --
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned; the
 -- lease then stays for the next time.
@@ -18,7 +17,7 @@ WITH expired AS MATERIALIZED (
     LIMIT $1::integer
     FOR UPDATE SKIP LOCKED
 ), held AS MATERIALIZED (
-    SELECT leased.*, expired.actor
+    SELECT leased.*, expired.actor, task.action, task.priority, task.deadline
     FROM expired
     CROSS JOIN LATERAL generate_subscripts(expired.spans, 1) AS span (n)
     CROSS JOIN LATERAL (
@@ -27,36 +26,27 @@ WITH expired AS MATERIALIZED (
         WHERE leased.key BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
           AND leased.claim = expired.claim
           AND leased.part = expired.part
+          AND (SELECT tasks.max_tries = 0 OR leased.tries < tasks.max_tries
+               FROM stint.tasks
+               WHERE tasks.key = leased.key)
         FOR UPDATE SKIP LOCKED
     ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT tasks.action, tasks.priority, tasks.deadline
+        FROM stint.tasks
+        WHERE tasks.key = leased.key
+        OFFSET 0
+    ) AS task
 ), ended AS (
     DELETE FROM stint.leased
     WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held))
-), judged AS MATERIALIZED (
-    SELECT held.*, task.action, task.priority, task.deadline,
-           task.max_tries > 0 AND held.tries >= task.max_tries AS exhausted
-    FROM held
-    CROSS JOIN LATERAL (
-        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.max_tries
-        FROM stint.tasks
-        WHERE tasks.key = held.key
-        OFFSET 0
-    ) AS task
 ), again AS (
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, completed, aborted, late, action, priority, deadline,
          actor, status)
-    SELECT 0, judged.key, judged.key, judged.claim, judged.tries, judged.completed,
-           judged.aborted, true, judged.action, judged.priority, judged.deadline, judged.actor,
-           judged.status
-    FROM judged
-    WHERE NOT judged.exhausted
-), aborted AS (
-    INSERT INTO stint.settling (batch, round, key, cause, claim, tries, actor, status)
-    SELECT $2::bigint, $3::integer, judged.key, 2, judged.claim, judged.tries, judged.actor,
-           judged.status
-    FROM judged
-    WHERE judged.exhausted
+    SELECT 0, held.key, held.key, held.claim, held.tries, held.completed, held.aborted, true,
+           held.action, held.priority, held.deadline, held.actor, held.status
+    FROM held
 )
 DELETE FROM stint.leases
 USING expired

@@ -42,8 +42,8 @@ WITH returned AS MATERIALIZED (
     ) WITH ORDINALITY
         AS returned (key, claim, id, outcome, status, result, retry_after, place)
 ), held AS (
-    SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries, leased.completed, leased.aborted,
-           lease.actor,
+    SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries,
+           leased.completed, leased.aborted, lease.actor,
            (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1) AS signals,
            task.action, task.priority, task.deadline, task.post_result,
            CASE
@@ -53,7 +53,8 @@ WITH returned AS MATERIALIZED (
            END AS cause
     FROM returned
     CROSS JOIN LATERAL (
-        SELECT leased.ctid AS tid, leased.xmin AS version, leased.part, leased.tries, leased.completed, leased.aborted
+        SELECT leased.ctid AS tid, leased.xmin AS version, leased.part, leased.tries,
+               leased.completed, leased.aborted
         FROM stint.leased
         WHERE leased.key = returned.key AND leased.claim = returned.claim
         OFFSET 0

@@ -9,18 +9,15 @@
 --   $2 round  integer
 --
 -- It runs behind the statement that ended the first tasks, as often as it takes, in one round trip.
--- Each run sees the edges as of after the locks of the one before, so an edge that was added
--- meanwhile is not missed. settling_rounds fails a transaction that would need another run.
---
--- A dependent's row of blocked is locked before it is counted down, and all of them in the order of
--- their keys: whoever counts last knows that it does, and batches that share dependents do not
--- deadlock. For the same reason everything that an abort brings down is locked in one go. The values
--- are those of the locked row, which may be newer than the snapshot; ON CONFLICT updates that row,
--- where an UPDATE would have to find it through the snapshot first.
+-- Each time lock_dependents goes ahead, so that this statement sees edges and counts as of after
+-- the locks: whoever counts last knows that it does, and an edge that was added meanwhile is not
+-- missed. A row that lock_dependents did not foresee is locked here. Its values may be newer than
+-- the snapshot; ON CONFLICT updates it, where an UPDATE would look for it in the snapshot.
+-- settling_rounds fails a transaction that would need another run.
 --
 -- A spontaneous task stands for those it waited for: completed, it passes their numbers on.
--- Replaced tasks (5) and deleted ones (7) leave no signal, but nobody may wait for them either; what
--- waits for nothing else than deleted tasks is deleted too (R5, R17).
+-- Replaced tasks (5) and deleted ones (7) leave no signal, but nobody may wait for them either;
+-- what waits for nothing else than deleted tasks is deleted too (R5, R17).
 --
 -- Ready tasks that are alike and have consecutive keys become spans, of 64 at most so that several
 -- owners find some.
@@ -33,9 +30,14 @@ WITH RECURSIVE due AS (
     SELECT due.key, due.claim, due.tries, due.cause, due.actor, due.status
     FROM due
     WHERE due.cause < 7
+), joined AS (
+    INSERT INTO stint.joined (key, completed, aborted)
+    SELECT due.key, coalesce(due.completed, 0), coalesce(due.aborted, 0)
+    FROM due
+    WHERE due.cause = 0
 ), definition AS (
     DELETE FROM stint.tasks
-    WHERE tasks.key = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause IN (5, 7)))
+    WHERE tasks.key = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause = 7))
     RETURNING tasks.key, tasks.deadline
 ), limited AS (
     DELETE FROM stint.deadlines
@@ -52,10 +54,10 @@ WITH RECURSIVE due AS (
     WHERE deadlines.ctid = limits.tid
 ), outgoing AS (
     DELETE FROM stint.edges
-    WHERE edges.after = ANY (ARRAY(SELECT definition.key FROM definition))
+    WHERE edges.after = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause IN (5, 7)))
 ), incoming AS (
     DELETE FROM stint.edges
-    WHERE edges.run = ANY (ARRAY(SELECT definition.key FROM definition))
+    WHERE edges.run = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause IN (5, 7)))
 ), sent AS MATERIALIZED (
     SELECT arrival.key, sum(arrival.signals) AS signals, sum(arrival.completed) AS completed,
            sum(arrival.aborted) AS aborted, bool_or(arrival.spoiled) AS spoiled,
@@ -66,8 +68,8 @@ WITH RECURSIVE due AS (
         WHERE due.cause IS NULL
         UNION ALL
         SELECT edge.run, 1,
-               CASE WHEN due.cause = 0 THEN due.completed ELSE 0 END,
-               CASE WHEN due.cause = 0 THEN due.aborted
+               CASE WHEN due.cause = 0 THEN coalesce(due.completed, 0) ELSE 0 END,
+               CASE WHEN due.cause = 0 THEN coalesce(due.aborted, 0)
                     WHEN due.cause IN (5, 7) THEN 0 ELSE 1 END,
                due.cause NOT IN (0, 5, 7),
                due.cause = 7

@@ -3,8 +3,8 @@
 -- The keys of the tasks with these IDs, in no particular order; unknown ones are left out.
 --
 --   $1 ids  text[]
-SELECT task.key, task.id, task.action = 'stint.Spontaneous' AS spontaneous
+SELECT task.key, task.id
 FROM unnest($1::text[]) AS named (id)
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
+    SELECT tasks.key, tasks.id FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
 ) AS task

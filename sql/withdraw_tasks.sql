@@ -1,15 +1,27 @@
 -- name: withdraw_tasks
 --
--- Takes unfinished tasks out of the state they are in and returns the key and the state of each:
--- 0 ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready ones must have been carved out of their spans.
--- Owned ones are reported, and taken only if $2 says so. A key that is not in the answer has moved
--- on since the statement began.
+-- Takes unfinished tasks out of the state they are in and returns the key and the state of each: 0
+-- ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready ones must have been carved out of
+-- their spans. Owned ones are reported, and taken only if $2 says so. A key that is not in the
+-- answer has moved on since the statement began.
 --
 --   $1 keys   bigint[], sorted
 --   $2 owned  boolean
 --
--- Waits for whoever holds the task at this moment. Rows are locked table by table, by key in each.
-WITH held AS MATERIALIZED (
+-- Waits for whoever holds the task at this moment. Rows are locked table by table, by key in each,
+-- the blocked ones together with what an abort would bring down (falls) or signal, for the reason
+-- that lock_dependents gives.
+WITH RECURSIVE reached (key, falls) AS (
+    SELECT named.key, true FROM unnest($1::bigint[]) AS named (key)
+    UNION
+    SELECT edge.run,
+           (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
+    FROM reached
+    CROSS JOIN LATERAL (
+        SELECT edges.run FROM stint.edges WHERE edges.after = reached.key OFFSET 0
+    ) AS edge
+    WHERE reached.falls
+), held AS MATERIALIZED (
     SELECT ready.* FROM (
         SELECT 0 AS state, ready.lo AS key, ready.tries
         FROM stint.ready
@@ -37,10 +49,12 @@ WITH held AS MATERIALIZED (
     SELECT blocked.* FROM (
         SELECT 4, blocked.key, blocked.tries
         FROM stint.blocked
-        WHERE blocked.key = ANY ($1::bigint[])
+        WHERE blocked.key = ANY (ARRAY(SELECT reached.key FROM reached))
         ORDER BY blocked.key
+        OFFSET 0 -- a fence: all are locked, not only those that the condition below lets through
         FOR UPDATE
     ) AS blocked
+    WHERE blocked.key = ANY ($1::bigint[])
 ), unqueued AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 0))

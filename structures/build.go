@@ -17,12 +17,13 @@ type Plan struct {
 	Tasks []stint.Task
 
 	// End is the task to wait for. It completes when the last tasks of the structure have
-	// completed, and is aborted as soon as one of them is. It alone is given PostResult.
+	// completed, and is aborted as soon as one of them is, unless it is a task that runs anyway. It
+	// alone is given PostResult; tasks that had it keep it.
 	End stint.TaskID
 
-	// Nodes are, by name, the tasks of the nodes of a [Network], in the order of Tasks. Networks
-	// inside a node do not count; where networks stand side by side, a name gives the tasks of all
-	// the nodes that have it.
+	// Nodes are, by name, the tasks of the nodes of a [Network], with the joins inside a node but
+	// not those between nodes. Networks inside a node do not count; where networks stand side by
+	// side, a name gives the tasks of all the nodes that have it.
 	Nodes map[string][]stint.TaskID
 }
 
@@ -44,20 +45,20 @@ func (p Plan) IDs() []stint.TaskID {
 // empty prefix stands for a random UUID.
 //
 // The result and the time it takes are linear in the number of tasks and of names in [Node.After].
-// Depth is limited by memory only. IDs, actions and other values are not checked here but by
-// [stint.Store.InsertTasks].
+// Structures may be nested 100,000 levels deep. IDs, actions and other values are not checked here
+// but by [stint.Store.InsertTasks].
 //
-// An invalid structure is reported as a [*ShapeError]: [ErrDuplicate], [ErrUnknownName], [ErrCycle]
-// or [ErrReservedAction].
+// An invalid structure is reported as a [*ShapeError]: [ErrDuplicate], [ErrUnknownName],
+// [ErrCycle], [ErrReservedAction] or [ErrTooDeep].
 func Build(prefix string, s Structure) (Plan, error) {
-	plan, err := build(prefix, s)
+	plan, err := build(prefix, s, fanInMax)
 	if err != nil {
 		return Plan{}, fmt.Errorf("build structure: %w", err)
 	}
 	return plan, nil
 }
 
-func build(prefix string, s Structure) (Plan, error) {
+func build(prefix string, s Structure, fanIn int) (Plan, error) {
 	given := givenTasks{ids: map[stint.TaskID]bool{}}
 	if err := given.check(s); err != nil {
 		return Plan{}, err
@@ -69,7 +70,7 @@ func build(prefix string, s Structure) (Plan, error) {
 		}
 		prefix = random.String()
 	}
-	b := &builder{prefix: prefix, given: given}
+	b := &builder{prefix: prefix, given: given, fanIn: fanIn}
 	b.tasks = make([]stint.Task, 0, given.n+1)
 	b.next = make([]int, 0, given.n+1)
 	var whole ends
@@ -92,6 +93,7 @@ func build(prefix string, s Structure) (Plan, error) {
 type builder struct {
 	prefix string
 	given  givenTasks
+	fanIn  int // see fanInMax
 	tasks  []stint.Task
 	next   []int // see list
 	nodes  []nodeRange
@@ -111,7 +113,7 @@ func (b *builder) add(s Structure, before *gate) ends {
 	case Task:
 		return ends{last: b.addTask(stint.Task(s), before)}
 	case *chain:
-		return b.addChain(s, before)
+		return b.addChain(s, before, ends{})
 	case *group:
 		return b.addGroup(s, before)
 	case *network:
@@ -145,12 +147,19 @@ func (b *builder) addGroup(g *group, before *gate) ends {
 	return all
 }
 
-func (b *builder) addChain(c *chain, before *gate) ends {
-	done := b.add(c.parts[0], before)
-	for _, part := range c.parts[1:] {
-		between := b.follow(done, part.starts())
-		e := b.add(part, between)
-		e.left = b.concat(b.remains(done, between.covers), e.left)
+// addChain builds a chain behind a gate, as the continuation of one of which done has been built: a
+// chain within a chain is as if written out.
+func (b *builder) addChain(c *chain, before *gate, done ends) ends {
+	for i, part := range c.parts {
+		if i > 0 {
+			before = b.follow(done, part.starts())
+		}
+		if inner, ok := part.(*chain); ok {
+			done = b.addChain(inner, before, done)
+			continue
+		}
+		e := b.add(part, before)
+		e.left = b.concat(b.remains(done, before.covers), e.left)
 		done = e
 	}
 	return done

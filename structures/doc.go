@@ -24,17 +24,21 @@
 // What follows a structure starts by its own [stint.Task.OnAbort]:
 //
 //   - With [stint.AbortToo] it starts when the last tasks of the structure have completed. As soon
-//     as one of them is aborted, so is it, while others may still run.
-//   - With [stint.RunAnyway] it starts when every task of the structure has ended, and what follows
-//     in a chain when everything before it in the chain has. It is told of the last tasks, each
-//     once, and besides of those that may still run when the last tasks have ended: where an inner
-//     task waits for several and aborts too, one of the several may be aborted early and the others
-//     be left running. So a callback is told one end for each part that is a task or a chain of
-//     tasks, and for a part that is a chord one for each task in it.
+//     as one of them is aborted, so is it, while others may still run. (Where an inner task runs
+//     anyway after an abort, the last tasks may complete while others of the structure still run.)
+//   - With [stint.RunAnyway] it starts when every task of the structure has ended; in a chain, when
+//     every task that is before it in the chain has. (A chain within a group begins with its own
+//     first part.) It is told of each last task once, completed or aborted, and besides of tasks
+//     that may outlast them: where an inner task waits for several and one of these is aborted, the
+//     inner task is aborted at once, and the others run on.
 //
-// That holds for the edges that are built here. A task that is ended from elsewhere before its turn
-// (by AbortTasks, by its Deadline, by an edge from a task outside) ends without waiting, and what
-// runs anyway after it does not wait in its stead.
+// So a callback that runs anyway is told one end for each part that is a task or a chain of tasks,
+// and for a part that is a chord, one for its callback and one for each of its own parts, unless
+// that callback runs anyway too.
+//
+// All this is about edges that are built here. A task that is ended before its turn from elsewhere
+// (by AbortTasks, by its Deadline, through an edge that was added to it) does not wait for what is
+// before it, and what runs anyway after it does not do so in its stead.
 //
 // # Joins
 //

@@ -21,6 +21,9 @@ var (
 	// ErrReservedAction reports a task with the action [stint.Spontaneous], which is kept for
 	// joins: their OnAbort has to agree with what waits for them.
 	ErrReservedAction = errors.New("reserved action")
+
+	// ErrTooDeep reports structures within structures beyond 100,000 levels.
+	ErrTooDeep = errors.New("nested too deeply")
 )
 
 // A ShapeError says what is wrong with a structure, and where.

@@ -12,7 +12,12 @@ type givenTasks struct {
 	n     int
 	ids   map[stint.TaskID]bool
 	edges bool // some have After or ToSignalAfter
+	depth int  // of what is being looked at
 }
+
+// depthMax bounds recursion: a stack that overflows cannot be recovered from. 100,000 levels fit
+// into the 250 MB that Go allows on 32-bit machines; elsewhere it is 1 GB.
+const depthMax = 100_000
 
 // check looks through a structure for what is wrong with it.
 func (g *givenTasks) check(s Structure) error {
@@ -33,24 +38,29 @@ func (g *givenTasks) check(s Structure) error {
 }
 
 func (g *givenTasks) checkAll(parts []Structure) error {
+	if g.depth == depthMax {
+		return &ShapeError{Err: ErrTooDeep}
+	}
+	g.depth++
 	for _, part := range parts {
 		if err := g.check(part); err != nil {
 			return err
 		}
 	}
+	g.depth--
 	return nil
 }
 
 func (g *givenTasks) checkTask(task stint.Task) error {
-	name := string(task.ID)
-	if name == "" {
-		name = "#" + strconv.Itoa(g.n)
-	}
 	if task.Action == stint.Spontaneous {
+		name := string(task.ID)
+		if name == "" {
+			name = "#" + strconv.Itoa(g.n)
+		}
 		return &ShapeError{Names: []string{name}, Err: ErrReservedAction}
 	}
 	if g.ids[task.ID] {
-		return &ShapeError{Names: []string{name}, Err: ErrDuplicate}
+		return &ShapeError{Names: []string{string(task.ID)}, Err: ErrDuplicate}
 	}
 	if task.ID != "" {
 		g.ids[task.ID] = true

@@ -7,12 +7,10 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// More tasks than fanInMax do not signal one task: joins of about shardSize come in between. Each
-// signal updates the row of the task that waits, and there one finishing worker waits for another.
-const (
-	fanInMax  = 1000
-	shardSize = 500
-)
+// fanInMax is how many tasks signal one task at most; if there are more, joins of about half as
+// many come in between. Each signal updates the row of the task that waits, and there one finishing
+// worker waits for another.
+const fanInMax = 1000
 
 // A list links tasks by builder.next. Two lists become one at once, however long they are: copied,
 // they would cost depth times length in deep nesting. A task is in one list at a time.
@@ -104,8 +102,8 @@ func (b *builder) follow(before ends, starts byPolicy) *gate {
 // gather returns what n tasks with policy p have to wait for in place of ids, so that neither the
 // edges multiply nor the signals meet in one task.
 func (b *builder) gather(ids []stint.TaskID, p, n int) []stint.TaskID {
-	for len(ids) > fanInMax {
-		shards := (len(ids) + shardSize - 1) / shardSize
+	for len(ids) > b.fanIn {
+		shards := (len(ids) + b.fanIn/2 - 1) / (b.fanIn / 2)
 		joins := make([]stint.TaskID, shards)
 		for k := range joins {
 			joins[k] = b.join(ids[k*len(ids)/shards:(k+1)*len(ids)/shards], p)

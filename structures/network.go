@@ -11,7 +11,7 @@ type Node struct {
 	// Name names the node within its network.
 	Name string
 	// Run is what the node stands for. An empty one makes the node a milestone: what waits for it
-	// waits for what it waits for.
+	// waits for what it waits for, by way of a join if that is more than one task.
 	Run Structure
 	// After are the names of the nodes that this one waits for. A name given twice counts once.
 	After []string

@@ -36,8 +36,8 @@ func policy(p stint.OnAbort) int {
 //
 // [Build] gives it an ID if it has none, and adds to After. Its own After and ToSignalAfter are
 // kept, as edges in addition to those of the structure; where they name a task of the structure,
-// they become an entry in After, as all edges within the structure are. Its Action must not be
-// [stint.Spontaneous] ([ErrReservedAction]).
+// they become an entry in After, as all edges within the structure are. However many they are, no
+// joins come in between. Its Action must not be [stint.Spontaneous] ([ErrReservedAction]).
 type Task stint.Task
 
 func (t Task) starts() byPolicy {
@@ -62,20 +62,28 @@ func (c *chain) starts() byPolicy { return c.starting }
 func (g *group) starts() byPolicy { return g.starting }
 
 // Chain runs the parts one after another. A chain of no parts is empty, and a chain of one part is
-// that part.
+// that part. A chain within a chain is as if its parts were written out.
 func Chain(parts ...Structure) Structure {
-	c := &chain{parts: filled(parts)}
-	if len(c.parts) > 0 {
-		c.starting = c.parts[0].starts()
+	parts = filled(parts)
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	c := &chain{parts: parts}
+	if len(parts) > 0 {
+		c.starting = parts[0].starts()
 	}
 	return c
 }
 
 // Group runs the parts side by side. A group of no parts is empty, and a group of one part is that
-// part.
+// part. A group within a group is as if its parts were written out.
 func Group(parts ...Structure) Structure {
-	g := &group{parts: filled(parts)}
-	for _, part := range g.parts {
+	parts = filled(parts)
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	g := &group{parts: parts}
+	for _, part := range parts {
 		g.starting.add(part.starts())
 	}
 	return g

@@ -161,6 +161,15 @@ CREATE TABLE {{.schema}}.edges (
 CREATE UNIQUE INDEX edges_after ON {{.schema}}.edges (after, (-run));
 CREATE INDEX edges_run ON {{.schema}}.edges (run);
 
+-- How the tasks ended that a completed spontaneous task stands for.
+CREATE TABLE {{.schema}}.joined (
+    key       bigint  NOT NULL,
+    completed integer NOT NULL,
+    aborted   integer NOT NULL,
+
+    CONSTRAINT joined_pkey PRIMARY KEY (key)
+);
+
 -- What a transaction has yet to settle before it commits: signals on their way to a dependent
 -- (signals of them; spoiled says that one came from an aborted task), and tasks that are to end, with
 -- the causes of finished or, to leave the store, with 7. Nobody else ever sees a row of it, so it
@@ -262,7 +271,7 @@ ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.edges,
-    {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
+DROP TABLE {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
+    {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

@@ -1,0 +1,101 @@
+-- name: end_due_tasks
+--
+-- Puts those of the tasks with the keys $3 that end by themselves into round $2 of settling: see
+-- due_tasks. One that somebody is busy with is passed over and stays for the next time.
+--
+--   $1 batch  bigint
+--   $2 round  integer
+--   $3 keys   bigint[], sorted
+WITH named AS MATERIALIZED (
+    SELECT named.key, task.deadline, task.max_tries, task.action,
+           coalesce(task.deadline <= statement_timestamp(), false) AS overdue
+    FROM unnest($3::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        SELECT tasks.deadline, tasks.max_tries, tasks.action
+        FROM stint.tasks
+        WHERE tasks.key = named.key
+        OFFSET 0
+    ) AS task
+), queued AS MATERIALIZED (
+    SELECT named.key, ready.tries, ready.status
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT ready.tries, ready.status
+        FROM stint.ready
+        WHERE ready.lo = named.key
+        FOR UPDATE SKIP LOCKED
+    ) AS ready
+    WHERE named.overdue
+), later AS MATERIALIZED (
+    SELECT named.key, scheduled.tries, scheduled.completed, scheduled.aborted, scheduled.status,
+           named.overdue
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT scheduled.*
+        FROM stint.scheduled
+        WHERE scheduled.key = named.key
+          AND (named.overdue
+               OR scheduled.not_before <= statement_timestamp()
+                  AND named.action = 'stint.Spontaneous')
+        FOR UPDATE SKIP LOCKED
+    ) AS scheduled
+), owned AS MATERIALIZED (
+    SELECT named.key, leased.claim, leased.tries, leased.status, named.overdue, lease.actor
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT leased.*
+        FROM stint.leased
+        WHERE leased.key = named.key
+          AND (named.overdue OR named.max_tries > 0 AND leased.tries >= named.max_tries)
+        FOR UPDATE SKIP LOCKED
+    ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT leases.actor
+        FROM stint.leases
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
+          AND (named.overdue OR leases.deadline <= statement_timestamp())
+        FOR UPDATE SKIP LOCKED
+    ) AS lease
+), waiting AS MATERIALIZED (
+    SELECT named.key, blocked.tries, blocked.status
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT blocked.tries, blocked.status
+        FROM stint.blocked
+        WHERE blocked.key = named.key
+        FOR UPDATE SKIP LOCKED
+    ) AS blocked
+    WHERE named.overdue
+), unqueued AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT queued.key FROM queued))
+), unscheduled AS (
+    DELETE FROM stint.scheduled
+    WHERE scheduled.key = ANY (ARRAY(SELECT later.key FROM later))
+), disowned AS (
+    DELETE FROM stint.leased
+    WHERE leased.key = ANY (ARRAY(SELECT owned.key FROM owned))
+), unblocked AS (
+    DELETE FROM stint.blocked
+    WHERE blocked.key = ANY (ARRAY(SELECT waiting.key FROM waiting))
+)
+INSERT INTO stint.settling
+    (batch, round, key, cause, claim, tries, completed, aborted, actor, status)
+SELECT $1::bigint, $2::integer, ended.*
+FROM (
+    SELECT queued.key, 6, NULL::bigint, queued.tries, NULL::integer, NULL::integer, NULL::text,
+           queued.status
+    FROM queued
+    UNION ALL
+    SELECT later.key, CASE WHEN later.overdue THEN 6 ELSE 0 END, NULL, later.tries,
+           later.completed, later.aborted, NULL, later.status
+    FROM later
+    UNION ALL
+    SELECT owned.key, CASE WHEN owned.overdue THEN 6 ELSE 2 END,
+           CASE WHEN owned.overdue THEN NULL ELSE owned.claim END, owned.tries, NULL, NULL,
+           CASE WHEN owned.overdue THEN NULL ELSE owned.actor END, owned.status
+    FROM owned
+    UNION ALL
+    SELECT waiting.key, 6, NULL, waiting.tries, NULL, NULL, NULL, waiting.status
+    FROM waiting
+) AS ended
