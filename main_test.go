@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -23,6 +24,14 @@ func newStore(tb testing.TB) *stint.Store {
 
 func newStoreAndPool(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpool.Pool) {
 	tb.Helper()
+	store, pool := newUncheckedStore(tb, opts)
+	tb.Cleanup(func() { checkStore(tb, pool) })
+	return store, pool
+}
+
+// newUncheckedStore is for tests that write into the tables what cannot be.
+func newUncheckedStore(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpool.Pool) {
+	tb.Helper()
 	pool := testdb.New(tb)
 	opts.Maintenance = stint.MaintainNever
 	store, err := stint.New(pool, opts)
@@ -30,6 +39,23 @@ func newStoreAndPool(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpool.
 		tb.Fatalf("New = %v", err)
 	}
 	return store, pool
+}
+
+// checkStore looks at the end of a test whether the tables agree with one another.
+func checkStore(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	store, err := stint.New(pool, stint.Options{})
+	if err != nil {
+		tb.Errorf("New = %v", err)
+		return
+	}
+	found, err := store.Check(context.WithoutCancel(tb.Context()))
+	if err != nil {
+		tb.Errorf("Check = %v", err)
+	}
+	for _, inconsistency := range found {
+		tb.Error(inconsistency)
+	}
 }
 
 func insert(tb testing.TB, store *stint.Store, tasks ...stint.Task) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A network is what the tasks of one insert say of dependencies. Its nodes are numbered: first the
@@ -312,6 +314,52 @@ func sortEdges(edges []edge) {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.run, b.run))
 	})
+}
+
+// A numbering turns edges between keys into edges between nodes.
+type numbering struct {
+	nodes map[int64]int32
+	keys  []int64
+	edges []edge
+}
+
+func newNumbering() *numbering { return &numbering{nodes: map[int64]int32{}} }
+
+func (n *numbering) add(e keyEdge) {
+	n.edges = append(n.edges, edge{n.node(e.after), n.node(e.run)})
+}
+
+func (n *numbering) node(key int64) int32 {
+	node, ok := n.nodes[key]
+	if !ok {
+		node = int32(len(n.keys)) //nolint:gosec // more would not fit into memory
+		n.nodes[key] = node
+		n.keys = append(n.keys, key)
+	}
+	return node
+}
+
+// read adds rows of two keys each.
+func (n *numbering) read(rows pgx.Rows) error {
+	for rows.Next() {
+		var e keyEdge
+		if err := rows.Scan(&e.after, &e.run); err != nil {
+			return err
+		}
+		n.add(e)
+	}
+	return rows.Err()
+}
+
+// cycle returns the keys along a cycle, the first one again at the end, or nil if there is none.
+func (n *numbering) cycle() []int64 {
+	sortEdges(n.edges)
+	cycle := findCycle(len(n.keys), n.edges)
+	var keys []int64
+	for _, node := range cycle {
+		keys = append(keys, n.keys[node])
+	}
+	return keys
 }
 
 // findCycle returns the nodes of a cycle, the first one again at the end, or nil if there is none.

@@ -27,6 +27,7 @@ var sample = map[string]struct {
 }{
 	"add_edges":        {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks":  {"3", nil},
+	"check_store":      {"10", nil},
 	"carve_ready":      {"'{5,70}'", []string{"ready_pkey"}},
 	"claimed_tasks":    {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
 	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
@@ -78,9 +79,11 @@ var sample = map[string]struct {
 	"lock_dependents": {"1, 2", []string{
 		"settling_pkey", "edges_after", "tasks_pkey", "blocked_pkey",
 	}},
-	"lock_leases":   {"'{7,8}'", []string{"leases_pkey"}},
-	"lock_networks": {"", []string{"networks_pkey"}},
-	"owned_task":    {"5, 7, 'a'", []string{"leased_pkey", "tasks_pkey"}},
+	"lock_leases":       {"'{7,8}'", []string{"leases_pkey"}},
+	"lock_predecessors": {"'{5,70}'", []string{"edges_run", "blocked_pkey"}},
+	"waiting_tasks":     {"'{5,70}'", []string{"edges_run"}},
+	"lock_networks":     {"", []string{"networks_pkey"}},
+	"owned_task":        {"5, 7, 'a'", []string{"leased_pkey", "tasks_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h'", []string{
 		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 	}},
@@ -103,16 +106,17 @@ var sample = map[string]struct {
 	"settle_tasks": {"1, 2", []string{
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},
-	"sweep_leases": {"10", []string{"leases_order", "leased_pkey"}},
-	"task_ids":     {"'{5,70}'", []string{"tasks_pkey"}},
-	"task_keys":    {"'{a,b}'", []string{"tasks_id_key"}},
+	"sweep_leases":    {"10", []string{"leases_order", "leased_pkey"}},
+	"task_ids":        {"'{5,70}'", []string{"tasks_pkey"}},
+	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
+	"unsettled_edges": {"", nil},
 	"withdraw_tasks": {"'{5,70}', false", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey", "blocked_pkey",
 	}},
 }
 
 // freePlans are the statements that run under the planner's own choice.
-var freePlans = []string{"prune_finished", "schema_version"}
+var freePlans = []string{"check_store", "prune_finished", "schema_version", "unsettled_edges"}
 
 func statements(t *testing.T) map[string]string {
 	t.Helper()
@@ -233,7 +237,7 @@ func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	if testing.Short() {
 		n = 50_000
 	}
-	store, pool := newStoreAndPool(t, stint.Options{})
+	store, pool := newUncheckedStore(t, stint.Options{})
 	for _, table := range []string{"ready", "leased", "leases", "tasks", "finished", "scheduled"} {
 		exec(t, pool, "ALTER TABLE stint."+table+" SET (autovacuum_enabled = false)")
 	}

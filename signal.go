@@ -168,47 +168,18 @@ func addEdges(edges []keyEdge) step {
 func (s *Store) checkAcyclic(
 	ctx context.Context, from []int64, added []keyEdge, names map[int64]TaskID,
 ) error {
-	nodes := map[int64]int32{}
-	var keys []int64
-	node := func(key int64) int32 {
-		number, ok := nodes[key]
-		if !ok {
-			number = int32(len(keys)) //nolint:gosec // more would not fit into memory
-			nodes[key] = number
-			keys = append(keys, key)
-		}
-		return number
+	numbered := newNumbering()
+	for _, edge := range added {
+		numbered.add(edge)
 	}
-	edges := make([]edge, 0, len(added))
-	for _, e := range added {
-		edges = append(edges, edge{node(e.after), node(e.run)})
-	}
-	err := s.run(ctx, step{
-		name: "edges_ahead", args: []any{from},
-		read: func(rows pgx.Rows) error {
-			for rows.Next() {
-				var e keyEdge
-				if err := rows.Scan(&e.after, &e.run); err != nil {
-					return err
-				}
-				edges = append(edges, edge{node(e.after), node(e.run)})
-			}
-			return rows.Err()
-		},
-	})
+	err := s.run(ctx, step{name: "edges_ahead", args: []any{from}, read: numbered.read})
 	if err != nil {
 		return err
 	}
-	sortEdges(edges)
-	cycle := findCycle(len(keys), edges)
-	if cycle == nil {
-		return nil
+	if cycle := numbered.cycle(); cycle != nil {
+		return s.cycleError(ctx, cycle, names)
 	}
-	path := make([]int64, len(cycle))
-	for i, number := range cycle {
-		path[i] = keys[number]
-	}
-	return s.cycleError(ctx, path, names)
+	return nil
 }
 
 // cycleError names the tasks of a cycle.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -95,6 +96,9 @@ func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
 }
 
 func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) error {
+	if err := s.lockNetworksOf(ctx, ids, tasks); err != nil {
+		return err
+	}
 	old, err := s.withdraw(ctx, ids, false)
 	if err != nil {
 		return err
@@ -114,6 +118,31 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	}
 	// Last, so that what waited for an old task and shall wait for the new one never ceases to.
 	return s.end(ctx, old, causeReplaced, "")
+}
+
+// lockNetworksOf takes the locks that edges need ahead of those on the tasks to replace, where the
+// old tasks have edges, or the new ones both from and into stored tasks: every verb takes them in
+// this order.
+func (s *Store) lockNetworksOf(ctx context.Context, ids []TaskID, tasks []Task) error {
+	named, err := s.keysOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	keys := slices.Collect(maps.Keys(named))
+	var waiting []int64
+	err = s.run(ctx, step{
+		name: "waiting_tasks", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			var err error
+			waiting, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+	})
+	if err != nil || len(waiting) == 0 && !slices.ContainsFunc(tasks, isLinked) {
+		return err
+	}
+	return s.run(ctx, step{name: "lock_networks"},
+		step{name: "lock_predecessors", args: []any{keys}})
 }
 
 // withdrawAttempts is how often a verb looks again for tasks that moved on while it looked. Each

@@ -1,0 +1,143 @@
+-- name: check_store
+--
+-- Rows that contradict one another: rule, key, ID and what was found. None in a store that is whole,
+-- at any instant.
+--
+--   $1 rows  integer
+--
+-- It reads whole tables, so it runs with the planner's own choice of plans. One statement sees one
+-- instant. Ended tasks whose definition is gone were replaced; an edge from a task that is gone is
+-- settled.
+WITH placed AS MATERIALIZED (
+    SELECT blocked.key, 'blocked' AS state, blocked.tries, blocked.completed, blocked.aborted,
+           NULL::smallint AS cause, NULL::text AS queued
+    FROM stint.blocked
+    UNION ALL
+    SELECT scheduled.key, 'scheduled', scheduled.tries, scheduled.completed, scheduled.aborted,
+           NULL, NULL
+    FROM stint.scheduled
+    UNION ALL
+    SELECT span.key, 'ready', ready.tries, ready.completed, ready.aborted, NULL,
+           format('%s, priority %s, until %s', ready.action, ready.priority, ready.deadline)
+    FROM stint.ready
+    CROSS JOIN LATERAL generate_series(ready.lo, ready.hi) AS span (key)
+    UNION ALL
+    SELECT leased.key, 'in progress', leased.tries, leased.completed, leased.aborted, NULL,
+           NULL
+    FROM stint.leased
+    UNION ALL
+    SELECT finished.key, 'final', finished.tries, NULL, NULL, finished.cause, NULL
+    FROM stint.finished
+), known AS MATERIALIZED (
+    SELECT placed.*, tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.on_abort,
+           tasks.deadline
+    FROM placed
+    JOIN stint.tasks ON tasks.key = placed.key
+), edge AS MATERIALIZED (
+    SELECT edges.after, edges.run, before.state AS before_state, before.cause AS before_cause,
+           before.action AS before_action, after.state AS after_state, after.cause AS after_cause,
+           after.on_abort, after.id
+    FROM stint.edges
+    LEFT JOIN known AS before ON before.key = edges.after
+    LEFT JOIN known AS after ON after.key = edges.run
+), told AS (
+    SELECT edge.run AS key, count(*) FILTER (WHERE edge.before_state <> 'final') AS missing,
+           count(*) FILTER (WHERE edge.before_cause = 0
+                                  AND edge.before_action <> 'stint.Spontaneous') AS completed,
+           count(*) FILTER (WHERE edge.before_cause > 0) AS aborted
+    FROM edge
+    GROUP BY edge.run
+)
+SELECT broken.rule, broken.key, broken.id, broken.found
+FROM (
+    SELECT 'a task is in exactly one state' AS rule, tasks.key, tasks.id,
+           coalesce(string_agg(placed.state, ', '), 'none') AS found
+    FROM stint.tasks
+    LEFT JOIN placed ON placed.key = tasks.key
+    GROUP BY tasks.key
+    HAVING count(placed.key) <> 1
+    UNION ALL
+    SELECT 'what has a state has a definition', placed.key, NULL, placed.state
+    FROM placed
+    LEFT JOIN stint.tasks ON tasks.key = placed.key
+    WHERE tasks.key IS NULL AND placed.cause IS DISTINCT FROM 5
+    UNION ALL
+    SELECT 'a blocked task misses the signals of its unfinished predecessors', blocked.key,
+           known.id, format('%s missing, %s predecessors', blocked.missing, told.missing)
+    FROM stint.blocked
+    LEFT JOIN told ON told.key = blocked.key
+    LEFT JOIN known ON known.key = blocked.key
+    WHERE blocked.missing IS DISTINCT FROM told.missing
+    UNION ALL
+    SELECT 'a task begins when its predecessors have ended (R7)', edge.run, edge.id,
+           edge.after_state
+    FROM edge
+    WHERE edge.before_state <> 'final'
+      AND (edge.after_state IN ('ready', 'scheduled', 'in progress') OR edge.after_cause = 0)
+    UNION ALL
+    SELECT 'an aborted predecessor aborts what does not run anyway (R12)', edge.run, edge.id,
+           edge.after_state
+    FROM edge
+    WHERE edge.before_cause > 0 AND edge.on_abort = 0 AND edge.after_state <> 'final'
+    UNION ALL
+    SELECT 'a task is told of its predecessors', known.key, known.id,
+           format('told of %s completed and %s aborted, but %s and %s did', known.completed,
+                  known.aborted, told.completed, told.aborted)
+    FROM known
+    JOIN told ON told.key = known.key
+    WHERE known.state <> 'final'
+      AND (coalesce(known.completed, 0) < told.completed
+           OR coalesce(known.aborted, 0) < told.aborted)
+    UNION ALL
+    SELECT 'an edge leads to a task', edge.run, NULL, format('from %s', edge.after)
+    FROM edge
+    WHERE edge.after_state IS NULL
+    UNION ALL
+    SELECT 'an owned task has a lease', leased.key, known.id, format('claim %s', leased.claim)
+    FROM stint.leased
+    LEFT JOIN known ON known.key = leased.key
+    LEFT JOIN stint.leases ON leases.claim = leased.claim AND leases.part = leased.part
+    WHERE leases.claim IS NULL
+       OR NOT EXISTS (
+           SELECT
+           FROM generate_subscripts(leases.spans, 1) AS span (n)
+           WHERE leased.key BETWEEN leases.spans[span.n][1] AND leases.spans[span.n][2]
+       )
+    UNION ALL
+    SELECT 'tries are limited', known.key, known.id, format('%s tries', known.tries)
+    FROM known
+    WHERE known.max_tries > 0
+      AND (known.tries > known.max_tries
+           OR known.tries = known.max_tries AND known.state IN ('ready', 'scheduled', 'blocked'))
+    UNION ALL
+    SELECT 'a ready task is queued as it is defined', known.key, known.id, known.queued
+    FROM known
+    WHERE known.queued
+          <> format('%s, priority %s, until %s', known.action, known.priority, known.deadline)
+    UNION ALL
+    SELECT 'a spontaneous task is owned by nobody (R14)', known.key, known.id, known.state
+    FROM known
+    WHERE known.action = 'stint.Spontaneous' AND known.state IN ('ready', 'in progress')
+    UNION ALL
+    SELECT 'a completed spontaneous task passes on what it was told', known.key, known.id, NULL
+    FROM known
+    LEFT JOIN stint.joined ON joined.key = known.key
+    WHERE known.action = 'stint.Spontaneous' AND known.cause = 0 AND joined.key IS NULL
+    UNION ALL
+    SELECT 'an absolute deadline is watched (R6)', known.key, known.id, known.deadline::text
+    FROM known
+    LEFT JOIN stint.deadlines
+           ON deadlines.key = known.key AND deadlines.deadline = known.deadline
+    WHERE known.deadline IS NOT NULL AND known.state <> 'final' AND deadlines.key IS NULL
+    UNION ALL
+    SELECT 'nothing is left to settle', settling.key, NULL, format('batch %s', settling.batch)
+    FROM stint.settling
+    UNION ALL
+    SELECT 'an expired lease is taken back (R13)', leased.key, known.id,
+           format('expired at %s', leases.deadline)
+    FROM stint.leases
+    JOIN stint.leased ON leased.claim = leases.claim AND leased.part = leases.part
+    LEFT JOIN known ON known.key = leased.key
+    WHERE leases.deadline < statement_timestamp() - interval '1 minute'
+) AS broken
+LIMIT $1::integer
