@@ -141,6 +141,9 @@ func (s *Store) prune(ctx context.Context) error {
 	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
 		return nil
 	}
+	if err := s.run(ctx, step{name: "forget_asked"}); err != nil {
+		return err
+	}
 	for {
 		pruned, err := s.pruneSome(ctx)
 		if err != nil || pruned < prunedTasksMax {

@@ -234,31 +234,42 @@ func stateNumbers(state State) []int16 {
 func readInfos(rows pgx.Rows) ([]TaskInfo, error) {
 	var infos []TaskInfo
 	for rows.Next() {
-		var info TaskInfo
-		var state int16
-		var deadline, until pgtype.Timestamptz
-		var actor, status *string
-		var progress *float64
-		err := rows.Scan(&info.ID, &info.Action, &info.Body, &info.Priority, &info.MaxTries,
-			&deadline, &info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries,
-			&actor, &until, &status, &progress, &info.Result)
+		info, err := readInfo(rows)
 		if err != nil {
 			return nil, err
 		}
-		info.Deadline = finite(deadline)
-		if actor != nil {
-			info.Actor = ActorID(*actor)
-		}
-		if status != nil {
-			info.Status = *status
-		}
-		if progress != nil {
-			info.Progress = *progress
-		}
-		info.place(state, finite(until))
 		infos = append(infos, info)
 	}
 	return infos, rows.Err()
+}
+
+// readInfo reads a row in the form of get_tasks, and what comes behind that.
+func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
+	var info TaskInfo
+	var state int16
+	var deadline, until pgtype.Timestamptz
+	var actor, status *string
+	var progress *float64
+	err := row.Scan(append([]any{
+		&info.ID, &info.Action, &info.Body, &info.Priority, &info.MaxTries, &deadline,
+		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
+		&status, &progress, &info.Result,
+	}, more...)...)
+	if err != nil {
+		return info, err
+	}
+	info.Deadline = finite(deadline)
+	if actor != nil {
+		info.Actor = ActorID(*actor)
+	}
+	if status != nil {
+		info.Status = *status
+	}
+	if progress != nil {
+		info.Progress = *progress
+	}
+	info.place(state, finite(until))
+	return info, nil
 }
 
 // finite is a time as the API has it: zero for none.

@@ -86,7 +86,11 @@ func (s *Store) ownTasks(
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
 	again := []step{promote(nil), reclaim(nil), own}
-	err = s.run(ctx, own)
+	first := []step{own}
+	if unheard := s.unheard(actions); len(unheard) > 0 {
+		first = append(first, step{name: "note_asked", args: []any{unheard}})
+	}
+	err = s.run(ctx, first...)
 	if err == nil && len(answer.rows) == 0 {
 		err = s.run(ctx, again...)
 	}

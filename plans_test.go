@@ -38,6 +38,12 @@ var sample = map[string]struct {
 	"end_due_tasks": {"1, 2, '{5,70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
 	}},
+	"explain_task": {"'a', 10", []string{
+		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "asked_pkey",
+	}},
+	"forget_asked": {"", []string{"asked_order"}},
+	"graph_tasks":  {"'a', 10", []string{"tasks_id_key", "edges_after", "edges_run"}},
+	"note_asked":   {"'{a,b}'", nil},
 	"forget_deadlines": {"10", []string{
 		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
@@ -216,9 +222,9 @@ func fill(t *testing.T, pool *pgxpool.Pool, n int) {
 		`INSERT INTO stint.finished (key, tries, cause)
 		 SELECT k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
 		`INSERT INTO stint.leased (key, claim, tries)
-		 SELECT k, k / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
+		 SELECT k, (k - 1) / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
 		`INSERT INTO stint.leases (claim, actor, deadline, size, spans)
-		 SELECT k / 100, 'actor', statement_timestamp() + '1 h', 100, ARRAY[ARRAY[k, k + 99]]
+		 SELECT (k - 1) / 100, 'actor', statement_timestamp() + '1 h', 100, ARRAY[ARRAY[k, k + 99]]
 		 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10, 100) k`,
 		`INSERT INTO stint.scheduled (key, not_before, tries)
 		 SELECT k, statement_timestamp() + '1 h', 0 FROM generate_series($1 * 9 / 10 + 1, $1) k`,

@@ -94,6 +94,7 @@ type core struct {
 	keep       Retention
 	maintainer *maintainer
 	keys       keyring
+	asked      asked
 	closed     atomic.Bool
 	checked    atomic.Bool
 }

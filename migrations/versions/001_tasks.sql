@@ -211,6 +211,7 @@ CREATE TABLE {{.schema}}.asked (
 
     CONSTRAINT asked_pkey PRIMARY KEY (action)
 );
+CREATE INDEX asked_order ON {{.schema}}.asked (asked_at);
 
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
 -- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.

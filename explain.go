@@ -1,0 +1,157 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// An Explanation is why a task does not run.
+type Explanation struct {
+	// Task is the task, without its body and result.
+	Task TaskInfo
+
+	// Missing is how many predecessors it waits for.
+	Missing int
+
+	// WaitsFor are these predecessors, 100 of them at most, without their bodies and results.
+	WaitsFor []TaskInfo
+
+	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
+	TriesLeft int
+
+	// AskedAt is when somebody last asked for tasks with this action, to half a minute; zero if
+	// nobody has in a week.
+	AskedAt time.Time
+
+	// Now is the time on the database's clock.
+	Now time.Time
+}
+
+// explainedTasksMax is how many predecessors an explanation names.
+const explainedTasksMax = 100
+
+// Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
+// until when, how many tries are left, and when somebody last asked for its action.
+//
+// If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
+	explanation, err := s.explain(ctx, id)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("explain: %w", err)
+	}
+	return explanation, nil
+}
+
+func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
+	var e Explanation
+	if err := checkText("task ID", string(id), idBytesMax); err != nil {
+		return e, err
+	}
+	found := false
+	err := s.run(ctx, step{
+		name: "explain_task", args: []any{string(id), explainedTasksMax},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var missing int
+				var askedAt *time.Time
+				var now time.Time
+				info, err := readInfo(rows, &missing, &askedAt, &now)
+				if err != nil {
+					return err
+				}
+				if found {
+					e.WaitsFor = append(e.WaitsFor, info)
+					continue
+				}
+				found = true
+				e.Task, e.Missing, e.Now, e.TriesLeft = info, missing, now, -1
+				if info.MaxTries > 0 {
+					e.TriesLeft = max(info.MaxTries-info.Tries, 0)
+				}
+				if askedAt != nil {
+					e.AskedAt = *askedAt
+				}
+			}
+			return rows.Err()
+		},
+	})
+	if err == nil && !found {
+		err = &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
+	}
+	return e, err
+}
+
+// askedLately is how long ago an actor may have asked for an action to be counted on.
+const askedLately = 2 * time.Minute
+
+// String says it in a few lines for people to read.
+func (e Explanation) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%q is %s", string(e.Task.ID), e.Task.State)
+	switch e.Task.State {
+	case StateBlocked:
+		e.describeMissing(&text)
+	case StateScheduled:
+		fmt.Fprintf(&text, " until %s, in %s", stamp(e.Task.NotBefore),
+			rounded(e.Task.NotBefore.Sub(e.Now)))
+	case StateInProgress:
+		fmt.Fprintf(&text, ": %s", owner(e.Task))
+	case StateReady:
+		text.WriteString(": it waits for an actor")
+	case StateCompleted, StateAborted:
+		fmt.Fprintf(&text, " since %s", stamp(e.Task.FinishedAt))
+		if e.Task.AbortCause != "" {
+			fmt.Fprintf(&text, ", cause: %s", e.Task.AbortCause)
+		}
+		return text.String()
+	}
+	e.describeChances(&text)
+	return text.String()
+}
+
+func (e Explanation) describeMissing(text *strings.Builder) {
+	fmt.Fprintf(text, ": it waits for %d", e.Missing)
+	for _, before := range e.WaitsFor {
+		fmt.Fprintf(text, "\n  %q (%s)", string(before.ID), before.State)
+		if before.State == StateInProgress {
+			fmt.Fprintf(text, ", %s", owner(before))
+		}
+	}
+	if more := e.Missing - len(e.WaitsFor); more > 0 {
+		fmt.Fprintf(text, "\n  and %d more", more)
+	}
+	if !e.Task.NotBefore.IsZero() {
+		fmt.Fprintf(text, "\nnot before %s", stamp(e.Task.NotBefore))
+	}
+}
+
+func (e Explanation) describeChances(text *strings.Builder) {
+	if e.TriesLeft >= 0 {
+		fmt.Fprintf(text, "\ntries left: %d of %d", e.TriesLeft, e.Task.MaxTries)
+	}
+	if !e.Task.Deadline.IsZero() {
+		fmt.Fprintf(text, "\nits deadline is %s", stamp(e.Task.Deadline))
+	}
+	switch {
+	case e.Task.Action == Spontaneous:
+	case e.AskedAt.IsZero():
+		fmt.Fprintf(text, "\nnobody has asked for %q", e.Task.Action)
+	case e.Now.Sub(e.AskedAt) > askedLately:
+		fmt.Fprintf(text, "\nnobody has asked for %q since %s", e.Task.Action, stamp(e.AskedAt))
+	}
+}
+
+func owner(info TaskInfo) string {
+	if info.ActionDeadline.IsZero() {
+		return fmt.Sprintf("%q owns it", string(info.Actor))
+	}
+	return fmt.Sprintf("%q owns it until %s", string(info.Actor), stamp(info.ActionDeadline))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+func rounded(d time.Duration) time.Duration { return max(d, 0).Round(time.Second) }

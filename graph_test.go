@@ -1,0 +1,114 @@
+package stint_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	last := after("last", "a", "b", "c")
+	last.MaxTries = 3
+	insert(t, store, after("a"), after("b"), after("c"), last)
+	finish(t, store, "a", stint.StatusCompleted)
+	ownOne(t, store)
+	got, err := store.Explain(t.Context(), "last")
+	wantErr(t, "Explain", err, nil)
+	if got.Missing != 2 || len(got.WaitsFor) != 2 || got.WaitsFor[0].ID != "b" ||
+		got.WaitsFor[1].ID != "c" || got.TriesLeft != 3 {
+		t.Errorf("Explain = %+v", got)
+	}
+	wantText(t, got.String(), `"last" is blocked: it waits for 2`,
+		`"b" (in-progress), "actor" owns it until`, `"c" (ready)`, "tries left: 3 of 3")
+	wantNotText(t, got.String(), "asked for")
+	exec(t, pool, "UPDATE stint.asked SET asked_at = asked_at - interval '5 minutes'")
+	got, err = store.Explain(t.Context(), "last")
+	wantErr(t, "Explain", err, nil)
+	wantText(t, got.String(), `nobody has asked for "act" since `)
+}
+
+func TestExplain_TellsOfEveryState(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	tomorrow := time.Now().Add(24 * time.Hour)
+	insert(t, store,
+		stint.Task{ID: "later", Action: "act", NotBefore: tomorrow, Deadline: tomorrow},
+		stint.Task{ID: "unasked", Action: "other"},
+		stint.Task{ID: "both", Action: "act", NotBefore: tomorrow, After: []stint.TaskID{"later"}},
+		stint.Task{ID: "done", Action: "act"})
+	explain := func(id stint.TaskID) string {
+		t.Helper()
+		got, err := store.Explain(t.Context(), id)
+		wantErr(t, "Explain", err, nil)
+		return got.String()
+	}
+	owned := ownOne(t, store)
+	wantText(t, explain("done"), `"done" is in-progress: "actor" owns it until `)
+	err := store.ReturnTask(t.Context(), "done", owned.Token, "", stint.StatusAborted)
+	wantErr(t, "ReturnTask", err, nil)
+	wantText(t, explain("done"), `"done" is aborted since `, "cause: returned")
+	wantText(t, explain("later"), `"later" is scheduled until `, "in 24h0m0s", "its deadline is")
+	wantText(t, explain("both"), "it waits for 1", `"later" (scheduled)`, "not before ")
+	wantText(t, explain("unasked"), `"unasked" is ready: it waits for an actor`,
+		`nobody has asked for "other"`)
+	_, err = store.Explain(t.Context(), "none")
+	wantTasks(t, "Explain", err, stint.ErrTaskNotFound, "none")
+}
+
+func TestGraph_IsTheNetworkAroundATask(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), join("j", "a", "b"), after("z", "j"),
+		after("apart"))
+	finish(t, store, "a", stint.StatusCompleted)
+	graph, err := store.Graph(t.Context(), "z")
+	wantErr(t, "Graph", err, nil)
+	if len(graph.Tasks) != 4 || len(graph.Dependencies) != 3 || graph.Cut {
+		t.Fatalf("Graph = %+v", graph)
+	}
+	var dot, mermaid strings.Builder
+	wantErr(t, "WriteDOT", graph.WriteDOT(&dot), nil)
+	wantErr(t, "WriteMermaid", graph.WriteMermaid(&mermaid), nil)
+	wantText(t, dot.String(), "digraph tasks {", `label="a\nact\ncompleted"`,
+		`label="j\nblocked"`, "shape=ellipse", "n0 -> n2", "n1 -> n2", "n2 -> n3")
+	wantText(t, mermaid.String(), "flowchart LR", `n0["a<br/>act<br/>completed"]:::completed`,
+		`n2(["j<br/>blocked"]):::blocked`, "n0 --> n2", "classDef completed fill:")
+	_, err = store.Graph(t.Context(), "none")
+	wantTasks(t, "Graph", err, stint.ErrTaskNotFound, "none")
+}
+
+// IDs may hold anything; the drawing must stay one.
+func TestGraph_WritesAnyID(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	id := stint.TaskID("\"]; <b>\\ #\n`&")
+	insert(t, store, after(id))
+	graph, err := store.Graph(t.Context(), id)
+	wantErr(t, "Graph", err, nil)
+	var dot, mermaid strings.Builder
+	wantErr(t, "WriteDOT", graph.WriteDOT(&dot), nil)
+	wantErr(t, "WriteMermaid", graph.WriteMermaid(&mermaid), nil)
+	wantText(t, dot.String(), `label="\"]; <b>\\ #\n`+"`"+`&\nact\nready"`)
+	wantText(t, mermaid.String(),
+		`n0["#quot;]; #lt;b#gt;\ #35;<br/>#96;#amp;<br/>act<br/>ready"]`)
+}
+
+func wantText(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text does not hold %q:\n%s", part, text)
+		}
+	}
+}
+
+func wantNotText(t *testing.T, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("the text holds %q:\n%s", part, text)
+	}
+}

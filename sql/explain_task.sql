@@ -1,0 +1,39 @@
+-- name: explain_task
+--
+-- A task (place 0) and up to $2 of the predecessors that it waits for (place 1), each in the form of
+-- get_tasks without body and result, with how many it waits for in all, when somebody last asked for
+-- its action, and what time it is.
+--
+--   $1 id     text
+--   $2 tasks  integer
+WITH named AS MATERIALIZED (
+    SELECT tasks.key, tasks.action FROM stint.tasks WHERE tasks.id = $1::text
+), chosen AS MATERIALIZED (
+    SELECT named.key, 0 AS place FROM named
+    UNION ALL
+    SELECT before.after, 1
+    FROM (
+        SELECT edge.after
+        FROM named
+        CROSS JOIN LATERAL (
+            SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
+        ) AS edge
+        WHERE (SELECT true FROM stint.blocked WHERE blocked.key = named.key)
+          AND (SELECT true FROM stint.finished WHERE finished.key = edge.after) IS NULL
+        ORDER BY edge.after
+        LIMIT $2::integer
+    ) AS before
+)
+SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
+       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
+       task.until, task.status, task.progress, NULL::bytea AS result,
+       coalesce((SELECT blocked.missing
+                 FROM stint.blocked
+                 WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,
+       (SELECT asked.asked_at FROM stint.asked WHERE asked.action = task.action) AS asked_at,
+       statement_timestamp() AS now
+FROM chosen
+CROSS JOIN LATERAL (
+    SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0
+) AS task
+ORDER BY chosen.place, chosen.key

@@ -1,0 +1,33 @@
+-- name: graph_tasks
+--
+-- The network around the task with ID $1: the $2 tasks that are nearest to it along edges in either
+-- direction, each in the form of get_tasks without body and result, with its key and the keys of its
+-- predecessors.
+--
+--   $1 id     text
+--   $2 tasks  integer
+--
+-- The recursion goes outwards step by step and ends with the LIMIT.
+WITH RECURSIVE around (key) AS (
+    SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text
+    UNION
+    SELECT next.key
+    FROM around
+    CROSS JOIN LATERAL (
+        SELECT edges.run AS key FROM stint.edges WHERE edges.after = around.key
+        UNION ALL
+        SELECT edges.after FROM stint.edges WHERE edges.run = around.key
+        OFFSET 0
+    ) AS next
+), chosen AS MATERIALIZED (
+    SELECT around.key FROM around LIMIT $2::integer
+)
+SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
+       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
+       task.until, task.status, task.progress, NULL::bytea AS result, task.key,
+       ARRAY(SELECT edges.after FROM stint.edges WHERE edges.run = task.key) AS predecessors
+FROM chosen
+CROSS JOIN LATERAL (
+    SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0
+) AS task
+ORDER BY task.key
