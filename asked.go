@@ -23,7 +23,7 @@ func (s *Store) unheard(actions []string) []string {
 	}
 	s.asked.mutex.Lock()
 	defer s.asked.mutex.Unlock()
-	now := time.Now()
+	now := time.Now() //nolint:forbidigo // a pause of this process, no time in the store
 	var unheard []string
 	for _, action := range actions {
 		if at, ok := s.asked.at[action]; !ok || now.Sub(at) > askedEvery {

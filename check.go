@@ -62,6 +62,9 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
+	if _, err := tx.Exec(ctx, s.statements["spare_compiler"]); err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, s.statements["check_store"], inconsistenciesMax)
 	if err != nil {
 		return nil, err

@@ -113,6 +113,7 @@ var sample = map[string]struct {
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},
 	"sweep_leases":    {"10", []string{"leases_order", "leased_pkey"}},
+	"spare_compiler":  {"", nil},
 	"task_ids":        {"'{5,70}'", []string{"tasks_pkey"}},
 	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
 	"unsettled_edges": {"", nil},

@@ -196,8 +196,8 @@ func (s *Store) run(ctx context.Context, steps ...step) error {
 }
 
 // persist makes a call again that PostgreSQL undid to get others out of its way: two inserts of the
-// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken. Not in
-// a transaction that the call is a part of: what stood in the way may be an earlier part of it.
+// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken. Not
+// in a transaction that the call is a part of: what stood in the way may be an earlier part of it.
 func (s *Store) persist(call func() error) error {
 	if s.tx != nil {
 		return call()

@@ -22,8 +22,8 @@ type Token uuid.UUID
 type claim int64
 
 // The last 64 bits of a token are the variant of the UUID, a bit that says whether other tasks may
-// wait for this one, which saves the return the work that comes of it, and the key. The bit is but a
-// hint: edges may be added after the hand-out.
+// wait for this one, which saves the return the work that comes of it, and the key. The bit is but
+// a hint: edges may be added after the hand-out.
 const (
 	keyBits    = 61
 	signalsBit = 1 << keyBits

@@ -28,9 +28,9 @@ func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) err
 	return nil
 }
 
-// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free. What
-// depends on an unfinished one no longer waits for it; a task that then has nothing left to wait for
-// is deleted too, and so on (R17). What depends on a finished one stays.
+// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free.
+// What depends on an unfinished one no longer waits for it; a task that then has nothing left to
+// wait for is deleted too, and so on (R17). What depends on a finished one stays.
 //
 // If one of them is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it
 // is [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
@@ -54,8 +54,9 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
 
 // ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
 // aborted and the new one inserted at one instant (R5). The old task is aborted with
-// [CauseReplaced] for those who call WaitForTask. Its dependencies go with it, in both directions: a
-// task that waited for it no longer does, and does not wait for the new one unless the call says so.
+// [CauseReplaced] for those who call WaitForTask. Its dependencies go with it, in both directions:
+// a task that waited for it no longer does, and does not wait for the new one unless the call says
+// so.
 //
 // If one of the old tasks is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that
 // names every such ID, and nothing is replaced. An ID that comes twice is refused with
