@@ -133,12 +133,8 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 		}
 	}
 	// Only where stored tasks are at both ends can the new tasks close a cycle.
-	if len(afters) > 0 && len(runs) > 0 {
-		if err := s.run(ctx, step{name: "lock_networks"}); err != nil {
-			return err
-		}
-	}
-	held, err := s.hold(ctx, afters, runs)
+	crosses := len(afters) > 0 && len(runs) > 0
+	held, err := s.hold(ctx, afters, runs, crosses)
 	if err != nil {
 		return err
 	}
@@ -159,7 +155,7 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 		return taskError(missing, ErrTaskNotFound)
 	case len(started) > 0:
 		return taskError(started, ErrTaskStarted)
-	case len(afters) > 0 && len(runs) > 0:
+	case crosses:
 		if err := n.checkCycleThroughStored(ctx, s); err != nil {
 			return err
 		}
@@ -189,7 +185,12 @@ func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
 	for i, key := range keys {
 		names[key] = n.id(int32(i))
 	}
-	return s.checkAcyclic(ctx, from, pairs, names)
+	ahead := newNumbering()
+	err := s.run(ctx, step{name: "edges_ahead", args: []any{from}, read: ahead.read})
+	if err != nil {
+		return err
+	}
+	return s.checkAcyclic(ctx, ahead, pairs, names)
 }
 
 // takeSignals collects what the predecessors that have ended signal to the new tasks.

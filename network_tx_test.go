@@ -15,7 +15,8 @@ import (
 // itself, in one commit.
 func goOn(ctx context.Context, store *stint.Store, owned stint.OwnedTask) error {
 	err := store.InsertTasks(ctx, []stint.Task{
-		after("copy1", owned.ID), {ID: "copy2", Action: "act", ToSignalAfter: []stint.TaskID{"done"}},
+		after("copy1", owned.ID),
+		{ID: "copy2", Action: "act", ToSignalAfter: []stint.TaskID{"done"}},
 	})
 	if err != nil {
 		return err

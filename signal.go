@@ -54,26 +54,23 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		return s.quiet(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		if err := s.run(ctx, step{name: "lock_networks"}); err != nil {
-			return err
-		}
-		held, err := s.hold(ctx, afters, runs)
+		held, err := s.hold(ctx, afters, runs, true)
 		if err != nil {
 			return err
 		}
-		edges, err := s.newEdges(ctx, dependencies, held)
+		exists, ahead, err := s.edgesAround(ctx, dependencies, held)
+		if err != nil {
+			return err
+		}
+		edges, err := newEdges(dependencies, held, exists)
 		if err != nil {
 			return err
 		}
 		names := make(map[int64]TaskID, len(held))
-		from := make([]int64, len(edges))
 		for id, task := range held {
 			names[task.key] = id
 		}
-		for i, edge := range edges {
-			from[i] = edge.run
-		}
-		if err := s.checkAcyclic(ctx, from, edges, names); err != nil {
+		if err := s.checkAcyclic(ctx, ahead, edges, names); err != nil {
 			return err
 		}
 		return s.run(ctx, addEdges(edges))
@@ -88,13 +85,9 @@ func (d Dependency) check() error {
 }
 
 // newEdges returns the edges that are not there yet, or the refusal.
-func (s *Store) newEdges(
-	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
+func newEdges(
+	dependencies []Dependency, held map[TaskID]heldTask, exists []bool,
 ) ([]keyEdge, error) {
-	exists, err := s.existingEdges(ctx, dependencies, held)
-	if err != nil {
-		return nil, err
-	}
 	var edges []keyEdge
 	var refusal DependencyError
 	for i, dependency := range dependencies {
@@ -124,26 +117,30 @@ func (s *Store) newEdges(
 	return edges, nil
 }
 
-func (s *Store) existingEdges(
+// edgesAround tells which of the dependencies exist, and what edges lead on from their ends.
+func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
-) ([]bool, error) {
+) (exists []bool, ahead *numbering, err error) {
 	edges := make([]keyEdge, len(dependencies))
 	for i, dependency := range dependencies {
 		edges[i] = keyEdge{held[dependency.After].key, held[dependency.Run].key}
 	}
-	exists := make([]bool, len(edges))
+	exists, ahead = make([]bool, len(edges)), newNumbering()
 	after, run := ends(edges)
-	err := s.run(ctx, step{
-		name: "existing_edges", args: []any{after, run},
-		read: func(rows pgx.Rows) error {
-			places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-			for _, place := range places {
-				exists[place-1] = true
-			}
-			return err
+	err = s.run(ctx,
+		step{
+			name: "existing_edges", args: []any{after, run},
+			read: func(rows pgx.Rows) error {
+				places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+				for _, place := range places {
+					exists[place-1] = true
+				}
+				return err
+			},
 		},
-	})
-	return exists, err
+		step{name: "edges_ahead", args: []any{run}, read: ahead.read},
+	)
+	return exists, ahead, err
 }
 
 // A keyEdge is a row of the table edges.
@@ -163,20 +160,15 @@ func addEdges(edges []keyEdge) step {
 	return step{name: "add_edges", args: []any{after, run}}
 }
 
-// checkAcyclic refuses new edges that would close a cycle with those that lead on from the tasks
-// with the keys from. Names are the IDs of the tasks at hand.
+// checkAcyclic refuses new edges that close a cycle with those that are ahead of them. Names are the
+// IDs of the tasks at hand.
 func (s *Store) checkAcyclic(
-	ctx context.Context, from []int64, added []keyEdge, names map[int64]TaskID,
+	ctx context.Context, ahead *numbering, added []keyEdge, names map[int64]TaskID,
 ) error {
-	numbered := newNumbering()
 	for _, edge := range added {
-		numbered.add(edge)
+		ahead.add(edge)
 	}
-	err := s.run(ctx, step{name: "edges_ahead", args: []any{from}, read: numbered.read})
-	if err != nil {
-		return err
-	}
-	if cycle := numbered.cycle(); cycle != nil {
+	if cycle := ahead.cycle(); cycle != nil {
 		return s.cycleError(ctx, cycle, names)
 	}
 	return nil
@@ -245,11 +237,18 @@ func (t heldTask) stateName() State {
 }
 
 // hold keeps tasks in their states until the transaction ends: none of afters can end and none of
-// runs can be handed out. IDs that no task has are left out of the answer.
-func (s *Store) hold(ctx context.Context, afters, runs []TaskID) (map[TaskID]heldTask, error) {
+// runs can be handed out. If networks is set, nobody else can add edges between stored tasks. IDs
+// that no task has are left out of the answer.
+func (s *Store) hold(
+	ctx context.Context, afters, runs []TaskID, networks bool,
+) (map[TaskID]heldTask, error) {
+	var first []step
+	if networks {
+		first = []step{{name: "lock_networks"}}
+	}
 	held := map[TaskID]heldTask{}
 	for range withdrawAttempts {
-		named, err := s.keysOf(ctx, slices.Concat(afters, runs))
+		named, err := s.keysOf(ctx, slices.Concat(afters, runs), first...)
 		if err != nil || len(named) == 0 {
 			return held, err
 		}

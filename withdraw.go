@@ -241,14 +241,13 @@ func (s *Store) withdraw(
 // errRestless can only be met in a transaction that is stricter than READ COMMITTED.
 var errRestless = errors.New("task changed its state at every look")
 
-// keysOf finds tasks, by key; IDs that no task has are left out.
-func (s *Store) keysOf(ctx context.Context, ids []TaskID) (map[int64]TaskID, error) {
+// keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.
+func (s *Store) keysOf(
+	ctx context.Context, ids []TaskID, first ...step,
+) (map[int64]TaskID, error) {
 	named := make(map[int64]TaskID, len(ids))
-	err := s.run(ctx, step{
-		name: "task_keys", args: []any{texts(ids)},
-		read: readNames(named),
-	})
-	return named, err
+	find := step{name: "task_keys", args: []any{texts(ids)}, read: readNames(named)}
+	return named, s.run(ctx, append(first, find)...)
 }
 
 // without returns the ids that no task has.
