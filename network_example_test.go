@@ -101,7 +101,7 @@ func ExampleStore_AddDependencies() {
 	fmt.Println(err, errors.Is(err, stint.ErrTaskStarted))
 	// Output:
 	// <nil>
-	// add dependencies: dependencies form a cycle: "next-export" -> "export" -> "next-export"
+	// add dependencies: dependencies form a cycle: "export" -> "next-export" -> "export"
 	// add dependencies: dependencies refused: "export" after "next-export" (task has started) true
 }
 

@@ -160,8 +160,8 @@ func addEdges(edges []keyEdge) step {
 	return step{name: "add_edges", args: []any{after, run}}
 }
 
-// checkAcyclic refuses new edges that close a cycle with those that are ahead of them. Names are the
-// IDs of the tasks at hand.
+// checkAcyclic refuses new edges that close a cycle with those that are ahead of them. Names are
+// the IDs of the tasks at hand.
 func (s *Store) checkAcyclic(
 	ctx context.Context, ahead *numbering, added []keyEdge, names map[int64]TaskID,
 ) error {
