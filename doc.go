@@ -12,6 +12,14 @@
 //	                 ↑                      |
 //	                 +--- ReturnTask, or the lease expires
 //
+// # Dependencies
+//
+// A task may wait for others ([Task.After], [Task.ToSignalAfter], [Store.AddDependencies]).
+// Whatever ends a task signals its dependents in the same transaction: the last signal makes a
+// dependent ready, or completes it if its action is [Spontaneous], and an abort aborts it unless it
+// runs anyway ([OnAbort]). Its owner is told how its predecessors ended, and [Store.Inputs] gives
+// their results. The package structures builds chains, groups, chords and networks.
+//
 // # Being performed more than once
 //
 // An owner may die after it has done its work and before it has returned the task, or be so late
