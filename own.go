@@ -184,7 +184,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
-		var signals *bool
+		var signals bool
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
 			&deadline, &completed, &aborted, &signals, &row.before)
 		if err != nil {
@@ -193,7 +193,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
-		row.task.Token = newToken(h.claim, row.key, signals == nil || *signals)
+		row.task.Token = newToken(h.claim, row.key, signals)
 		row.task.Deadline = finite(deadline)
 		h.rows = append(h.rows, row)
 	}

@@ -5,7 +5,7 @@
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
-       leased.aborted, NULL::boolean AS signals, span.n::bigint AS before
+       leased.aborted, true AS signals, span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (

@@ -17,8 +17,7 @@
 -- that nobody waits, and nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a
 -- limit: joined freely, the planner may run it once per outer row.
 --
--- Whether other tasks wait for a task is asked for small hand-outs only; null says that they may.
--- Large ones are returned in batches, in which the answer makes no difference.
+-- signals says whether other tasks wait for one of a span's.
 --
 -- Of a span that is larger than needed the rest goes back in two halves, so that many small
 -- hand-outs soon find a span each instead of skipping the one that is locked.
@@ -93,12 +92,16 @@ WITH head AS MATERIALIZED (
 )
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
-       taken.completed, taken.aborted,
-       CASE WHEN $3::integer <= 64 THEN
-           (SELECT true FROM stint.edges WHERE edges.after = task.key LIMIT 1) IS NOT NULL
-       END AS signals,
-       taken.before
-FROM taken
+       taken.completed, taken.aborted, taken.signals, taken.before
+FROM (
+    SELECT taken.*,
+           (SELECT true
+            FROM stint.edges
+            WHERE edges.after BETWEEN taken.lo AND taken.last
+            LIMIT 1) IS NOT NULL AS signals
+    FROM taken
+    OFFSET 0
+) AS taken
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.action, tasks.body
     FROM stint.tasks

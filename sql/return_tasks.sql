@@ -22,14 +22,14 @@
 -- order of the input, by key, so that overlapping batches do not deadlock. One that has a new
 -- version since the statement began is passed over; the caller looks again.
 --
--- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely, a
--- planner that believes a table to hold one row walks all of its index instead. Tasks are found by
--- key, in the order in which they lie in the table, and not by ID, in none.
+-- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
+-- a planner that believes a table to hold one row walks all of its index instead. Tasks are found
+-- by key, in the order in which they lie in the table, and not by ID, in none.
 --
--- The signals to dependents, counted up for each, go into round $12 of settling. A task with
--- dependents is kept in any case: they may ask for its result (R18). An edge that is not visible yet
--- is not missed, since whoever adds it gives the row of leased a new version: this statement then
--- passes the task over.
+-- The signals to dependents, counted up for each, go into round $12 of settling. linked spares the
+-- look for each task's edges where there are none about. A task with dependents is kept in any
+-- case: they may ask for its result (R18). An edge that is not visible yet is not missed, since
+-- whoever adds it gives the row of leased a new version: this statement then passes the task over.
 --
 -- A finished task costs one append to finished, its definition is left alone; not kept, it costs
 -- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
@@ -41,10 +41,18 @@ WITH returned AS MATERIALIZED (
         $5::text[], $6::bytea[], $7::interval[]
     ) WITH ORDINALITY
         AS returned (key, claim, id, outcome, status, result, retry_after, place)
+), linked AS MATERIALIZED (
+    SELECT true AS found
+    FROM stint.edges
+    WHERE edges.after BETWEEN (SELECT min(returned.key) FROM returned)
+                          AND (SELECT max(returned.key) FROM returned)
+    LIMIT 1
 ), held AS (
     SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries,
            leased.completed, leased.aborted, lease.actor,
-           (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1) AS signals,
+           CASE WHEN (SELECT linked.found FROM linked) THEN
+               (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1)
+           END AS signals,
            task.action, task.priority, task.deadline, task.post_result,
            CASE
                WHEN returned.outcome < 2 THEN returned.outcome
