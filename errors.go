@@ -138,7 +138,8 @@ type RefusedDependency struct {
 	// [ErrTaskNotFound] if one of them does not exist.
 	Err error
 
-	// AfterState and RunState are the states found; empty if there is no such task.
+	// AfterState and RunState are the states found; empty if there is no such task. A task whose
+	// lease has expired counts as in progress until somebody else owns it.
 	AfterState, RunState State
 }
 

@@ -154,8 +154,10 @@ func (r Retention) withDefaults() (Retention, error) {
 // correct, but fail with serialization errors instead of waiting.
 //
 // Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
-// wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is good for
-// nothing outside it until the commit.
+// wait, so return tasks last and commit soon. Several verbs in one transaction may lock tasks of a
+// network in another order than somebody else does; if PostgreSQL then reports a deadlock, roll
+// back and begin again. A token that OwnTasks gave out in tx is good for nothing outside it until
+// the commit.
 //
 // The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {

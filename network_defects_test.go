@@ -1,0 +1,310 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+)
+
+// anyway is a task with action "act" that waits for others, however they end.
+func anyway(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
+	task := after(id, predecessors...)
+	task.OnAbort = stint.RunAnyway
+	return task
+}
+
+// begin opens a transaction that is rolled back at the end of the test, unless it has ended.
+func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	return tx
+}
+
+// awaitWaiting waits until each of n calls waits for a lock, or has sent to done that it came
+// through without.
+func awaitWaiting(t *testing.T, pool *pgxpool.Pool, n int, done <-chan error) {
+	t.Helper()
+	for got := 0; got+len(done) < n; {
+		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&got)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lockBlocked locks the row of a blocked task until tx ends.
+func lockBlocked(t *testing.T, tx pgx.Tx, id stint.TaskID) {
+	t.Helper()
+	tag, err := tx.Exec(t.Context(), `SELECT FROM stint.blocked JOIN stint.tasks USING (key)
+		WHERE id = $1 FOR UPDATE OF blocked`, id)
+	if err != nil || tag.RowsAffected() != 1 {
+		t.Fatalf("lock %q: %d rows, %v", id, tag.RowsAffected(), err)
+	}
+}
+
+func addDependency(t *testing.T, store *stint.Store, after, run stint.TaskID) error {
+	t.Helper()
+	return store.AddDependencies(t.Context(), []stint.Dependency{{After: after, Run: run}})
+}
+
+// R4 is about tasks that would wait for each other. Nobody waits for x here: a, which did, is
+// final, and b has its signal.
+func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
+	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"a"}, ""), nil)
+	wantState(t, store, stint.StateReady, "b")
+	wantErr(t, "AddDependencies", addDependency(t, store, "b", "x"), nil)
+}
+
+func TestInsertTasks_FindsNoCycleThroughFinishedTasks(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
+	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"a"}, ""), nil)
+	n := after("n", "b")
+	n.ToSignalAfter = []stint.TaskID{"x"}
+	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{n}), nil)
+}
+
+// What a join stands for does not depend on when one began to wait for it.
+func TestOwnTasks_TellsTheSameOfAJoinBeforeAndAfterItEnded(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), join("left", "a"), join("right", "a"),
+		join("both", "left", "right"), after("early", "both"))
+	finish(t, store, "a", stint.StatusCompleted)
+	insert(t, store, after("late", "both"))
+	owned := own(t, store, 2)
+	if early, late := owned[0].Completed, owned[1].Completed; early != late {
+		t.Errorf("%q is told of %d, %q of %d", owned[0].ID, early, owned[1].ID, late)
+	}
+}
+
+// R1: that is what makes an insert safe to repeat.
+func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
+	t.Parallel()
+	t.Run("dependent in progress", func(t *testing.T) {
+		t.Parallel()
+		store := newStore(t)
+		insert(t, store, after("s"))
+		n := stint.Task{ID: "n", Action: "first", ToSignalAfter: []stint.TaskID{"s"}}
+		insert(t, store, n)
+		owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"first"}, time.Hour)
+		wantErr(t, "OwnTasks", err, nil)
+		err = store.ReturnTask(t.Context(), "n", owned[0].Token, "", stint.StatusCompleted)
+		wantErr(t, "ReturnTask", err, nil)
+		ownOne(t, store)
+		err = store.InsertTasks(t.Context(), []stint.Task{n})
+		wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "n")
+	})
+	t.Run("predecessor deleted", func(t *testing.T) {
+		t.Parallel()
+		store := newStore(t)
+		insert(t, store, after("p"))
+		insert(t, store, after("n", "p"))
+		finish(t, store, "p", stint.StatusCompleted)
+		wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"p"}), nil)
+		err := store.InsertTasks(t.Context(), []stint.Task{after("n", "p")})
+		wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "n")
+	})
+}
+
+// R5: the old task goes and the new one comes at one instant, so there is none at which the join
+// has nothing to wait for.
+func TestReplaceTasks_LetsAJoinWaitForTheNewTask(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"act", stint.Spontaneous} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			insert(t, store, after("a"),
+				stint.Task{ID: "j", Action: action, After: []stint.TaskID{"a"}})
+			n := after("a")
+			n.ToSignalAfter = []stint.TaskID{"j"}
+			wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{n}), nil)
+			wantState(t, store, stint.StateBlocked, "j")
+		})
+	}
+}
+
+// A call that saw the way from x to b before a was deleted must not go it afterwards (R17): whoever
+// looks in between sees b wait for q alone.
+func TestAbortTasks_SparesWhatHasCeasedToWait(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(context.Context, *stint.Store) error{
+		"deleted": func(ctx context.Context, store *stint.Store) error {
+			return store.DeleteTasks(ctx, []stint.TaskID{"a"})
+		},
+		"replaced": func(ctx context.Context, store *stint.Store) error {
+			return store.ReplaceTasks(ctx, []stint.Task{after("a")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, stint.Options{})
+			insert(t, store, after("x"), after("q"), after("a", "x"), after("b", "a", "q"))
+			tx := begin(t, pool)
+			wantErr(t, name, remove(t.Context(), store.WithTx(tx)), nil)
+			done := make(chan error, 1)
+			go func() { done <- store.AbortTasks(t.Context(), []stint.TaskID{"x"}, "") }()
+			awaitWaiting(t, pool, 1, done)
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			wantErr(t, "AbortTasks", <-done, nil)
+			wantState(t, store, stint.StateBlocked, "b")
+		})
+	}
+}
+
+// expiredBehindTransaction has x, which has expired without tries left and shall signal y, a
+// transaction of somebody that holds y, and w, which has expired and has nothing to do with that.
+func expiredBehindTransaction(t *testing.T) *stint.Store {
+	t.Helper()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	x := after("x")
+	x.MaxTries = 1
+	insert(t, store, x, after("z"), after("w"), anyway("y", "x"))
+	own(t, store, 3)
+	expireLeases(t, pool)
+	err := addDependency(t, store.WithTx(begin(t, pool)), "z", "y")
+	wantErr(t, "AddDependencies", err, nil)
+	return store
+}
+
+// R7: OwnTasks never blocks on a locked task.
+func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
+	t.Parallel()
+	store := expiredBehindTransaction(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := store.OwnTasks(ctx, "other", 1, []string{"other"}, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+}
+
+// R13: one transaction that is held open must not stop the upkeep of everybody's tasks.
+func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
+	t.Parallel()
+	store := expiredBehindTransaction(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := store.Maintain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		wantErr(t, "Maintain", err, nil)
+	}
+	wantState(t, store, stint.StateReady, "w")
+}
+
+// deadlocks is how many the server has counted in the database of a test, whose transactions have
+// all ended. Sessions tell it what they counted when they end at the latest, so all of the pool's
+// do first.
+func deadlocks(t *testing.T, pool *pgxpool.Pool) (n int64) {
+	t.Helper()
+	pool.Reset()
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for others := 1; others > 0; {
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend'
+			  AND pid <> pg_backend_pid()`).Scan(&others)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database
+		WHERE datname = current_database()`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, "Close", conn.Close(t.Context()), nil)
+	return n
+}
+
+// requireNoDeadlock lets verbs begin one after the other, the first of which waits for a task that
+// the test holds, and then lets them all go on.
+func requireNoDeadlock(
+	t *testing.T, pool *pgxpool.Pool, held stint.TaskID, verbs ...func() error,
+) {
+	t.Helper()
+	tx := begin(t, pool)
+	lockBlocked(t, tx, held)
+	done := make(chan error, len(verbs))
+	for i, verb := range verbs {
+		go func() { done <- verb() }()
+		awaitWaiting(t, pool, i+1, done)
+	}
+	began := time.Now()
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	for range verbs {
+		wantErr(t, "verb", <-done, nil)
+	}
+	if n := deadlocks(t, pool); n > 0 {
+		t.Errorf("%d deadlocks, %v", n, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// The dependents of a join are locked in a round of their own, behind those of the task.
+func TestReturnTask_ThroughAJoinDoesNotDeadlock(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("c"), after("r"), join("j", "a"), after("m", "j", "r"),
+		after("z", "j", "c"), after("k", "a", "c"))
+	owned := own(t, store, 2)
+	settle := func(task stint.OwnedTask) func() error {
+		return func() error {
+			return store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		}
+	}
+	requireNoDeadlock(t, pool, "m", settle(owned[0]), settle(owned[1]))
+}
+
+// What is cancelled is locked before what depends on it, whatever their keys.
+func TestAbortTasks_AgainstAReturnDoesNotDeadlock(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("x"), anyway("3", "x", "7"), after("5", "x"), after("7", "x"))
+	x := ownOne(t, store)
+	requireNoDeadlock(t, pool, "5",
+		func() error {
+			return store.ReturnTask(t.Context(), x.ID, x.Token, "", stint.StatusCompleted)
+		},
+		func() error { return store.AbortTasks(t.Context(), []stint.TaskID{"7"}, "") })
+}
+
+// A deadlock that the caller's transaction is part of cannot be resolved by trying again within it:
+// the locks that it needs to let go are older than the verb.
+func TestWithTx_ReportsADeadlockAtOnce(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("x"), after("w"), anyway("3", "x", "7"), after("7", "x"))
+	x := ownOne(t, store)
+	tx := begin(t, pool)
+	err := addDependency(t, store.WithTx(tx), "w", "7")
+	wantErr(t, "AddDependencies", err, nil)
+	done := make(chan error, 1)
+	go func() {
+		done <- store.ReturnTask(t.Context(), x.ID, x.Token, "", stint.StatusCompleted)
+	}()
+	awaitWaiting(t, pool, 1, done)
+	exec(t, pool, "SELECT pg_sleep(1.2)") // until its own search for a deadlock is over
+	began := time.Now()
+	err = store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"7"}, "")
+	took := time.Since(began).Round(time.Millisecond)
+	if took > 3*time.Second {
+		t.Errorf("AbortTasks = %v after %v", err, took)
+	}
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	wantErr(t, "ReturnTask", <-done, nil)
+}

@@ -1,0 +1,493 @@
+package stint_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A netReference is what R2 to R5, R12, R14, R16 and R17 ask for, as simple as can be: after each
+// verb it looks at all tasks again and again until nothing follows any more.
+type netReference struct {
+	tasks map[stint.TaskID]*netTask
+}
+
+type netTask struct {
+	stint.Task
+	early bool // NotBefore, or RetryAfter, is ahead
+
+	state stint.State // pending, in progress or final; place tells more
+	cause stint.AbortCause
+	tries int
+	token stint.Token
+	late  bool // its lease expired, and nobody else was given it
+
+	// after are the tasks in the store that it was told to wait for, and whether it has their
+	// signals.
+	after map[stint.TaskID]bool
+	told  signals
+}
+
+// signals are how many predecessors ended how.
+type signals struct{ completed, aborted int }
+
+const statePending = stint.State("")
+
+func (r *netReference) clone() *netReference {
+	copied := &netReference{tasks: map[stint.TaskID]*netTask{}}
+	for id, task := range r.tasks {
+		same := *task
+		same.after = maps.Clone(task.after)
+		copied.tasks[id] = &same
+	}
+	return copied
+}
+
+func (r *netReference) ids() []stint.TaskID { return slices.Sorted(maps.Keys(r.tasks)) }
+
+func (t *netTask) final() bool {
+	return t.state == stint.StateCompleted || t.state == stint.StateAborted
+}
+
+// started reports whether the task cannot be made to wait any more.
+func (t *netTask) started() bool { return t.state != statePending || t.late }
+
+func (t *netTask) joins() bool { return t.Action == stint.Spontaneous }
+
+// waits reports whether signals are missing.
+func (t *netTask) waits() bool {
+	for _, taken := range t.after {
+		if !taken {
+			return true
+		}
+	}
+	return false
+}
+
+// place is the state that people see.
+func (t *netTask) place() stint.State {
+	switch {
+	case t.state != statePending:
+		return t.state
+	case t.waits():
+		return stint.StateBlocked
+	case t.early:
+		return stint.StateScheduled
+	default:
+		return stint.StateReady
+	}
+}
+
+// follow does what follows from the state of the tasks: signals, aborts by dependency, completions
+// of joins.
+func (r *netReference) follow() {
+	for again := true; again; {
+		again = false
+		for _, id := range r.ids() {
+			task := r.tasks[id]
+			if task.final() {
+				continue
+			}
+			again = r.take(task) || again
+			if task.joins() && task.place() == stint.StateReady {
+				task.state, again = stint.StateCompleted, true
+			}
+		}
+	}
+}
+
+// take takes the signals that have come for a task. It reports whether there were any.
+func (r *netReference) take(task *netTask) (some bool) {
+	for id, taken := range task.after {
+		before := r.tasks[id]
+		if taken || !before.final() {
+			continue
+		}
+		some = true
+		task.after[id] = true
+		switch {
+		case before.state == stint.StateAborted:
+			task.told.aborted++
+			if task.OnAbort == stint.AbortToo {
+				task.state, task.cause = stint.StateAborted, stint.CauseDependency
+				task.token = stint.Token{}
+			}
+		case before.joins():
+			task.told.completed += before.told.completed
+			task.told.aborted += before.told.aborted
+		default:
+			task.told.completed++
+		}
+	}
+	return some
+}
+
+// leave takes a task out of the store. What waited for it no longer does.
+func (r *netReference) leave(id stint.TaskID) {
+	delete(r.tasks, id)
+	for _, task := range r.tasks {
+		delete(task.after, id)
+	}
+}
+
+// verdicts are errors of which a verb may choose one, where the rules do not say which goes first;
+// none is no error.
+type verdicts []error
+
+func (v *verdicts) add(ids []stint.TaskID, err error) {
+	if about := taskError(ids, err); about != nil {
+		*v = append(*v, about)
+	}
+}
+
+// insert inserts tasks. Replaced are those that it takes the place of.
+func (r *netReference) insert(batch []netTask, replace bool) verdicts {
+	var wrong verdicts
+	var taken, owned []stint.TaskID
+	seen := map[stint.TaskID]bool{}
+	for i := range batch {
+		id := batch[i].ID
+		old := r.tasks[id]
+		if seen[id] || old != nil && !replace {
+			taken = append(taken, id)
+		}
+		if old != nil && replace && old.state == stint.StateInProgress {
+			owned = append(owned, id)
+		}
+		seen[id] = true
+	}
+	if wrong.add(taken, stint.ErrTaskExists); len(wrong) > 0 {
+		// R1: this goes first, which makes an insert safe to repeat. But a cycle of edges that the
+		// call names shows without a look at the store; no such call was ever accepted.
+		if cyclicAlone(batch) {
+			wrong = append(wrong, stint.ErrCycle)
+		}
+		return wrong
+	}
+	wrong.add(owned, stint.ErrTaskInProgress)
+	next := r.clone()
+	for id := range seen {
+		if next.tasks[id] != nil {
+			next.leave(id)
+		}
+	}
+	for i := range batch {
+		task := batch[i]
+		task.after = map[stint.TaskID]bool{}
+		next.tasks[task.ID] = &task
+	}
+	var missing, started []stint.TaskID
+	tie := func(after, run stint.TaskID) {
+		switch before, task := next.tasks[after], next.tasks[run]; {
+		case before == nil:
+			missing = append(missing, after)
+		case task == nil:
+			missing = append(missing, run)
+		case task.started():
+			started = append(started, run)
+		default:
+			if _, ok := task.after[after]; !ok {
+				task.after[after] = false
+			}
+		}
+	}
+	for i := range batch {
+		for _, id := range batch[i].After {
+			tie(id, batch[i].ID)
+		}
+		for _, id := range batch[i].ToSignalAfter {
+			tie(batch[i].ID, id)
+		}
+	}
+	wrong.add(missing, stint.ErrTaskNotFound)
+	wrong.add(started, stint.ErrTaskStarted)
+	if next.cyclic() || cyclicAlone(batch) {
+		wrong = append(wrong, stint.ErrCycle)
+	}
+	if len(wrong) == 0 {
+		next.follow()
+		r.tasks = next.tasks
+	}
+	return wrong
+}
+
+// cyclicAlone reports whether the edges that a batch names form a cycle.
+func cyclicAlone(batch []netTask) bool {
+	alone := &netReference{tasks: map[stint.TaskID]*netTask{}}
+	for _, pair := range batchEdges(batch) {
+		for _, id := range []stint.TaskID{pair.After, pair.Run} {
+			if alone.tasks[id] == nil {
+				alone.tasks[id] = &netTask{after: map[stint.TaskID]bool{}}
+			}
+		}
+		alone.tasks[pair.Run].after[pair.After] = false
+	}
+	return alone.cyclic()
+}
+
+// cyclic reports whether tasks wait for each other: whether, of those that wait, some are left when
+// one after the other all have ended that can.
+func (r *netReference) cyclic() bool {
+	left := map[stint.TaskID]*netTask{}
+	for id, task := range r.tasks {
+		if !task.final() {
+			left[id] = task
+		}
+	}
+	for ended := true; ended; {
+		ended = false
+		for id, task := range left {
+			waits := false
+			for before := range task.after {
+				waits = waits || left[before] != nil
+			}
+			if !waits {
+				delete(left, id)
+				ended = true
+			}
+		}
+	}
+	return len(left) > 0
+}
+
+// addDependencies returns the refusals, or whether there would be a cycle.
+func (r *netReference) addDependencies(
+	wanted []stint.Dependency,
+) (refused []stint.RefusedDependency, cyclic bool) {
+	next := r.clone()
+	for _, pair := range wanted {
+		after, run := r.tasks[pair.After], r.tasks[pair.Run]
+		refusal := stint.RefusedDependency{
+			Dependency: pair, AfterState: after.found(), RunState: run.found(),
+		}
+		switch {
+		case pair.After == pair.Run:
+			cyclic = true
+			continue
+		case after == nil || run == nil:
+			refusal.Err = stint.ErrTaskNotFound
+		case run.waitsOnce(pair.After):
+			continue
+		case after.final():
+			refusal.Err = stint.ErrTaskFinished
+		case run.started():
+			refusal.Err = stint.ErrTaskStarted
+		default:
+			next.tasks[pair.Run].after[pair.After] = false
+			continue
+		}
+		if !slices.Contains(refused, refusal) {
+			refused = append(refused, refusal)
+		}
+	}
+	cyclic = cyclic || next.cyclic()
+	if len(refused) == 0 && !cyclic {
+		r.tasks = next.tasks
+	}
+	return refused, cyclic
+}
+
+func (t *netTask) waitsOnce(id stint.TaskID) bool {
+	_, ok := t.after[id]
+	return ok
+}
+
+// found is the state of a task that a refusal tells of. To have started is what counts there.
+func (t *netTask) found() stint.State {
+	switch {
+	case t == nil:
+		return ""
+	case t.late:
+		return stint.StateInProgress
+	default:
+		return t.place()
+	}
+}
+
+func (r *netReference) missing(ids []stint.TaskID) (missing []stint.TaskID) {
+	for _, id := range ids {
+		if r.tasks[id] == nil {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+func (r *netReference) abort(ids []stint.TaskID) verdicts {
+	var wrong verdicts
+	if wrong.add(r.missing(ids), stint.ErrTaskNotFound); len(wrong) > 0 {
+		return wrong
+	}
+	for _, id := range ids {
+		if task := r.tasks[id]; !task.final() {
+			task.end(stint.StateAborted, stint.CauseCancelled)
+			task.token = stint.Token{}
+		}
+	}
+	r.follow()
+	return nil
+}
+
+func (t *netTask) end(state stint.State, cause stint.AbortCause) {
+	t.state, t.cause, t.late = state, cause, false
+}
+
+func (r *netReference) delete(ids []stint.TaskID) verdicts {
+	var wrong verdicts
+	var owned []stint.TaskID
+	for _, id := range ids {
+		if task := r.tasks[id]; task != nil && task.state == stint.StateInProgress {
+			owned = append(owned, id)
+		}
+	}
+	wrong.add(r.missing(ids), stint.ErrTaskNotFound)
+	wrong.add(owned, stint.ErrTaskInProgress)
+	if len(wrong) > 0 {
+		return wrong
+	}
+	var unfinished []stint.TaskID
+	for _, id := range ids {
+		if r.tasks[id] == nil {
+			continue // named twice
+		}
+		if r.tasks[id].final() {
+			r.leave(id)
+		} else {
+			unfinished = append(unfinished, id)
+		}
+	}
+	for len(unfinished) > 0 {
+		id := unfinished[0]
+		unfinished = unfinished[1:]
+		if r.tasks[id] == nil {
+			continue
+		}
+		var left []stint.TaskID
+		for other, task := range r.tasks {
+			if taken, ok := task.after[id]; ok && !taken {
+				left = append(left, other)
+			}
+		}
+		r.leave(id)
+		for _, other := range left {
+			if task := r.tasks[other]; !task.final() && !task.waits() {
+				unfinished = append(unfinished, other)
+			}
+		}
+	}
+	return nil
+}
+
+// own checks the answer of OwnTasks, since several may be right, and makes it so.
+func (r *netReference) own(limit int, answer []stint.OwnedTask) error {
+	ready := map[stint.TaskID]*netTask{}
+	for id, task := range r.tasks {
+		if task.place() == stint.StateReady {
+			ready[id] = task
+		}
+	}
+	if want := min(limit, len(ready)); len(answer) != want {
+		return fmt.Errorf("%d tasks, want %d of %q", len(answer), want,
+			slices.Sorted(maps.Keys(ready)))
+	}
+	for _, owned := range answer {
+		task := ready[owned.ID]
+		if task == nil {
+			return fmt.Errorf("task %q is not ready, or comes twice", owned.ID)
+		}
+		delete(ready, owned.ID)
+		task.tries++
+		if got := (signals{owned.Completed, owned.Aborted}); got != task.told ||
+			owned.Try != task.tries {
+			return fmt.Errorf("task %q is told of %v at try %d, want %v at try %d",
+				owned.ID, got, owned.Try, task.told, task.tries)
+		}
+		task.state, task.late, task.token = stint.StateInProgress, false, owned.Token
+	}
+	for id, task := range ready {
+		for _, owned := range answer {
+			if task.Priority > r.tasks[owned.ID].Priority {
+				return fmt.Errorf("task %q was passed over in favour of %q", id, owned.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// owns reports whether the token is that of the owner, be it a late one.
+func (t *netTask) owns(token stint.Token) bool {
+	return t != nil && t.token == token && (t.state == stint.StateInProgress || t.late)
+}
+
+func (r *netReference) returnTasks(returns []stint.Return) (accepted []bool) {
+	accepted = make([]bool, len(returns))
+	for i, given := range returns {
+		task := r.tasks[given.ID]
+		if accepted[i] = task.owns(given.Token); accepted[i] {
+			task.settle(given)
+		}
+	}
+	r.follow()
+	return accepted
+}
+
+func (t *netTask) settle(given stint.Return) {
+	t.late = false
+	switch {
+	case given.Code == stint.StatusCompleted:
+		t.end(stint.StateCompleted, "")
+	case given.Code == stint.StatusAborted:
+		t.end(stint.StateAborted, stint.CauseReturned)
+	case given.Release:
+		t.state, t.early, t.tries = statePending, given.RetryAfter > 0, t.tries-1
+	case t.MaxTries > 0 && t.tries >= t.MaxTries:
+		t.end(stint.StateAborted, stint.CauseTries)
+	default:
+		t.state, t.early = statePending, given.RetryAfter > 0
+	}
+}
+
+// expire lets all leases expire.
+func (r *netReference) expire() {
+	for _, task := range r.tasks {
+		switch {
+		case task.state != stint.StateInProgress:
+		case task.MaxTries > 0 && task.tries >= task.MaxTries:
+			task.end(stint.StateAborted, stint.CauseTries)
+		default:
+			task.state, task.late = statePending, true
+		}
+	}
+	r.follow()
+}
+
+// passTime lets the time come that tasks wait for.
+func (r *netReference) passTime() {
+	for _, task := range r.tasks {
+		task.early = false
+	}
+	r.follow()
+}
+
+// inputs are the tasks whose results the owner of a task is given.
+func (r *netReference) inputs(task *netTask) []stint.TaskID {
+	found, seen := []stint.TaskID{}, map[stint.TaskID]bool{}
+	next := slices.Collect(maps.Keys(task.after))
+	for len(next) > 0 {
+		id := next[0]
+		next = next[1:]
+		before := r.tasks[id]
+		switch {
+		case seen[id]:
+		case before.joins() && before.state == stint.StateCompleted:
+			next = slices.AppendSeq(next, maps.Keys(before.after))
+		default:
+			found = append(found, id)
+		}
+		seen[id] = true
+	}
+	slices.Sort(found)
+	return found
+}
