@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	names := map[int64]TaskID{}
 	var before [][]int64 // the predecessors of each task
 	err := s.run(ctx, step{
-		name: "graph_tasks", args: []any{string(id), graphTasksMax},
+		name: "graph_tasks", args: []any{string(id), graphTasksMax + 1},
 		read: func(rows pgx.Rows) error {
 			for rows.Next() {
 				var key int64
@@ -68,7 +69,11 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	if len(graph.Tasks) == 0 {
 		return nil, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
 	}
-	graph.Cut = len(graph.Tasks) == graphTasksMax
+	if graph.Cut = len(graph.Tasks) > graphTasksMax; graph.Cut {
+		last := graph.Tasks[graphTasksMax].ID
+		graph.Tasks, before = graph.Tasks[:graphTasksMax], before[:graphTasksMax]
+		maps.DeleteFunc(names, func(_ int64, id TaskID) bool { return id == last })
+	}
 	for i, predecessors := range before {
 		slices.Sort(predecessors)
 		for _, key := range predecessors {

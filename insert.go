@@ -159,6 +159,10 @@ func (s *Store) InsertTasksFrom(
 		bytes := 0
 		flush := func() error {
 			err := s.insertTasks(ctx, piece)
+			var refused *ArgumentError
+			if errors.As(err, &refused) {
+				refused.Index += int(inserted)
+			}
 			inserted += int64(len(piece))
 			piece, bytes = piece[:0], 0
 			return err
@@ -173,6 +177,9 @@ func (s *Store) InsertTasksFrom(
 			}
 			piece = append(piece, task)
 			bytes += len(task.Body)
+			for _, id := range task.After {
+				bytes += len(id)
+			}
 			if len(piece) == pieceTasksMax || bytes >= pieceBytesMax {
 				if err := flush(); err != nil {
 					return err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Maintenance says when a store maintains the schema by itself.
@@ -35,11 +35,15 @@ const (
 	reclaimedLeaseMax = 100
 	dueTasksMax       = 1000
 	prunedTasksMax    = 5000
+
+	// How often a pass waits for a lock before it leaves the rest to the next one.
+	lockWaitsMax = 4
 )
 
-// Maintain does what is due: it makes scheduled tasks ready, hands on the tasks of expired leases,
-// aborts those that have no tries left (R13) or whose Deadline has passed (R6), and prunes finished
-// tasks past their retention (R18). Any number of processes may call it, at once as well.
+// Maintain does what is due: it makes scheduled tasks ready and completes spontaneous ones whose
+// time has come (R14), hands on the tasks of expired leases, aborts those that have no tries left
+// (R13) or whose Deadline has passed (R6), and prunes finished tasks past their retention (R18).
+// Any number of processes may call it, at once as well.
 //
 // A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
 // to call it. The call may be repeated after any failure; what it did until then stays done.
@@ -70,7 +74,7 @@ func (s *Store) settleDue(ctx context.Context) error {
 				name: "forget_deadlines", args: []any{dueTasksMax}, count: upTo(dueTasksMax),
 			},
 			step{
-				name: "due_tasks", args: []any{dueTasksMax},
+				name: "due_tasks", args: []any{dueTasksMax, s.dueAfter.Load()},
 				read: func(rows pgx.Rows) error {
 					var err error
 					due, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -81,8 +85,12 @@ func (s *Store) settleDue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		slices.Sort(due)
-		ended, err := s.endDue(ctx, due)
+		s.dueAfter.Store(0)
+		if len(due) == dueTasksMax { // the next look begins behind these
+			s.dueAfter.Store(due[len(due)-1])
+		}
+		patience := lockWaitsMax
+		ended, err := s.endDue(ctx, due, &patience)
 		if err != nil {
 			return err
 		}
@@ -92,10 +100,11 @@ func (s *Store) settleDue(ctx context.Context) error {
 	}
 }
 
-// endDue ends tasks that end by themselves, and returns how many did. If it would have to wait for
-// long, because somebody's transaction holds what depends on one of them, it ends the others.
-func (s *Store) endDue(ctx context.Context, keys []int64) (int64, error) {
-	if len(keys) == 0 {
+// endDue ends tasks that end by themselves, and returns how many did. One that cannot end, because
+// somebody's transaction holds what depends on it or for another reason, does not keep the others
+// from it. Patience is how often it may still wait for a lock.
+func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64, error) {
+	if len(keys) == 0 || *patience == 0 {
 		return 0, nil
 	}
 	var ended int64
@@ -109,19 +118,21 @@ func (s *Store) endDue(ctx context.Context, keys []int64) (int64, error) {
 		}
 		return []step{{name: "limit_waiting"}, end}
 	})
-	switch {
-	case s.tx != nil || !isCode(err, codeLockNotAvailable):
+	var pgErr *pgconn.PgError
+	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {
 		return ended, err
-	case len(keys) == 1:
-		return 0, nil
 	}
-	half := len(keys) / 2
-	first, err := s.endDue(ctx, keys[:half])
-	if err != nil {
+	if waited := isCode(err, codeLockNotAvailable); waited {
+		*patience--
+		err = nil
+	}
+	if len(keys) == 1 {
 		return 0, err
 	}
-	second, err := s.endDue(ctx, keys[half:])
-	return first + second, err
+	half := len(keys) / 2
+	first, firstErr := s.endDue(ctx, keys[:half], patience)
+	second, secondErr := s.endDue(ctx, keys[half:], patience)
+	return first + second, errors.Join(firstErr, secondErr)
 }
 
 func promote(count func(int64)) step {
@@ -138,11 +149,11 @@ func (s *Store) prune(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
-		return nil
-	}
 	if err := s.run(ctx, step{name: "forget_asked"}); err != nil {
 		return err
+	}
+	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
+		return nil
 	}
 	for {
 		pruned, err := s.pruneSome(ctx)

@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -121,15 +122,17 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 	if n == nil || len(n.stored) == 0 {
 		return nil
 	}
-	var afters, runs []TaskID
-	runsAt := make([]bool, len(n.stored))
+	after, run := make([]bool, n.size()), make([]bool, n.size())
 	for _, edge := range n.edges {
-		if n.isStored(edge.after) {
-			afters = append(afters, n.id(edge.after))
+		after[edge.after], run[edge.run] = true, true
+	}
+	var afters, runs []TaskID
+	for i, id := range n.stored {
+		if after[len(n.tasks)+i] {
+			afters = append(afters, id)
 		}
-		if n.isStored(edge.run) {
-			runs = append(runs, n.id(edge.run))
-			runsAt[int(edge.run)-len(n.tasks)] = true
+		if run[len(n.tasks)+i] {
+			runs = append(runs, id)
 		}
 	}
 	// Only where stored tasks are at both ends can the new tasks close a cycle.
@@ -146,7 +149,7 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 		switch {
 		case !ok:
 			missing = append(missing, id)
-		case task.started() && runsAt[i]:
+		case task.started() && run[len(n.tasks)+i]:
 			started = append(started, id)
 		}
 	}
@@ -217,12 +220,17 @@ func (n *network) takeSignals() {
 			at.aborted++
 			at.spoiled = true
 		case before.completed != nil && before.aborted != nil:
-			at.completed += *before.completed
-			at.aborted += *before.aborted
+			at.completed = saturated(at.completed, *before.completed)
+			at.aborted = saturated(at.aborted, *before.aborted)
 		default:
 			at.completed++
 		}
 	}
+}
+
+// saturated is a sum that layers of joins may drive up to the largest integer, but not beyond.
+func saturated(a, b int32) int32 {
+	return a + min(b, math.MaxInt32-a)
 }
 
 // networkRows are the rows that a network adds to the tables.

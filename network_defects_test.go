@@ -3,10 +3,13 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -307,4 +310,105 @@ func TestWithTx_ReportsADeadlockAtOnce(t *testing.T) {
 	}
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	wantErr(t, "ReturnTask", <-done, nil)
+}
+
+// Between the cut that frees a task from its span and the look at its state, the task may become
+// ready in a span with others, which must not share its fate.
+func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T) {
+	t.Parallel()
+	for _, chosen := range []stint.TaskID{"d1", "d2"} {
+		store, pool := newStoreAndPool(t, stint.Options{})
+		crowd := benchTasks("e", 200)
+		insert(t, store, crowd...)
+		insert(t, store, after("p"))
+		p := ownOne(t, store)
+		insert(t, store, after("q"), after("d1", "p"), after("d2", "p"), after("d3", "p"))
+		tx := begin(t, pool)
+		_, err := store.WithTx(tx).OwnTasks(
+			t.Context(), "actor", 200, []string{"bench"}, time.Hour)
+		wantErr(t, "OwnTasks", err, nil)
+		done := make(chan error, 1)
+		go func() {
+			done <- store.AddDependencies(t.Context(), []stint.Dependency{
+				{After: "q", Run: chosen}, {After: "q", Run: crowd[0].ID},
+			})
+		}()
+		awaitWaiting(t, pool, 1, done)
+		err = store.ReturnTask(t.Context(), "p", p.Token, "", stint.StatusCompleted)
+		wantErr(t, "ReturnTask", err, nil)
+		wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+		wantErr(t, "AddDependencies", <-done, nil)
+		for _, id := range []stint.TaskID{"d1", "d2", "d3"} {
+			want := stint.StateReady
+			if id == chosen {
+				want = stint.StateBlocked
+			}
+			wantState(t, store, want, id)
+		}
+		checkStore(t, pool)
+	}
+}
+
+// A stricter transaction than READ COMMITTED fails, rather than overlook an edge.
+func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*stint.Store, stint.OwnedTask) error{
+		"return": func(inside *stint.Store, p stint.OwnedTask) error {
+			return inside.ReturnTask(t.Context(), "p", p.Token, "", stint.StatusCompleted)
+		},
+		"abort": func(inside *stint.Store, _ stint.OwnedTask) error {
+			return inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, "")
+		},
+		"cycle": func(inside *stint.Store, _ stint.OwnedTask) error {
+			return inside.AddDependencies(t.Context(), []stint.Dependency{{After: "d", Run: "r"}})
+		},
+	} {
+		store, pool := newStoreAndPool(t, stint.Options{})
+		insert(t, store, after("p"), join("j", "p"), stint.Task{ID: "r", Action: "other"},
+			after("d", "p"))
+		p := ownOne(t, store)
+		tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		wantErr(t, "BeginTx", err, nil)
+		inside := store.WithTx(tx)
+		_, err = inside.ListTasks(t.Context(), stint.Filter{}) // takes the snapshot
+		wantErr(t, "ListTasks", err, nil)
+		insert(t, store, after("behind join", "j"), after("behind ready", "r"))
+		wantErr(t, "AddDependencies", addDependency(t, store, "r", "d"), nil)
+		err = end(inside, p)
+		if err == nil {
+			err = tx.Commit(t.Context())
+		} else {
+			_ = tx.Rollback(t.Context())
+		}
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) || pgErr.Code != "40001" {
+			t.Errorf("%s: %v, want a serialization failure", name, err)
+		}
+		checkStore(t, pool)
+	}
+}
+
+// Layers of joins multiply what they pass on, beyond what a column holds.
+func TestReturnTask_PassesOnNoMoreThanANumberHolds(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	tasks := []stint.Task{after("a")}
+	below := []stint.TaskID{"a"}
+	for layer := range 35 {
+		var layerIDs []stint.TaskID
+		for _, side := range []string{"left", "right"} {
+			id := stint.TaskID(fmt.Sprint(side, layer))
+			tasks, layerIDs = append(tasks, join(id, below...)), append(layerIDs, id)
+		}
+		below = layerIDs
+	}
+	insert(t, store, append(tasks, after("z", below...))...)
+	finish(t, store, "a", stint.StatusCompleted)
+	if z := ownOne(t, store); z.Completed != math.MaxInt32 {
+		t.Errorf("told of %d", z.Completed)
+	}
+	insert(t, store, after("late", below...))
+	if late := ownOne(t, store); late.Completed != math.MaxInt32 {
+		t.Errorf("told of %d", late.Completed)
+	}
 }

@@ -248,8 +248,8 @@ func (s *Store) extend(
 	if len(owned) == 0 {
 		return nil, s.quiet(ctx)
 	}
-	mine := map[performance]bool{}
-	extend := func(keys, claims []int64) []step {
+	mine, again := map[performance]bool{}, map[performance]bool{}
+	extend := func(keys, claims []int64, mine map[performance]bool) []step {
 		return []step{
 			{name: "lock_leases", args: []any{claims}},
 			{
@@ -260,7 +260,7 @@ func (s *Store) extend(
 		}
 	}
 	keys, claims := performances(owned)
-	if err := s.runSplitting(ctx, extend(keys, claims)...); err != nil {
+	if err := s.runSplitting(ctx, extend(keys, claims, mine)...); err != nil {
 		return nil, err
 	}
 	var late []OwnedTask
@@ -274,7 +274,7 @@ func (s *Store) extend(
 		revive := step{
 			name: "revive_tasks", args: []any{lateKeys, lateClaims, nil, string(actor)},
 		}
-		steps := append([]step{revive}, extend(lateKeys, lateClaims)...)
+		steps := append([]step{revive}, extend(lateKeys, lateClaims, again)...)
 		err := s.runSplitting(ctx, steps...)
 		if err != nil {
 			return nil, err
@@ -282,7 +282,8 @@ func (s *Store) extend(
 	}
 	kept := make([]bool, len(owned))
 	for i := range owned {
-		kept[i] = mine[owned[i].Token.performance()]
+		p := owned[i].Token.performance()
+		kept[i] = mine[p] || again[p]
 	}
 	return kept, nil
 }

@@ -283,7 +283,7 @@ func (s *Store) hold(
 			return held, nil
 		}
 	}
-	return nil, &TaskError{IDs: slices.Concat(afters, runs), Err: errRestless}
+	return nil, taskError(slices.Concat(afters, runs), errRestless)
 }
 
 // keysNamed returns the keys of those IDs that have one, sorted, each once.
@@ -312,7 +312,7 @@ const (
 func (s *Store) settle(
 	ctx context.Context, rounds int, steps func(batch int64, round int) []step, last ...step,
 ) error {
-	const more = 8
+	const more = 4
 	for ; ; rounds = max(rounds*more, roundsUsual) {
 		batch := rand.Int64() //nolint:gosec // no secret
 		all := steps(batch, rounds)

@@ -95,8 +95,10 @@ type core struct {
 	maintainer *maintainer
 	keys       keyring
 	asked      asked
-	closed     atomic.Bool
-	checked    atomic.Bool
+	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
+	dueAfter atomic.Int64
+	closed   atomic.Bool
+	checked  atomic.Bool
 }
 
 // New returns a store that works through pool, which stays the caller's: [Store.Close] does not
@@ -149,9 +151,11 @@ func (r Retention) withDefaults() (Retention, error) {
 // successors and write its own rows in one commit.
 //
 // A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
-// is lost, or a statement cannot even be prepared because a table is locked. The transaction should
-// be READ COMMITTED, which is PostgreSQL's default: under a stricter level the verbs still are
-// correct, but fail with serialization errors instead of waiting.
+// is lost, or a statement cannot even be prepared because a table is locked. (If a return or an
+// extension fails while it looks a second time, for owners that are late, what it did for the
+// others stays.) The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
+// stricter level the verbs still are correct, but fail with serialization errors instead of
+// waiting.
 //
 // Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
 // wait, so return tasks last and commit soon. Several verbs in one transaction may lock tasks of a
@@ -269,6 +273,9 @@ func (s *Store) send(
 		ctx, cancel := undoing(ctx)
 		defer cancel()
 		_, undoErr := session.Exec(ctx, undo)
+		if s.tx != nil && undoErr == nil {
+			_, undoErr = session.Exec(ctx, commit)
+		}
 		return errors.Join(err, undoErr)
 	}
 	return err

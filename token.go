@@ -76,6 +76,7 @@ func (t Token) signals() bool {
 // readPerformances reads rows of a key and a claim each into a set.
 func readPerformances(set map[performance]bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
+		clear(set) // of what an attempt that was undone had read
 		for rows.Next() {
 			var p performance
 			if err := rows.Scan(&p.key, &p.claim); err != nil {

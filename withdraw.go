@@ -122,14 +122,17 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 }
 
 // lockNetworksOf takes the locks that edges need ahead of those on the tasks to replace, where the
-// old tasks have edges, or the new ones both from and into stored tasks: every verb takes them in
-// this order.
+// old tasks wait for others or the new ones name others: every verb takes them in this order.
 func (s *Store) lockNetworksOf(ctx context.Context, ids []TaskID, tasks []Task) error {
+	ids = slices.Clone(ids)
+	for i := range tasks {
+		ids = append(ids, tasks[i].After...)
+	}
 	named, err := s.keysOf(ctx, ids)
 	if err != nil {
 		return err
 	}
-	keys := slices.Collect(maps.Keys(named))
+	keys := slices.Sorted(maps.Keys(named))
 	var waiting []int64
 	err = s.run(ctx, step{
 		name: "waiting_tasks", args: []any{keys},
@@ -201,11 +204,7 @@ func (s *Store) withdraw(
 		if err != nil || len(named) == 0 {
 			return done, err
 		}
-		keys := make([]int64, 0, len(named))
-		for key := range named {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(named))
 		ids = nil
 		err = s.run(ctx,
 			step{name: "carve_ready", args: []any{keys}},
@@ -235,7 +234,7 @@ func (s *Store) withdraw(
 			return done, nil
 		}
 	}
-	return nil, &TaskError{IDs: ids, Err: errRestless}
+	return nil, taskError(ids, errRestless)
 }
 
 // errRestless can only be met in a transaction that is stricter than READ COMMITTED.

@@ -32,7 +32,7 @@ WITH edge AS (
     ) AS later ON true
 ), unqueued AS (
     DELETE FROM stint.ready
-    WHERE ready.lo = ANY (ARRAY(SELECT counted.key FROM counted))
+    WHERE ready.lo = ANY (ARRAY(SELECT counted.key FROM counted)) AND ready.hi = ready.lo
 ), unscheduled AS (
     DELETE FROM stint.scheduled
     WHERE scheduled.key = ANY (ARRAY(SELECT counted.key FROM counted))

@@ -1,12 +1,35 @@
 -- name: end_due_tasks
 --
 -- Puts those of the tasks with the keys $3 that end by themselves into round $2 of settling: see
--- due_tasks. One that somebody is busy with is passed over and stays for the next time.
+-- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays for
+-- the next time.
 --
 --   $1 batch  bigint
 --   $2 round  integer
 --   $3 keys   bigint[], sorted
-WITH named AS MATERIALIZED (
+WITH dependent AS MATERIALIZED (
+    SELECT named.key AS after, edge.run
+    FROM unnest($3::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        SELECT edges.run FROM stint.edges WHERE edges.after = named.key OFFSET 0
+    ) AS edge
+), blocked AS MATERIALIZED (
+    SELECT blocked.key
+    FROM (SELECT DISTINCT dependent.run FROM dependent ORDER BY dependent.run) AS dependent
+    CROSS JOIN LATERAL (
+        SELECT blocked.key
+        FROM stint.blocked
+        WHERE blocked.key = dependent.run
+        FOR UPDATE SKIP LOCKED
+    ) AS blocked
+), held AS MATERIALIZED (
+    SELECT DISTINCT dependent.after AS key
+    FROM dependent
+    CROSS JOIN LATERAL (
+        SELECT blocked.key FROM stint.blocked WHERE blocked.key = dependent.run OFFSET 0
+    ) AS waiting
+    WHERE waiting.key <> ALL (ARRAY(SELECT blocked.key FROM blocked))
+), named AS MATERIALIZED (
     SELECT named.key, task.deadline, task.max_tries, task.action,
            coalesce(task.deadline <= statement_timestamp(), false) AS overdue
     FROM unnest($3::bigint[]) AS named (key)
@@ -16,6 +39,7 @@ WITH named AS MATERIALIZED (
         WHERE tasks.key = named.key
         OFFSET 0
     ) AS task
+    WHERE named.key <> ALL (ARRAY(SELECT held.key FROM held))
 ), queued AS MATERIALIZED (
     SELECT named.key, ready.tries, ready.status
     FROM named

@@ -11,10 +11,14 @@
 -- Waits for whoever holds a task at this moment. Rows are locked table by table as withdraw_tasks
 -- does, by key in each.
 --
--- An owned task gets a new version of its row: a return that began before cannot see the new edges,
--- so it shall pass the task over and look again.
+-- A task to wait for gets a new version of its row: a return that began before cannot see the new
+-- edges, so it shall pass the task over and look again; and a transaction that is stricter than
+-- READ COMMITTED, whose snapshot is older, shall fail when it comes to end the task.
+--
+-- A task that shall wait must be cut out of its span. One that became ready behind carve_ready, in
+-- a span with others, is not in the answer.
 WITH queued AS MATERIALIZED (
-    SELECT named.key, ready.late
+    SELECT named.key, ready.lo, ready.late
     FROM (
         SELECT DISTINCT named.key
         FROM unnest($1::bigint[] || $2::bigint[]) AS named (key)
@@ -28,9 +32,10 @@ WITH queued AS MATERIALIZED (
         LIMIT 1
     ) AS span
     CROSS JOIN LATERAL (
-        SELECT ready.late
+        SELECT ready.lo, ready.late
         FROM stint.ready
         WHERE ready.lo = span.lo AND ready.hi >= named.key
+          AND (ready.lo = ready.hi OR named.key <> ALL ($2::bigint[]))
         FOR UPDATE
     ) AS ready
 ), held AS MATERIALIZED (
@@ -59,11 +64,27 @@ WITH queued AS MATERIALIZED (
         ORDER BY blocked.key
         FOR UPDATE
     ) AS blocked
-), renewed AS (
+), renewed_queued AS (
+    UPDATE stint.ready
+    SET late = ready.late
+    WHERE ready.lo = ANY (ARRAY(
+        SELECT queued.lo FROM queued WHERE queued.key = ANY ($1::bigint[])
+    ))
+), renewed_later AS (
+    UPDATE stint.scheduled
+    SET tries = scheduled.tries
+    WHERE scheduled.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 1))
+      AND scheduled.key = ANY ($1::bigint[])
+), renewed_owned AS (
     UPDATE stint.leased
     SET claim = leased.claim
     WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 3))
       AND leased.key = ANY ($1::bigint[])
+), renewed_blocked AS (
+    UPDATE stint.blocked
+    SET missing = blocked.missing
+    WHERE blocked.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 0))
+      AND blocked.key = ANY ($1::bigint[])
 )
 SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted
 FROM held

@@ -1,12 +1,12 @@
 -- name: lock_predecessors
 --
 -- Locks blocked tasks together with those of their predecessors that are blocked, in the order of
--- their keys: a transaction that replaces a task often goes on to let the new one wait for a
--- predecessor, and that one's end, which comes from the other side, locks both in this order too.
+-- their keys, and ahead of these the predecessors that are owned: a return locks in this order too
+-- what it comes upon. A transaction that replaces a task often lets the new one wait for the same
+-- predecessor.
 --
 --   $1 keys  bigint[]
-SELECT blocked.key
-FROM (
+WITH target AS MATERIALIZED (
     SELECT named.key FROM unnest($1::bigint[]) AS named (key)
     UNION
     SELECT edge.after
@@ -14,8 +14,19 @@ FROM (
     CROSS JOIN LATERAL (
         SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
     ) AS edge
-    ORDER BY 1
-) AS target (key)
-CROSS JOIN LATERAL (
-    SELECT blocked.key FROM stint.blocked WHERE blocked.key = target.key FOR UPDATE
+)
+SELECT leased.key FROM (
+    SELECT leased.key
+    FROM stint.leased
+    WHERE leased.key = ANY (ARRAY(SELECT target.key FROM target))
+    ORDER BY leased.key
+    FOR UPDATE
+) AS leased
+UNION ALL
+SELECT blocked.key FROM (
+    SELECT blocked.key
+    FROM stint.blocked
+    WHERE blocked.key = ANY (ARRAY(SELECT target.key FROM target))
+    ORDER BY blocked.key
+    FOR UPDATE
 ) AS blocked

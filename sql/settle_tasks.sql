@@ -15,9 +15,10 @@
 -- the snapshot; ON CONFLICT updates it, where an UPDATE would look for it in the snapshot.
 -- settling_rounds fails a transaction that would need another run.
 --
--- A spontaneous task stands for those it waited for: completed, it passes their numbers on.
--- Replaced tasks (5) and deleted ones (7) leave no signal, but nobody may wait for them either;
--- what waits for nothing else than deleted tasks is deleted too (R5, R17).
+-- A spontaneous task stands for those it waited for: completed, it passes their numbers on, which
+-- layers of joins may drive up to the largest integer, but not beyond. Replaced tasks (5) and
+-- deleted ones (7) leave no signal, but nobody may wait for them either; what has nothing left to
+-- wait for because of a deletion is deleted too (R5, R17).
 --
 -- Ready tasks that are alike and have consecutive keys become spans, of 64 at most so that several
 -- owners find some.
@@ -109,8 +110,8 @@ WITH RECURSIVE due AS (
 ), locked AS MATERIALIZED (
     SELECT blocked.key, blocked.not_before, blocked.claim, blocked.tries, blocked.status,
            blocked.missing - target.signals AS missing,
-           blocked.completed + target.completed AS completed,
-           blocked.aborted + target.aborted AS aborted,
+           least(blocked.completed + target.completed, 2147483647) AS completed,
+           least(blocked.aborted + target.aborted, 2147483647) AS aborted,
            target.orphaned, target.doomed
     FROM target
     CROSS JOIN LATERAL (
