@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -42,7 +41,7 @@ func newCopier(opts options, job job) (*copier, error) {
 		_ = from.Close()
 		return nil, fmt.Errorf("-to: %w", err)
 	}
-	parts := ".stint-export-" + strings.TrimPrefix(job.action, "copy:")
+	parts := ".stint-export-" + job.name()
 	return &copier{from: from, to: to, parts: parts}, nil
 }
 

@@ -11,7 +11,16 @@
 // empty directories are kept. Owners, hard links and extended attributes are not. Files that are in
 // the destination only are left alone.
 //
-// Where to read:
+// With -branches it does something else: it makes commits on so many branches, and exports the
+// newest commit of each as often as it can, one export of a branch at a time, and checks that.
+//
+//	go run ./examples/export -branches 3 -commits 20
+//
+// With -kill worker processes die at random meanwhile. Without -to it works in a temporary
+// directory and with a temporary server, which are gone at the end. The package branch below this
+// one is about it; branches.go and kill.go put it to work.
+//
+// Where to read about the copying of a tree:
 //
 //   - worker.go is the loop of every program that performs tasks: own, perform, return.
 //   - plan.go inserts the tasks, and explains what a second run does.
@@ -58,13 +67,24 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 		return exitUsage
 	}
 	context.AfterFunc(ctx, func() {
-		fmt.Fprintln(stderr, "\nexport: interrupted: finishing the files under way")
+		if !opts.workersOnly { // Ctrl-C also reaches who started it, and that one says so.
+			fmt.Fprintln(stderr, "\nexport: interrupted: finishing the files under way")
+		}
 	})
+	export := exportTree
+	if opts.branches > 0 {
+		export = exportBranches
+	}
 	complete, err := export(ctx, opts, stdout)
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		fmt.Fprintf(stderr, "export: %v\n", err)
 	}
 	switch {
+	case ctx.Err() != nil && opts.workersOnly:
+		return exitInterrupted
+	case ctx.Err() != nil && opts.temporary:
+		fmt.Fprintln(stderr, "export: ended early")
+		return exitInterrupted
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "export: ended early; the same command goes on from here")
 		return exitInterrupted
@@ -77,9 +97,16 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 
 type options struct {
 	from, to    string // Absolute, and without symbolic links.
+	temporary   bool   // Nothing is to be left at the end. Then to is made up.
 	databaseURL string
 	workers     int
 	lease       time.Duration
+
+	branches    int // 0: copy the tree.
+	commits     int
+	pause       time.Duration
+	kill        time.Duration // 0: nobody.
+	workersOnly bool
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -95,6 +122,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opts.workers, "workers", workersDefault, "copy `N` files at a time")
 	flags.DurationVar(&opts.lease, "lease", leaseDefault,
 		"give what this process had begun to others when it has been dead for so `long`")
+	opts.branchFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -105,25 +133,34 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case opts.from == "" || opts.to == "":
+	case opts.branches == 0 && (opts.from == "" || opts.to == ""):
 		return opts, errors.New("-from and -to are needed")
+	case opts.to == "" && (opts.databaseURL != "" || opts.workersOnly):
+		return opts, errors.New("-to is needed")
 	case opts.workers < 1:
 		return opts, errors.New("-workers must be positive")
 	case opts.lease < time.Second:
 		return opts, errors.New("-lease must be a second at least")
 	}
+	if err := opts.checkBranchFlags(); err != nil {
+		return opts, err
+	}
+	opts.temporary = opts.to == ""
 	return opts, checkDirectories(&opts)
 }
 
 // checkDirectories resolves the two directories, so that their names identify the pair however they
-// are spelled, and refuses pairs of which one would be copied into itself.
-func checkDirectories(opts *options) error {
-	from, err := os.Stat(opts.from)
-	if err != nil {
-		return fmt.Errorf("-from: %w", err)
-	}
-	if !from.IsDir() {
-		return fmt.Errorf("-from: %s is not a directory", opts.from)
+// are spelled, and refuses pairs of which one would be copied into itself. Branches have no need of
+// either.
+func checkDirectories(opts *options) (err error) {
+	if opts.from != "" {
+		from, err := os.Stat(opts.from)
+		if err != nil {
+			return fmt.Errorf("-from: %w", err)
+		}
+		if !from.IsDir() {
+			return fmt.Errorf("-from: %s is not a directory", opts.from)
+		}
 	}
 	if to, err := os.Stat(opts.to); err == nil && !to.IsDir() {
 		return fmt.Errorf("-to: %s is not a directory", opts.to)
@@ -134,7 +171,8 @@ func checkDirectories(opts *options) error {
 	if opts.to, err = resolve(opts.to); err != nil {
 		return fmt.Errorf("-to: %w", err)
 	}
-	if contains(opts.from, opts.to) || contains(opts.to, opts.from) {
+	both := opts.from != "" && opts.to != ""
+	if both && (contains(opts.from, opts.to) || contains(opts.to, opts.from)) {
 		return fmt.Errorf("-from and -to must not be the same or inside one another: %s, %s",
 			opts.from, opts.to)
 	}
@@ -142,8 +180,11 @@ func checkDirectories(opts *options) error {
 }
 
 // resolve returns the absolute path of what may not exist yet, with the symbolic links resolved in
-// the part that does.
+// the part that does, and "" for "".
 func resolve(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -175,8 +216,8 @@ func contains(dir, path string) bool {
 	}
 }
 
-// export copies the tree, and reports whether all of its files are copied.
-func export(ctx context.Context, opts options, stdout *os.File) (complete bool, err error) {
+// exportTree copies the tree, and reports whether all of its files are copied.
+func exportTree(ctx context.Context, opts options, stdout *os.File) (complete bool, err error) {
 	queue, err := openQueue(ctx, opts, stdout)
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
@@ -34,6 +35,9 @@ func newJob(from, to string) job {
 	action := "copy:" + hex.EncodeToString(sum[:bytes])
 	return job{action: action, prefix: action + ":"}
 }
+
+// name is what tells the job.
+func (j job) name() string { return strings.TrimPrefix(j.action, "copy:") }
 
 // task returns the task that copies a file. Its ID follows from the job and the path, so there is
 // one task for a file, however often the program is started (the store refuses a second one). The

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -17,6 +18,7 @@ import (
 // A queue is an open store and what is below it.
 type queue struct {
 	server *localpg.Server // nil if the database is somebody else's.
+	url    string
 	pool   *pgxpool.Pool
 	store  *stint.Store
 }
@@ -29,40 +31,84 @@ func openQueue(ctx context.Context, opts options, stdout io.Writer) (_ *queue, e
 			err = errors.Join(err, q.close())
 		}
 	}()
-	url := opts.databaseURL
-	if url == "" {
-		dir, err := localpg.DataDir("export")
-		if err != nil {
+	q.url = opts.databaseURL
+	if q.url == "" {
+		if q.server, err = startServer(ctx, opts, stdout); err != nil {
 			return q, err
 		}
-		fmt.Fprintf(stdout, "keeping the tasks in a private PostgreSQL in %s\n", dir)
-		if q.server, err = localpg.Start(ctx, localpg.Config{Dir: dir}); err != nil {
-			return q, err
-		}
-		url = q.server.URL("postgres")
+		q.url = q.server.URL("postgres")
 	}
-	config, err := pgxpool.ParseConfig(url)
+	config, err := pgxpool.ParseConfig(q.url)
 	if err != nil {
 		return q, fmt.Errorf("-database-url: %w", err)
 	}
 	// Workers spend most of their time copying, so that a great many can share these.
 	const connectionsMax = 32
-	config.MaxConns = int32(min(opts.workers+2, connectionsMax)) //nolint:gosec // it fits
+	wanted := opts.workers + opts.branches + 2
+	config.MaxConns = int32(min(wanted, connectionsMax)) //nolint:gosec // it fits
 	config.ConnConfig.RuntimeParams["application_name"] = "export"
+	schemas := opts.schemas()
+	if schemas.application != "" {
+		config.ConnConfig.RuntimeParams["search_path"] = schemas.application
+	}
 	if q.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return q, fmt.Errorf("connect: %w", err)
 	}
 	err = q.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return migrations.Migrate(ctx, conn.Conn())
+		return schemas.migrate(ctx, conn.Conn())
 	})
 	if err != nil {
 		return q, err
 	}
 	// The finished tasks are the memory of what was copied, so they stay.
 	q.store, err = stint.New(q.pool, stint.Options{
+		Schema:    schemas.tasks,
 		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
 	})
 	return q, err
+}
+
+// startServer starts a private PostgreSQL.
+func startServer(ctx context.Context, opts options, stdout io.Writer) (*localpg.Server, error) {
+	if opts.temporary {
+		fmt.Fprintln(stdout, "keeping the tasks in a temporary PostgreSQL")
+		return localpg.Start(ctx, localpg.Config{})
+	}
+	dir, err := localpg.DataDir("export")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(stdout, "keeping the tasks in a private PostgreSQL in %s\n", dir)
+	return localpg.Start(ctx, localpg.Config{Dir: dir})
+}
+
+// schemas are where the tables of the tasks are, and those of the application if it has any.
+type schemas struct{ tasks, application string }
+
+// schemas are the same for all runs of a job. One that exports branches has its own, so that a
+// database can hold several of them with the same names of branches.
+func (o options) schemas() schemas {
+	if o.branches == 0 {
+		return schemas{tasks: migrations.DefaultSchema}
+	}
+	name := "export_" + newJob("", o.to).name()
+	return schemas{tasks: name + "_tasks", application: name}
+}
+
+func (s schemas) migrate(ctx context.Context, conn *pgx.Conn) error {
+	if err := migrations.MigrateSchema(ctx, conn, s.tasks); err != nil || s.application == "" {
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// Two processes that create a schema at once collide, unless one waits.
+		const lock = "SELECT pg_advisory_xact_lock(4420118093017)"
+		if _, err := tx.Exec(ctx, lock); err != nil {
+			return err
+		}
+		name := pgx.Identifier{s.application}.Sanitize()
+		_, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+name)
+		return err
+	})
 }
 
 // close is for a queue that is open half-way as well.
