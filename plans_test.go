@@ -49,8 +49,7 @@ var sample = map[string]struct {
 	}},
 	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}'", nil},
 	"erase_tasks": {"'{5,70}'", []string{
-		"tasks_pkey", "deadlines_pkey", "finished_pkey", "edges_after", "edges_run",
-		"joined_pkey",
+		"finished_pkey", "edges_after", "edges_run", "joined_pkey",
 	}},
 	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},

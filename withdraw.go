@@ -110,10 +110,6 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	if err := s.erase(ctx, old); err != nil {
 		return err
 	}
-	unfinished := step{name: "drop_definitions", args: []any{keysIn(old, false)}}
-	if err := s.run(ctx, unfinished); err != nil {
-		return err
-	}
 	if err := s.insertTasks(ctx, tasks); err != nil {
 		return err
 	}
@@ -293,23 +289,21 @@ func (s *Store) end(
 	})
 }
 
-// erase takes those of the withdrawn tasks that are final out of the store.
+// erase frees the IDs of withdrawn tasks, and takes those that are final out of the store; the
+// others are still to end.
 func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
-	final := keysIn(tasks, true)
-	if len(final) == 0 {
-		return nil
-	}
-	return s.run(ctx, step{name: "erase_tasks", args: []any{final}})
-}
-
-// keysIn are the keys of those tasks that are final, or of those that are not, sorted.
-func keysIn(tasks []withdrawn, final bool) []int64 {
-	var keys []int64
+	var keys, final []int64
 	for _, task := range tasks {
-		if (task.state == withdrawnFinal) == final {
-			keys = append(keys, task.key)
+		keys = append(keys, task.key)
+		if task.state == withdrawnFinal {
+			final = append(final, task.key)
 		}
 	}
+	if len(keys) == 0 {
+		return nil
+	}
 	slices.Sort(keys)
-	return keys
+	slices.Sort(final)
+	return s.run(ctx, step{name: "drop_definitions", args: []any{keys}},
+		step{name: "erase_tasks", args: []any{final}})
 }
