@@ -1,7 +1,7 @@
 -- name: check_store
 --
--- Rows that contradict one another: rule, key, ID and what was found. None in a store that is whole,
--- at any instant.
+-- Rows that contradict one another: rule, key, ID and what was found. None in a store that is
+-- whole, at any instant.
 --
 --   $1 rows  integer
 --

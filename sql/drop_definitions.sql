@@ -1,7 +1,8 @@
 -- name: drop_definitions
 --
--- Frees the IDs of tasks that are replaced or deleted. What else there is of them goes by erase_tasks
--- if they are final; otherwise settle_tasks ends them, behind the insert of those that replace them.
+-- Frees the IDs of tasks that are replaced or deleted. What else there is of them goes by
+-- erase_tasks if they are final; otherwise settle_tasks ends them, behind the insert of those that
+-- replace them.
 --
 --   $1 keys  bigint[], sorted
 WITH definition AS (

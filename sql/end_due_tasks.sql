@@ -1,8 +1,8 @@
 -- name: end_due_tasks
 --
 -- Puts those of the tasks with the keys $3 that end by themselves into round $2 of settling: see
--- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays for
--- the next time.
+-- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays
+-- for the next time.
 --
 --   $1 batch  bigint
 --   $2 round  integer

@@ -1,8 +1,8 @@
 -- name: explain_task
 --
--- A task (place 0) and up to $2 of the predecessors that it waits for (place 1), each in the form of
--- get_tasks without body and result, with how many it waits for in all, when somebody last asked for
--- its action, and what time it is.
+-- A task (place 0) and up to $2 of the predecessors that it waits for (place 1), each in the form
+-- of get_tasks without body and result, with how many it waits for in all, when somebody last asked
+-- for its action, and what time it is.
 --
 --   $1 id     text
 --   $2 tasks  integer

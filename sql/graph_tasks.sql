@@ -1,8 +1,8 @@
 -- name: graph_tasks
 --
 -- The network around the task with ID $1: the $2 tasks that are nearest to it along edges in either
--- direction, each in the form of get_tasks without body and result, with its key and the keys of its
--- predecessors.
+-- direction, each in the form of get_tasks without body and result, with its key and the keys of
+-- its predecessors.
 --
 --   $1 id     text
 --   $2 tasks  integer

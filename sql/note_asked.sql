@@ -4,8 +4,8 @@
 --
 --   $1 actions  text[], sorted
 --
--- Sorted, so that two stores do not deadlock; and only what is not fresh, so that many stores do not
--- write it all the time.
+-- Sorted, so that two stores do not deadlock; and only what is not fresh, so that many stores do
+-- not write it all the time.
 INSERT INTO stint.asked (action, asked_at)
 SELECT wanted.action, statement_timestamp()
 FROM unnest($1::text[]) AS wanted (action)

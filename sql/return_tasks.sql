@@ -20,7 +20,8 @@
 -- The row of leased is the one thing that all ways of ending a performance delete, so two of them
 -- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
 -- order of the input, by key, so that overlapping batches do not deadlock. One that has a new
--- version since the statement began is passed over; the caller looks again.
+-- version since the statement began is passed over, and the caller looks again: xmin tells, which
+-- PostgreSQL compares anew behind a wait; the place it does not, in all versions.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
 -- a planner that believes a table to hold one row walks all of its index instead. Tasks are found
