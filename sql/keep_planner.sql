@@ -8,4 +8,5 @@ SELECT set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode
        set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true),
        set_config('stint_kept.enable_mergejoin', current_setting('enable_mergejoin'), true),
        set_config('stint_kept.enable_memoize', current_setting('enable_memoize'), true),
-       set_config('stint_kept.jit', current_setting('jit'), true)
+       set_config('stint_kept.jit', current_setting('jit'), true),
+       set_config('stint_kept.work_mem', current_setting('work_mem'), true)

@@ -7,4 +7,5 @@ SELECT set_config('plan_cache_mode', current_setting('stint_kept.plan_cache_mode
        set_config('enable_hashjoin', current_setting('stint_kept.enable_hashjoin'), true),
        set_config('enable_mergejoin', current_setting('stint_kept.enable_mergejoin'), true),
        set_config('enable_memoize', current_setting('stint_kept.enable_memoize'), true),
-       set_config('jit', current_setting('stint_kept.jit'), true)
+       set_config('jit', current_setting('stint_kept.jit'), true),
+       set_config('work_mem', current_setting('stint_kept.work_mem'), true)

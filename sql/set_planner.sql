@@ -2,6 +2,9 @@
 --
 -- Goes ahead of every statement, to the end of the transaction.
 --
+-- work_mem bounds the tables that recursive statements allocate in advance, for as many rows as are
+-- guessed: at the usual size that took milliseconds, with dependents locked.
+--
 -- The tables of a queue are empty one minute and hold millions of rows the next, so statistics are
 -- wrong by nature, and a plan made on an empty table is a sequential scan that is kept after the
 -- table has filled. Each statement here has one right plan, along indexes, from few rows to few
@@ -13,4 +16,5 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true),
        set_config('enable_memoize', 'off', true),
-       set_config('jit', 'off', true)
+       set_config('jit', 'off', true),
+       set_config('work_mem', '256kB', true)
