@@ -29,7 +29,7 @@ func (o *options) branchFlags(flags *flag.FlagSet) {
 		"kill a process of the workers of -branches `so often` on average; with -lease 1s\n"+
 			"their tasks pass on soon")
 	flags.BoolVar(&o.workersOnly, "workers-only", false,
-		"with -branches, perform tasks until the standard input ends, and nothing else")
+		"only perform tasks, with -branches, until the standard input ends")
 }
 
 func (o *options) checkBranchFlags() error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // for lock_schemas.sql
 	"errors"
 	"fmt"
 	"io"
@@ -95,14 +96,16 @@ func (o options) schemas() schemas {
 	return schemas{tasks: name + "_tasks", application: name}
 }
 
+//go:embed lock_schemas.sql
+var lockSchemas string
+
 func (s schemas) migrate(ctx context.Context, conn *pgx.Conn) error {
 	if err := migrations.MigrateSchema(ctx, conn, s.tasks); err != nil || s.application == "" {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// Two processes that create a schema at once collide, unless one waits.
-		const lock = "SELECT pg_advisory_xact_lock(4420118093017)"
-		if _, err := tx.Exec(ctx, lock); err != nil {
+		if _, err := tx.Exec(ctx, lockSchemas); err != nil {
 			return err
 		}
 		name := pgx.Identifier{s.application}.Sanitize()

@@ -32,7 +32,7 @@ package branch
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"time"
 
@@ -52,6 +52,18 @@ type Exporter struct {
 
 //go:embed schema.sql
 var schema string
+
+//go:embed sql/*.sql
+var statements embed.FS
+
+// statement is the text of a file in sql/.
+func statement(name string) string {
+	text, err := statements.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // New returns an exporter to the directories below dir, one for each branch. It makes its tables
 // in the first schema of the pool's search path.

@@ -49,17 +49,10 @@ func (e *Exporter) next(_ context.Context, task *ownedTask) (record, error) {
 func beginExport(
 	ctx context.Context, tx pgx.Tx, branch string, requested int64,
 ) (export, commit int64, err error) {
-	err = tx.QueryRow(ctx, `UPDATE branches SET exports = exports + 1 WHERE name = $1
-		RETURNING exports`, branch).Scan(&export)
+	err = tx.QueryRow(ctx, statement("count_export"), branch).Scan(&export)
 	if err != nil {
 		return 0, 0, err
 	}
-	err = tx.QueryRow(ctx, `INSERT INTO exports (branch, number, requested, request, commit)
-		SELECT branch, $2, $3, number, commit
-		FROM requests
-		WHERE branch = $1
-		ORDER BY number DESC
-		LIMIT 1
-		RETURNING commit`, branch, export, requested).Scan(&commit)
+	err = tx.QueryRow(ctx, statement("begin_export"), branch, export, requested).Scan(&commit)
 	return export, commit, err
 }

@@ -16,7 +16,7 @@ func recordNothing(context.Context, pgx.Tx, *stint.Store) error { return nil }
 // copy puts an object in its place.
 func (e *Exporter) copy(ctx context.Context, task *ownedTask) (record, error) {
 	var content []byte
-	err := e.pool.QueryRow(ctx, "SELECT content FROM objects WHERE id = $1", task.body.Object).
+	err := e.pool.QueryRow(ctx, statement("object_content"), task.body.Object).
 		Scan(&content)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (e *Exporter) manifest(ctx context.Context, task *ownedTask) (record, error
 		return nil, err
 	}
 	return func(ctx context.Context, tx pgx.Tx, _ *stint.Store) error {
-		_, err := tx.Exec(ctx, `UPDATE exports SET aborted = $3 WHERE branch = $1 AND number = $2`,
+		_, err := tx.Exec(ctx, statement("count_aborted"),
 			task.body.Branch, task.body.Export, task.Aborted)
 		return err
 	}, nil

@@ -51,29 +51,7 @@ func (e *Exporter) Report(ctx context.Context, branch string) (*Report, error) {
 }
 
 func (r *Report) count(ctx context.Context, tx pgx.Tx) error {
-	const query = `
-		WITH spans AS (
-			-- An export lasts from the performance of its next-export to that of its last task.
-			SELECT export, min(place) AS first, max(place) AS last
-			FROM performances
-			WHERE branch = $1 AND action <> 'manifest'
-			GROUP BY export
-		), together AS (
-			SELECT count(*) AS n
-			FROM spans AS span
-			JOIN spans AS other ON span.first BETWEEN other.first AND other.last
-			GROUP BY span.export
-		)
-		SELECT branches.head, branches.requests, branches.exports,
-		       branches.requests - (SELECT count(*) FROM exports WHERE branch = $1),
-		       (SELECT coalesce(max(n), 0) FROM together),
-		       (SELECT count(*) FROM performances
-		        WHERE branch = $1 AND action IN ('copy', 'delete', 'success')),
-		       coalesce((SELECT commit FROM exports
-		                 WHERE branch = $1 AND number = branches.exports), 0),
-		       (SELECT count(*) FROM objects WHERE branch = $1 AND removed IS NULL)
-		FROM branches
-		WHERE name = $1`
+	query := statement("report_branch")
 	err := tx.QueryRow(ctx, query, r.Branch).Scan(&r.Head, &r.Requests, &r.Exports, &r.Superseded,
 		&r.Together, &r.Tasks, &r.Exported, &r.Objects)
 	if err != nil {
@@ -88,34 +66,10 @@ func (r *Report) count(ctx context.Context, tx pgx.Tx) error {
 // checkLog looks for rows that must not be. Each query returns the numbers of exports.
 func (r *Report) checkLog(ctx context.Context, tx pgx.Tx) error {
 	checks := []struct{ problem, query string }{
-		{"an export was of an older request than the one before", `
-			SELECT export.number
-			FROM exports AS export
-			JOIN exports AS before USING (branch)
-			WHERE branch = $1 AND before.number = export.number - 1
-			  AND before.request >= export.request`},
-		{"next-export was performed with an old request, though a newer one had replaced it", `
-			SELECT exports.number
-			FROM exports
-			JOIN requests USING (branch)
-			WHERE branch = $1 AND requests.number BETWEEN exports.requested + 1 AND exports.request
-			  AND NOT requests.joined`},
-		{"a _SUCCESS object was made before an object below its prefix", `
-			SELECT success.export
-			FROM performances AS success
-			JOIN performances AS object USING (branch, export)
-			WHERE branch = $1 AND success.action = 'success' AND success.place < object.place
-			  AND object.action IN ('copy', 'delete', 'success')
-			  AND starts_with(object.path, success.path || '/')`},
-		{"tasks were neither performed nor aborted", `
-			SELECT exports.number
-			FROM exports
-			LEFT JOIN performances ON performances.branch = exports.branch
-			  AND performances.export = exports.number
-			  AND performances.action NOT IN ('next-export', 'start-export')
-			WHERE exports.branch = $1
-			GROUP BY exports.number, exports.planned, exports.aborted
-			HAVING count(performances.place) + exports.aborted IS DISTINCT FROM exports.planned`},
+		{"an export was of an older request than the one before", statement("older_requests")},
+		{"next-export was performed with an old request, though a newer one had replaced it", statement("replaced_requests")},
+		{"a _SUCCESS object was made before an object below its prefix", statement("early_success")},
+		{"tasks were neither performed nor aborted", statement("unperformed_tasks")},
 	}
 	for _, check := range checks {
 		rows, err := tx.Query(ctx, check.query, r.Branch)

@@ -35,8 +35,7 @@ func (e *Exporter) AddBranch(ctx context.Context, branch string, prefixes []stri
 		return fmt.Errorf("branch %q: want a plain name", branch)
 	}
 	return e.inTx(ctx, func(tx pgx.Tx, _ *stint.Store) error {
-		_, err := tx.Exec(ctx, `INSERT INTO branches (name, prefixes) VALUES ($1, $2)
-			ON CONFLICT DO NOTHING`, branch, append([]string{}, prefixes...)) // Not NULL.
+		_, err := tx.Exec(ctx, statement("add_branch"), branch, append([]string{}, prefixes...)) // Not NULL.
 		if err != nil {
 			return err
 		}
@@ -49,15 +48,13 @@ func (e *Exporter) AddBranch(ctx context.Context, branch string, prefixes []stri
 
 // lockBranch locks a branch until the transaction ends, and returns its newest commit.
 func lockBranch(ctx context.Context, tx pgx.Tx, branch string) (head int64, err error) {
-	err = tx.QueryRow(ctx, `SELECT head FROM branches WHERE name = $1
-		FOR NO KEY UPDATE`, branch).Scan(&head)
+	err = tx.QueryRow(ctx, statement("lock_branch"), branch).Scan(&head)
 	return head, err
 }
 
 // nextRequest counts a request.
 func nextRequest(ctx context.Context, tx pgx.Tx, branch string) (number int64, err error) {
-	err = tx.QueryRow(ctx, `UPDATE branches SET requests = requests + 1 WHERE name = $1
-		RETURNING requests`, branch).Scan(&number)
+	err = tx.QueryRow(ctx, statement("count_request"), branch).Scan(&number)
 	return number, err
 }
 
@@ -65,14 +62,12 @@ func nextRequest(ctx context.Context, tx pgx.Tx, branch string) (number int64, e
 func apply(ctx context.Context, tx pgx.Tx, branch string, commit int64, changes []Change) error {
 	batch := &pgx.Batch{}
 	for _, change := range changes {
-		batch.Queue(`UPDATE objects SET removed = $3
-			WHERE branch = $1 AND path = $2 AND removed IS NULL`, branch, change.Path, commit)
+		batch.Queue(statement("remove_object"), branch, change.Path, commit)
 		if change.Content != nil {
-			batch.Queue(`INSERT INTO objects (branch, path, added, content)
-				VALUES ($1, $2, $3, $4)`, branch, change.Path, commit, change.Content)
+			batch.Queue(statement("add_object"), branch, change.Path, commit, change.Content)
 		}
 	}
-	batch.Queue("UPDATE branches SET head = $2 WHERE name = $1", branch, commit)
+	batch.Queue(statement("move_head"), branch, commit)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
@@ -83,9 +78,7 @@ type querier interface {
 }
 
 func readTree(ctx context.Context, from querier, branch string, commit int64) (Tree, error) {
-	rows, err := from.Query(ctx, `SELECT path, id, encode(sha256(content), 'hex')
-		FROM objects
-		WHERE branch = $1 AND added <= $2 AND (removed IS NULL OR removed > $2)`, branch, commit)
+	rows, err := from.Query(ctx, statement("list_objects"), branch, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +94,7 @@ func readTree(ctx context.Context, from querier, branch string, commit int64) (T
 
 func readPrefixes(ctx context.Context, from querier, branch string) ([]string, error) {
 	var prefixes []string
-	err := from.QueryRow(ctx, "SELECT prefixes FROM branches WHERE name = $1", branch).
+	err := from.QueryRow(ctx, statement("branch_prefixes"), branch).
 		Scan(&prefixes)
 	return prefixes, err
 }

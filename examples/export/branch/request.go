@@ -88,7 +88,6 @@ func request(
 			return err
 		}
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO requests (branch, number, commit, joined)
-		VALUES ($1, $2, $3, $4)`, branch, number, commit, joined)
+	_, err = tx.Exec(ctx, statement("add_request"), branch, number, commit, joined)
 	return err
 }

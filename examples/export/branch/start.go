@@ -43,7 +43,7 @@ func (e *Exporter) start(_ context.Context, task *ownedTask) (record, error) {
 			return err
 		}
 		plan := planExport(export, tree, found, prefixes)
-		_, err = tx.Exec(ctx, `UPDATE exports SET planned = $3 WHERE branch = $1 AND number = $2`,
+		_, err = tx.Exec(ctx, statement("plan_export"),
 			task.body.Branch, task.body.Export, len(plan))
 		if err != nil {
 			return err

@@ -136,8 +136,7 @@ func (e *Exporter) complete(ctx context.Context, task *ownedTask, write record) 
 		if err := write(ctx, tx, tasks); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO performances (branch, export, action, path, actor)
-			VALUES ($1, $2, $3, $4, $5)`, task.body.Branch, task.body.Export, task.Action,
+		_, err := tx.Exec(ctx, statement("log_performance"), task.body.Branch, task.body.Export, task.Action,
 			task.body.Path, string(task.actor))
 		if err != nil {
 			return err

@@ -1,0 +1,1 @@
+SELECT prefixes FROM branches WHERE name = $1

@@ -1,0 +1,1 @@
+UPDATE branches SET head = $2 WHERE name = $1
