@@ -67,8 +67,14 @@ func (r *Report) count(ctx context.Context, tx pgx.Tx) error {
 func (r *Report) checkLog(ctx context.Context, tx pgx.Tx) error {
 	checks := []struct{ problem, query string }{
 		{"an export was of an older request than the one before", statement("older_requests")},
-		{"next-export was performed with an old request, though a newer one had replaced it", statement("replaced_requests")},
-		{"a _SUCCESS object was made before an object below its prefix", statement("early_success")},
+		{
+			"next-export was performed with an old request, though a newer one had replaced it",
+			statement("replaced_requests"),
+		},
+		{
+			"a _SUCCESS object was made before an object below its prefix",
+			statement("early_success"),
+		},
 		{"tasks were neither performed nor aborted", statement("unperformed_tasks")},
 	}
 	for _, check := range checks {

@@ -35,7 +35,8 @@ func (e *Exporter) AddBranch(ctx context.Context, branch string, prefixes []stri
 		return fmt.Errorf("branch %q: want a plain name", branch)
 	}
 	return e.inTx(ctx, func(tx pgx.Tx, _ *stint.Store) error {
-		_, err := tx.Exec(ctx, statement("add_branch"), branch, append([]string{}, prefixes...)) // Not NULL.
+		_, err := tx.Exec(ctx, statement("add_branch"),
+			branch, append([]string{}, prefixes...)) // Not NULL.
 		if err != nil {
 			return err
 		}

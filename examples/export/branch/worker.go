@@ -136,7 +136,8 @@ func (e *Exporter) complete(ctx context.Context, task *ownedTask, write record) 
 		if err := write(ctx, tx, tasks); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, statement("log_performance"), task.body.Branch, task.body.Export, task.Action,
+		_, err := tx.Exec(ctx, statement("log_performance"),
+			task.body.Branch, task.body.Export, task.Action,
 			task.body.Path, string(task.actor))
 		if err != nil {
 			return err
