@@ -42,6 +42,10 @@ var (
 	// same outcome: what the caller wants is so (R11). It is also an [ErrInvalidToken].
 	ErrAlreadyReturned = fmt.Errorf("task was already returned so: %w", ErrInvalidToken)
 
+	// ErrNoPostResult reports that a task cannot be waited for, since it was inserted without
+	// PostResult (R19).
+	ErrNoPostResult = errors.New("task does not post its result")
+
 	// ErrInvalidArgument reports a value that is refused before the database sees it.
 	ErrInvalidArgument = errors.New("invalid argument")
 

@@ -190,22 +190,13 @@ func age(keep time.Duration) *time.Duration {
 
 // A maintainer calls Maintain in the background.
 type maintainer struct {
-	store  *Store
-	logger *slog.Logger
-	when   Maintenance
-
-	mutex sync.Mutex
-	// cancel and done belong to the goroutine; cancel is nil before it has started.
-	cancel  context.CancelFunc
-	done    chan struct{}
-	stopped bool
+	store *Store
+	when  Maintenance
+	once  sync.Once
 }
 
 func newMaintainer(store *Store, opts Options) (*maintainer, error) {
-	m := &maintainer{store: store, logger: opts.Logger, when: opts.Maintenance}
-	if m.logger == nil {
-		m.logger = slog.New(slog.DiscardHandler)
-	}
+	m := &maintainer{store: store, when: opts.Maintenance}
 	switch opts.Maintenance {
 	case MaintainWhenOwning, MaintainNever:
 	case MaintainAlways:
@@ -224,51 +215,29 @@ func (m *maintainer) owning() {
 }
 
 func (m *maintainer) start() {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	if m.cancel != nil || m.stopped {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	m.cancel, m.done = cancel, make(chan struct{})
-	go m.loop(ctx)
+	m.once.Do(func() { m.store.background.start(m.loop) })
 }
 
 func (m *maintainer) loop(ctx context.Context) {
-	defer close(m.done)
 	for pass := 1; ; pass++ {
-		// The jitter keeps many processes from coming all at once.
-		pause := maintainEvery*3/4 + rand.N(maintainEvery/2) //nolint:gosec // no secret
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(around(maintainEvery)):
 		}
 		err := m.store.settleDue(ctx)
 		if err == nil && pass%pruneEvery == 0 {
 			err = m.store.prune(ctx)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			m.logger.WarnContext(ctx, "maintenance was not done, it is tried again in a second",
-				slog.Any("error", err))
+			m.store.logger.WarnContext(ctx,
+				"maintenance was not done, it is tried again in a second", slog.Any("error", err))
 		}
 	}
 }
 
-// stop ends the goroutine and waits for it, no longer than ctx allows.
-func (m *maintainer) stop(ctx context.Context) error {
-	m.mutex.Lock()
-	m.stopped = true
-	cancel, done := m.cancel, m.done
-	m.mutex.Unlock()
-	if cancel == nil {
-		return nil
-	}
-	cancel()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// around is a pause of that length on average. The jitter keeps many processes from coming all at
+// once.
+func around(pause time.Duration) time.Duration {
+	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // no secret
 }

@@ -51,25 +51,15 @@ func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) 
 	if len(ids) == 0 {
 		return nil, s.quiet(ctx)
 	}
-	found := make(map[TaskID]TaskInfo, len(ids))
-	err := s.run(ctx, step{
-		name: "get_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
-			infos, err := readInfos(rows)
-			for _, info := range infos {
-				found[info.ID] = info
-			}
-			return err
-		},
-	})
+	found, err := s.findTasks(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	infos := make([]TaskInfo, 0, len(ids))
 	var missing []TaskID
 	for _, id := range ids {
-		if info, ok := found[id]; ok {
-			infos = append(infos, info)
+		if task, ok := found[id]; ok {
+			infos = append(infos, task.info)
 		} else {
 			missing = append(missing, id)
 		}
@@ -79,6 +69,32 @@ func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) 
 		return infos, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
 	}
 	return infos, nil
+}
+
+// A foundTask is a task with what the store knows of it.
+type foundTask struct {
+	key  int64
+	info TaskInfo
+}
+
+// findTasks looks tasks up; IDs that no task has are left out.
+func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTask, error) {
+	found := make(map[TaskID]foundTask, len(ids))
+	err := s.run(ctx, step{
+		name: "get_tasks", args: []any{texts(ids)},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var task foundTask
+				var err error
+				if task.info, err = readInfo(rows, &task.key); err != nil {
+					return err
+				}
+				found[task.info.ID] = task
+			}
+			return rows.Err()
+		},
+	})
+	return found, err
 }
 
 // A Filter picks tasks. The zero value picks all of them.

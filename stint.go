@@ -41,6 +41,10 @@ type Options struct {
 	// Default: [MaintainWhenOwning].
 	Maintenance Maintenance
 
+	// PollInterval is how often those who wait look for themselves: what a lost notification costs
+	// at most (R19), and with PollOnly how long it takes. Default: 1 s.
+	PollInterval time.Duration
+
 	// Logger is told what goes wrong in background work; verbs return their errors instead.
 	// Default: silence.
 	Logger *slog.Logger
@@ -68,6 +72,8 @@ type Retention struct {
 	Aborted time.Duration
 }
 
+const pollIntervalDefault = time.Second
+
 const (
 	retentionCompletedDefault  = 24 * time.Hour
 	retentionAbortedDefault    = 7 * 24 * time.Hour
@@ -92,7 +98,12 @@ type core struct {
 	schema     string
 	statements statements
 	keep       Retention
+	poll       time.Duration
+	logger     *slog.Logger
+	background *background
 	maintainer *maintainer
+	waiting    waiting
+	owners     owners
 	keys       keyring
 	asked      asked
 	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
@@ -111,8 +122,18 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if opts.Schema == "" {
 		opts.Schema = "stint"
 	}
+	if opts.PollInterval == 0 {
+		opts.PollInterval = pollIntervalDefault
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	if err := checkText("Options.Schema", opts.Schema, schemaBytesMax); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
+	}
+	if opts.PollInterval < time.Millisecond {
+		return nil, fmt.Errorf("new store: %w",
+			argumentError("Options.PollInterval", "under a millisecond"))
 	}
 	keep, err := opts.Retention.withDefaults()
 	if err != nil {
@@ -122,7 +143,10 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
-	c := &core{pool: pool, schema: opts.Schema, statements: loaded, keep: keep}
+	c := &core{
+		pool: pool, schema: opts.Schema, statements: loaded, keep: keep, poll: opts.PollInterval,
+		logger: opts.Logger, background: newBackground(),
+	}
 	store := &Store{core: c}
 	c.maintainer, err = newMaintainer(store, opts)
 	if err != nil {
@@ -173,7 +197,7 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 // may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
-	if err := s.maintainer.stop(ctx); err != nil {
+	if err := s.background.stop(ctx); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil

@@ -1,0 +1,54 @@
+package stint
+
+import (
+	"context"
+	"sync"
+)
+
+// background is the work that a store does besides its verbs, until it is closed.
+type background struct {
+	mutex   sync.Mutex
+	stopped bool
+	wait    sync.WaitGroup
+	launch  func(work func(context.Context))
+	end     context.CancelFunc
+	ended   <-chan struct{}
+}
+
+func newBackground() *background {
+	ctx, end := context.WithCancel(context.Background())
+	b := &background{end: end, ended: ctx.Done()}
+	b.launch = func(work func(context.Context)) { b.wait.Go(func() { work(ctx) }) }
+	return b
+}
+
+// start runs work in a goroutine, whose context ends when the store is closed. It reports whether
+// it did: a store that is closed starts nothing.
+func (b *background) start(work func(context.Context)) bool {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.stopped {
+		return false
+	}
+	b.launch(work)
+	return true
+}
+
+// stop ends all work and waits for it, no longer than ctx allows.
+func (b *background) stop(ctx context.Context) error {
+	b.mutex.Lock()
+	b.stopped = true
+	b.mutex.Unlock()
+	b.end()
+	done := make(chan struct{})
+	go func() {
+		b.wait.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

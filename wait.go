@@ -1,0 +1,304 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// waitedTasksMax is how many tasks one look at those that are waited for is about.
+const waitedTasksMax = 1000
+
+// WaitForTask waits until a task has finished, and returns what the store then knows of it, the
+// result included. If it has finished already, the call returns at once. To wait for a whole network
+// of tasks, wait for one that waits for all the others.
+//
+// The task must have been inserted with PostResult; otherwise the error is [ErrNoPostResult]. If
+// there is no such task, or it is deleted meanwhile, it is [ErrTaskNotFound]. Either comes in a
+// [*TaskError] (R19). A task that is replaced meanwhile is reported as aborted with [CauseReplaced],
+// whatever becomes of its successor (R5). If the store is closed meanwhile, the error is
+// [ErrClosed]. In a transaction the call is refused with an [*ArgumentError] (R21): it would keep
+// the transaction open, and wait for what it may itself hold up.
+//
+// Any number of goroutines may wait; together they need one connection, which does not come from
+// the pool. A notification that is lost costs [Options.PollInterval]. While the database cannot be
+// reached, the call goes on waiting. It changes nothing, so it may be given up and repeated.
+func (s *Store) WaitForTask(ctx context.Context, id TaskID) (TaskInfo, error) {
+	infos, err := s.waitForTasks(ctx, []TaskID{id})
+	if err != nil {
+		return TaskInfo{}, fmt.Errorf("wait for task: %w", err)
+	}
+	return infos[0], nil
+}
+
+// WaitForTasks is [Store.WaitForTask] for many tasks: it waits until all of them have finished and
+// returns them in the order asked. If one cannot be waited for, or is deleted meanwhile, it returns
+// the error at once; the [*TaskError] names every such task.
+func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+	infos, err := s.waitForTasks(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("wait for tasks: %w", err)
+	}
+	return infos, nil
+}
+
+func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+	if s.tx != nil {
+		return nil, argumentError("store", "in a transaction, where waiting would have no end")
+	}
+	if err := checkIDs(ids); err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, s.quiet(ctx)
+	}
+	found, err := s.findTasks(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := waitable(ids, found); err != nil {
+		return nil, err
+	}
+	finished := make(chan waitOutcome, len(found))
+	var waiters []*waiter
+	for _, task := range found {
+		if !task.info.final() {
+			waiters = append(waiters, &waiter{task: task, finished: finished})
+		}
+	}
+	defer s.waiting.leave(waiters)
+	if !s.join(waiters) {
+		return nil, ErrClosed
+	}
+	for range waiters {
+		select {
+		case outcome := <-finished:
+			if outcome.err != nil {
+				return nil, outcome.err
+			}
+			found[outcome.info.ID] = foundTask{info: outcome.info}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.background.ended:
+			return nil, ErrClosed
+		}
+	}
+	infos := make([]TaskInfo, len(ids))
+	for i, id := range ids {
+		infos[i] = found[id].info
+	}
+	return infos, nil
+}
+
+// waitable says why tasks cannot be waited for.
+func waitable(ids []TaskID, found map[TaskID]foundTask) error {
+	var missing, silent []TaskID
+	for _, id := range ids {
+		task, ok := found[id]
+		switch {
+		case !ok:
+			missing = append(missing, id)
+		case !task.info.PostResult:
+			silent = append(silent, id)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return taskError(missing, ErrTaskNotFound)
+	case len(silent) > 0:
+		return taskError(silent, ErrNoPostResult)
+	}
+	return nil
+}
+
+func (info *TaskInfo) final() bool {
+	return info.StatusCode == StatusCompleted || info.StatusCode == StatusAborted
+}
+
+// A waiter is a call that waits for a task.
+type waiter struct {
+	task     foundTask
+	finished chan<- waitOutcome // has room for the outcome
+}
+
+type waitOutcome struct {
+	info TaskInfo
+	err  error
+}
+
+// waiting is who waits for which task, by key.
+type waiting struct {
+	mutex   sync.Mutex
+	waiters map[int64]map[*waiter]bool
+	// woken are the keys of tasks that may have finished.
+	woken   map[int64]bool
+	wake    chan struct{}
+	running bool
+}
+
+// join makes waiters wait. Their tasks are looked at once more, since they may have finished before
+// anybody was told that somebody waits. It reports whether the store is open.
+func (s *Store) join(waiters []*waiter) bool {
+	if len(waiters) == 0 {
+		return true
+	}
+	w := &s.waiting
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.waiters == nil {
+		w.waiters, w.woken = map[int64]map[*waiter]bool{}, map[int64]bool{}
+		w.wake = make(chan struct{}, 1)
+	}
+	for _, joining := range waiters {
+		key := joining.task.key
+		if w.waiters[key] == nil {
+			w.waiters[key] = map[*waiter]bool{}
+		}
+		w.waiters[key][joining] = true
+		w.woken[key] = true
+	}
+	w.signal()
+	w.running = w.running || s.background.start(s.watchWaited)
+	return w.running
+}
+
+// leave forgets waiters, those that have had their outcome among them.
+func (w *waiting) leave(waiters []*waiter) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, leaving := range waiters {
+		key := leaving.task.key
+		delete(w.waiters[key], leaving)
+		if len(w.waiters[key]) == 0 {
+			delete(w.waiters, key)
+			delete(w.woken, key)
+		}
+	}
+}
+
+// signal makes watchWaited look; the mutex is held.
+func (w *waiting) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finished tells that tasks may have finished.
+func (w *waiting) finished(keys []int64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, key := range keys {
+		if len(w.waiters[key]) > 0 {
+			w.woken[key] = true
+		}
+	}
+	if len(w.woken) > 0 {
+		w.signal()
+	}
+}
+
+// finishedAny tells that any task may have finished.
+func (w *waiting) finishedAny() {
+	w.mutex.Lock()
+	keys := slices.Collect(maps.Keys(w.waiters))
+	w.mutex.Unlock()
+	w.finished(keys)
+}
+
+// watchWaited looks at the tasks that are waited for: at those that are said to have finished, and
+// at all of them once an interval. It ends when nobody waits.
+func (s *Store) watchWaited(ctx context.Context) {
+	w := &s.waiting
+	poll := time.NewTimer(around(s.poll))
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-poll.C:
+			w.finishedAny()
+			poll.Reset(around(s.poll))
+		}
+		w.mutex.Lock()
+		keys := slices.Sorted(maps.Keys(w.woken))
+		clear(w.woken)
+		if len(w.waiters) == 0 {
+			w.running = false
+			w.mutex.Unlock()
+			return
+		}
+		w.mutex.Unlock()
+		for chunk := range slices.Chunk(keys, waitedTasksMax) {
+			if err := s.lookAtWaited(ctx, chunk); err != nil && ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "could not look at the tasks that are waited for",
+					slog.Any("error", err))
+				break
+			}
+		}
+	}
+}
+
+// lookAtWaited gives those who wait for one of the tasks the outcome, if there is one.
+func (s *Store) lookAtWaited(ctx context.Context, keys []int64) error {
+	return s.run(ctx, step{
+		name: "waited_tasks", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var key int64
+				var end ending
+				err := rows.Scan(&key, &end.cause, &end.tries, &end.actor, &end.at, &end.status,
+					&end.result)
+				if err != nil {
+					return err
+				}
+				s.waiting.deliver(key, end)
+			}
+			return rows.Err()
+		},
+	})
+}
+
+// An ending is a row of the table finished; its cause is nil if the task was deleted instead.
+type ending struct {
+	cause         *int16
+	tries         *int
+	actor, status *string
+	at            pgtype.Timestamptz
+	result        []byte
+}
+
+func (w *waiting) deliver(key int64, end ending) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for waiter := range w.waiters[key] {
+		waiter.finished <- end.outcome(waiter.task.info)
+	}
+	delete(w.waiters, key)
+}
+
+// outcome is what a waiter is told of a task that was found unfinished before.
+func (e ending) outcome(info TaskInfo) waitOutcome {
+	if e.cause == nil || e.tries == nil {
+		return waitOutcome{err: &TaskError{IDs: []TaskID{info.ID}, Err: ErrTaskNotFound}}
+	}
+	info.NotBefore, info.ActionDeadline, info.Progress = time.Time{}, time.Time{}, 0
+	info.Actor, info.Status = "", ""
+	info.Tries, info.Result = *e.tries, e.result
+	if e.actor != nil {
+		info.Actor = ActorID(*e.actor)
+	}
+	if e.status != nil {
+		info.Status = *e.status
+	}
+	info.place(stateCompleted+*e.cause, finite(e.at))
+	return waitOutcome{info: info}
+}
