@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -29,17 +30,97 @@ func (s *Store) awaitTasks(
 	if s.tx != nil {
 		return nil, argumentError("store", "in a transaction, where waiting would have no end")
 	}
+	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
+		return nil, err
+	}
+	topics := make([]string, len(actions))
+	for i, action := range actions {
+		topics[i] = readyTopic(action)
+	}
+	wake := s.awaiting.join(actions)
+	defer s.awaiting.leave(actions, wake)
 	for {
-		owned, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
-		if err != nil || len(owned) > 0 {
-			return owned, err
+		answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+		if err != nil {
+			return nil, err
+		}
+		if len(answer.rows) > 0 {
+			return answer.tasks(), nil
+		}
+		s.hear(topics...)
+		pause := around(s.poll)
+		if answer.pause != nil {
+			pause = min(pause, *answer.pause+time.Millisecond)
 		}
 		select {
-		case <-time.After(around(s.poll)):
+		case <-wake:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.background.ended:
 			return nil, ErrClosed
 		}
+	}
+}
+
+// awaiting is who waits for tasks with which action.
+type awaiting struct {
+	mutex   sync.Mutex
+	waiters map[string]map[chan struct{}]bool
+}
+
+// join returns a channel that is sent to when tasks with one of the actions may be ready.
+func (a *awaiting) join(actions []string) chan struct{} {
+	wake := make(chan struct{}, 1)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.waiters == nil {
+		a.waiters = map[string]map[chan struct{}]bool{}
+	}
+	for _, action := range actions {
+		if a.waiters[action] == nil {
+			a.waiters[action] = map[chan struct{}]bool{}
+		}
+		a.waiters[action][wake] = true
+	}
+	return wake
+}
+
+func (a *awaiting) leave(actions []string, wake chan struct{}) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, action := range actions {
+		delete(a.waiters[action], wake)
+		if len(a.waiters[action]) == 0 {
+			delete(a.waiters, action)
+		}
+	}
+}
+
+// ready tells that tasks with an action may be ready.
+func (a *awaiting) ready(action string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for wake := range a.waiters[action] {
+		signal(wake)
+	}
+}
+
+// any tells that any tasks may be ready.
+func (a *awaiting) any() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, waiters := range a.waiters {
+		for wake := range waiters {
+			signal(wake)
+		}
+	}
+}
+
+// signal makes whoever receives from the channel look, now or next.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
 	}
 }

@@ -40,7 +40,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	exec(t, pool, "CREATE TABLE IF NOT EXISTS mine (id text)")
 	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
 		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
-		"stint.settling")
+		"stint.settling, stint.sessions, stint.actors")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever
@@ -51,13 +51,18 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 		if *store, err = stint.New(pool, opts); err != nil {
 			t.Fatalf("New = %v", err)
 		}
+		t.Cleanup(func() {
+			wantErr(t, "Close", (*store).Close(context.WithoutCancel(t.Context())), nil)
+		})
 	}
 	// The first verb also looks at the version of the schema.
 	if _, err := c.ListTasks(t.Context(), stint.Filter{}); err != nil {
 		t.Fatalf("ListTasks = %v", err)
 	}
-	// The first insert also takes a block of keys.
-	insert(t, c.Store, stint.Task{ID: "first", Action: "act"})
+	// The first insert also takes a block of keys. Nobody need be notified of this one.
+	insert(t, c.Store, stint.Task{
+		ID: "first", Action: "act", NotBefore: time.Now().Add(time.Hour),
+	})
 	if err := c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"}); err != nil {
 		t.Fatalf("DeleteTasks = %v", err)
 	}

@@ -105,30 +105,50 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 
 // insertUnless inserts tasks unless IDs are taken.
 func (s *Store) insertUnless(ctx context.Context, few bool, tasks []Task, net *network) error {
+	told := readyNews(tasks, net)
 	return s.unlessTaken(ctx, tasks, func() error {
 		if few {
-			return s.insertFew(ctx, tasks, net)
+			return s.insertFew(ctx, tasks, net, told)
 		}
-		return s.transact(ctx, func(s *Store) error { return s.copyTasks(ctx, tasks, net) })
+		return s.transact(ctx, func(s *Store) error {
+			s.tell(ctx, told)
+			return s.copyTasks(ctx, tasks, net)
+		})
 	})
 }
 
+// readyNews are the actions of tasks that are ready as soon as they are inserted.
+func readyNews(tasks []Task, net *network) *news {
+	told := &news{}
+	for i := range tasks {
+		if tasks[i].NotBefore.IsZero() && !net.waits(i) {
+			told.addReady(tasks[i].Action)
+		}
+	}
+	return told
+}
+
 // insertFew adds tasks in one round trip.
-func (s *Store) insertFew(ctx context.Context, tasks []Task, net *network) error {
+func (s *Store) insertFew(
+	ctx context.Context, tasks []Task, net *network, told *news,
+) error {
 	keys, err := s.keysForFew(ctx, len(tasks))
 	if err != nil {
 		return err
 	}
 	definitions := insertStatement(tasks, keys, net)
 	if net == nil {
-		return s.run(ctx, definitions)
+		return s.runTelling(ctx, told, definitions)
 	}
-	return s.insertNetwork(ctx, net.rows(keys), definitions)
+	return s.insertNetwork(ctx, net.rows(keys), told, definitions)
 }
 
 // insertNetwork runs steps that insert tasks, and then inserts what they wait for.
-func (s *Store) insertNetwork(ctx context.Context, rows networkRows, steps ...step) error {
-	waiting := func(batch int64, round int) []step {
+func (s *Store) insertNetwork(
+	ctx context.Context, rows networkRows, ready *news, steps ...step,
+) error {
+	waiting := func(batch int64, round int, told *news) []step {
+		told.merge(ready)
 		all := append(slices.Clone(steps), rows.step(batch, round))
 		if len(rows.intoStored) > 0 {
 			all = append(all, addEdges(rows.intoStored))
@@ -136,7 +156,7 @@ func (s *Store) insertNetwork(ctx context.Context, rows networkRows, steps ...st
 		return all
 	}
 	if len(rows.arrivals) == 0 {
-		return s.run(ctx, waiting(0, 0)...)
+		return s.runTelling(ctx, ready, waiting(0, 0, &news{})...)
 	}
 	return s.settle(ctx, roundsUsual, waiting)
 }
@@ -307,7 +327,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error
 		return err
 	}
 	rows.waiting, rows.edges = nil, nil
-	return s.insertNetwork(ctx, rows)
+	return s.insertNetwork(ctx, rows, &news{})
 }
 
 // A copiedTable is what COPY adds to a table.

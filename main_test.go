@@ -3,7 +3,6 @@ package stint_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -40,6 +39,7 @@ func newUncheckedStore(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpoo
 	if err != nil {
 		tb.Fatalf("New = %v", err)
 	}
+	tb.Cleanup(func() { wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil) })
 	return store, pool
 }
 
@@ -147,7 +147,6 @@ func idsOf(owned []stint.OwnedTask) []stint.TaskID {
 // session tells what it counted when it ends at the latest, so all others are ended first.
 func wantNoDeadlocks(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	pool.Reset()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +160,7 @@ func wantNoDeadlocks(t *testing.T, pool *pgxpool.Pool) {
 		return n
 	}
 	for ask("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") > 1 {
-		runtime.Gosched()
+		pool.Reset() // a store may have used it since
 	}
 	n := ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 	if n > 0 {

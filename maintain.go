@@ -41,13 +41,17 @@ const (
 )
 
 // Maintain does what is due: it makes scheduled tasks ready and completes spontaneous ones whose
-// time has come (R14), hands on the tasks of expired leases, aborts those that have no tries left
-// (R13) or whose Deadline has passed (R6), and prunes finished tasks past their retention (R18).
+// time has come (R14), hands on the tasks of expired leases and of processes that are gone (R15),
+// aborts those that have no tries left (R13) or whose Deadline has passed (R6), and prunes finished
+// tasks past their retention (R18).
 // Any number of processes may call it, at once as well.
 //
 // A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
 // to call it. The call may be repeated after any failure; what it did until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
+	if _, err := s.lookForSessions(ctx); err != nil {
+		return fmt.Errorf("maintain: %w", err)
+	}
 	if err := s.settleDue(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
@@ -65,7 +69,9 @@ func (s *Store) settleDue(ctx context.Context) error {
 			return func(n int64) { more = more || n >= limit }
 		}
 		var due []int64
-		err := s.run(ctx, promote(upTo(promotedTasksMax)), reclaim(upTo(reclaimedLeaseMax)),
+		told := &news{}
+		err := s.run(ctx, promote(told, upTo(promotedTasksMax)),
+			reclaim(told, upTo(reclaimedLeaseMax)),
 			step{
 				name: "sweep_leases", args: []any{reclaimedLeaseMax},
 				count: upTo(reclaimedLeaseMax),
@@ -85,6 +91,7 @@ func (s *Store) settleDue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.tell(ctx, told)
 		s.dueAfter.Store(0)
 		if len(due) == dueTasksMax { // the next look begins behind these
 			s.dueAfter.Store(due[len(due)-1])
@@ -108,7 +115,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 		return 0, nil
 	}
 	var ended int64
-	err := s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
+	err := s.settle(ctx, roundsUsual, func(batch int64, round int, _ *news) []step {
 		end := step{
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },
@@ -135,12 +142,49 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 	return first + second, errors.Join(firstErr, secondErr)
 }
 
-func promote(count func(int64)) step {
-	return step{name: "promote_scheduled", args: []any{promotedTasksMax}, count: count}
+// promote makes scheduled tasks ready; count is told how many, unless it is nil.
+func promote(told *news, count func(int64)) step {
+	return step{
+		name: "promote_scheduled", args: []any{promotedTasksMax},
+		read: func(rows pgx.Rows) error {
+			actions, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			for _, action := range actions {
+				told.addReady(action)
+			}
+			if count != nil {
+				count(int64(len(actions)))
+			}
+			return err
+		},
+	}
 }
 
-func reclaim(count func(int64)) step {
-	return step{name: "reclaim_leases", args: []any{reclaimedLeaseMax}, count: count}
+// reclaim hands on the tasks of expired leases; count is told how many leases are gone, unless it is
+// nil.
+func reclaim(told *news, count func(int64)) step {
+	return reclaimUpTo(reclaimedLeaseMax, told, count)
+}
+
+func reclaimUpTo(leases int, told *news, count func(int64)) step {
+	return step{
+		name: "reclaim_leases", args: []any{leases},
+		read: func(rows pgx.Rows) error {
+			var gone int64
+			var actions []string
+			for rows.Next() { // there is one
+				if err := rows.Scan(&gone, &actions); err != nil {
+					return err
+				}
+			}
+			for _, action := range actions {
+				told.addReady(action)
+			}
+			if count != nil {
+				count(gone)
+			}
+			return rows.Err()
+		},
+	}
 }
 
 // prune deletes finished tasks in pieces. It runs without the planner settings of the other
@@ -215,7 +259,10 @@ func (m *maintainer) owning() {
 }
 
 func (m *maintainer) start() {
-	m.once.Do(func() { m.store.background.start(m.loop) })
+	m.once.Do(func() {
+		m.store.background.start(m.loop)
+		m.store.background.start(m.store.watchSessions)
+	})
 }
 
 func (m *maintainer) loop(ctx context.Context) {

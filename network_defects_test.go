@@ -213,12 +213,12 @@ func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
 // do first.
 func deadlocks(t *testing.T, pool *pgxpool.Pool) (n int64) {
 	t.Helper()
-	pool.Reset()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for others := 1; others > 0; {
+		pool.Reset() // a store may have used it since
 		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND backend_type = 'client backend'
 			  AND pid <> pg_backend_pid()`).Scan(&others)

@@ -57,16 +57,16 @@ type OwnedTask struct {
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	owned, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+	answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
-	return owned, nil
+	return answer.tasks(), nil
 }
 
 func (s *Store) ownTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-) ([]OwnedTask, error) {
+) (*handOut, error) {
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
 		return nil, err
 	}
@@ -80,12 +80,16 @@ func (s *Store) ownTasks(
 		name: "own_tasks",
 		args: []any{
 			int64(c), string(actor), min(maxTasks, ownedTasksMax), actions, interval(lease),
+			s.sessionOf(actor),
 		},
 		read: answer.read,
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
-	again := []step{promote(nil), reclaim(nil), own}
+	told := &news{}
+	again := []step{
+		promote(told, nil), reclaim(told, nil), own, {name: "next_due", read: answer.readPause},
+	}
 	first := []step{own}
 	if unheard := s.unheard(actions); len(unheard) > 0 {
 		first = append(first, step{name: "note_asked", args: []any{unheard}})
@@ -100,7 +104,8 @@ func (s *Store) ownTasks(
 	if err != nil {
 		return nil, err
 	}
-	return answer.tasks(), nil
+	s.tell(ctx, told)
+	return &answer, nil
 }
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
@@ -126,11 +131,18 @@ func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step)
 }
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return err
-	}
 	if maxTasks <= 0 {
 		return argumentError("maxTasks", "not positive")
+	}
+	if err := checkActor(actor, actions); err != nil {
+		return err
+	}
+	return checkLease(lease)
+}
+
+func checkActor(actor ActorID, actions []string) error {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return err
 	}
 	if len(actions) == 0 {
 		return argumentError("actions", "empty")
@@ -146,7 +158,7 @@ func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration
 			return at(argumentError("action", "spontaneous tasks complete by themselves"), i, "")
 		}
 	}
-	return checkLease(lease)
+	return nil
 }
 
 // wasCutOff reports whether a call failed because its connection broke, so that it may have taken
@@ -170,6 +182,15 @@ func wasCutOff(err error) bool {
 type handOut struct {
 	claim claim
 	rows  []ownedRow
+	// pause is, if nothing was ready, how long it is until something scheduled is due or a lease
+	// expires; nil if nothing does.
+	pause *time.Duration
+}
+
+func (h *handOut) readPause(rows pgx.Rows) error {
+	var err error
+	h.pause, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[*time.Duration])
+	return err
 }
 
 type ownedRow struct {
@@ -272,7 +293,8 @@ func (s *Store) extend(
 	if len(late) > 0 {
 		lateKeys, lateClaims := performances(late)
 		revive := step{
-			name: "revive_tasks", args: []any{lateKeys, lateClaims, nil, string(actor)},
+			name: "revive_tasks",
+			args: []any{lateKeys, lateClaims, nil, string(actor), s.sessionOf(actor)},
 		}
 		steps := append([]step{revive}, extend(lateKeys, lateClaims, again)...)
 		err := s.runSplitting(ctx, steps...)
@@ -283,7 +305,9 @@ func (s *Store) extend(
 	kept := make([]bool, len(owned))
 	for i := range owned {
 		p := owned[i].Token.performance()
-		kept[i] = mine[p] || again[p]
+		if kept[i] = mine[p] || again[p]; !kept[i] && s.tx == nil {
+			s.owners.lost(p)
+		}
 	}
 	return kept, nil
 }
@@ -360,7 +384,7 @@ func (s *Store) whileOwned(
 	for i := range owned {
 		ids[i] = string(owned[i].ID)
 	}
-	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
+	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
 	if err := s.runSplitting(ctx, append([]step{revive}, steps...)...); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
+	s.hear(kindLost)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}
 	p := owned.Token.performance()
@@ -79,15 +80,28 @@ func (o *owners) lost(performances ...performance) {
 	}
 }
 
+// lostSome tells that tasks with these keys may be lost.
+func (o *owners) lostSome(keys []int64) {
+	lost := make(map[int64]bool, len(keys))
+	for _, key := range keys {
+		lost[key] = true
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	for p := range o.watched {
+		if lost[p.key] {
+			signal(o.wake)
+			return
+		}
+	}
+}
+
 // lostAny tells that any performance may be lost.
 func (o *owners) lostAny() {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if len(o.watched) > 0 {
-		select {
-		case o.wake <- struct{}{}:
-		default:
-		}
+		signal(o.wake)
 	}
 }
 

@@ -2,25 +2,227 @@ package stint
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// RegisterActor makes an actor present.
+const (
+	// How often a store looks whether the sessions of others live. Where there are many stores, each
+	// looks less often: all together about ten times a second.
+	watchEvery      = 250 * time.Millisecond
+	watchPerSession = 100 * time.Millisecond
+
+	// What is handed on of an actor that is gone goes in one transaction.
+	handedOnLeasesMax = 100_000
+)
+
+// RegisterActor makes it known that actor performs tasks with these actions in this process, and
+// binds the tasks that it owns through this store from now on to the store's session, a connection
+// to the database. If the process dies, or its host is cut off, the session ends, and when
+// [Options.Grace] has passed its tasks are handed on as if their leases had expired, within about a
+// second altogether (R15). A session that is lost and made anew in time changes nothing.
+//
+// This only makes the hand-over fast; leases expire all the same, and tokens say who owns a task. A
+// process that hangs keeps its session, and a store that maintains the schema must be alive
+// elsewhere, as any store does that owns tasks.
+//
+// Registering an actor again changes its actions. The call returns when the session stands, or with
+// the error of ctx before; the actor is registered then as soon as it does. With PollOnly there is
+// no session, and the call does nothing.
 func (s *Store) RegisterActor(ctx context.Context, actor ActorID, actions []string) error {
-	return s.usable(ctx)
+	if err := s.registerActor(ctx, actor, actions); err != nil {
+		return fmt.Errorf("register actor: %w", err)
+	}
+	return nil
 }
 
-// UnregisterActor is the opposite of RegisterActor.
+func (s *Store) registerActor(ctx context.Context, actor ActorID, actions []string) error {
+	if err := checkActor(actor, actions); err != nil {
+		return err
+	}
+	return s.changeActors(ctx, func(actors map[ActorID][]string) {
+		actors[actor] = slices.Clone(actions)
+	})
+}
+
+// UnregisterActor is the opposite of [Store.RegisterActor]. What the actor still owns is handed on
+// when the leases expire.
 func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
-	return s.usable(ctx)
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return fmt.Errorf("unregister actor: %w", err)
+	}
+	err := s.changeActors(ctx, func(actors map[ActorID][]string) { delete(actors, actor) })
+	if err != nil {
+		return fmt.Errorf("unregister actor: %w", err)
+	}
+	return nil
+}
+
+// changeActors changes who is registered, and waits until the database knows.
+func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]string)) error {
+	if s.tx != nil {
+		return argumentError("store", "in a transaction; actors are registered at once")
+	}
+	if err := s.usable(ctx); err != nil || s.session == nil {
+		return err
+	}
+	n := s.session
+	n.mutex.Lock()
+	change(n.actors)
+	s.changeSession()
+	wanted := n.wanted
+	for n.known < wanted && !n.pooled {
+		learned := n.learned
+		n.mutex.Unlock()
+		select {
+		case <-learned:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.background.ended:
+			return ErrClosed
+		}
+		n.mutex.Lock()
+	}
+	n.mutex.Unlock()
+	return nil
 }
 
 // An ActorInfo is what the store knows of a registered actor.
 type ActorInfo struct {
 	Actor   ActorID
 	Actions []string
-	// Tasks is how many tasks the actor owns.
+
+	// Tasks is how many tasks the actor owns through the store at which it is registered.
 	Tasks int
+
 	// Since is when the actor was registered.
 	Since time.Time
+}
+
+// ListActors returns the registered actors of all processes that live, in the order of their IDs. An
+// actor that is registered at several stores comes once for each. That a process has died shows
+// within a second.
+func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
+	var actors []ActorInfo
+	err := s.run(ctx, step{
+		name: "list_actors",
+		read: func(rows pgx.Rows) error {
+			var err error
+			actors, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ActorInfo])
+			return err
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list actors: %w", err)
+	}
+	return actors, nil
+}
+
+// watchSessions hands on the tasks of processes that die, until the store is closed.
+func (s *Store) watchSessions(ctx context.Context) {
+	pause := watchEvery
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		next, err := s.lookForSessions(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "could not look for processes that are gone",
+					slog.Any("error", err))
+			}
+			next = time.Second
+		}
+		pause = next
+	}
+}
+
+// A lookedFor is a row of look_for_sessions.
+type lookedFor struct {
+	ID     int64
+	Gone   bool
+	Left   *time.Duration
+	Actors []string
+}
+
+// lookForSessions hands on the tasks of sessions that are gone, and returns when to look again.
+func (s *Store) lookForSessions(ctx context.Context) (time.Duration, error) {
+	var looked []lookedFor
+	err := s.run(ctx, step{
+		name: "look_for_sessions",
+		read: func(rows pgx.Rows) error {
+			var err error
+			looked, err = pgx.CollectRows(rows, pgx.RowToStructByPos[lookedFor])
+			return err
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	pause := around(max(watchEvery, time.Duration(len(looked))*watchPerSession))
+	lost := false
+	for _, session := range looked {
+		switch {
+		case session.Left == nil:
+		case *session.Left > 0:
+			pause = min(pause, *session.Left+time.Millisecond)
+		default:
+			lost = true
+			if err := s.handOn(ctx, session); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if lost { // what has no tries left
+		return pause, s.settleDue(ctx)
+	}
+	return pause, nil
+}
+
+// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back.
+func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
+	for _, actor := range lost.Actors {
+		told := &news{}
+		if err := s.run(ctx, handOnSteps(lost.ID, actor, told)...); err != nil {
+			return err
+		}
+		s.tell(ctx, told)
+	}
+	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
+}
+
+func handOnSteps(session int64, actor string, told *news) []step {
+	return []step{
+		{name: "expire_leases", args: []any{session, actor}},
+		reclaimUpTo(handedOnLeasesMax, told, nil),
+	}
+}
+
+// leave ends the session of a store that is being closed: the tasks that its actors still own are
+// handed on at once, since nobody can return them through it any more.
+func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
+	s.session.mutex.Lock()
+	actors := make([]string, 0, len(s.session.actors))
+	for actor := range s.session.actors {
+		actors = append(actors, string(actor))
+	}
+	s.session.mutex.Unlock()
+	told := &news{}
+	for _, actor := range actors {
+		steps := handOnSteps(s.session.id, actor, told)
+		if err := s.sendAlone(ctx, conn, conn, steps); err != nil {
+			return err
+		}
+	}
+	steps := []step{{name: "drop_session", args: []any{s.session.id}}}
+	if !told.empty() {
+		steps = append(steps, s.notify(told))
+	}
+	return s.sendAlone(ctx, conn, conn, steps)
 }

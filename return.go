@@ -120,8 +120,8 @@ func (s *Store) returnSorted(
 			rounds = roundsUsual
 		}
 	}
-	err := s.settle(ctx, rounds, func(batch int64, round int) []step {
-		return []step{s.returnStep(returns, pending, settled, batch, round)}
+	err := s.settle(ctx, rounds, func(batch int64, round int, told *news) []step {
+		return []step{s.returnStep(returns, pending, settled, batch, round, told)}
 	})
 	if err != nil {
 		return err
@@ -162,9 +162,9 @@ func (s *Store) returnLate(
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil}}
-	err := s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
-		return []step{revive, s.returnStep(returns, refused, settled, batch, round)}
+	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
+	err := s.settle(ctx, roundsUsual, func(batch int64, round int, told *news) []step {
+		return []step{revive, s.returnStep(returns, refused, settled, batch, round, told)}
 	}, judge)
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (r *Return) outcome() int16 {
 
 // returnStep returns the chosen tasks, and marks the places of those that are settled.
 func (s *Store) returnStep(
-	returns []Return, chosen []int, settled []bool, batch int64, round int,
+	returns []Return, chosen []int, settled []bool, batch int64, round int, told *news,
 ) step {
 	n := len(chosen)
 	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
@@ -268,10 +268,18 @@ func (s *Store) returnStep(
 			clear(settled)
 			for rows.Next() {
 				var place int
-				if err := rows.Scan(&place); err != nil {
+				var posted bool
+				var ready *string
+				if err := rows.Scan(&place, &posted, &ready); err != nil {
 					return err
 				}
 				settled[place-1] = true
+				if posted {
+					told.finished = append(told.finished, keys[place-1])
+				}
+				if ready != nil {
+					told.addReady(*ready)
+				}
 			}
 			return rows.Err()
 		},

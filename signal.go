@@ -308,24 +308,50 @@ const (
 
 // settle runs steps that end tasks, and behind them rounds of settling, all in one round trip; if
 // the rounds do not suffice, it begins again with more. The steps put what they end into the given
-// round of the batch. Last comes what needs to see all settled.
+// round of the batch, and what others may wait for into the news. Last comes what needs to see all
+// settled.
 func (s *Store) settle(
-	ctx context.Context, rounds int, steps func(batch int64, round int) []step, last ...step,
+	ctx context.Context, rounds int, steps func(batch int64, round int, told *news) []step,
+	last ...step,
 ) error {
 	const more = 4
 	for ; ; rounds = max(rounds*more, roundsUsual) {
-		batch := rand.Int64() //nolint:gosec // no secret
-		all := steps(batch, rounds)
+		batch, told := rand.Int64(), &news{} //nolint:gosec // no secret
+		all := steps(batch, rounds, told)
 		for round := rounds; round > 0; round-- {
 			all = append(all,
 				step{name: "lock_dependents", args: []any{batch, round}},
-				step{name: "settle_tasks", args: []any{batch, round}})
+				step{name: "settle_tasks", args: []any{batch, round}, read: readSettled(told)})
 		}
 		err := s.runSplitting(ctx, append(all, last...)...)
 		var pgErr *pgconn.PgError
-		if !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds" {
+		switch {
+		case err == nil:
+			s.tell(ctx, told)
+			return nil
+		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":
 			return err
 		}
+	}
+}
+
+// readSettled reads actions of tasks that became ready, and keys of tasks that ended.
+func readSettled(told *news) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var ready *string
+			var finished *int64
+			if err := rows.Scan(&ready, &finished); err != nil {
+				return err
+			}
+			if ready != nil {
+				told.addReady(*ready)
+			}
+			if finished != nil {
+				told.finished = append(told.finished, *finished)
+			}
+		}
+		return rows.Err()
 	}
 }
 

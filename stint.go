@@ -41,6 +41,16 @@ type Options struct {
 	// Default: [MaintainWhenOwning].
 	Maintenance Maintenance
 
+	// Grace is how long the session of the store may be lost before the tasks of its registered
+	// actors are handed on: see [Store.RegisterActor]. Default: 500 ms.
+	Grace time.Duration
+
+	// PollOnly makes the store do without a session of its own, the connection on which it listens
+	// for notifications: behind a pooler that gives each transaction another connection, and where
+	// the server has no LISTEN (R20). Those who wait then look every PollInterval, and actors
+	// cannot be registered.
+	PollOnly bool
+
 	// PollInterval is how often those who wait look for themselves: what a lost notification costs
 	// at most (R19), and with PollOnly how long it takes. Default: 1 s.
 	PollInterval time.Duration
@@ -72,7 +82,10 @@ type Retention struct {
 	Aborted time.Duration
 }
 
-const pollIntervalDefault = time.Second
+const (
+	graceDefault        = 500 * time.Millisecond
+	pollIntervalDefault = time.Second
+)
 
 const (
 	retentionCompletedDefault  = 24 * time.Hour
@@ -88,8 +101,10 @@ const (
 // repeat it without harm.
 type Store struct {
 	*core
-	// tx is the caller's transaction, or nil.
+	// tx is the caller's transaction, or one of the store's own, or nil.
 	tx pgx.Tx
+	// told gathers what a transaction of the store's own did; it is nil in the caller's.
+	told *news
 }
 
 // core is what a store shares with the ones that WithTx derives from it.
@@ -102,10 +117,14 @@ type core struct {
 	logger     *slog.Logger
 	background *background
 	maintainer *maintainer
-	waiting    waiting
-	owners     owners
-	keys       keyring
-	asked      asked
+	// session is nil where there shall be none.
+	session  *session
+	notifier notifier
+	awaiting awaiting
+	waiting  waiting
+	owners   owners
+	keys     keyring
+	asked    asked
 	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
 	dueAfter atomic.Int64
 	closed   atomic.Bool
@@ -131,6 +150,13 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err := checkText("Options.Schema", opts.Schema, schemaBytesMax); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
+	if opts.Grace == 0 {
+		opts.Grace = graceDefault
+	}
+	if opts.Grace < 0 || opts.Grace > leaseMax {
+		return nil, fmt.Errorf("new store: %w",
+			argumentError("Options.Grace", "negative or over ten years"))
+	}
 	if opts.PollInterval < time.Millisecond {
 		return nil, fmt.Errorf("new store: %w",
 			argumentError("Options.PollInterval", "under a millisecond"))
@@ -146,6 +172,9 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, keep: keep, poll: opts.PollInterval,
 		logger: opts.Logger, background: newBackground(),
+	}
+	if !opts.PollOnly {
+		c.session = newSession(opts.Grace)
 	}
 	store := &Store{core: c}
 	c.maintainer, err = newMaintainer(store, opts)
@@ -245,27 +274,32 @@ func (s *Store) persist(call func() error) error {
 
 func (s *Store) execute(ctx context.Context, steps []step) error {
 	if s.tx != nil {
-		return s.send(ctx, s.tx, "savepoint stint", "rollback to savepoint stint",
-			"release savepoint stint", steps)
+		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
+			"rollback to savepoint stint", "release savepoint stint", steps)
 	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return s.send(ctx, conn, "begin isolation level read committed", "rollback", "commit", steps)
+	return s.sendAlone(ctx, conn, conn.Conn(), steps)
 }
 
-// A session is a connection from the pool, or the caller's transaction, which refuses to be used
-// after its end.
-type session interface {
+// sendAlone sends steps as a transaction.
+func (s *Store) sendAlone(
+	ctx context.Context, wire wire, conn *pgx.Conn, steps []step,
+) error {
+	return s.send(ctx, wire, conn, "begin isolation level read committed", "rollback", "commit", steps)
+}
+
+// A wire is a connection, or the caller's transaction, which refuses to be used after its end.
+type wire interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
-	Conn() *pgx.Conn
 }
 
 func (s *Store) send(
-	ctx context.Context, session session, begin, undo, commit string, steps []step,
+	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, steps []step,
 ) error {
 	batch := &pgx.Batch{}
 	batch.Queue(begin)
@@ -289,16 +323,16 @@ func (s *Store) send(
 		batch.Queue(s.statements["restore_planner"])
 	}
 	batch.Queue(commit)
-	err := session.SendBatch(ctx, batch).Close()
+	err := wire.SendBatch(ctx, batch).Close()
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
 	}
-	if conn := session.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+	if !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
 		ctx, cancel := undoing(ctx)
 		defer cancel()
-		_, undoErr := session.Exec(ctx, undo)
+		_, undoErr := wire.Exec(ctx, undo)
 		if s.tx != nil && undoErr == nil {
-			_, undoErr = session.Exec(ctx, commit)
+			_, undoErr = wire.Exec(ctx, commit)
 		}
 		return errors.Join(err, undoErr)
 	}
@@ -325,10 +359,15 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	if err != nil {
 		return err
 	}
-	if err := work(s.WithTx(tx)); err != nil {
+	told := &news{}
+	if err := work(&Store{core: s.core, tx: tx, told: told}); err != nil {
 		return undo(ctx, tx, err)
 	}
-	return tx.Commit(ctx)
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	s.tell(ctx, told)
+	return nil
 }
 
 // undo rolls tx back because of err. A connection that is lost has rolled back by itself.

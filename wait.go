@@ -59,6 +59,7 @@ func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 	if len(ids) == 0 {
 		return nil, s.quiet(ctx)
 	}
+	s.hear(kindFinished)
 	found, err := s.findTasks(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (s *Store) join(waiters []*waiter) bool {
 		w.waiters[key][joining] = true
 		w.woken[key] = true
 	}
-	w.signal()
+	signal(w.wake)
 	w.running = w.running || s.background.start(s.watchWaited)
 	return w.running
 }
@@ -183,14 +184,6 @@ func (w *waiting) leave(waiters []*waiter) {
 	}
 }
 
-// signal makes watchWaited look; the mutex is held.
-func (w *waiting) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 // finished tells that tasks may have finished.
 func (w *waiting) finished(keys []int64) {
 	w.mutex.Lock()
@@ -201,7 +194,7 @@ func (w *waiting) finished(keys []int64) {
 		}
 	}
 	if len(w.woken) > 0 {
-		w.signal()
+		signal(w.wake)
 	}
 }
 

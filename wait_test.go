@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -25,4 +26,24 @@ func TestWaitForTask_ReturnsWhenTheTaskHasFinished(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAwaitTasks_IsWoken(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: time.Hour})
+	_ = pool
+	done := make(chan error, 1)
+	go func() {
+		got, err := store.AwaitTasks(t.Context(), "me", 1, []string{"act"}, time.Hour)
+		if err == nil && len(got) != 1 {
+			t.Errorf("got %+v", got)
+		}
+		done <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	insert(t, store, stint.Task{ID: "a", Action: "act", PostResult: true})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	_ = store.Close(t.Context())
 }

@@ -272,17 +272,21 @@ func refuseOwned(tasks []withdrawn) error {
 func (s *Store) end(
 	ctx context.Context, tasks []withdrawn, cause int16, status string,
 ) error {
-	var keys []int64
+	var keys, owned []int64
 	var tries []int32
 	for _, task := range tasks {
 		if task.state != withdrawnFinal {
 			keys, tries = append(keys, task.key), append(tries, task.tries)
 		}
+		if task.state == withdrawnOwned {
+			owned = append(owned, task.key)
+		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.settle(ctx, roundsUsual, func(batch int64, round int) []step {
+	return s.settle(ctx, roundsUsual, func(batch int64, round int, told *news) []step {
+		told.lost = owned
 		return []step{{
 			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},
 		}}

@@ -65,7 +65,7 @@ WITH named AS MATERIALIZED (
     WHERE lease.whole AND leases.ctid = lease.tid
 ), few AS MATERIALIZED (
     SELECT leased.key, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part, lease.actor,
-           lease.extended,
+           lease.session, lease.extended,
            (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = lease.claim)
                + dense_rank() OVER (PARTITION BY lease.claim ORDER BY lease.part) AS new_part
     FROM lease
@@ -83,11 +83,11 @@ WITH named AS MATERIALIZED (
     FROM few
     WHERE leased.ctid = few.tid
 ), split AS (
-    INSERT INTO stint.leases (claim, part, actor, deadline, size, spans)
-    SELECT few.claim, few.new_part, few.actor, few.extended, count(*),
+    INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
+    SELECT few.claim, few.new_part, few.actor, few.session, few.extended, count(*),
            array_agg(ARRAY[few.key, few.key] ORDER BY few.key)
     FROM few
-    GROUP BY few.claim, few.new_part, few.actor, few.extended
+    GROUP BY few.claim, few.new_part, few.actor, few.session, few.extended
 ), shrunk AS (
     UPDATE stint.leases
     SET size = leases.size - part.size

@@ -7,6 +7,7 @@
 --   $3 max_tasks  integer
 --   $4 actions    text[]
 --   $5 lease      interval, null: for ever
+--   $6 session    bigint, that of the actor, or null
 --
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out deletes a row or two here and
 -- writes one row of leased per task, which the return needs to settle tasks one by one.
@@ -82,8 +83,8 @@ WITH head AS MATERIALIZED (
     FROM taken
     CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS named (key)
 ), lease AS (
-    INSERT INTO stint.leases (claim, actor, deadline, size, spans)
-    SELECT $1::bigint, $2::text,
+    INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
+    SELECT $1::bigint, $2::text, $6::bigint,
            coalesce(statement_timestamp() + $5::interval, 'infinity'),
            sum(taken.last - taken.lo + 1),
            array_agg(ARRAY[taken.lo, taken.last] ORDER BY taken.before)

@@ -1,7 +1,7 @@
 -- name: promote_scheduled
 --
 -- Makes up to $1 scheduled tasks ready whose time has come, the longest due first. Spontaneous ones
--- are left to end_due_tasks: settling them may have to wait for somebody.
+-- are left to end_due_tasks: settling them may have to wait for somebody. Returns their actions.
 --
 --   $1 tasks  integer
 WITH due AS MATERIALIZED (
@@ -27,3 +27,4 @@ SELECT due.key, due.key, due.claim, due.tries, due.completed, due.aborted, due.a
        due.deadline, due.status
 FROM due
 ORDER BY due.not_before, due.key
+RETURNING ready.action

@@ -10,7 +10,8 @@
 --   $4 tasks            integer
 --
 -- finished_age is a block-range index: it finds the old pages, so this statement alone runs with
--- the planner's own choice of plans. A replaced task has left its definition to its successor.
+-- the planner's own choice of plans. A replaced task (5) has left its definition to its successor, and
+-- may be waited for.
 WITH old AS MATERIALIZED (
     SELECT finished.key
     FROM stint.finished
@@ -18,7 +19,7 @@ WITH old AS MATERIALIZED (
     WHERE finished.finished_at <= statement_timestamp() - least($1::interval, $2::interval)
       AND finished.finished_at <= statement_timestamp()
           - greatest(CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END,
-                     CASE WHEN task.post_result THEN $3::interval END)
+                     CASE WHEN task.post_result OR finished.cause = 5 THEN $3::interval END)
       AND CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END IS NOT NULL
       AND NOT EXISTS (
           SELECT

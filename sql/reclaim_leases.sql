@@ -4,6 +4,7 @@
 -- the others of their priority and marked late, so that their owner may still return them until
 -- somebody else is given them (R8). The others are left to end_due_tasks (R13): settling them may
 -- have to wait for somebody.
+-- Returns how many leases are gone, and the actions of what is ready again.
 --
 --   $1 leases  integer
 --
@@ -47,16 +48,20 @@ WITH expired AS MATERIALIZED (
     SELECT 0, held.key, held.key, held.claim, held.tries, held.completed, held.aborted, true,
            held.action, held.priority, held.deadline, held.actor, held.status
     FROM held
+), emptied AS (
+    DELETE FROM stint.leases
+    USING expired
+    WHERE leases.ctid = expired.tid
+      AND NOT EXISTS (
+          SELECT
+          FROM generate_subscripts(expired.spans, 1) AS span (n)
+          JOIN stint.leased
+            ON leased.key BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
+          WHERE leased.claim = expired.claim
+            AND leased.part = expired.part
+            AND leased.key <> ALL (ARRAY(SELECT held.key FROM held))
+      )
+    RETURNING leases.claim
 )
-DELETE FROM stint.leases
-USING expired
-WHERE leases.ctid = expired.tid
-  AND NOT EXISTS (
-      SELECT
-      FROM generate_subscripts(expired.spans, 1) AS span (n)
-      JOIN stint.leased
-        ON leased.key BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
-      WHERE leased.claim = expired.claim
-        AND leased.part = expired.part
-        AND leased.key <> ALL (ARRAY(SELECT held.key FROM held))
-  )
+SELECT (SELECT count(*) FROM emptied) AS leases,
+       (SELECT array_agg(DISTINCT held.action) FROM held) AS actions

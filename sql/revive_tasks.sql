@@ -4,10 +4,11 @@
 -- the step that lets a late owner return or extend after all. The lease is as good as expired until
 -- it is extended.
 --
---   $1 keys    bigint[]
---   $2 claims  bigint[]
---   $3 ids     text[], or null: whatever their IDs
---   $4 actor   text, or null: whoever the owner was
+--   $1 keys     bigint[]
+--   $2 claims   bigint[]
+--   $3 ids      text[], or null: whatever their IDs
+--   $4 actor    text, or null: whoever the owner was
+--   $5 session  bigint, that of the actor, or null
 --
 -- Waits for an owner that is taking the task at this moment: the answer must be final.
 WITH named AS MATERIALIZED (
@@ -41,8 +42,9 @@ WITH named AS MATERIALIZED (
     FROM late
     GROUP BY late.claim, late.actor
 ), lease AS (
-    INSERT INTO stint.leases (claim, part, actor, deadline, size, spans)
-    SELECT owner.claim, owner.part, owner.actor, statement_timestamp(), owner.size, owner.spans
+    INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
+    SELECT owner.claim, owner.part, owner.actor, $5::bigint, statement_timestamp(), owner.size,
+           owner.spans
     FROM owner
 )
 INSERT INTO stint.leased (key, claim, tries, part, completed, aborted, status)

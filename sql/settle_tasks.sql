@@ -20,6 +20,9 @@
 -- deleted ones (7) leave no signal, but nobody may wait for them either; what has nothing left to
 -- wait for because of a deletion is deleted too (R5, R17).
 --
+-- Returns what others may wait for: the actions of tasks that became ready, and the keys of tasks that
+-- ended here and post their results (as may those that have left their definitions already).
+--
 -- Ready tasks that are alike and have consecutive keys become spans, of 64 at most so that several
 -- owners find some.
 WITH RECURSIVE due AS (
@@ -177,9 +180,18 @@ WITH RECURSIVE due AS (
            judged.aborted, judged.status
     FROM judged
     WHERE judged.missing = 0 AND judged.cause IS NULL AND judged.early
+), onward AS (
+    INSERT INTO stint.settling (batch, round, key, cause, tries, completed, aborted, status)
+    SELECT $1::bigint, $2::integer - 1, judged.key, judged.cause, judged.tries, judged.completed,
+           judged.aborted, judged.status
+    FROM judged
+    WHERE judged.cause IS NOT NULL
 )
-INSERT INTO stint.settling (batch, round, key, cause, tries, completed, aborted, status)
-SELECT $1::bigint, $2::integer - 1, judged.key, judged.cause, judged.tries, judged.completed,
-       judged.aborted, judged.status
+SELECT DISTINCT judged.action AS ready, NULL::bigint AS finished
 FROM judged
-WHERE judged.cause IS NOT NULL
+WHERE judged.missing = 0 AND judged.cause IS NULL AND NOT judged.early
+UNION ALL
+SELECT NULL, due.key
+FROM due
+WHERE due.cause IS NOT NULL
+  AND (SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = due.key) IS NOT false

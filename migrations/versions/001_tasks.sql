@@ -74,10 +74,11 @@ CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before);
 
 -- One row per call of OwnTasks: a heartbeat touches only this one. spans are the keys handed out
 -- as pairs of lo and hi, size their number. A second part is split off when only some of the tasks
--- are extended.
+-- are extended. session is the one that the actor is registered at, if it is.
 CREATE TABLE {{.schema}}.leases (
     claim    bigint      NOT NULL,
     deadline timestamptz NOT NULL,
+    session  bigint,
     size     integer     NOT NULL,
     part     integer     NOT NULL DEFAULT 0,
     actor    text        COLLATE "C" NOT NULL,
@@ -87,6 +88,7 @@ CREATE TABLE {{.schema}}.leases (
     CONSTRAINT leases_actor_length CHECK (octet_length(actor) BETWEEN 1 AND 255)
 );
 CREATE INDEX leases_order ON {{.schema}}.leases (deadline);
+CREATE INDEX leases_session ON {{.schema}}.leases (session, actor) WHERE session IS NOT NULL;
 
 -- The row of an owned task. Whoever deletes it decides what becomes of the task: its owner's
 -- return, its expiry, its cancellation.
@@ -213,6 +215,28 @@ CREATE TABLE {{.schema}}.asked (
 );
 CREATE INDEX asked_order ON {{.schema}}.asked (asked_at);
 
+-- One row per store that waits for notifications or whose actors are registered. Its session, a
+-- connection of its own, holds the advisory lock with the number id, shared, for as long as it lives.
+-- topics are what it wants to be notified of. gone_at is when somebody found the lock free; when grace
+-- has passed since, the tasks of its actors are handed on.
+CREATE TABLE {{.schema}}.sessions (
+    id      bigint      NOT NULL,
+    gone_at timestamptz,
+    grace   interval    NOT NULL,
+    topics  text[]      COLLATE "C" NOT NULL,
+
+    CONSTRAINT sessions_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE {{.schema}}.actors (
+    session bigint      NOT NULL,
+    since   timestamptz NOT NULL DEFAULT statement_timestamp(),
+    actor   text        COLLATE "C" NOT NULL,
+    actions text[]      COLLATE "C" NOT NULL,
+
+    CONSTRAINT actors_pkey PRIMARY KEY (session, actor)
+);
+
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
 -- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
 CREATE VIEW {{.schema}}.task_states AS
@@ -272,7 +296,7 @@ ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
+DROP TABLE {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
     {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

@@ -1,0 +1,319 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+)
+
+const (
+	// How long the session hears nothing before it pings, and then before it is given up; and how
+	// long each step of making or using it may take.
+	pingEvery      = 2 * time.Second
+	sessionTimeout = 5 * time.Second
+
+	// The pauses before a session that was lost is made anew grow between these, each with full
+	// jitter. The first one is well within the grace.
+	reattachPauseMin = 50 * time.Millisecond
+	reattachPauseMax = 2 * time.Second
+)
+
+// A session is the one connection of a store that is not from the pool: it listens for
+// notifications on behalf of all that wait, and shows by an advisory lock that the process lives
+// (R15). It is made when it is needed first, and made anew whenever it is lost.
+type session struct {
+	id    int64
+	grace time.Duration
+
+	mutex   sync.Mutex
+	running bool
+	// pooled says that there can be no session, because of a pooler in between.
+	pooled bool
+	topics map[string]bool
+	actors map[ActorID][]string
+	// wanted counts the changes of topics and actors, known those that the database knows of.
+	wanted, known int
+	// learned is closed when known grows, or pooled is set.
+	learned chan struct{}
+	// interrupt ends the wait for notifications.
+	interrupt context.CancelFunc
+}
+
+func newSession(grace time.Duration) *session {
+	return &session{
+		id:    rand.Int64(), //nolint:gosec // no secret
+		grace: grace, topics: map[string]bool{}, actors: map[ActorID][]string{},
+		learned: make(chan struct{}), interrupt: func() {},
+	}
+}
+
+// hear makes the session listen for topics from soon on: those who wait look once more then.
+func (s *Store) hear(topics ...string) {
+	if s.session == nil {
+		return
+	}
+	s.session.mutex.Lock()
+	defer s.session.mutex.Unlock()
+	fresh := slices.ContainsFunc(topics, func(topic string) bool { return !s.session.topics[topic] })
+	if !fresh || len(s.session.topics) > actionsMax { // actions may be made up as they come
+		return
+	}
+	for _, topic := range topics {
+		s.session.topics[topic] = true
+	}
+	s.changeSession()
+}
+
+// changeSession has the database told of a change; the mutex is held.
+func (s *Store) changeSession() {
+	s.session.wanted++
+	s.session.interrupt()
+	s.session.running = s.session.running || s.background.start(s.attend)
+}
+
+// sessionOf is the session that an actor is registered at, or nil.
+func (s *Store) sessionOf(actor ActorID) *int64 {
+	if s.session == nil {
+		return nil
+	}
+	s.session.mutex.Lock()
+	defer s.session.mutex.Unlock()
+	if _, ok := s.session.actors[actor]; !ok || s.session.pooled {
+		return nil
+	}
+	return &s.session.id
+}
+
+var errPooled = errors.New("a pooler stands between")
+
+// attend keeps a session until the store is closed.
+func (s *Store) attend(ctx context.Context) {
+	pause := reattachPauseMin
+	for {
+		attached, err := s.attendOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errPooled) {
+			s.logger.WarnContext(ctx, "a pooler stands between the store and the database, so it "+
+				"polls; PollOnly says that this is meant", slog.Any("error", err))
+			s.session.giveUp()
+			return
+		}
+		s.logger.WarnContext(ctx, "the session is lost, it is made anew", slog.Any("error", err))
+		if attached {
+			pause = reattachPauseMin
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rand.N(pause)): //nolint:gosec // no secret
+		}
+		pause = min(2*pause, reattachPauseMax)
+	}
+}
+
+func (n *session) giveUp() {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.pooled = true
+	close(n.learned)
+}
+
+// attendOnce keeps a session until it is lost, and reports whether it ever stood.
+func (s *Store) attendOnce(ctx context.Context) (attached bool, err error) {
+	conn, err := s.connectSession(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		ctx, cancel := undoing(ctx)
+		defer cancel()
+		if s.closed.Load() && !conn.IsClosed() {
+			err = errors.Join(err, s.leave(ctx, conn))
+		}
+		err = errors.Join(err, conn.Close(ctx))
+	}()
+	if err := s.introduce(ctx, conn); err != nil {
+		return false, err
+	}
+	return true, s.listen(ctx, conn)
+}
+
+// connectSession opens a connection as the pool does.
+func (s *Store) connectSession(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	pool := s.pool.Config()
+	config := pool.ConnConfig
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	// The wait for notifications is interrupted often, which must not break the connection.
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if pool.AfterConnect != nil {
+		if err := pool.AfterConnect(ctx, conn); err != nil {
+			return nil, errors.Join(err, conn.Close(ctx))
+		}
+	}
+	return conn, nil
+}
+
+// introduce prepares a connection to be the session.
+func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	var number uint32
+	var setting string
+	err := conn.QueryRow(ctx, s.statements["prepare_session"]).
+		Scan(&setting, &setting, &setting, &setting, &setting, &number)
+	if err != nil {
+		return err
+	}
+	if number != conn.PgConn().PID() {
+		return fmt.Errorf("%w: connected to process %d, served by %d",
+			errPooled, conn.PgConn().PID(), number)
+	}
+	if _, err := conn.Exec(ctx, s.statements["listen"]); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, s.statements["lock_session"], s.session.id)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, conn)
+}
+
+// update tells the database what the session is for, and then wakes all who wait: whatever happened
+// before, nobody was told of.
+func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	n := s.session
+	n.mutex.Lock()
+	wanted := n.wanted
+	topics := slices.Sorted(maps.Keys(n.topics))
+	var actors, actions []string
+	for actor, named := range n.actors {
+		for _, action := range named {
+			actors, actions = append(actors, string(actor)), append(actions, action)
+		}
+	}
+	n.mutex.Unlock()
+	_, err := conn.Exec(ctx, s.statements["attend_session"], n.id, n.grace, topics, actors, actions)
+	if err != nil {
+		return err
+	}
+	n.mutex.Lock()
+	n.known = wanted
+	close(n.learned)
+	n.learned = make(chan struct{})
+	n.mutex.Unlock()
+	s.awaiting.any()
+	s.waiting.finishedAny()
+	s.owners.lostAny()
+	return nil
+}
+
+// listen passes on notifications until the session is lost. When it has heard nothing for a while
+// it pings, which all sessions hear: a connection that the other end has forgotten looks like one on
+// which nothing happens.
+func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
+	silence := time.NewTimer(around(pingEvery))
+	defer silence.Stop()
+	pinged := false
+	for {
+		notification, err := s.nextNotification(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if notification != nil {
+			s.pass(notification.Payload)
+			silence.Reset(around(pingEvery))
+			pinged = false
+		}
+		if err := s.keepUp(ctx, conn); err != nil {
+			return err
+		}
+		select {
+		default:
+		case <-silence.C:
+			if pinged {
+				return errors.New("the session does not hear its ping")
+			}
+			if err := s.ping(ctx, conn); err != nil {
+				return err
+			}
+			silence.Reset(around(pingEvery))
+			pinged = true
+		}
+	}
+}
+
+// nextNotification waits for a notification, for so long that pings go out in time. It returns nil
+// when there is something else to see to.
+func (s *Store) nextNotification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	waitCtx, interrupt := context.WithTimeout(ctx, pingEvery/2)
+	defer interrupt()
+	s.session.mutex.Lock()
+	s.session.interrupt = interrupt
+	changed := s.session.known != s.session.wanted
+	s.session.mutex.Unlock()
+	if changed {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	notification, err := conn.WaitForNotification(waitCtx)
+	if err != nil && waitCtx.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	return notification, err
+}
+
+// keepUp tells the database of a change in what the session is for.
+func (s *Store) keepUp(ctx context.Context, conn *pgx.Conn) error {
+	s.session.mutex.Lock()
+	changed := s.session.known != s.session.wanted
+	s.session.mutex.Unlock()
+	if !changed {
+		return nil
+	}
+	return s.update(ctx, conn)
+}
+
+func (s *Store) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	_, err := conn.Exec(ctx, s.statements["ping_session"], s.schema, kindPing)
+	return err
+}
+
+// pass wakes those whom a notification concerns.
+func (s *Store) pass(payload string) {
+	switch kind, rest, _ := strings.Cut(payload, " "); kind {
+	case kindReady:
+		s.awaiting.ready(rest)
+	case kindFinished:
+		s.waiting.finished(parseKeys(rest))
+	case kindLost:
+		s.owners.lostSome(parseKeys(rest))
+	}
+}

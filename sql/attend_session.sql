@@ -1,0 +1,24 @@
+-- name: attend_session
+--
+-- Makes the session known: what it wants to hear, and the actors that are registered at it.
+--
+--   $1 session  bigint
+--   $2 grace    interval
+--   $3 topics   text[]
+--   $4 actors   text[]
+--   $5 actions  text[], one of the actor at the same place in $4
+WITH session AS (
+    INSERT INTO stint.sessions (id, grace, topics)
+    VALUES ($1::bigint, $2::interval, $3::text[])
+    ON CONFLICT (id) DO UPDATE
+    SET gone_at = NULL, topics = excluded.topics
+), gone AS (
+    DELETE FROM stint.actors
+    WHERE actors.session = $1::bigint AND actors.actor <> ALL ($4::text[])
+)
+INSERT INTO stint.actors (session, actor, actions)
+SELECT $1::bigint, named.actor, array_agg(DISTINCT named.action)
+FROM unnest($4::text[], $5::text[]) AS named (actor, action)
+GROUP BY named.actor
+ON CONFLICT (session, actor) DO UPDATE
+SET actions = excluded.actions

@@ -1,0 +1,8 @@
+-- name: drop_session
+--
+-- Forgets a session that is gone, unless it has come back or has actors still.
+--
+--   $1 session  bigint
+DELETE FROM stint.sessions
+WHERE sessions.id = $1::bigint AND pg_try_advisory_xact_lock($1::bigint)
+  AND (SELECT true FROM stint.actors WHERE actors.session = $1::bigint LIMIT 1) IS NULL

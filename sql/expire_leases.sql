@@ -1,0 +1,33 @@
+-- name: expire_leases
+--
+-- Ends the leases of actor $2 of a session that is gone, so that reclaim_leases, in the same
+-- transaction, hands its tasks on. Does nothing if the session has come back.
+--
+--   $1 session  bigint
+--   $2 actor    text
+--
+-- The lock is held until the transaction ends: a session that comes back finds all of it done. SKIP
+-- LOCKED passes over leases that are being extended, whose owner is alive.
+WITH lost AS MATERIALIZED (
+    SELECT sessions.id
+    FROM stint.sessions
+    WHERE sessions.id = $1::bigint AND pg_try_advisory_xact_lock($1::bigint)
+), unregistered AS (
+    DELETE FROM stint.actors
+    USING lost
+    WHERE actors.session = lost.id AND actors.actor = $2::text
+), held AS MATERIALIZED (
+    SELECT lease.tid
+    FROM lost
+    CROSS JOIN LATERAL (
+        SELECT leases.ctid AS tid
+        FROM stint.leases
+        WHERE leases.session = lost.id AND leases.actor = $2::text
+          AND leases.deadline > statement_timestamp()
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS lease
+)
+UPDATE stint.leases
+SET deadline = statement_timestamp()
+FROM held
+WHERE leases.ctid = held.tid

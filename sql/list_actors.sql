@@ -1,0 +1,24 @@
+-- name: list_actors
+--
+-- The actors that are registered at a session that lives, with how many tasks each owns through it.
+SELECT actors.actor, actors.actions, actors.since,
+       (SELECT coalesce(sum(part.tasks), 0)
+        FROM (
+            SELECT leases.claim, leases.part, leases.spans
+            FROM stint.leases
+            WHERE leases.session = actors.session AND leases.actor = actors.actor
+            OFFSET 0
+        ) AS lease
+        CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS tasks
+            FROM stint.leased
+            WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+              AND leased.claim = lease.claim AND leased.part = lease.part
+        ) AS part) AS tasks
+FROM stint.actors
+CROSS JOIN LATERAL (
+    SELECT sessions.gone_at FROM stint.sessions WHERE sessions.id = actors.session OFFSET 0
+) AS session
+WHERE session.gone_at IS NULL
+ORDER BY actors.actor, actors.since

@@ -1,0 +1,18 @@
+-- name: notify
+--
+-- Sends those of the messages that somebody wants to hear, on channel $1. Where nobody listens, this
+-- is but a look at a small table.
+--
+--   $1 channel   text
+--   $2 topics    text[]
+--   $3 payloads  text[]
+--
+-- Whoever listens has committed its topics before it looks at what it waits for, and this looks for
+-- topics after what it tells of was committed. So either this finds the topic, or the other has found
+-- what it waits for.
+SELECT pg_notify($1::text, message.payload)
+FROM unnest($2::text[], $3::text[]) AS message (topic, payload)
+WHERE (SELECT true
+       FROM stint.sessions
+       WHERE message.topic = ANY (sessions.topics)
+       LIMIT 1)
