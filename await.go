@@ -40,17 +40,14 @@ func (s *Store) awaitTasks(
 	wake := s.awaiting.join(actions)
 	defer s.awaiting.leave(actions, wake)
 	for {
-		answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
-		if err != nil {
-			return nil, err
-		}
-		if len(answer.rows) > 0 {
-			return answer.tasks(), nil
+		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+		if err != nil || len(hand.tasks) > 0 {
+			return hand.tasks, err
 		}
 		s.hear(topics...)
 		pause := around(s.poll)
-		if answer.pause != nil {
-			pause = min(pause, *answer.pause+time.Millisecond)
+		if hand.pause != nil {
+			pause = min(pause, *hand.pause+time.Millisecond)
 		}
 		select {
 		case <-wake:

@@ -120,10 +120,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },
 		}
-		if s.tx != nil { // whose lock_timeout is the caller's
-			return []step{end}
-		}
-		return []step{{name: "limit_waiting"}, end}
+		return append(limitWaiting(s.tx == nil), end) // the caller's lock_timeout is the caller's
 	})
 	var pgErr *pgconn.PgError
 	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {

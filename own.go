@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -57,29 +58,98 @@ type OwnedTask struct {
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+	hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
-	return answer.tasks(), nil
+	return hand.tasks, nil
+}
+
+// A hand is what one caller is handed.
+type hand struct {
+	tasks []OwnedTask
+	// pause is, if nothing was ready, how long it is until something scheduled is due or a lease
+	// expires; nil if nothing does.
+	pause *time.Duration
 }
 
 func (s *Store) ownTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-) (*handOut, error) {
+) (hand, error) {
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
-		return nil, err
+		return hand{}, err
+	}
+	if err := s.quiet(ctx); err != nil {
+		return hand{}, err
 	}
 	s.maintainer.owning()
-	c, err := newClaim()
+	maxTasks = min(maxTasks, ownedTasksMax)
+	if s.tx != nil {
+		answer, err := s.handOut(ctx, actor, maxTasks, actions, lease)
+		return hand{answer.tasks(), answer.pause}, err
+	}
+	return s.owning.do(ctx, ownKey{actor, strings.Join(actions, "\x00"), lease}, maxTasks)
+}
+
+// An ownKey is what calls of OwnTasks have in common that travel together. An action holds no NUL.
+type ownKey struct {
+	actor   ActorID
+	actions string
+	lease   time.Duration
+}
+
+// ownTogether owns tasks for several callers under one lease, and shares them out in the order of
+// the calls.
+func (s *Store) ownTogether(
+	ctx context.Context, key ownKey, wanted []int, _ bool,
+) ([]hand, error) {
+	all := 0
+	for _, n := range wanted {
+		all += n
+	}
+	answer, err := s.handOut(ctx, key.actor, all, strings.Split(key.actions, "\x00"), key.lease)
 	if err != nil {
 		return nil, err
+	}
+	hands, tasks := make([]hand, len(wanted)), answer.tasks()
+	for i, n := range wanted {
+		n = min(n, len(tasks))
+		hands[i] = hand{tasks[:n:n], answer.pause}
+		tasks = tasks[n:]
+	}
+	return hands, nil
+}
+
+// release gives back, with their tries refunded, what a caller was handed that has left.
+func (s *Store) release(abandoned hand) {
+	if len(abandoned.tasks) == 0 {
+		return
+	}
+	returns := make([]Return, len(abandoned.tasks))
+	for i, task := range abandoned.tasks {
+		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
+	}
+	ctx, cancel := undoing(context.Background())
+	defer cancel()
+	if _, err := s.returnTasks(ctx, returns, false); err != nil {
+		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
+			slog.Int("tasks", len(returns)), slog.Any("error", err))
+	}
+}
+
+// handOut makes actor the owner of tasks.
+func (s *Store) handOut(
+	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+) (*handOut, error) {
+	c, err := newClaim()
+	if err != nil {
+		return &handOut{}, err
 	}
 	answer := handOut{claim: c}
 	own := step{
 		name: "own_tasks",
 		args: []any{
-			int64(c), string(actor), min(maxTasks, ownedTasksMax), actions, interval(lease),
+			int64(c), string(actor), maxTasks, actions, interval(lease),
 			s.sessionOf(actor),
 		},
 		read: answer.read,
@@ -102,7 +172,7 @@ func (s *Store) ownTasks(
 		err = s.recoverHandOut(ctx, &answer, again)
 	}
 	if err != nil {
-		return nil, err
+		return &handOut{}, err
 	}
 	s.tell(ctx, told)
 	return &answer, nil
@@ -182,9 +252,7 @@ func wasCutOff(err error) bool {
 type handOut struct {
 	claim claim
 	rows  []ownedRow
-	// pause is, if nothing was ready, how long it is until something scheduled is due or a lease
-	// expires; nil if nothing does.
-	pause *time.Duration
+	pause *time.Duration // of hand
 }
 
 func (h *handOut) readPause(rows pgx.Rows) error {
@@ -269,6 +337,42 @@ func (s *Store) extend(
 	if len(owned) == 0 {
 		return nil, s.quiet(ctx)
 	}
+	if s.tx == nil && len(owned) <= flightSizeMax/2 {
+		return s.extends.do(ctx, extendKey{actor, lease}, owned)
+	}
+	return s.extendLeases(ctx, actor, owned, lease)
+}
+
+// An extendKey is what calls of ExtendTasksOwnership have in common that travel together.
+type extendKey struct {
+	actor ActorID
+	lease time.Duration
+}
+
+// extendTogether extends the ownership of several callers.
+func (s *Store) extendTogether(
+	ctx context.Context, key extendKey, calls [][]OwnedTask, _ bool,
+) ([][]bool, error) {
+	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease)
+	if err != nil {
+		return nil, err
+	}
+	return divide(kept, calls), nil
+}
+
+// divide gives each call its part of the answers, one for each element of the calls.
+func divide[Q, A any](answers []A, calls [][]Q) [][]A {
+	parts := make([][]A, len(calls))
+	for i, call := range calls {
+		n := len(call)
+		parts[i], answers = answers[:n:n], answers[n:]
+	}
+	return parts
+}
+
+func (s *Store) extendLeases(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
 	mine, again := map[performance]bool{}, map[performance]bool{}
 	extend := func(keys, claims []int64, mine map[performance]bool) []step {
 		return []step{

@@ -49,7 +49,7 @@ func (s *Store) ReturnTask(
 	ctx context.Context, id TaskID, token Token, status string, code StatusCode,
 ) error {
 	returned := Return{ID: id, Token: token, Status: status, Code: code}
-	verdicts, err := s.returnTasks(ctx, []Return{returned})
+	verdicts, err := s.returnAlong(ctx, []Return{returned})
 	if err == nil {
 		err = verdicts[0]
 	}
@@ -65,14 +65,53 @@ func (s *Store) ReturnTask(
 // it is not nil, none of the returns took effect, unless ctx ended or the connection broke during
 // the call, when all may have. The call may be repeated as that of ReturnTask.
 func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
-	verdicts, err := s.returnTasks(ctx, returns)
+	verdicts, err := s.returnAlong(ctx, returns)
 	if err != nil {
 		return nil, fmt.Errorf("return tasks: %w", err)
 	}
 	return verdicts, nil
 }
 
-func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, error) {
+// returnAlong returns tasks, together with those that other callers return at the same time if they
+// are few and nothing is wrong with them.
+func (s *Store) returnAlong(ctx context.Context, returns []Return) ([]error, error) {
+	refused := func(r Return) bool { return r.check() != nil }
+	if s.tx != nil || returnsSize(returns) > flightSizeMax/2 ||
+		slices.ContainsFunc(returns, refused) {
+		return s.returnTasks(ctx, returns, false)
+	}
+	if err := s.quiet(ctx); err != nil {
+		return nil, err
+	}
+	return s.returns.do(ctx, struct{}{}, returns)
+}
+
+// returnsSize is what returns take of a flight: one each, and one for each KiB of results.
+func returnsSize(returns []Return) int {
+	const resultBytes = 1 << 10
+	size := len(returns)
+	for i := range returns {
+		size += len(returns[i].Result) / resultBytes
+	}
+	return size
+}
+
+// returnTogether makes the returns of several callers.
+func (s *Store) returnTogether(
+	ctx context.Context, _ struct{}, calls [][]Return, together bool,
+) ([][]error, error) {
+	verdicts, err := s.returnTasks(ctx, slices.Concat(calls...), together)
+	if err != nil {
+		return nil, err
+	}
+	return divide(verdicts, calls), nil
+}
+
+// returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one of
+// them.
+func (s *Store) returnTasks(
+	ctx context.Context, returns []Return, hasty bool,
+) ([]error, error) {
 	verdicts := make([]error, len(returns))
 	pending := make([]int, 0, len(returns)) // those without a verdict, to be sorted by key
 	repeats := map[int]int{}                // the first return of the same task and token, by place
@@ -94,7 +133,7 @@ func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, err
 		first[name] = i
 		pending = append(pending, i)
 	}
-	if err := s.returnSorted(ctx, returns, pending, verdicts); err != nil {
+	if err := s.returnSorted(ctx, returns, pending, verdicts, hasty); err != nil {
 		return nil, err
 	}
 	for i, earlier := range repeats {
@@ -105,7 +144,7 @@ func (s *Store) returnTasks(ctx context.Context, returns []Return) ([]error, err
 
 // returnSorted returns the pending tasks and fills in the verdicts on them.
 func (s *Store) returnSorted(
-	ctx context.Context, returns []Return, pending []int, verdicts []error,
+	ctx context.Context, returns []Return, pending []int, verdicts []error, hasty bool,
 ) error {
 	if len(pending) == 0 {
 		return s.quiet(ctx)
@@ -121,7 +160,8 @@ func (s *Store) returnSorted(
 		}
 	}
 	err := s.settle(ctx, rounds, func(batch int64, round int, told *news) []step {
-		return []step{s.returnStep(returns, pending, settled, batch, round, told)}
+		end := s.returnStep(returns, pending, settled, batch, round, told)
+		return append(limitWaiting(hasty), end)
 	})
 	if err != nil {
 		return err
@@ -136,7 +176,7 @@ func (s *Store) returnSorted(
 		if len(refused) == 0 {
 			return nil
 		}
-		refused, err = s.returnLate(ctx, returns, refused, verdicts)
+		refused, err = s.returnLate(ctx, returns, refused, verdicts, hasty)
 		if err != nil {
 			return err
 		}
@@ -147,10 +187,18 @@ func (s *Store) returnSorted(
 	return nil
 }
 
+// limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
+func limitWaiting(hasty bool) []step {
+	if hasty {
+		return []step{{name: "limit_waiting"}}
+	}
+	return nil
+}
+
 // returnLate gives refused returns the second look that a late owner is due, and judges those that
 // are refused again. Those whose token is good after all are due another look; it returns them.
 func (s *Store) returnLate(
-	ctx context.Context, returns []Return, refused []int, verdicts []error,
+	ctx context.Context, returns []Return, refused []int, verdicts []error, hasty bool,
 ) ([]int, error) {
 	n := len(refused)
 	settled, judgements := make([]bool, n), make([]judgement, n)
@@ -164,7 +212,8 @@ func (s *Store) returnLate(
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
 	err := s.settle(ctx, roundsUsual, func(batch int64, round int, told *news) []step {
-		return []step{revive, s.returnStep(returns, refused, settled, batch, round, told)}
+		end := s.returnStep(returns, refused, settled, batch, round, told)
+		return append(limitWaiting(hasty), revive, end)
 	}, judge)
 	if err != nil {
 		return nil, err

@@ -123,6 +123,9 @@ type core struct {
 	awaiting awaiting
 	waiting  waiting
 	owners   owners
+	owning   flights[ownKey, int, hand]
+	extends  flights[extendKey, []OwnedTask, []bool]
+	returns  flights[struct{}, []Return, []error]
 	keys     keyring
 	asked    asked
 	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
@@ -177,6 +180,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		c.session = newSession(opts.Grace)
 	}
 	store := &Store{core: c}
+	store.prepareFlights()
 	c.maintainer, err = newMaintainer(store, opts)
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
