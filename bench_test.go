@@ -119,18 +119,24 @@ func newBench(b *testing.B, keep stint.Retention) *bench {
 		conn, err := dial(ctx, network, address)
 		return &countingConn{Conn: conn, flights: &measured.flights}, err
 	}
-	pool, err := pgxpool.NewWithConfig(b.Context(), config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(pool.Close)
-	measured.pool = pool
-	measured.store, err = stint.New(pool, stint.Options{Retention: keep})
+	measured.pool = newPool(b, config)
+	var err error
+	measured.store, err = stint.New(measured.pool, stint.Options{Retention: keep})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = measured.store.Close(context.WithoutCancel(b.Context())) })
 	return &measured
+}
+
+func newPool(b *testing.B, config *pgxpool.Config) *pgxpool.Pool {
+	b.Helper()
+	pool, err := pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	return pool
 }
 
 // measure runs work in so many callers and reports what b.N tasks took.

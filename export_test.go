@@ -1,7 +1,16 @@
 package stint
 
+import "runtime"
+
 // Statements gives tests the texts of sql/ as the store sends them.
 func Statements(schema string) (map[string]string, error) { return loadStatements(schema) }
 
 // SchemaVersion is what the store wants of the migrations.
 const SchemaVersion = schemaVersion
+
+// AwaitNotifier waits until the store has told all that there is to tell.
+func AwaitNotifier(store *Store) {
+	for !store.notifier.idle() {
+		runtime.Gosched()
+	}
+}

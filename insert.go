@@ -158,7 +158,7 @@ func (s *Store) insertNetwork(
 	if len(rows.arrivals) == 0 {
 		return s.runTelling(ctx, ready, waiting(0, 0, &news{})...)
 	}
-	return s.settle(ctx, roundsUsual, waiting)
+	return s.settle(ctx, roundsUsual, ready, waiting)
 }
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all

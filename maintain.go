@@ -115,7 +115,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 		return 0, nil
 	}
 	var ended int64
-	err := s.settle(ctx, roundsUsual, func(batch int64, round int, _ *news) []step {
+	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *news) []step {
 		end := step{
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },

@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,21 @@ func (n *news) merge(other *news) {
 	}
 	n.finished = append(n.finished, other.finished...)
 	n.lost = append(n.lost, other.lost...)
+}
+
+// remove takes the keys of others out of what finished, and their actions out of what is ready.
+func (n *news) remove(others *news) {
+	if others == nil {
+		return
+	}
+	for action := range others.ready {
+		delete(n.ready, action)
+	}
+	told := make(map[int64]bool, len(others.finished))
+	for _, key := range others.finished {
+		told[key] = true
+	}
+	n.finished = slices.DeleteFunc(n.finished, func(key int64) bool { return told[key] })
 }
 
 func (n *news) empty() bool { return len(n.ready)+len(n.finished)+len(n.lost) == 0 }
@@ -100,23 +116,39 @@ func (s *Store) tell(ctx context.Context, told *news) {
 		s.notifier.tell(s, told)
 	default:
 		if err := s.run(ctx, s.notify(told)); err != nil {
-			s.logger.WarnContext(ctx, "others were not told of tasks they may wait for",
-				slog.Any("error", err))
+			s.logUntold(ctx, err)
 		}
 	}
 }
 
-// runTelling is run for steps of which it is known before what they do that others may wait for: in
-// the caller's transaction the notification travels with them.
+func (s *Store) logUntold(ctx context.Context, err error) {
+	s.logger.WarnContext(ctx, "others were not told of tasks they may wait for",
+		slog.Any("error", err))
+}
+
+// runTelling is run for steps of which it is known before what others may wait for.
 func (s *Store) runTelling(ctx context.Context, told *news, steps ...step) error {
 	if s.tx != nil && s.told == nil && !told.empty() {
 		return s.run(ctx, append(steps, s.notify(told))...)
 	}
-	if err := s.run(ctx, steps...); err != nil {
+	ahead := s.ahead(told)
+	if err := s.runAnd(ctx, ahead, steps...); err != nil {
 		return err
 	}
-	s.tell(ctx, told)
+	if ahead == nil {
+		s.tell(ctx, told)
+	}
 	return nil
+}
+
+// ahead returns what is to be told on the round trip of the steps that it is about, or nil: only
+// while there is little to tell, since that saves those who wait a round trip, but not the server
+// the work.
+func (s *Store) ahead(expected *news) *news {
+	if s.tx != nil || expected == nil || expected.empty() || !s.notifier.idle() {
+		return nil
+	}
+	return expected
 }
 
 func (s *Store) notify(told *news) step {
@@ -142,19 +174,52 @@ type notifier struct {
 	running bool
 }
 
+func (n *notifier) idle() bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return !n.running
+}
+
 func (n *notifier) tell(s *Store, told *news) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	if len(n.pending.finished)+len(n.pending.lost) < notifiedTogetherMax {
 		n.pending.merge(told)
 	}
-	n.running = n.running || s.background.start(s.sendNews)
+	n.run(s, 0)
 }
 
-// sendNews sends what there is to tell, and ends when there is nothing.
-func (s *Store) sendNews(ctx context.Context) {
+// run sends what is pending after a pause, unless that is under way; the mutex is held.
+func (n *notifier) run(s *Store, pause time.Duration) {
+	n.running = n.running || s.background.start(func(ctx context.Context) {
+		s.sendPending(ctx, pause)
+	})
+}
+
+// rest makes what comes next wait for a pause.
+func (n *notifier) rest(s *Store, heard int64) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.run(s, pauseAfter(heard))
+}
+
+func pauseAfter(heard int64) time.Duration {
+	if heard == 0 {
+		return notifyPauseUnheard
+	}
+	return notifyPause
+}
+
+// sendPending sends what there is to tell, and ends when there is nothing.
+func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 	n := &s.notifier
 	for {
+		if pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
 		n.mutex.Lock()
 		told := n.pending
 		n.pending = news{}
@@ -164,35 +229,36 @@ func (s *Store) sendNews(ctx context.Context) {
 			return
 		}
 		n.mutex.Unlock()
-		heard, err := s.sendNotifications(ctx, &told)
-		pause := notifyPause
-		switch {
-		case err != nil && ctx.Err() == nil:
-			s.logger.WarnContext(ctx, "others were not told of tasks they may wait for",
-				slog.Any("error", err))
+		heard, err := s.sendNews(ctx, &told)
+		pause = pauseAfter(heard)
+		if err != nil && ctx.Err() == nil {
+			s.logUntold(ctx, err)
 			pause = notifyPauseFailed
-		case heard == 0:
-			pause = notifyPauseUnheard
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
 		}
 	}
 }
 
-// sendNotifications sends them, in one implicit transaction, and returns how many somebody wants to
-// hear.
-func (s *Store) sendNotifications(ctx context.Context, told *news) (heard int64, err error) {
+// sendNews sends notifications, and returns how many somebody wants to hear.
+func (s *Store) sendNews(ctx context.Context, told *news) (heard int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	notify := s.notify(told)
 	batch := &pgx.Batch{}
+	s.queueNotify(batch, told, func(n int64) { heard = n })
+	return heard, s.pool.SendBatch(ctx, batch).Close()
+}
+
+// queueNews puts notifications behind the commit of what they tell of.
+func (s *Store) queueNews(batch *pgx.Batch, told *news) {
+	s.queueNotify(batch, told, func(heard int64) { s.notifier.rest(s, heard) })
+}
+
+// queueNotify puts notifications into a batch, in an implicit transaction of their own.
+func (s *Store) queueNotify(batch *pgx.Batch, told *news, heard func(int64)) {
+	notify := s.notify(told)
 	batch.Queue(s.statements["relax_commit"])
 	batch.Queue(s.statements[notify.name], notify.args...).Exec(
 		func(tag pgconn.CommandTag) error {
-			heard = tag.RowsAffected()
+			heard(tag.RowsAffected())
 			return nil
 		})
-	return heard, s.pool.SendBatch(ctx, batch).Close()
 }

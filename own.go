@@ -273,16 +273,16 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
-		var signals bool
+		var signals, posts bool
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &completed, &aborted, &signals, &row.before)
+			&deadline, &completed, &aborted, &signals, &posts, &row.before)
 		if err != nil {
 			return err
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
-		row.task.Token = newToken(h.claim, row.key, signals)
+		row.task.Token = newToken(h.claim, row.key, signals, posts)
 		row.task.Deadline = finite(deadline)
 		h.rows = append(h.rows, row)
 	}
@@ -419,10 +419,14 @@ func (s *Store) extendLeases(
 // runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
 // the same number; the second is made again.
 func (s *Store) runSplitting(ctx context.Context, steps ...step) error {
+	return s.runSplittingAnd(ctx, nil, steps...)
+}
+
+func (s *Store) runSplittingAnd(ctx context.Context, told *news, steps ...step) error {
 	const attempts = 10
 	var err error
 	for range attempts {
-		if err = s.run(ctx, steps...); !violates(err, "leases_pkey") {
+		if err = s.runAnd(ctx, told, steps...); !violates(err, "leases_pkey") {
 			break
 		}
 	}

@@ -216,7 +216,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	told := &news{}
 	for _, actor := range actors {
 		steps := handOnSteps(s.session.id, actor, told)
-		if err := s.sendAlone(ctx, conn, conn, steps); err != nil {
+		if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 			return err
 		}
 	}
@@ -224,5 +224,5 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	if !told.empty() {
 		steps = append(steps, s.notify(told))
 	}
-	return s.sendAlone(ctx, conn, conn, steps)
+	return s.sendAlone(ctx, conn, conn, nil, steps)
 }

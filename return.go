@@ -153,13 +153,17 @@ func (s *Store) returnSorted(
 		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
 	})
 	settled := make([]bool, len(pending))
-	rounds := roundsNone
+	rounds, expected := roundsNone, &news{}
 	for _, i := range pending {
-		if returns[i].Token.signals() {
+		token := returns[i].Token
+		if token.signals() {
 			rounds = roundsUsual
 		}
+		if token.posts() && returns[i].Code != StatusPending {
+			expected.finished = append(expected.finished, token.performance().key)
+		}
 	}
-	err := s.settle(ctx, rounds, func(batch int64, round int, told *news) []step {
+	err := s.settle(ctx, rounds, expected, func(batch int64, round int, told *news) []step {
 		end := s.returnStep(returns, pending, settled, batch, round, told)
 		return append(limitWaiting(hasty), end)
 	})
@@ -211,7 +215,7 @@ func (s *Store) returnLate(
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
-	err := s.settle(ctx, roundsUsual, func(batch int64, round int, told *news) []step {
+	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
 		end := s.returnStep(returns, refused, settled, batch, round, told)
 		return append(limitWaiting(hasty), revive, end)
 	}, judge)

@@ -308,11 +308,11 @@ const (
 
 // settle runs steps that end tasks, and behind them rounds of settling, all in one round trip; if
 // the rounds do not suffice, it begins again with more. The steps put what they end into the given
-// round of the batch, and what others may wait for into the news. Last comes what needs to see all
-// settled.
+// round of the batch, and what others may wait for into the news; what is expected of it is known
+// before. Last comes what needs to see all settled.
 func (s *Store) settle(
-	ctx context.Context, rounds int, steps func(batch int64, round int, told *news) []step,
-	last ...step,
+	ctx context.Context, rounds int, expected *news,
+	steps func(batch int64, round int, told *news) []step, last ...step,
 ) error {
 	const more = 4
 	for ; ; rounds = max(rounds*more, roundsUsual) {
@@ -323,10 +323,12 @@ func (s *Store) settle(
 				step{name: "lock_dependents", args: []any{batch, round}},
 				step{name: "settle_tasks", args: []any{batch, round}, read: readSettled(told)})
 		}
-		err := s.runSplitting(ctx, append(all, last...)...)
+		ahead := s.ahead(expected)
+		err := s.runSplittingAnd(ctx, ahead, append(all, last...)...)
 		var pgErr *pgconn.PgError
 		switch {
 		case err == nil:
+			told.remove(ahead)
 			s.tell(ctx, told)
 			return nil
 		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":

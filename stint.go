@@ -250,11 +250,17 @@ type step struct {
 // statements are written for. In the caller's transaction a savepoint takes the place of the
 // transaction, so that a failure undoes the steps and nothing else.
 func (s *Store) run(ctx context.Context, steps ...step) error {
+	return s.runAnd(ctx, nil, steps...)
+}
+
+// runAnd is run, with the news of what the steps do, unless it is nil, on the same round trip behind
+// the commit.
+func (s *Store) runAnd(ctx context.Context, told *news, steps ...step) error {
 	return s.persist(func() error {
 		if err := s.usable(ctx); err != nil {
 			return err
 		}
-		return s.execute(ctx, steps)
+		return s.execute(ctx, told, steps)
 	})
 }
 
@@ -276,24 +282,25 @@ func (s *Store) persist(call func() error) error {
 	return err
 }
 
-func (s *Store) execute(ctx context.Context, steps []step) error {
+func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
 	if s.tx != nil {
 		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
-			"rollback to savepoint stint", "release savepoint stint", steps)
+			"rollback to savepoint stint", "release savepoint stint", nil, steps)
 	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return s.sendAlone(ctx, conn, conn.Conn(), steps)
+	return s.sendAlone(ctx, conn, conn.Conn(), told, steps)
 }
 
 // sendAlone sends steps as a transaction.
 func (s *Store) sendAlone(
-	ctx context.Context, wire wire, conn *pgx.Conn, steps []step,
+	ctx context.Context, wire wire, conn *pgx.Conn, told *news, steps []step,
 ) error {
-	return s.send(ctx, wire, conn, "begin isolation level read committed", "rollback", "commit", steps)
+	return s.send(ctx, wire, conn, "begin isolation level read committed", "rollback", "commit", told,
+		steps)
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.
@@ -303,7 +310,8 @@ type wire interface {
 }
 
 func (s *Store) send(
-	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, steps []step,
+	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, told *news,
+	steps []step,
 ) error {
 	batch := &pgx.Batch{}
 	batch.Queue(begin)
@@ -326,8 +334,19 @@ func (s *Store) send(
 	if s.tx != nil {
 		batch.Queue(s.statements["restore_planner"])
 	}
-	batch.Queue(commit)
+	committed := false
+	batch.Queue(commit).Exec(func(pgconn.CommandTag) error {
+		committed = true
+		return nil
+	})
+	if told != nil {
+		s.queueNews(batch, told)
+	}
 	err := wire.SendBatch(ctx, batch).Close()
+	if err != nil && committed && told != nil {
+		s.logUntold(ctx, err)
+		return nil
+	}
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
 	}

@@ -13,20 +13,21 @@ import (
 // task owns it; every verb of an owner checks it (R8). It is new at every hand-out and cannot be
 // guessed.
 //
-// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, and the task's
-// key, by which a return finds its rows without a search, and whether other tasks may wait for it.
+// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, the task's key, by
+// which a return finds its rows without a search, and two hints as to who may wait for its end.
 // Callers should not take it apart.
 type Token uuid.UUID
 
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// The last 64 bits of a token are the variant of the UUID, a bit that says whether other tasks may
-// wait for this one, which saves the return the work that comes of it, and the key. The bit is but
-// a hint: edges may be added after the hand-out.
+// The last 64 bits of a token are the variant of the UUID, two hints, and the key. The hints save the
+// return work: whether other tasks wait for this one, as far as was known at the hand-out, and
+// whether it posts its result.
 const (
-	keyBits    = 61
-	signalsBit = 1 << keyBits
+	keyBits    = 60
+	postsBit   = 1 << keyBits
+	signalsBit = 2 << keyBits
 	variant    = 0b10 << 62
 )
 
@@ -40,12 +41,15 @@ func newClaim() (claim, error) {
 	return claim(high&^0xf000 | 0x8000), nil //nolint:gosec // the bits are what counts
 }
 
-func newToken(c claim, key int64, signals bool) Token {
+func newToken(c claim, key int64, signals, posts bool) Token {
 	var t Token
 	//nolint:gosec // the bits are what counts
 	high, low := uint64(c), variant|uint64(key)
 	if signals {
 		low |= signalsBit
+	}
+	if posts {
+		low |= postsBit
 	}
 	binary.BigEndian.PutUint64(t[:8], high)
 	binary.BigEndian.PutUint64(t[8:], low)
@@ -63,7 +67,7 @@ type performance struct {
 func (t Token) performance() performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	return performance{
-		key:   int64(low & (signalsBit - 1)),
+		key:   int64(low & (postsBit - 1)),
 		claim: claim(high), //nolint:gosec // the bits are what counts
 	}
 }
@@ -71,6 +75,11 @@ func (t Token) performance() performance {
 // signals reports whether tasks may have waited for this one when it was handed out.
 func (t Token) signals() bool {
 	return binary.BigEndian.Uint64(t[8:])&signalsBit != 0
+}
+
+// posts reports whether the task posts its result.
+func (t Token) posts() bool {
+	return binary.BigEndian.Uint64(t[8:])&postsBit != 0
 }
 
 // readPerformances reads rows of a key and a claim each into a set.

@@ -285,7 +285,7 @@ func (s *Store) end(
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.settle(ctx, roundsUsual, func(batch int64, round int, told *news) []step {
+	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
 		told.lost = owned
 		return []step{{
 			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},

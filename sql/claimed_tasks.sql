@@ -5,7 +5,7 @@
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
-       leased.aborted, true AS signals, span.n::bigint AS before
+       leased.aborted, true AS signals, task.post_result, span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS leased
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.post_result
     FROM stint.tasks
     WHERE tasks.key = leased.key
     OFFSET 0

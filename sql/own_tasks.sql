@@ -93,7 +93,7 @@ WITH head AS MATERIALIZED (
 )
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
-       taken.completed, taken.aborted, taken.signals, taken.before
+       taken.completed, taken.aborted, taken.signals, task.post_result, taken.before
 FROM (
     SELECT taken.*,
            (SELECT true
@@ -104,7 +104,7 @@ FROM (
     OFFSET 0
 ) AS taken
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.post_result
     FROM stint.tasks
     WHERE tasks.key BETWEEN taken.lo AND taken.last
 ) AS task

@@ -1,0 +1,100 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// BenchmarkLatency inserts a task every 20 ms through one store, has it owned through a second and
+// waits for it through a third, and tells how long it takes from the call of InsertTasks until
+// AwaitTasks returns, and from the call of ReturnTask until WaitForTask returns.
+func BenchmarkLatency(b *testing.B) {
+	b.Run("notified", func(b *testing.B) { benchmarkLatency(b, stint.Options{}) })
+	b.Run("poll-only", func(b *testing.B) {
+		benchmarkLatency(b, stint.Options{PollOnly: true, PollInterval: 100 * time.Millisecond})
+	})
+}
+
+func benchmarkLatency(b *testing.B, opts stint.Options) {
+	b.Helper()
+	bench := newBench(b, stint.Retention{})
+	ctx := b.Context()
+	second, third := bench.another(b, opts), bench.another(b, opts)
+	type event struct {
+		id stint.TaskID
+		at time.Time
+	}
+	owned, returned, woken := make(chan event), make(chan event), make(chan event)
+	go func() {
+		for {
+			tasks, err := second.AwaitTasks(ctx, "actor", 10, []string{"bench"}, time.Minute)
+			if err != nil {
+				return
+			}
+			for _, task := range tasks {
+				owned <- event{task.ID, time.Now()}
+				begun := time.Now()
+				err := second.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+				if err != nil {
+					b.Error(err)
+				}
+				returned <- event{task.ID, begun}
+			}
+		}
+	}()
+	var toOwner, toWaiter []time.Duration
+	for i := range b.N + 10 { // the first ones make connections and plans
+		<-time.After(20 * time.Millisecond)
+		id := stint.TaskID(fmt.Sprintf("latency-%d", i))
+		begun := time.Now()
+		err := bench.store.InsertTasks(ctx, []stint.Task{{
+			ID: id, Action: "bench", PostResult: true,
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() {
+			if _, err := third.WaitForTask(ctx, id); err != nil {
+				b.Error(err)
+			}
+			woken <- event{id, time.Now()}
+		}()
+		own := <-owned
+		back, wake := <-returned, <-woken
+		if i >= 10 {
+			toOwner = append(toOwner, own.at.Sub(begun))
+			toWaiter = append(toWaiter, wake.at.Sub(back.at))
+		}
+	}
+	reportLatency(b, "own", toOwner)
+	reportLatency(b, "wait", toWaiter)
+}
+
+// another returns another store on the same database, with a pool of its own.
+func (m *bench) another(b *testing.B, opts stint.Options) *stint.Store {
+	b.Helper()
+	pool := newPool(b, m.pool.Config())
+	store, err := stint.New(pool, opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close(context.WithoutCancel(b.Context())) })
+	return store
+}
+
+func reportLatency(b *testing.B, name string, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	at := func(share float64) float64 {
+		place := min(int(share*float64(len(took))), len(took)-1)
+		return float64(took[place]) / float64(time.Millisecond)
+	}
+	for _, percent := range []float64{50, 90, 99, 100} {
+		b.ReportMetric(at(percent/100), fmt.Sprintf("%s-p%g-ms", name, percent))
+	}
+}
