@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// contendedPauseMin is how long an owner waits before it looks again for tasks that others were just
+// taking. It doubles each time.
+const contendedPauseMin = time.Millisecond
+
 // AwaitTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is woken
 // when such tasks are inserted or become ready, when scheduled ones are due or leases expire, and
 // looks for itself every [Options.PollInterval].
@@ -39,15 +43,22 @@ func (s *Store) awaitTasks(
 	}
 	wake := s.awaiting.join(actions)
 	defer s.awaiting.leave(actions, wake)
+	retry := contendedPauseMin
 	for {
-		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
 		if err != nil || len(hand.tasks) > 0 {
 			return hand.tasks, err
 		}
 		s.hear(topics...)
 		pause := around(s.poll)
-		if hand.pause != nil {
-			pause = min(pause, *hand.pause+time.Millisecond)
+		if hand.next.pause != nil {
+			pause = min(pause, *hand.next.pause+time.Millisecond)
+		}
+		if hand.next.contended { // of what they leave, nobody is told
+			pause = min(pause, around(retry))
+			retry = min(2*retry, s.poll)
+		} else {
+			retry = contendedPauseMin
 		}
 		select {
 		case <-wake:

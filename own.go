@@ -58,7 +58,7 @@ type OwnedTask struct {
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease)
+	hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, false)
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
@@ -68,13 +68,28 @@ func (s *Store) OwnTasks(
 // A hand is what one caller is handed.
 type hand struct {
 	tasks []OwnedTask
-	// pause is, if nothing was ready, how long it is until something scheduled is due or a lease
-	// expires; nil if nothing does.
-	pause *time.Duration
+	next  nextDue // of a caller that awaits, if there are no tasks
 }
 
+// A nextDue is what there is to wait for: see next_due.
+type nextDue struct {
+	contended, overdue bool
+	pause              *time.Duration
+}
+
+func (n *nextDue) read(rows pgx.Rows) error {
+	for rows.Next() { // there is one
+		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// ownTasks owns tasks for a caller that awaits some, or does not.
 func (s *Store) ownTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+	awaits bool,
 ) (hand, error) {
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
 		return hand{}, err
@@ -85,10 +100,11 @@ func (s *Store) ownTasks(
 	s.maintainer.owning()
 	maxTasks = min(maxTasks, ownedTasksMax)
 	if s.tx != nil {
-		answer, err := s.handOut(ctx, actor, maxTasks, actions, lease)
-		return hand{answer.tasks(), answer.pause}, err
+		answer, err := s.handOut(ctx, actor, maxTasks, actions, lease, awaits)
+		return hand{tasks: answer.tasks()}, err
 	}
-	return s.owning.do(ctx, ownKey{actor, strings.Join(actions, "\x00"), lease}, maxTasks)
+	key := ownKey{actor, strings.Join(actions, "\x00"), lease, awaits}
+	return s.owning.do(ctx, key, maxTasks)
 }
 
 // An ownKey is what calls of OwnTasks have in common that travel together. An action holds no NUL.
@@ -96,6 +112,7 @@ type ownKey struct {
 	actor   ActorID
 	actions string
 	lease   time.Duration
+	awaits  bool
 }
 
 // ownTogether owns tasks for several callers under one lease, and shares them out in the order of
@@ -107,14 +124,15 @@ func (s *Store) ownTogether(
 	for _, n := range wanted {
 		all += n
 	}
-	answer, err := s.handOut(ctx, key.actor, all, strings.Split(key.actions, "\x00"), key.lease)
+	actions := strings.Split(key.actions, "\x00")
+	answer, err := s.handOut(ctx, key.actor, all, actions, key.lease, key.awaits)
 	if err != nil {
 		return nil, err
 	}
 	hands, tasks := make([]hand, len(wanted)), answer.tasks()
 	for i, n := range wanted {
 		n = min(n, len(tasks))
-		hands[i] = hand{tasks[:n:n], answer.pause}
+		hands[i] = hand{tasks[:n:n], answer.next}
 		tasks = tasks[n:]
 	}
 	return hands, nil
@@ -137,9 +155,11 @@ func (s *Store) release(abandoned hand) {
 	}
 }
 
-// handOut makes actor the owner of tasks.
+// handOut makes actor the owner of tasks. One that awaits some is also told what there is to wait
+// for.
 func (s *Store) handOut(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+	awaits bool,
 ) (*handOut, error) {
 	c, err := newClaim()
 	if err != nil {
@@ -157,15 +177,18 @@ func (s *Store) handOut(
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
 	told := &news{}
-	again := []step{
-		promote(told, nil), reclaim(told, nil), own, {name: "next_due", read: answer.readPause},
-	}
+	again := []step{promote(told, nil), reclaim(told, nil), own}
 	first := []step{own}
+	if awaits {
+		next := step{name: "next_due", args: []any{actions}, read: answer.next.read}
+		first, again = append(first, next), append(again, next)
+	}
 	if unheard := s.unheard(actions); len(unheard) > 0 {
 		first = append(first, step{name: "note_asked", args: []any{unheard}})
 	}
 	err = s.run(ctx, first...)
-	if err == nil && len(answer.rows) == 0 {
+	if err == nil && len(answer.rows) == 0 &&
+		(!awaits || answer.next.contended || answer.next.overdue) {
 		err = s.run(ctx, again...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
@@ -252,13 +275,7 @@ func wasCutOff(err error) bool {
 type handOut struct {
 	claim claim
 	rows  []ownedRow
-	pause *time.Duration // of hand
-}
-
-func (h *handOut) readPause(rows pgx.Rows) error {
-	var err error
-	h.pause, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[*time.Duration])
-	return err
+	next  nextDue
 }
 
 type ownedRow struct {

@@ -32,7 +32,7 @@ var sample = map[string]struct {
 	"listen":            {"", nil},
 	"lock_session":      {"1", nil},
 	"look_for_sessions": {"", nil},
-	"next_due":          {"", []string{"scheduled_order", "leases_order"}},
+	"next_due":          {"'{act}'", []string{"scheduled_order", "leases_order", "ready_order"}},
 	"notify":            {"'stint', '{a}', '{b}'", nil},
 	"ping_session":      {"'stint', 'ping'", nil},
 	"prepare_session":   {"", nil},

@@ -1,8 +1,31 @@
 -- name: next_due
 --
--- How long it is until the next scheduled task is due or the next lease expires; null if there is
--- neither. What is due already was seen to by the statements before this one, as far as it could be.
-SELECT least(
+-- What somebody who got no task with one of the actions can wait for: whether some are ready all the
+-- same, which others were just taking; whether something is due that can be made ready; and how long
+-- it is until the next scheduled task is due or the next lease expires, null if there is neither.
+--
+--   $1 actions  text[]
+SELECT (SELECT true
+        FROM unnest($1::text[]) AS wanted (action)
+        CROSS JOIN LATERAL (
+            SELECT ready.lo
+            FROM stint.ready
+            WHERE ready.action = wanted.action
+              AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+            ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
+            LIMIT 1
+        ) AS span
+        LIMIT 1) IS NOT NULL AS contended,
+       coalesce((SELECT true
+                 FROM stint.scheduled
+                 WHERE scheduled.not_before <= statement_timestamp()
+                 LIMIT 1),
+                (SELECT true
+                 FROM stint.leases
+                 WHERE leases.deadline <= statement_timestamp()
+                 LIMIT 1),
+                false) AS overdue,
+       least(
            (SELECT scheduled.not_before
             FROM stint.scheduled
             WHERE scheduled.not_before > statement_timestamp()
