@@ -20,6 +20,16 @@
 // runs anyway ([OnAbort]). Its owner is told how its predecessors ended, and [Store.Inputs] gives
 // their results. The package structures builds chains, groups, chords and networks.
 //
+// # Waiting
+//
+// [Store.WaitForTask] waits until a task has finished, [Store.AwaitTasks] until one is ready to be
+// owned, [Store.OwnershipContext] until one is lost. They are woken within milliseconds by
+// notifications, for which a store has one connection of its own, and look for themselves once a
+// second. [Store.RegisterActor] binds what an actor owns to that connection: if the process dies, its
+// tasks are handed on within about a second instead of when their leases expire.
+//
+// The package worker has a loop that does all this.
+//
 // # Being performed more than once
 //
 // An owner may die after it has done its work and before it has returned the task, or be so late
@@ -35,7 +45,8 @@
 //
 // Every verb is one transaction. If its context ends or its connection breaks, it has taken effect
 // wholly or not at all, and the caller cannot know which. So each verb can be called again without
-// harm, and says how.
+// harm, and says how. Calls of few tasks that are made by many goroutines at once travel together;
+// each gets its own answer and its own error.
 //
 // # Schema
 //

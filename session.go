@@ -211,8 +211,8 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 	n := s.session
 	n.mutex.Lock()
 	wanted := n.wanted
-	topics := slices.Sorted(maps.Keys(n.topics))
-	var actors, actions []string
+	topics := slices.AppendSeq([]string{}, maps.Keys(n.topics)) // nil would be null
+	actors, actions := []string{}, []string{}
 	for actor, named := range n.actors {
 		for _, action := range named {
 			actors, actions = append(actors, string(actor)), append(actions, action)

@@ -1,8 +1,8 @@
 -- name: list_actors
 --
 -- The actors that are registered at a session that lives, with how many tasks each owns through it.
-SELECT actors.actor, actors.actions, actors.since,
-       (SELECT coalesce(sum(part.tasks), 0)
+SELECT actors.actor, actors.actions,
+       (SELECT coalesce(sum(part.tasks), 0)::bigint
         FROM (
             SELECT leases.claim, leases.part, leases.spans
             FROM stint.leases
@@ -15,7 +15,8 @@ SELECT actors.actor, actors.actions, actors.since,
             FROM stint.leased
             WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
               AND leased.claim = lease.claim AND leased.part = lease.part
-        ) AS part) AS tasks
+        ) AS part) AS tasks,
+       actors.since
 FROM stint.actors
 CROSS JOIN LATERAL (
     SELECT sessions.gone_at FROM stint.sessions WHERE sessions.id = actors.session OFFSET 0
