@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// contendedPauseMin is how long an owner waits before it looks again for tasks that others were just
+// contendedPause is how long an owner waits before it looks again for tasks that others were just
 // taking. It doubles each time.
-const contendedPauseMin = time.Millisecond
+const contendedPause = time.Millisecond
 
 // AwaitTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is woken
 // when such tasks are inserted or become ready, when scheduled ones are due or leases expire, and
@@ -43,7 +43,7 @@ func (s *Store) awaitTasks(
 	}
 	wake := s.awaiting.join(actions)
 	defer s.awaiting.leave(actions, wake)
-	retry := contendedPauseMin
+	retry := contendedPause
 	for {
 		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
 		if err != nil || len(hand.tasks) > 0 {
@@ -58,7 +58,7 @@ func (s *Store) awaitTasks(
 			pause = min(pause, around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
-			retry = contendedPauseMin
+			retry = contendedPause
 		}
 		select {
 		case <-wake:

@@ -25,8 +25,8 @@
 // [Store.WaitForTask] waits until a task has finished, [Store.AwaitTasks] until one is ready to be
 // owned, [Store.OwnershipContext] until one is lost. They are woken within milliseconds by
 // notifications, for which a store has one connection of its own, and look for themselves once a
-// second. [Store.RegisterActor] binds what an actor owns to that connection: if the process dies, its
-// tasks are handed on within about a second instead of when their leases expire.
+// second. [Store.RegisterActor] binds what an actor owns to that connection: if the process dies,
+// its tasks are handed on within about a second instead of when their leases expire.
 //
 // The package worker has a loop that does all this.
 //

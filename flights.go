@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// How many flights of one runway are under way at once: while one commits, the next one executes.
+	// How many flights of one runway are under way at once: while one commits, the next executes.
 	flightsAtOnce = 2
 
 	// How much travels in one flight. What is half as large gains nothing by company.
@@ -25,8 +25,8 @@ type flights[K comparable, Q, A any] struct {
 	// size is what a call takes of flightSizeMax.
 	size func(Q) int
 
-	// abandoned is given answers whose callers have left; nil if nothing need be done about them. If
-	// it is set, a flight that everybody has left may go on for a while, so that there is an answer.
+	// abandoned is given answers whose callers have left; nil if nothing need be done about them.
+	// If it is set, a flight that everybody has left goes on for a while, to have an answer.
 	abandoned func(A)
 
 	background *background

@@ -233,7 +233,8 @@ func walked(plan string) string {
 		if !found {
 			_, index, found = strings.Cut(line, "Index Only Scan using ")
 		}
-		if found && !isSmallScan(lines[i]) && (i+1 == len(lines) || !strings.Contains(lines[i+1], "Index Cond:")) {
+		if found && !isSmallScan(lines[i]) &&
+			(i+1 == len(lines) || !strings.Contains(lines[i+1], "Index Cond:")) {
 			return index
 		}
 	}

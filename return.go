@@ -107,8 +107,8 @@ func (s *Store) returnTogether(
 	return divide(verdicts, calls), nil
 }
 
-// returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one of
-// them.
+// returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one
+// of them.
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, hasty bool,
 ) ([]error, error) {

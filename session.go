@@ -25,8 +25,8 @@ const (
 
 	// The pauses before a session that was lost is made anew grow between these, each with full
 	// jitter. The first one is well within the grace.
-	reattachPauseMin = 50 * time.Millisecond
-	reattachPauseMax = 2 * time.Second
+	reattachPauseFirst = 50 * time.Millisecond
+	reattachPauseMax   = 2 * time.Second
 )
 
 // A session is the one connection of a store that is not from the pool: it listens for
@@ -99,7 +99,7 @@ var errPooled = errors.New("a pooler stands between")
 
 // attend keeps a session until the store is closed.
 func (s *Store) attend(ctx context.Context) {
-	pause := reattachPauseMin
+	pause := reattachPauseFirst
 	for {
 		attached, err := s.attendOnce(ctx)
 		if ctx.Err() != nil {
@@ -113,7 +113,7 @@ func (s *Store) attend(ctx context.Context) {
 		}
 		s.logger.WarnContext(ctx, "the session is lost, it is made anew", slog.Any("error", err))
 		if attached {
-			pause = reattachPauseMin
+			pause = reattachPauseFirst
 		}
 		select {
 		case <-ctx.Done():
