@@ -119,10 +119,8 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 		return c.OwnTasks(ctx, "actor", 50, []string{action}, time.Hour)
 	}
 	var owned []stint.OwnedTask
-	// This one takes keys, and nobody is notified of it.
-	insert(t, c.Store, stint.Task{
-		ID: stint.TaskID(prefix), Action: "act", NotBefore: time.Now().Add(time.Hour),
-	})
+	insert(t, c.Store, stint.Task{ID: stint.TaskID(prefix), Action: "act"}) // takes keys
+	stint.AwaitNotifier(c.Store)
 	count("InsertTasks of few", func() error { return c.InsertTasks(ctx, numbered(prefix, 64)) })
 	count("InsertTasks of many", func() error {
 		return c.InsertTasks(ctx, numbered(prefix+"many ", 5000))

@@ -59,10 +59,9 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	if _, err := c.ListTasks(t.Context(), stint.Filter{}); err != nil {
 		t.Fatalf("ListTasks = %v", err)
 	}
-	// The first insert also takes a block of keys. Nobody need be notified of this one.
-	insert(t, c.Store, stint.Task{
-		ID: "first", Action: "act", NotBefore: time.Now().Add(time.Hour),
-	})
+	// The first insert also takes a block of keys, and notifies.
+	insert(t, c.Store, stint.Task{ID: "first", Action: "act"})
+	stint.AwaitNotifier(c.Store)
 	if err := c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"}); err != nil {
 		t.Fatalf("DeleteTasks = %v", err)
 	}

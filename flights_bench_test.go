@@ -15,9 +15,8 @@ import (
 func BenchmarkGroupCommit(b *testing.B) {
 	for _, goroutines := range []int{16, 200} {
 		for _, together := range []bool{false, true} {
-			b.Run(fmt.Sprintf("goroutines=%d/together=%v", goroutines, together), func(b *testing.B) {
-				benchmarkGroupCommit(b, goroutines, together)
-			})
+			name := fmt.Sprintf("goroutines=%d/together=%v", goroutines, together)
+			b.Run(name, func(b *testing.B) { benchmarkGroupCommit(b, goroutines, together) })
 		}
 	}
 }

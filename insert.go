@@ -117,11 +117,12 @@ func (s *Store) insertUnless(ctx context.Context, few bool, tasks []Task, net *n
 	})
 }
 
-// readyNews are the actions of tasks that are ready as soon as they are inserted.
+// readyNews are the actions of tasks that can be owned as soon as they are inserted, or when their
+// time has come, which those who wait take note of.
 func readyNews(tasks []Task, net *network) *news {
 	told := &news{}
 	for i := range tasks {
-		if tasks[i].NotBefore.IsZero() && !net.waits(i) {
+		if !net.waits(i) {
 			told.addReady(tasks[i].Action)
 		}
 	}

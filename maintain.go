@@ -156,8 +156,8 @@ func promote(told *news, count func(int64)) step {
 	}
 }
 
-// reclaim hands on the tasks of expired leases; count is told how many leases are gone, unless it is
-// nil.
+// reclaim hands on the tasks of expired leases; count is told how many leases are gone, unless it
+// is nil.
 func reclaim(told *news, count func(int64)) step {
 	return reclaimUpTo(reclaimedLeaseMax, told, count)
 }

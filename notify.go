@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The kinds of notifications: the first word of each. A notification is only a hint; what it says is
-// looked up.
+// The kinds of notifications: the first word of each. A notification is only a hint; what it says
+// is looked up.
 const (
 	kindReady    = "ready"    // and an action: a task with it became ready
 	kindFinished = "finished" // and keys: tasks that post their results have ended

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// How often a store looks whether the sessions of others live. Where there are many stores, each
-	// looks less often: all together about ten times a second.
+	// How often a store looks whether the sessions of others live. Where there are many stores,
+	// each looks less often: all together about ten times a second.
 	watchEvery      = 250 * time.Millisecond
 	watchPerSession = 100 * time.Millisecond
 

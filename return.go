@@ -322,16 +322,16 @@ func (s *Store) returnStep(
 			for rows.Next() {
 				var place int
 				var posted bool
-				var ready *string
-				if err := rows.Scan(&place, &posted, &ready); err != nil {
+				var again *string
+				if err := rows.Scan(&place, &posted, &again); err != nil {
 					return err
 				}
 				settled[place-1] = true
 				if posted {
 					told.finished = append(told.finished, keys[place-1])
 				}
-				if ready != nil {
-					told.addReady(*ready)
+				if again != nil {
+					told.addReady(*again)
 				}
 			}
 			return rows.Err()

@@ -299,8 +299,8 @@ func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
 func (s *Store) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, told *news, steps []step,
 ) error {
-	return s.send(ctx, wire, conn, "begin isolation level read committed", "rollback", "commit", told,
-		steps)
+	return s.send(ctx, wire, conn,
+		"begin isolation level read committed", "rollback", "commit", told, steps)
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.

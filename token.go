@@ -21,8 +21,8 @@ type Token uuid.UUID
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// The last 64 bits of a token are the variant of the UUID, two hints, and the key. The hints save the
-// return work: whether other tasks wait for this one, as far as was known at the hand-out, and
+// The last 64 bits of a token are the variant of the UUID, two hints, and the key. The hints save
+// the return work: whether other tasks wait for this one, as far as was known at the hand-out, and
 // whether it posts its result.
 const (
 	keyBits    = 60

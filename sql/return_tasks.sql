@@ -3,7 +3,7 @@
 -- Settles owned tasks. Element i of each array belongs to return i; the caller sorts them by key.
 -- Returns the places of those that were settled: the ones whose key, ID and claim belong together
 -- and whose row of leased this statement was the one to delete; with each, whether it has finished
--- and posts its result, and the action if it is ready again.
+-- and posts its result, and the action if it is pending again.
 --
 --   $1 keys           bigint[]
 --   $2 claims         bigint[]
@@ -154,5 +154,5 @@ WITH returned AS MATERIALIZED (
     WHERE leases.ctid = whole.tid
 )
 SELECT ended.place, ended.cause IS NOT NULL AND ended.post_result AS posted,
-       CASE WHEN ended.cause IS NULL AND ended.retry_after IS NULL THEN ended.action END AS ready
+       CASE WHEN ended.cause IS NULL THEN ended.action END AS again
 FROM ended
