@@ -39,7 +39,9 @@ func newUncheckedStore(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpoo
 	if err != nil {
 		tb.Fatalf("New = %v", err)
 	}
-	tb.Cleanup(func() { wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil) })
+	tb.Cleanup(func() {
+		wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil)
+	})
 	return store, pool
 }
 

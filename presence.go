@@ -103,8 +103,8 @@ type ActorInfo struct {
 	Since time.Time
 }
 
-// ListActors returns the registered actors of all processes that live, in the order of their IDs. An
-// actor that is registered at several stores comes once for each. That a process has died shows
+// ListActors returns the registered actors of all processes that live, in the order of their IDs.
+// An actor that is registered at several stores comes once for each. That a process has died shows
 // within a second.
 func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	var actors []ActorInfo

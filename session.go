@@ -65,8 +65,8 @@ func (s *Store) hear(topics ...string) {
 	}
 	s.session.mutex.Lock()
 	defer s.session.mutex.Unlock()
-	fresh := slices.ContainsFunc(topics, func(topic string) bool { return !s.session.topics[topic] })
-	if !fresh || len(s.session.topics) > actionsMax { // actions may be made up as they come
+	isNew := func(topic string) bool { return !s.session.topics[topic] }
+	if !slices.ContainsFunc(topics, isNew) || len(s.session.topics) > actionsMax { // actions may be made up as they come
 		return
 	}
 	for _, topic := range topics {
@@ -235,8 +235,8 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // listen passes on notifications until the session is lost. When it has heard nothing for a while
-// it pings, which all sessions hear: a connection that the other end has forgotten looks like one on
-// which nothing happens.
+// it pings, which all sessions hear: a connection that the other end has forgotten looks like one
+// on which nothing happens.
 func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	silence := time.NewTimer(around(pingEvery))
 	defer silence.Stop()
