@@ -66,7 +66,8 @@ func (s *Store) hear(topics ...string) {
 	s.session.mutex.Lock()
 	defer s.session.mutex.Unlock()
 	isNew := func(topic string) bool { return !s.session.topics[topic] }
-	if !slices.ContainsFunc(topics, isNew) || len(s.session.topics) > actionsMax { // actions may be made up as they come
+	if !slices.ContainsFunc(topics, isNew) ||
+		len(s.session.topics) > actionsMax { // actions may be made up as they come
 		return
 	}
 	for _, topic := range topics {
