@@ -96,7 +96,7 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	taken, findErr := s.takenIDs(ctx, tasks)
 	switch {
 	case findErr != nil:
-		return errors.Join(err, findErr)
+		return findErr // and not err, which only says what is wrong if nothing is taken
 	case len(taken) > 0:
 		return &TaskError{IDs: taken, Err: ErrTaskExists}
 	}
@@ -230,7 +230,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 		}
 		taken, findErr := s.takenIDs(ctx, tasks)
 		if findErr != nil {
-			return errors.Join(err, findErr)
+			return findErr // the violation says nothing that could be acted upon
 		}
 		if len(taken) > 0 {
 			return &TaskError{IDs: taken, Err: ErrTaskExists}
