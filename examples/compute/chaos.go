@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// chaos kills and stops workers and crashes the server, until ctx ends. Then all are back.
+type chaos struct {
+	opts    options
+	crew    *crew
+	server  *server // nil if it is not to crash.
+	journal *journal
+}
+
+// run calls fail if anything does not go as it should.
+func (c *chaos) run(ctx context.Context, fail context.CancelCauseFunc) {
+	kills := 0
+	var lines sync.WaitGroup
+	for _, line := range []struct {
+		every  time.Duration
+		strike func() error
+	}{
+		{c.opts.kill, func() error {
+			const allEvery = 5
+			kills++
+			return c.crew.kill(kills%allEvery == 0)
+		}},
+		{c.opts.pause, func() error { return c.crew.pause(ctx, c.opts.lease+c.opts.lease/2) }},
+		{c.opts.crash, c.crash},
+	} {
+		if line.every == 0 {
+			continue
+		}
+		lines.Go(func() {
+			for wait(ctx, line.every/2+rand.N(line.every)) { //nolint:gosec // no secret
+				if err := line.strike(); err != nil {
+					fail(err)
+					return
+				}
+			}
+		})
+	}
+	lines.Wait()
+}
+
+// crash crashes the server and restarts it a little later, even if ctx ends meanwhile.
+func (c *chaos) crash() error {
+	const longestAway, crashMax = 300 * time.Millisecond, 30 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), crashMax)
+	defer cancel()
+	if err := c.journal.write(entry{Kind: crashing, At: time.Now()}); err != nil {
+		return err
+	}
+	if err := c.server.crash(ctx); err != nil {
+		return err
+	}
+	wait(ctx, rand.N(longestAway)) //nolint:gosec // no secret
+	if err := c.server.restart(ctx); err != nil {
+		return fmt.Errorf("after a crash: %w", err)
+	}
+	return c.journal.write(entry{Kind: restarted, At: time.Now()})
+}
+
+// wait reports false if ctx ends first.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}

@@ -1,0 +1,1 @@
+INSERT INTO results (computation, performance, value) VALUES ($1, $2, $3)

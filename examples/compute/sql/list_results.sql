@@ -1,0 +1,1 @@
+SELECT computation, performance, value FROM results ORDER BY place
