@@ -26,8 +26,8 @@ import (
 //   - Only the last owner had its result accepted; all that it ever told others is that one.
 //   - No owner was confirmed as such, by a call to extend its lease that it began when another one
 //     already had the task: that other one had recorded it in the journal before.
-//   - Nobody was given a task while the lease of the owner before it ran, as told at the hand-out, on
-//     the database's clock. Exempt are owners that were killed, and those whose connection broke
+//   - Nobody was given a task while the lease of the owner before it ran, as told at the hand-out,
+//     on the database's clock. Exempt are owners that were killed, and those whose connection broke
 //     because the server crashed.
 //
 // A task that is deleted after its end leaves the name free: those that ask then have the
@@ -134,7 +134,7 @@ func (l *ledger) checkVerdicts(t *task) {
 			l.problem("%s: %s was told that its result was accepted, but it is not in the table",
 				t.id, o.Performance)
 		case (o.verdict == refused || o.verdict == lost) && o == last:
-			l.problem("%s: %s was told that the task is not its own, but its result is in the table",
+			l.problem("%s: %s was told that it lost the task, but its result is in the table",
 				t.id, o.Performance)
 		}
 	}

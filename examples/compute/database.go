@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ type database struct {
 	store *stint.Store
 }
 
-// openDatabase does not talk to the server. The results are in the schema of that name, the tasks in
-// another one.
+// openDatabase does not talk to the server. The results are in the schema of that name, the tasks
+// in another one.
 func openDatabase(ctx context.Context, url, schema string) (*database, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -143,12 +144,13 @@ func isAway(err error) bool {
 		return false
 	}
 	const operatorIntervention, connectionException = "57P", "08"
+	var network net.Error
 	var refusal *pgconn.PgError
-	if errors.As(err, &refusal) {
-		return strings.HasPrefix(refusal.Code, operatorIntervention) ||
-			strings.HasPrefix(refusal.Code, connectionException)
+	if errors.As(err, &network) || !errors.As(err, &refusal) {
+		return true
 	}
-	return true
+	return strings.HasPrefix(refusal.Code, operatorIntervention) ||
+		strings.HasPrefix(refusal.Code, connectionException)
 }
 
 //go:embed sql/*.sql

@@ -11,8 +11,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A computation is named by what it computes, and the name is the ID of its task. This one finds the
-// two prime factors of a number by trying all divisors: long to do, easy to verify.
+// A computation is named by what it computes, and the name is the ID of its task. This one finds
+// the two prime factors of a number by trying all divisors: long to do, easy to verify.
 const factorPrefix = "factor/"
 
 // actionFactor is the action of the tasks.
@@ -34,7 +34,9 @@ func factorName(number int, hardest uint64) stint.TaskID {
 }
 
 func nextPrime(n uint64) uint64 {
-	for n |= 1; !isPrime(n); n += 2 {
+	n |= 1
+	for !isPrime(n) {
+		n += 2
 	}
 	return n
 }

@@ -12,9 +12,9 @@
 // server crashes and restarts. At the end the program checks what it promised, by what the
 // processes wrote down and not by asking the store, and prints a table.
 //
-// It needs no database: it starts a private PostgreSQL, which is gone at the end. With -database-url
-// it works in schemas of its own in a database of yours, drops them at the end, and does not crash
-// the server.
+// It needs no database: it starts a private PostgreSQL, which is gone at the end. With
+// -database-url it works in schemas of its own in a database of yours, drops them at the end, and
+// does not crash the server.
 //
 // Where to read:
 //
@@ -105,18 +105,18 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("compute", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&opts.clients, "clients", 3, "start `N` client processes")
-	flags.IntVar(&opts.requests, "requests", 240, "let them make `N` requests altogether")
-	flags.IntVar(&opts.names, "names", 48, "for up to `N` computations")
+	flags.IntVar(&opts.requests, "requests", 300, "let them make `N` requests altogether")
+	flags.IntVar(&opts.names, "names", 60, "for up to `N` computations")
 	flags.IntVar(&opts.workers, "workers", 4, "start `N` worker processes")
-	flags.Uint64Var(&opts.hardest, "hardest", 100_000_000,
+	flags.Uint64Var(&opts.hardest, "hardest", 400_000_000,
 		"find factors of up to about `P`, in time proportional to it")
-	flags.DurationVar(&opts.kill, "kill", 500*time.Millisecond,
+	flags.DurationVar(&opts.kill, "kill", 600*time.Millisecond,
 		"kill a worker about every so `often`, and each fifth time all of them; 0: never")
-	flags.DurationVar(&opts.pause, "pause", 2*time.Second,
+	flags.DurationVar(&opts.pause, "pause", time.Second,
 		"stop a worker for one and a half leases about every so `often`; 0: never")
-	flags.DurationVar(&opts.crash, "crash", 3*time.Second,
+	flags.DurationVar(&opts.crash, "crash", 2500*time.Millisecond,
 		"crash the private PostgreSQL about every so `often`; 0: never")
-	flags.DurationVar(&opts.lease, "lease", 2*time.Second, "own tasks for so `long` at a time")
+	flags.DurationVar(&opts.lease, "lease", time.Second, "own tasks for so `long` at a time")
 	flags.DurationVar(&opts.limit, "limit", 2*time.Minute,
 		"fail if the requests are not answered after so `long`")
 	flags.StringVar(&opts.databaseURL, "database-url", "",

@@ -23,6 +23,7 @@ func (e evidence) table() string {
 			late++
 		case pausing:
 			pauses++
+		default:
 		}
 	}
 	tasks := 0

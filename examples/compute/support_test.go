@@ -1,0 +1,198 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// programEnv makes the test binary be the program, so that the tests see what its users see, and
+// the race detector sees the program.
+const programEnv = "STINT_TEST_COMPUTE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		main()
+		return
+	}
+	testdb.Main(m)
+}
+
+// testContext ends long before the limit of the whole test binary.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits until condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	for !condition() {
+		if !wait(ctx, 2*time.Millisecond) {
+			t.Fatalf("%s: never came", what)
+		}
+	}
+}
+
+// A program is the program at work, with its clients and workers.
+type program struct {
+	cmd    *exec.Cmd
+	output syncBuffer
+	ended  sync.Once
+}
+
+type syncBuffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
+}
+
+// start starts the program. It is killed at the end of the test at the latest.
+func start(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.CommandContext(testContext(t), os.Args[0], args...)}
+	p.cmd.Env = append(append(os.Environ(), programEnv+"=1"), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // It has ended, unless the test failed.
+		p.wait(t)
+		if t.Failed() {
+			t.Logf("output of compute:\n%s", p.output.String())
+		}
+	})
+	return p
+}
+
+func (p *program) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		t.Fatalf("signal %v: %v", signal, err)
+	}
+}
+
+// wait waits for the program and for all that it started: they have its output too.
+func (p *program) wait(t *testing.T) {
+	t.Helper()
+	p.ended.Do(func() {
+		var exit *exec.ExitError
+		if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+			t.Errorf("wait for compute: %v", err)
+		}
+	})
+}
+
+func (p *program) wantExit(t *testing.T, want int) {
+	t.Helper()
+	p.wait(t)
+	if got := p.cmd.ProcessState.ExitCode(); got != want {
+		t.Fatalf("exit code = %d, want %d", got, want)
+	}
+}
+
+func (p *program) wantOutput(t *testing.T, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if output := p.output.String(); !strings.Contains(output, part) {
+			t.Errorf("output is\n%s\nwant %q in it", output, part)
+		}
+	}
+}
+
+// entries are those of the journal, as far as it is written.
+func entries(t *testing.T, path string) []entry {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	found, _, err := readJournal(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func count(entries []entry, kind kind) int {
+	n := 0
+	for _, e := range entries {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// urlOf is the address of a test's database. The one that the pool was made from names another
+// database on the same server.
+func urlOf(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	config := pool.Config().ConnConfig
+	address, err := url.Parse(config.ConnString())
+	if err != nil || address.Scheme == "" {
+		return config.ConnString() + " dbname=" + config.Database
+	}
+	address.Path = "/" + config.Database
+	return address.String()
+}
+
+// A bench is what a client or a worker needs, in the process of the test.
+type bench struct {
+	*database
+	journal *journal
+	path    string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	url, schema := urlOf(t, testdb.NewEmpty(t)), "compute_"+uuid.NewString()
+	if err := makeSchemas(t.Context(), url, schema); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openDatabase(t.Context(), url, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{database: db, path: filepath.Join(t.TempDir(), "journal")}
+	if b.journal, err = openJournal(b.path, "test"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(db.close(), b.journal.close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
