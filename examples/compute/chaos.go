@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// chaos kills and stops workers and crashes the server, until ctx ends. Then all are back.
+// chaos kills and stops workers and crashes the server, until ctx ends; then all are back. It
+// strikes a little less often each time: on a slow machine no long computation would get through.
 type chaos struct {
 	opts    options
 	crew    *crew
@@ -36,7 +37,8 @@ func (c *chaos) run(ctx context.Context, fail context.CancelCauseFunc) {
 			continue
 		}
 		lines.Go(func() {
-			for wait(ctx, line.every/2+rand.N(line.every)) { //nolint:gosec // no secret
+			const relief = 20
+			for every := line.every; wait(ctx, around(every)); every += every / relief {
 				if err := line.strike(); err != nil {
 					fail(err)
 					return
@@ -63,6 +65,11 @@ func (c *chaos) crash() error {
 		return fmt.Errorf("after a crash: %w", err)
 	}
 	return c.journal.write(entry{Kind: restarted, At: time.Now()})
+}
+
+// around is a random time that is pause on average.
+func around(pause time.Duration) time.Duration {
+	return pause/2 + rand.N(pause) //nolint:gosec // no secret
 }
 
 // wait reports false if ctx ends first.

@@ -23,7 +23,7 @@ import (
 // without a reason:
 //
 //   - No token and no try of a task was given out twice.
-//   - Only the last owner had its result accepted; all that it ever told others is that one.
+//   - The owner whose result was accepted is the last one, and no other was told that its was.
 //   - No owner was confirmed as such, by a call to extend its lease that it began when another one
 //     already had the task: that other one had recorded it in the journal before.
 //   - Nobody was given a task while the lease of the owner before it ran, as told at the hand-out,

@@ -37,7 +37,8 @@ func lines() ([]string, map[string]entry) {
 		const lease = 2
 		add("began "+performance, process, entry{
 			Kind: began, Performance: performance, Computation: id, Try: try,
-			Token: stint.Token{15: byte(len(order))}, From: second(from), Until: second(from + lease),
+			Token: stint.Token{15: byte(len(order))},
+			From:  second(from), Until: second(from + lease),
 		})
 	}
 	deed := func(process, performance string, kind kind) {
@@ -95,13 +96,15 @@ func lines() ([]string, map[string]entry) {
 
 // story is evidence with which nothing is wrong, and a forgery of it.
 type story struct {
+	t       *testing.T
 	order   []string
 	entries map[string]entry
 	evidence
 }
 
-func newStory() *story {
-	s := &story{evidence: evidence{requests: 4, torn: 1, results: []result{
+func newStory(t *testing.T) *story {
+	t.Helper()
+	s := &story{t: t, evidence: evidence{requests: 4, torn: 1, results: []result{
 		{computationA, "2/1", valueA}, {computationB, "4/1", valueB}, {computationA, "4/2", valueA},
 	}}}
 	s.order, s.entries = lines()
@@ -122,22 +125,22 @@ func (s *story) drop(names ...string) {
 	})
 }
 
-func (s *story) change(t *testing.T, name string, change func(*entry)) {
-	t.Helper()
+func (s *story) change(name string, change func(*entry)) {
+	s.t.Helper()
 	e, ok := s.entries[name]
 	if !ok {
-		t.Fatalf("the story has no line %q", name)
+		s.t.Fatalf("the story has no line %q", name)
 	}
 	change(&e)
 	s.entries[name] = e
 }
 
 // insert adds a line behind another one.
-func (s *story) insert(t *testing.T, behind, name string, e entry) {
-	t.Helper()
+func (s *story) insert(behind, name string, e entry) {
+	s.t.Helper()
 	place := slices.Index(s.order, behind)
 	if place < 0 {
-		t.Fatalf("the story has no line %q", behind)
+		s.t.Fatalf("the story has no line %q", behind)
 	}
 	s.order = slices.Insert(s.order, place+1, name)
 	s.entries[name] = e
@@ -145,7 +148,7 @@ func (s *story) insert(t *testing.T, behind, name string, e entry) {
 
 func TestCheck_AcceptsAStoryInWhichAllIsAsPromised(t *testing.T) {
 	t.Parallel()
-	if problems := check(newStory().tell()); len(problems) > 0 {
+	if problems := check(newStory(t).tell()); len(problems) > 0 {
 		t.Errorf("check = %q, want nothing", problems)
 	}
 }
@@ -154,180 +157,180 @@ func TestCheck_AcceptsAStoryInWhichAllIsAsPromised(t *testing.T) {
 func TestCheck_RejectsForgedEvidence(t *testing.T) {
 	t.Parallel()
 	forgeries := map[string]struct {
-		forge func(t *testing.T, s *story)
+		forge func(s *story)
 		want  string
 	}{
 		"a request without an answer": {
-			func(_ *testing.T, s *story) { s.drop("answered client-2") }, "request 2: asked 1 times, 0",
+			func(s *story) { s.drop("answered client-2") }, "request 2: asked 1 times, 0",
 		},
 		"a request with two answers": {
-			func(t *testing.T, s *story) {
-				s.insert(t, "answered client-2", "again", s.entries["answered client-2"])
+			func(s *story) {
+				s.insert("answered client-2", "again", s.entries["answered client-2"])
 			}, "request 2: asked 1 times, 2",
 		},
 		"an answer to nobody": {
-			func(_ *testing.T, s *story) { s.drop("asked 2") }, "request 2: answered, but never asked",
+			func(s *story) { s.drop("asked 2") }, "request 2: answered, but never asked",
 		},
 		"a request that is not there at all": {
-			func(_ *testing.T, s *story) { s.drop("asked 2", "answered client-2") }, "3 requests were",
+			func(s *story) { s.drop("asked 2", "answered client-2") }, "3 requests were",
 		},
 		"the answer to another question": {
-			func(t *testing.T, s *story) {
-				s.change(t, "asked 3", func(e *entry) { e.Computation = computationA })
+			func(s *story) {
+				s.change("asked 3", func(e *entry) { e.Computation = computationA })
 			}, "the answer is of",
 		},
 		"a wrong result": {
-			func(t *testing.T, s *story) {
-				s.change(t, "answered client-3", func(e *entry) { e.Answer.Value = "7 * 13" })
+			func(s *story) {
+				s.change("answered client-3", func(e *entry) { e.Answer.Value = "7 * 13" })
 			}, "request 3: wrong result",
 		},
 		"a wrong result in the table": {
-			func(_ *testing.T, s *story) { s.results[1].Value = "1 * 77" }, "wrong result in the table",
+			func(s *story) { s.results[1].Value = "1 * 77" }, "wrong result in the table",
 		},
 		"equal requests with results of different performances": {
-			func(t *testing.T, s *story) {
-				s.change(t, "answered client-2", func(e *entry) { e.Answer.Performance = "1/1" })
+			func(s *story) {
+				s.change("answered client-2", func(e *entry) { e.Answer.Performance = "1/1" })
 			}, "request 2: got",
 		},
 		"two results of a task": {
-			func(_ *testing.T, s *story) {
+			func(s *story) {
 				s.results = append(s.results, result{computationB, "3/1", valueB})
 			}, "2 results in the table",
 		},
 		"the same result twice": {
-			func(_ *testing.T, s *story) { s.results = append(s.results, s.results[0]) },
+			func(s *story) { s.results = append(s.results, s.results[0]) },
 			"2 results in the table",
 		},
 		"no result in the table": {
-			func(_ *testing.T, s *story) { s.results = s.results[1:] }, "0 results in the table",
+			func(s *story) { s.results = s.results[1:] }, "0 results in the table",
 		},
 		"a result of nobody": {
-			func(_ *testing.T, s *story) { s.results[0].Performance = "9/9" }, "which had no such task",
+			func(s *story) { s.results[0].Performance = "9/9" }, "which had no such task",
 		},
 		"a result of a late owner": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				s.results[1].Performance = "2/2"
-				s.change(t, "answered client-3", func(e *entry) { e.Answer.Performance = "2/2" })
+				s.change("answered client-3", func(e *entry) { e.Answer.Performance = "2/2" })
 			}, "told that it lost the task",
 		},
 		"a late owner whose result counts instead": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				s.results[1].Performance = "2/2"
-				s.change(t, "answered client-3", func(e *entry) { e.Answer.Performance = "2/2" })
-				s.change(t, "refused 2/2", func(e *entry) { e.Kind = accepted })
+				s.change("answered client-3", func(e *entry) { e.Answer.Performance = "2/2" })
+				s.change("refused 2/2", func(e *entry) { e.Kind = accepted })
 				s.drop("returning 4/1", "accepted 4/1")
 			}, "was given the task after 2/2",
 		},
 		"two owners that were told so": {
-			func(t *testing.T, s *story) {
-				s.change(t, "refused 2/2", func(e *entry) { e.Kind = accepted })
+			func(s *story) {
+				s.change("refused 2/2", func(e *entry) { e.Kind = accepted })
 			}, "is not in the table",
 		},
 		"an owner after the end": {
-			func(t *testing.T, s *story) {
-				s.insert(t, "answered client-2", "again", entry{
+			func(s *story) {
+				s.insert("answered client-2", "again", entry{
 					Process: "worker-3", Kind: began, Performance: "3/0", Computation: computationA,
 					Token: stint.Token{1}, Try: 3, From: second(10), Until: second(12),
 				})
 			}, "3/0 was given the task after 2/1",
 		},
 		"a try that was given out twice": {
-			func(t *testing.T, s *story) {
-				s.change(t, "began 3/1", func(e *entry) { e.Try = 1 })
+			func(s *story) {
+				s.change("began 3/1", func(e *entry) { e.Try = 1 })
 			}, "try 1 was given to",
 		},
 		"a token that was given out twice": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				token := s.entries["began 2/2"].Token
-				s.change(t, "began 3/1", func(e *entry) { e.Token = token })
+				s.change("began 3/1", func(e *entry) { e.Token = token })
 			}, "the same token",
 		},
 		"an owner confirmed when another one had the task": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				late := entry{Process: "worker-2", Kind: extending, Performance: "2/2"}
-				s.insert(t, "began 3/1", "late", late)
+				s.insert("began 3/1", "late", late)
 				late.Kind = extended
-				s.insert(t, "late", "later", late)
+				s.insert("late", "later", late)
 			}, "2/2 was the owner when 3/1 already was",
 		},
 		"a hand-out during a lease": {
-			func(t *testing.T, s *story) {
-				s.change(t, "began 3/1", func(e *entry) { e.From = second(5.9) })
+			func(s *story) {
+				s.change("began 3/1", func(e *entry) { e.From = second(5.9) })
 			}, "3/1 was given the task at",
 		},
 		"a hand-out during the lease of one that was not killed": {
-			func(_ *testing.T, s *story) {
+			func(s *story) {
 				s.torn = 0
 				s.drop("killing worker-1", "died worker-1")
 			}, "2/1 was given the task at",
 		},
 		"a hand-out before the owner was killed": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				killing := s.entries["killing worker-1"]
 				s.drop("killing worker-1")
-				s.insert(t, "began 2/1", "killing worker-1", killing)
+				s.insert("began 2/1", "killing worker-1", killing)
 			}, "2/1 was given the task at",
 		},
 		"a hand-out during a lease without a crash": {
-			func(_ *testing.T, s *story) { s.drop("crashing", "restarted") }, "4/1 was given the task at",
+			func(s *story) { s.drop("crashing", "restarted") }, "4/1 was given the task at",
 		},
 		"a result that nobody returned": {
-			func(_ *testing.T, s *story) { s.drop("returning 4/2") }, "which returned none",
+			func(s *story) { s.drop("returning 4/2") }, "which returned none",
 		},
 		"two tasks for one name": {
-			func(_ *testing.T, s *story) { s.drop("deleted") }, "2 tasks, and 0 were deleted",
+			func(s *story) { s.drop("deleted") }, "2 tasks, and 0 were deleted",
 		},
 		"the result of a task that was deleted": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				s.drop("asked 4", "answered client-4")
-				s.insert(t, "deleted", "asked 4", s.entries["asked 4"])
+				s.insert("deleted", "asked 4", s.entries["asked 4"])
 				old := s.entries["answered client-2"]
 				old.Request = 4
-				s.insert(t, "asked 4", "answered client-4", old)
+				s.insert("asked 4", "answered client-4", old)
 			}, "1 tasks, and 1 were deleted",
 		},
 		"a deletion that came too late": {
-			func(t *testing.T, s *story) {
+			func(s *story) {
 				s.drop("deleted")
-				s.insert(t, "asked 4", "deleted", entry{Kind: deleted, Computation: computationA})
+				s.insert("asked 4", "deleted", entry{Kind: deleted, Computation: computationA})
 			}, "request 4: answered by task 1",
 		},
 		"two requests that inserted": {
-			func(t *testing.T, s *story) {
-				s.change(t, "answered client-2", func(e *entry) { e.Insertion = inserted })
+			func(s *story) {
+				s.change("answered client-2", func(e *entry) { e.Insertion = inserted })
 			}, "inserted by 2 requests",
 		},
 		"a task that nobody inserted": {
-			func(t *testing.T, s *story) {
-				s.change(t, "answered client-1", func(e *entry) { e.Insertion = joined })
+			func(s *story) {
+				s.change("answered client-1", func(e *entry) { e.Insertion = joined })
 			}, "inserted by 0 requests",
 		},
 		"a task that nobody asked for": {
-			func(t *testing.T, s *story) {
-				s.change(t, "began 1/1", func(e *entry) { e.From = second(-1) })
+			func(s *story) {
+				s.change("began 1/1", func(e *entry) { e.From = second(-1) })
 			}, "before anybody asked",
 		},
 		"a dead worker that goes on": {
-			func(t *testing.T, s *story) {
-				s.insert(t, "died worker-1", "ghost", entry{
+			func(s *story) {
+				s.insert("died worker-1", "ghost", entry{
 					Process: "worker-1", Kind: returning, Performance: "1/1",
 				})
 			}, "worker-1, dead since",
 		},
 		"a performance of somebody else": {
-			func(t *testing.T, s *story) {
-				s.change(t, "returning 4/1", func(e *entry) { e.Process = "worker-3" })
+			func(s *story) {
+				s.change("returning 4/1", func(e *entry) { e.Process = "worker-3" })
 			}, "which it did not begin",
 		},
 		"more torn lines than killed workers": {
-			func(_ *testing.T, s *story) { s.torn = 2 }, "2 lines are torn",
+			func(s *story) { s.torn = 2 }, "2 lines are torn",
 		},
 	}
 	for name, forgery := range forgeries {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStory()
-			forgery.forge(t, s)
+			s := newStory(t)
+			forgery.forge(s)
 			problems := check(s.tell())
 			if !strings.Contains(strings.Join(problems, "\n"), forgery.want) {
 				t.Errorf("check = %q, want %q among it", problems, forgery.want)
@@ -338,8 +341,8 @@ func TestCheck_RejectsForgedEvidence(t *testing.T) {
 
 func TestTable_CountsWhatHappened(t *testing.T) {
 	t.Parallel()
-	s := newStory()
-	s.change(t, "answered client-2", func(e *entry) { e.Waited = 1500 * time.Millisecond })
+	s := newStory(t)
+	s.change("answered client-2", func(e *entry) { e.Waited = 1500 * time.Millisecond })
 	_, figures, _ := strings.Cut(s.tell().table(), "\n")
 	want := "4 1 3 3 2 1 1 1 1.5 s"
 	if got := strings.Join(strings.Fields(figures), " "); got != want {
@@ -350,7 +353,7 @@ func TestTable_CountsWhatHappened(t *testing.T) {
 func TestJournal_ReadsAroundTornLines(t *testing.T) {
 	t.Parallel()
 	whole := "\n{\"process\":\"a\",\"kind\":\"asked\"}\n"
-	for _, torn := range []string{"\n{\"process\":\"b\",\"ki", "\n{", "\n{\"process\":\"b\"}"[:12]} {
+	for _, torn := range []string{"\n{\"process\":\"b\",\"ki", "\n{", "\n{\"pro"} {
 		entries, n, err := readJournal(strings.NewReader(whole + torn + whole + torn))
 		if err != nil || len(entries) != 2 || n != 2 {
 			t.Errorf("with %q torn: %d entries, %d torn, %v; want 2, 2", torn, len(entries), n, err)

@@ -108,14 +108,15 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opts.requests, "requests", 300, "let them make `N` requests altogether")
 	flags.IntVar(&opts.names, "names", 60, "for up to `N` computations")
 	flags.IntVar(&opts.workers, "workers", 4, "start `N` worker processes")
-	flags.Uint64Var(&opts.hardest, "hardest", 400_000_000,
+	flags.Uint64Var(&opts.hardest, "hardest", 300_000_000,
 		"find factors of up to about `P`, in time proportional to it")
-	flags.DurationVar(&opts.kill, "kill", 600*time.Millisecond,
-		"kill a worker about every so `often`, and each fifth time all of them; 0: never")
+	flags.DurationVar(&opts.kill, "kill", 700*time.Millisecond,
+		"kill a worker about every so `often` at first, and each fifth time all of them;\n"+
+			"0: never")
 	flags.DurationVar(&opts.pause, "pause", time.Second,
-		"stop a worker for one and a half leases about every so `often`; 0: never")
+		"stop a worker for one and a half leases about every so `often` at first; 0: never")
 	flags.DurationVar(&opts.crash, "crash", 2500*time.Millisecond,
-		"crash the private PostgreSQL about every so `often`; 0: never")
+		"crash the private PostgreSQL about every so `often` at first; 0: never")
 	flags.DurationVar(&opts.lease, "lease", time.Second, "own tasks for so `long` at a time")
 	flags.DurationVar(&opts.limit, "limit", 2*time.Minute,
 		"fail if the requests are not answered after so `long`")

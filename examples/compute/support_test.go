@@ -196,3 +196,21 @@ func newBench(t *testing.T) *bench {
 	})
 	return b
 }
+
+// openTempDir returns a directory that the account of a server can enter.
+func openTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "compute-") //nolint:usetesting // those are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
