@@ -48,39 +48,29 @@ func check(e evidence) []string {
 }
 
 // checkJournal looks whether the journal can be what the processes wrote: only one that is killed
-// leaves a torn line, and none is written by the dead.
+// leaves a torn line. (None is written by the dead, as the ledger has seen.)
 func (l *ledger) checkJournal() {
 	if l.torn > len(l.killed) {
 		l.problem("%d lines are torn, %d workers were killed", l.torn, len(l.killed))
 	}
-	for name, o := range l.owners {
-		if l.taskOf(o) == nil {
-			l.problem("%s owned %s before anybody asked for it", name, o.Computation)
-		}
-	}
 }
 
 func (l *ledger) checkRequests() {
-	for number := range l.answered {
-		if len(l.asked[number]) == 0 {
-			l.problem("request %d: answered, but never asked", number)
-		}
+	if len(l.requests) != l.expected {
+		l.problem("%d requests were made, want %d", len(l.requests), l.expected)
 	}
-	if len(l.asked) != l.requests {
-		l.problem("%d requests were made, want %d", len(l.asked), l.requests)
-	}
-	for number, places := range l.asked {
-		if len(places) != 1 || len(l.answered[number]) != 1 {
-			l.problem("request %d: asked %d times, %d answers", number, len(places),
-				len(l.answered[number]))
+	for number, r := range l.requests {
+		if len(r.asked) != 1 || len(r.answered) != 1 {
+			l.problem("request %d: asked %d times, %d answers", number, len(r.asked),
+				len(r.answered))
 			continue
 		}
-		question, reply := l.entries[places[0]], l.entries[l.answered[number][0]]
-		if question.Computation != reply.Computation || l.answered[number][0] < places[0] {
+		question, reply := r.asked[0], r.answered[0]
+		if question.Computation != reply.Computation {
 			l.problem("request %d: for %s, the answer is of %s", number, question.Computation,
 				reply.Computation)
 		}
-		if err := verify(reply.Computation, reply.Answer.Value); err != nil {
+		if err := verify(question.Computation, reply.Answer.Value); err != nil {
 			l.problem("request %d: wrong result: %v", number, err)
 		}
 	}
@@ -166,10 +156,14 @@ func (l *ledger) checkOwners(t *task) {
 }
 
 // checkLease looks at an owner and the next one that wrote that it was.
+//
+// A hand-out is said to be of the time at which its statement began, and the database may have let
+// that wait before it looked at the tasks, on a loaded machine for a good part of a second.
 func (l *ledger) checkLease(t *task, o, next *owner) {
+	const waiting = 250 * time.Millisecond
 	killed, wasKilled := l.killed[o.Process]
 	switch {
-	case !next.From.Before(o.Until), wasKilled && killed < next.place:
+	case !next.From.Add(waiting).Before(o.Until), wasKilled && killed < next.place:
 	case l.crashedBetween(o.From, next.From):
 	default:
 		l.problem("%s: %s was given the task at %v, while %s had it until %v", t.id,
@@ -188,29 +182,17 @@ func (l *ledger) crashedBetween(from, until time.Time) bool {
 // checkTasks looks whether a name had one task, and another one after each deletion.
 func (l *ledger) checkTasks() {
 	for id, tasks := range l.tasks {
-		if len(tasks) != len(l.deletions[id])+1 {
-			l.problem("%s: %d tasks, and %d were deleted", id, len(tasks), len(l.deletions[id]))
-			continue
-		}
-		for number, t := range tasks {
+		var before time.Time
+		for _, t := range tasks {
 			for _, e := range t.answers {
-				if places := l.asked[e.Request]; len(places) == 1 &&
-					l.deletedBefore(places[0]) != number {
-					l.problem("request %d: answered by task %d of %s, want %d", e.Request,
-						number, id, l.deletedBefore(places[0]))
+				if !e.InsertedAt.Equal(t.answers[0].InsertedAt) || !e.InsertedAt.After(before) {
+					l.problem("request %d: answered by another task of %s, inserted at %v",
+						e.Request, id, e.InsertedAt.UTC())
 				}
+			}
+			if len(t.answers) > 0 {
+				before = t.answers[0].InsertedAt
 			}
 		}
 	}
-}
-
-// deletedBefore is how many tasks of the computation asked for there had been deleted.
-func (l *ledger) deletedBefore(place int) int {
-	number := 0
-	for _, deletion := range l.deletions[l.entries[place].Computation] {
-		if deletion < place {
-			number++
-		}
-	}
-	return number
 }

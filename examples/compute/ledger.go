@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // evidence is what is known of a run from outside the store.
 type evidence struct {
-	requests int // How many there were to be.
+	expected int // How many requests there were to be.
 	entries  []entry
 	torn     int
 	results  []result
@@ -21,32 +22,38 @@ type ledger struct {
 	evidence
 	problems []string
 
-	asked, answered map[int][]int // The places of the entries, by request.
-	owners          map[string]*owner
-	tokens          map[stint.Token]string
-	tasks           map[stint.TaskID][]*task // In the order of their insertion.
-	deletions       map[stint.TaskID][]int
-	killed, dead    map[string]int
-	crashes         []span
+	requests     map[int]*request
+	owners       map[string]*owner // By the names of the performances.
+	tokens       map[stint.Token]string
+	tasks        map[stint.TaskID][]*task // In the order of their insertion.
+	deletions    map[stint.TaskID]int
+	killed, dead map[string]int
+	crashes      []span
+}
+
+// A request has one entry of each kind if all is well.
+type request struct {
+	task            *task
+	asked, answered []entry
 }
 
 // An owner is a performance.
 type owner struct {
-	entry          // With which it began.
-	place      int // Of that entry.
-	returning  bool
-	verdict    kind
-	extendingA int   // The place of the newest entry extending.
-	confirmed  []int // The places after which it owned the task.
+	entry     // With which it began.
+	place     int
+	task      *task
+	returning bool
+	verdict   kind
+	extending int   // The place of the newest entry extending.
+	confirmed []int // The places after which it owned the task.
 }
 
-// A task is one of those that had the same ID, one after the other.
+// A task is one of those that had the same ID, one after the other was deleted.
 type task struct {
-	id         stint.TaskID
-	insertedAt time.Time
-	answers    []entry
-	owners     []*owner // In the order of their tries.
-	results    []result
+	id      stint.TaskID
+	answers []entry
+	owners  []*owner // In the order of their tries.
+	results []result
 }
 
 // A span is when the server was away.
@@ -55,31 +62,22 @@ type span struct{ from, until time.Time }
 func newLedger(e evidence) *ledger {
 	l := &ledger{
 		evidence: e,
-		asked:    map[int][]int{}, answered: map[int][]int{},
-		owners: map[string]*owner{}, tokens: map[stint.Token]string{},
-		tasks:     map[stint.TaskID][]*task{},
-		deletions: map[stint.TaskID][]int{},
-		killed:    map[string]int{}, dead: map[string]int{},
+		requests: map[int]*request{},
+		owners:   map[string]*owner{}, tokens: map[stint.Token]string{},
+		tasks: map[stint.TaskID][]*task{}, deletions: map[stint.TaskID]int{},
+		killed: map[string]int{}, dead: map[string]int{},
 	}
 	for place, e := range e.entries {
 		l.enter(place, e)
-	}
-	for _, tasks := range l.tasks {
-		slices.SortFunc(tasks, func(a, b *task) int { return a.insertedAt.Compare(b.insertedAt) })
-	}
-	for _, o := range l.owners {
-		if t := l.taskOf(o); t != nil {
-			t.owners = append(t.owners, o)
-		}
 	}
 	for _, row := range l.results {
 		o := l.owners[row.Performance]
 		if o == nil || o.Computation != row.Computation {
 			l.problem("a result of %s by %q, which had no such task", row.Computation,
 				row.Performance)
-		} else if t := l.taskOf(o); t != nil {
-			t.results = append(t.results, row)
+			continue
 		}
+		o.task.results = append(o.task.results, row)
 	}
 	for t := range l.eachTask() {
 		slices.SortFunc(t.owners, func(a, b *owner) int { return a.Try - b.Try })
@@ -96,11 +94,8 @@ func (l *ledger) enter(place int, e entry) {
 		l.problem("%s, dead since line %d, wrote %s", e.Process, died, e.Kind)
 	}
 	switch e.Kind {
-	case asked:
-		l.asked[e.Request] = append(l.asked[e.Request], place)
-	case answered:
-		l.answered[e.Request] = append(l.answered[e.Request], place)
-		l.enterAnswer(e)
+	case asked, answered:
+		l.enterRequest(e)
 	case began:
 		l.enterOwner(place, e)
 	case extending, extended, returning, accepted, refused, lost:
@@ -116,22 +111,38 @@ func (l *ledger) enter(place int, e entry) {
 			l.crashes[last].until = e.At
 		}
 	case deleted:
-		l.deletions[e.Computation] = append(l.deletions[e.Computation], place)
+		l.deletions[e.Computation]++
 	case pausing:
 	default:
 		l.problem("an entry of unknown kind %q", e.Kind)
 	}
 }
 
-func (l *ledger) enterAnswer(e entry) {
-	tasks := l.tasks[e.Computation]
-	i := slices.IndexFunc(tasks, func(t *task) bool { return t.insertedAt.Equal(e.InsertedAt) })
-	if i < 0 {
-		i = len(tasks)
-		tasks = append(tasks, &task{id: e.Computation, insertedAt: e.InsertedAt})
-		l.tasks[e.Computation] = tasks
+// task is the one of that ID that is there since the last deletion.
+func (l *ledger) task(id stint.TaskID) *task {
+	for len(l.tasks[id]) <= l.deletions[id] {
+		l.tasks[id] = append(l.tasks[id], &task{id: id})
 	}
-	tasks[i].answers = append(tasks[i].answers, e)
+	return l.tasks[id][l.deletions[id]]
+}
+
+func (l *ledger) enterRequest(e entry) {
+	r := l.requests[e.Request]
+	if r == nil {
+		r = &request{}
+		l.requests[e.Request] = r
+	}
+	if e.Kind == asked {
+		r.asked = append(r.asked, e)
+		r.task = l.task(e.Computation)
+		return
+	}
+	r.answered = append(r.answered, e)
+	if r.task == nil {
+		l.problem("request %d: answered before it was asked", e.Request)
+		return
+	}
+	r.task.answers = append(r.task.answers, e)
 }
 
 func (l *ledger) enterOwner(place int, e entry) {
@@ -141,8 +152,13 @@ func (l *ledger) enterOwner(place int, e entry) {
 	if other, taken := l.tokens[e.Token]; taken {
 		l.problem("%s and %s had the same token", other, e.Performance)
 	}
+	if len(l.tasks[e.Computation]) <= l.deletions[e.Computation] {
+		l.problem("%s owned %s before anybody asked for it", e.Performance, e.Computation)
+	}
+	o := &owner{entry: e, place: place, task: l.task(e.Computation), extending: -1}
+	o.task.owners = append(o.task.owners, o)
+	l.owners[e.Performance] = o
 	l.tokens[e.Token] = e.Performance
-	l.owners[e.Performance] = &owner{entry: e, place: place, extendingA: -1}
 }
 
 // enterDeed enters what an owner did.
@@ -154,9 +170,9 @@ func (l *ledger) enterDeed(place int, e entry) {
 	}
 	switch e.Kind {
 	case extending:
-		o.extendingA = place
+		o.extending = place
 	case extended:
-		o.confirmed = append(o.confirmed, o.extendingA)
+		o.confirmed = append(o.confirmed, o.extending)
 	case returning:
 		o.returning = true
 	default:
@@ -167,17 +183,7 @@ func (l *ledger) enterDeed(place int, e entry) {
 	}
 }
 
-// taskOf is the newest task that was there when the owner was given it, on the database's clock.
-func (l *ledger) taskOf(o *owner) *task {
-	for _, t := range slices.Backward(l.tasks[o.Computation]) {
-		if !t.insertedAt.After(o.From) {
-			return t
-		}
-	}
-	return nil
-}
-
-func (l *ledger) eachTask() func(yield func(*task) bool) {
+func (l *ledger) eachTask() iter.Seq[*task] {
 	return func(yield func(*task) bool) {
 		for _, tasks := range l.tasks {
 			for _, t := range tasks {

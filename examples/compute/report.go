@@ -35,7 +35,7 @@ func (e evidence) table() string {
 	fmt.Fprintln(columns, "requests\tjoined\tcomputed\thanded on\tlate owners\t"+
 		"kills\tstops\tcrashes\tlongest wait\t")
 	fmt.Fprintf(columns, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f s\t\n",
-		len(l.asked), joins, len(l.results), len(l.owners)-tasks, late,
+		len(l.requests), joins, len(l.results), len(l.owners)-tasks, late,
 		len(l.killed), pauses, len(l.crashes), longest.Seconds())
 	_ = columns.Flush() // It cannot fail.
 	return text.String()

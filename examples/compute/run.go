@@ -205,7 +205,7 @@ func (o options) again() int {
 
 // gather reads the evidence.
 func (o options) gather(ctx context.Context, db *database) (found evidence, err error) {
-	found.requests = o.requests + 2*o.again()
+	found.expected = o.requests + 2*o.again()
 	file, err := os.Open(o.journal)
 	if err != nil {
 		return found, err
