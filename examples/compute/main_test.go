@@ -208,8 +208,8 @@ func TestWorker_LateResultIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.insert(t, computationA)
-	late := performance{b.own(t, "late", time.Microsecond), "late/1"}
-	prompt := performance{b.own(t, "prompt", time.Minute), "prompt/1"}
+	late := performance{OwnedTask: b.own(t, "late", time.Microsecond), name: "late/1"}
+	prompt := performance{OwnedTask: b.own(t, "prompt", time.Minute), name: "prompt/1"}
 	err := b.worker("late").giveBack(t.Context(), late, valueA)
 	if !errors.Is(err, stint.ErrInvalidToken) || errors.Is(err, stint.ErrAlreadyReturned) {
 		t.Errorf("giveBack of the late owner = %v, want %v", err, stint.ErrInvalidToken)
@@ -226,7 +226,7 @@ func TestWorker_ReturnsTwiceWithOneResult(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.insert(t, computationA)
-	p := performance{b.own(t, "worker", time.Minute), "worker/1"}
+	p := performance{OwnedTask: b.own(t, "worker", time.Minute), name: "worker/1"}
 	w := b.worker("worker")
 	if err := w.giveBack(t.Context(), p, valueA); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestWorker_StopsComputingWhatItHasLost(t *testing.T) {
 	const prime = 1<<62 - 57 // Seconds of work, for nothing.
 	id := stint.TaskID(factorPrefix + strconv.Itoa(prime))
 	b.insert(t, id)
-	late := performance{b.own(t, "late", time.Microsecond), "late/1"}
+	late := performance{OwnedTask: b.own(t, "late", time.Microsecond), name: "late/1"}
 	ended := make(chan error, 1)
 	go func() { ended <- b.worker("late").attempt(testContext(t), late) }()
 	b.own(t, "prompt", time.Minute)

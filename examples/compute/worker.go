@@ -27,6 +27,9 @@ type worker struct {
 type performance struct {
 	stint.OwnedTask
 	name string
+	// deaf is a performance that cannot be interrupted when it has lost its task. Only the return
+	// tells it so.
+	deaf bool
 }
 
 // loop is the life of a worker. Most of them end otherwise.
@@ -60,7 +63,10 @@ func (w *worker) perform(ctx context.Context, owned []stint.OwnedTask) error {
 	performances := make([]performance, len(owned))
 	for i, task := range owned {
 		w.performances++
-		p := performance{task, fmt.Sprintf("%s/%d", w.actor, w.performances)}
+		p := performance{
+			OwnedTask: task, name: fmt.Sprintf("%s/%d", w.actor, w.performances),
+			deaf: w.performances%2 == 0,
+		}
 		performances[i] = p
 		err := w.journal.write(entry{
 			Kind: began, Performance: p.name, Computation: p.ID, Token: p.Token, Try: p.Try,
@@ -88,6 +94,9 @@ func (w *worker) perform(ctx context.Context, owned []stint.OwnedTask) error {
 func (w *worker) attempt(ctx context.Context, p performance) error {
 	owning, done := w.store.OwnershipContext(ctx, p.OwnedTask)
 	defer done()
+	if p.deaf {
+		owning = ctx
+	}
 	value, err := factor(owning, p.ID)
 	switch {
 	case errors.Is(err, stint.ErrInvalidToken):
