@@ -108,7 +108,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&opts.requests, "requests", 300, "let them make `N` requests altogether")
 	flags.IntVar(&opts.names, "names", 60, "for up to `N` computations")
 	flags.IntVar(&opts.workers, "workers", 4, "start `N` worker processes")
-	flags.Uint64Var(&opts.hardest, "hardest", 300_000_000,
+	flags.Uint64Var(&opts.hardest, "hardest", 200_000_000,
 		"find factors of up to about `P`, in time proportional to it")
 	flags.DurationVar(&opts.kill, "kill", 700*time.Millisecond,
 		"kill a worker about every so `often` at first, and each fifth time all of them;\n"+
