@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// The errors of this package, to be matched with [errors.Is]. Bad values are refused with a
+// [*stint.ArgumentError].
+var (
+	// ErrStarted reports a call of Handle or Run on a worker that was run already.
+	ErrStarted = errors.New("worker was started before")
+
+	// ErrStillRunning reports that the worker has stopped although handlers do not return. Their
+	// tasks were given back, or will be when their leases expire.
+	ErrStillRunning = errors.New("handlers are still running")
+
+	// ErrTimeout is the cause of a handler's context that ended because its time-out passed.
+	ErrTimeout = errors.New("time-out of the handler passed")
+
+	// ErrLeaseExpired is the cause of a handler's context that ended because the lease could not be
+	// extended before it expired. Somebody else may own the task.
+	ErrLeaseExpired = errors.New("lease expired")
+
+	// ErrStopping is the cause of a handler's context that ended because the worker stops.
+	ErrStopping = errors.New("worker is stopping")
+)
+
+// What the worker says of handlers that do not return.
+var (
+	errExited = errors.New("handler called runtime.Goexit")
+	errWaited = errors.New("handler did not return when the worker stopped")
+)
+
+// Abort returns an error with which a handler gives up its task: the task is aborted, and so are
+// the tasks that wait for it, unless they run anyway. It may be wrapped. Abort(nil) aborts without
+// saying why.
+func Abort(err error) error { return &abortError{err} }
+
+type abortError struct{ err error }
+
+func (e *abortError) Error() string {
+	if e.err == nil {
+		return "aborted"
+	}
+	return e.err.Error()
+}
+
+func (e *abortError) Unwrap() error { return e.err }
+
+// RetryAfter returns an error with which a handler gives its task back for another try after d,
+// whatever the [Retry] of its action says. The try counts. It may be wrapped, to say why. Less than
+// 0 counts as 0, more than ten years as ten years.
+func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), pauseMax)} }
+
+type retryAfterError struct{ after time.Duration }
+
+func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
+
+// A panicError is what a handler fails with that panicked.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+
+func argumentError(argument, problem string) error {
+	return &stint.ArgumentError{
+		Argument: argument, Index: -1, Problem: problem, Err: stint.ErrInvalidArgument,
+	}
+}

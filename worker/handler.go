@@ -1,0 +1,162 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Handler performs a task. No error completes the task with the result; an error gives it back
+// for another try, or does what [Abort] and [RetryAfter] say, and the result does not matter. The
+// package comment says when ctx ends.
+type Handler func(ctx context.Context, task *Task) (Result, error)
+
+// A Result is what a handler makes of the task that it completes.
+type Result struct {
+	// Bytes is the result for dependents and waiters, at most 64 MiB. A task with a larger one is
+	// aborted.
+	Bytes []byte
+
+	// Status is for people to read.
+	Status string
+}
+
+// Middleware makes a handler out of another one, to do something around each performance. It sees
+// the errors of the handler, while panics pass through it.
+type Middleware func(next Handler) Handler
+
+// A Task is one that a handler performs. Its Deadline is the one at the hand-out, which the worker
+// puts off.
+type Task struct {
+	stint.OwnedTask
+
+	store *stint.Store
+	// returned says that the handler returned the task in a transaction. From then on nobody but
+	// the handler knows whether it is still owned.
+	returned atomic.Bool
+}
+
+// ReturnIn completes the task in a transaction of the handler's, so that what else the handler does
+// in it becomes real only if the task is completed by this very performance, and the other way
+// round. The handler commits tx and then returns. With no error, nothing else is done for the task;
+// with an error, such as that of a failed commit, the task is given back as after any other error,
+// unless the commit has gone through after all.
+//
+// If the task was lost, the error is [stint.ErrInvalidToken], and the handler should roll back.
+// From this call on, the handler's context no longer ends when the task is lost, for nothing but tx
+// can tell; and a handler that returns no error without a commit leaves the task in progress until
+// its lease expires.
+func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
+	// First of all, since the commit ends the ownership, which must not look like a loss.
+	t.returned.Store(true)
+	err := returnOne(ctx, t.store.WithTx(tx), t.completion(result))
+	if err != nil && !errors.Is(err, stint.ErrAlreadyReturned) {
+		t.returned.Store(false)
+		return fmt.Errorf("return in transaction: %w", err)
+	}
+	return nil
+}
+
+// SetStatus records for people to read what the handler says of the task, and how far it is, from 0
+// to 1. It is [stint.Store.SetStatus].
+func (t *Task) SetStatus(ctx context.Context, status string, progress float64) error {
+	return t.store.SetStatus(ctx, t.OwnedTask, status, progress)
+}
+
+// Inputs returns the results of the tasks that this one waited for. It is [stint.Store.Inputs].
+func (t *Task) Inputs(ctx context.Context) ([]stint.Input, error) {
+	return t.store.Inputs(ctx, t.OwnedTask)
+}
+
+func (t *Task) completion(result Result) stint.Return {
+	return stint.Return{
+		ID: t.ID, Token: t.Token, Code: stint.StatusCompleted,
+		Status: result.Status, Result: result.Bytes,
+	}
+}
+
+func returnOne(ctx context.Context, store *stint.Store, r stint.Return) error {
+	verdicts, err := store.ReturnTasks(ctx, []stint.Return{r})
+	if err != nil {
+		return err
+	}
+	return verdicts[0]
+}
+
+// A HandlerOption adjusts how the tasks of one action are performed.
+type HandlerOption func(*handling) error
+
+// handling is an action's handler and how to use it.
+type handling struct {
+	handler     Handler
+	concurrency int           // 0: no limit of its own
+	timeout     time.Duration // 0: none
+	retry       Retry
+}
+
+// WithConcurrency limits how many tasks of the action a worker performs at once. It must be
+// positive. Without it, nothing but [Options.Concurrency] limits them.
+func WithConcurrency(tasks int) HandlerOption {
+	return func(h *handling) error {
+		if tasks <= 0 {
+			return argumentError("WithConcurrency", "not positive")
+		}
+		h.concurrency = tasks
+		return nil
+	}
+}
+
+// WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must be
+// positive. Without it, a handler may take as long as it likes.
+func WithTimeout(d time.Duration) HandlerOption {
+	return func(h *handling) error {
+		if d <= 0 {
+			return argumentError("WithTimeout", "not positive")
+		}
+		h.timeout = d
+		return nil
+	}
+}
+
+// WithRetry takes the place of [Options.Retry] for the action.
+func WithRetry(retry Retry) HandlerOption {
+	return func(h *handling) (err error) {
+		h.retry, err = retry.withDefaults("WithRetry")
+		return err
+	}
+}
+
+// HandleJSON is [Worker.Handle] for a handler whose parameters and result are JSON. A body that is
+// not the JSON of a P aborts the task, since another try would find the same; the status says why.
+// So does a result that cannot be encoded. The encoded result is that of the task; a handler
+// without one has struct{} for R.
+func HandleJSON[P, R any](
+	w *Worker, action string,
+	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,
+) error {
+	if handler == nil {
+		return w.Handle(action, nil, options...)
+	}
+	return w.Handle(action, func(ctx context.Context, task *Task) (Result, error) {
+		var params P
+		if err := json.Unmarshal(task.Body, &params); err != nil {
+			return Result{}, Abort(fmt.Errorf("decode body: %w", err))
+		}
+		value, err := handler(ctx, task, params)
+		if err != nil || task.returned.Load() {
+			return Result{}, err
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return Result{}, Abort(fmt.Errorf("encode result: %w", err))
+		}
+		return Result{Bytes: encoded}, nil
+	}, options...)
+}

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// pauseMax is the longest pause that the store accepts.
+const pauseMax = 10 * 365 * 24 * time.Hour
+
+// A Retry says how long a task whose handler failed waits for its next try: a random time of up to
+// Base after the first try, of up to twice as much after each further one, and never more than Max.
+// (This is exponential back-off with full jitter, which spreads tasks that failed together.)
+type Retry struct {
+	// Base is the longest pause after the first try. Default: 1 s.
+	Base time.Duration
+	// Max is the longest pause, at most ten years. Default: 10 minutes, or Base if that is longer.
+	Max time.Duration
+}
+
+const (
+	retryBaseDefault = time.Second
+	retryMaxDefault  = 10 * time.Minute
+)
+
+func (r Retry) withDefaults(argument string) (Retry, error) {
+	if r.Base < 0 || r.Max < 0 {
+		return r, argumentError(argument, "negative")
+	}
+	if r.Base > pauseMax || r.Max > pauseMax {
+		return r, argumentError(argument, "over ten years")
+	}
+	if r.Base == 0 {
+		r.Base = retryBaseDefault
+		if r.Max != 0 {
+			r.Base = min(r.Base, r.Max)
+		}
+	}
+	if r.Max == 0 {
+		r.Max = max(retryMaxDefault, r.Base)
+	}
+	if r.Max < r.Base {
+		return r, argumentError(argument, "Max is less than Base")
+	}
+	return r, nil
+}
+
+// pause is how long to wait after try failed.
+func (r Retry) pause(try int) time.Duration {
+	limit := r.Base
+	for ; try > 1 && limit < r.Max; try-- {
+		limit *= 2
+	}
+	return rand.N(min(limit, r.Max) + 1) //nolint:gosec // spreads load, hides nothing
+}

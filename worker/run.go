@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+const (
+	// lastWords is how long handlers may take to return once they were told that the worker's
+	// patience is over.
+	lastWords = time.Second
+	// attemptMax is how long one attempt to give tasks back, or to take leave, may take.
+	attemptMax = 5 * time.Second
+	// presenceMax is how long a worker that starts waits until it is present.
+	presenceMax = time.Second
+)
+
+// reconnect is the pauses between attempts at a database that cannot be reached.
+func reconnect() Retry { return Retry{Base: 100 * time.Millisecond, Max: 5 * time.Second} }
+
+// A run is what the goroutines of one [Worker.Run] share.
+type run struct {
+	*Worker
+	logger *slog.Logger
+
+	// freed takes the action of each performance that is over. It has room for all.
+	freed chan string
+	// stopped is closed when the worker waits no longer for handlers to return, nor for a database
+	// that cannot be reached.
+	stopped chan struct{}
+
+	performing sync.WaitGroup
+	// handlers is how many handlers have yet to return, among them those that nobody waits for.
+	handlers atomic.Int64
+
+	mutex sync.Mutex
+	held  map[*performance]bool
+}
+
+func newRun(w *Worker) *run {
+	return &run{
+		Worker: w, logger: w.options.Logger,
+		freed: make(chan string, w.options.Concurrency), stopped: make(chan struct{}),
+		held: map[*performance]bool{},
+	}
+}
+
+func (r *run) run(ctx context.Context) error {
+	// What outlives ctx: handlers in their grace, heartbeats, returns.
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
+		slog.String("actor", string(r.options.Actor)), slog.Any("actions", r.names()))
+
+	var tending sync.WaitGroup
+	tended, endTending := context.WithCancel(base)
+	registered := make(chan struct{})
+	tending.Go(func() { r.attend(tended, registered) })
+	tending.Go(func() { r.keepLeases(tended) })
+	// Tasks that are owned earlier are handed on when their leases expire, which is later.
+	within(presenceMax, registered)
+	begin := func(owned stint.OwnedTask, until time.Time) { r.begin(base, owned, until) }
+	err := newAsker(r, begin).run(ctx)
+	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
+	err = errors.Join(err, r.stop())
+	endTending()
+	tending.Wait()
+	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker has stopped")
+	return err
+}
+
+// stop waits for the performances under way, with less and less patience.
+func (r *run) stop() error {
+	idle := make(chan struct{})
+	go func() {
+		r.performing.Wait()
+		close(idle)
+	}()
+	if !within(r.options.StopGrace, idle) {
+		for _, p := range r.performances() {
+			p.end(ErrStopping)
+		}
+		if !within(lastWords, idle) {
+			close(r.stopped)
+			<-idle
+		}
+	}
+	if left := r.handlers.Load(); left > 0 {
+		return fmt.Errorf("%w: %d", ErrStillRunning, left)
+	}
+	return nil
+}
+
+// within reports whether done was closed before d had passed.
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// performances returns those under way.
+func (r *run) performances() []*performance {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	held := make([]*performance, 0, len(r.held))
+	for p := range r.held {
+		held = append(held, p)
+	}
+	return held
+}
+
+// release gives back, in the background, what was owned and not begun.
+func (r *run) release(ctx context.Context, owned []stint.OwnedTask) {
+	returns := make([]stint.Return, len(owned))
+	for i, task := range owned {
+		returns[i] = stint.Return{
+			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
+		}
+	}
+	r.performing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+		defer cancel()
+		verdicts, err := r.store.ReturnTasks(ctx, returns)
+		if err = errors.Join(append(verdicts, err)...); err != nil {
+			r.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
+				slog.Int("tasks", len(returns)), slog.Any("error", err))
+		}
+	})
+}
+
+// attend makes the worker present until ctx ends, so that others soon notice if it dies. It closes
+// registered when that is so, or cannot be.
+func (r *run) attend(ctx context.Context, registered chan<- struct{}) {
+	err := r.register(ctx)
+	close(registered)
+	if err != nil {
+		return
+	}
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+	defer cancel()
+	err = r.store.UnregisterActor(ctx, r.options.Actor)
+	if err != nil && !errors.Is(err, stint.ErrClosed) {
+		r.logger.LogAttrs(ctx, slog.LevelWarn, "could not unregister the actor",
+			slog.Any("error", err))
+	}
+}
+
+// register registers the actor, again and again unless that is hopeless.
+func (r *run) register(ctx context.Context) error {
+	for try := 1; ; try++ {
+		err := r.store.RegisterActor(ctx, r.options.Actor, r.names())
+		if err == nil || ctx.Err() != nil || hopeless(err) {
+			return err
+		}
+		r.logger.LogAttrs(ctx, slog.LevelWarn, "could not register the actor",
+			slog.Any("error", err))
+		if !sleep(ctx, reconnect().pause(try)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sleep waits for d and reports whether ctx let it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hopeless reports whether err comes again however often a call is repeated.
+func hopeless(err error) bool {
+	return errors.Is(err, stint.ErrSchemaVersion) || errors.Is(err, stint.ErrClosed) ||
+		errors.Is(err, stint.ErrInvalidArgument)
+}

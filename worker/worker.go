@@ -1,0 +1,239 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stint-tasks/stint"
+)
+
+// Options adjust a [Worker]. The zero value is a good default.
+type Options struct {
+	// Actor names the worker for people to see. No two workers should have the same one. Default:
+	// the host, the process ID and something random.
+	Actor stint.ActorID
+
+	// Concurrency is how many tasks are performed at once at most, of all actions together.
+	// Default: 100, which is right for handlers that mostly wait for something; for those that
+	// compute, limit the action to the number of processors.
+	Concurrency int
+
+	// Lease is for how long tasks are owned. They are extended at a third of it, so its length
+	// matters only when the worker or its connection dies: it is how long it takes until another
+	// one may be given the task, if the death is not noticed earlier. Between 100 ms and 24 hours.
+	// Default: 30 s.
+	Lease time.Duration
+
+	// StopGrace is how long handlers may go on when the worker stops. Default: 20 s, which leaves
+	// some of the 30 s that Kubernetes gives.
+	StopGrace time.Duration
+
+	// Retry says when a task whose handler failed is tried again, unless [WithRetry] says it.
+	Retry Retry
+
+	// Middleware is put around each handler, the first outermost.
+	Middleware []Middleware
+
+	// Logger is told what the package comment lists. Default: silence.
+	Logger *slog.Logger
+
+	// TracerProvider and MeterProvider take the telemetry that the package comment lists. Default:
+	// the global ones of package otel, which drop it unless they were set.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+}
+
+const (
+	concurrencyDefault = 100
+	leaseDefault       = 30 * time.Second
+	leaseShortest      = 100 * time.Millisecond // or it would end with every hiccup
+	leaseLongest       = 24 * time.Hour         // or nobody would be given what a dead worker owned
+	stopGraceDefault   = 20 * time.Second
+	nameBytesMax       = 255
+)
+
+// A Worker performs tasks with handlers. It is made by [New], told its handlers by [Worker.Handle]
+// and [HandleJSON], and run once by [Worker.Run].
+type Worker struct {
+	store     *stint.Store
+	options   Options
+	telemetry *telemetry
+
+	mutex   sync.Mutex
+	started bool
+	actions map[string]*handling
+}
+
+// New returns a worker that performs tasks of store. It does not talk to the database yet. Options
+// that cannot be are refused with a [*stint.ArgumentError].
+func New(store *stint.Store, options Options) (*Worker, error) {
+	if store == nil {
+		return nil, fmt.Errorf("new worker: %w", argumentError("store", "nil"))
+	}
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	telemetry, err := newTelemetry(options)
+	if err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	return &Worker{
+		store: store, options: options, telemetry: telemetry, actions: map[string]*handling{},
+	}, nil
+}
+
+func (o Options) withDefaults() (_ Options, err error) {
+	if o.Actor == "" {
+		o.Actor = randomActor()
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = concurrencyDefault
+	}
+	if o.Lease == 0 {
+		o.Lease = leaseDefault
+	}
+	if o.StopGrace == 0 {
+		o.StopGrace = stopGraceDefault
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := checkName("Options.Actor", string(o.Actor)); err != nil {
+		return o, err
+	}
+	switch {
+	case o.Concurrency < 0:
+		return o, argumentError("Options.Concurrency", "negative")
+	case o.Lease < leaseShortest:
+		return o, argumentError("Options.Lease", "under 100 ms")
+	case o.Lease > leaseLongest:
+		return o, argumentError("Options.Lease", "over 24 hours; leases are extended")
+	case o.StopGrace < 0:
+		return o, argumentError("Options.StopGrace", "negative")
+	case slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }):
+		return o, argumentError("Options.Middleware", "nil")
+	}
+	o.Middleware = slices.Clone(o.Middleware)
+	o.Retry, err = o.Retry.withDefaults("Options.Retry")
+	return o, err
+}
+
+// randomActor is a name that people can find the process by, and that no other one has.
+func randomActor() stint.ActorID {
+	const hostBytesMax = 100
+	host, err := os.Hostname()
+	if err != nil || checkName("host", host) != nil {
+		host = "unknown"
+	}
+	host = strings.ToValidUTF8(host[:min(len(host), hostBytesMax)], "")
+	return stint.ActorID(host + "-" + strconv.Itoa(os.Getpid()) + "-" + uuid.NewString()[:8])
+}
+
+// checkName checks the name of an actor or an action.
+func checkName(argument, name string) error {
+	switch {
+	case name == "":
+		return argumentError(argument, "empty")
+	case len(name) > nameBytesMax:
+		return argumentError(argument, "over 255 bytes")
+	case !utf8.ValidString(name):
+		return argumentError(argument, "not valid UTF-8")
+	case strings.IndexByte(name, 0) >= 0:
+		return argumentError(argument, "holds a NUL byte")
+	}
+	return nil
+}
+
+// Handle makes the worker perform tasks that have an action, with handler. Refused with a
+// [*stint.ArgumentError] are an action that no task can have, or that has a handler already, a nil
+// handler, and options that cannot be; with [ErrStarted], any call after [Worker.Run].
+func (w *Worker) Handle(action string, handler Handler, options ...HandlerOption) error {
+	if err := w.handle(action, handler, options); err != nil {
+		return fmt.Errorf("handle action %.80q: %w", action, err)
+	}
+	return nil
+}
+
+func (w *Worker) handle(action string, handler Handler, options []HandlerOption) error {
+	if err := checkName("action", action); err != nil {
+		return err
+	}
+	if action == stint.Spontaneous {
+		return argumentError("action", "spontaneous tasks complete by themselves")
+	}
+	if handler == nil {
+		return argumentError("handler", "nil")
+	}
+	h := &handling{handler: handler, retry: w.options.Retry}
+	for _, option := range options {
+		if err := option(h); err != nil {
+			return err
+		}
+	}
+	for _, middleware := range slices.Backward(w.options.Middleware) {
+		h.handler = middleware(h.handler)
+		if h.handler == nil {
+			return argumentError("Options.Middleware", "made a nil handler")
+		}
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	switch {
+	case w.started:
+		return ErrStarted
+	case w.actions[action] != nil:
+		return argumentError("action", "has a handler already")
+	}
+	w.actions[action] = h
+	return nil
+}
+
+// Run performs tasks until ctx ends, and then stops as the package comment says. It returns nil
+// after that, or [ErrStillRunning].
+//
+// While the database cannot be reached, it tries again, with growing pauses. It ends by itself, in
+// the same orderly way, on what no patience can heal: a schema of the wrong version
+// ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or one that was derived
+// with WithTx ([*stint.ArgumentError]). A worker without handlers is refused with a
+// [*stint.ArgumentError], a second call with [ErrStarted].
+//
+// Handlers get the values of ctx.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.start(); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	if err := newRun(w).run(ctx); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	return nil
+}
+
+func (w *Worker) start() error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	switch {
+	case w.started:
+		return ErrStarted
+	case len(w.actions) == 0:
+		return argumentError("worker", "has no handlers")
+	}
+	w.started = true
+	return nil
+}
+
+// names returns the actions that have handlers.
+func (w *Worker) names() []string { return slices.Sorted(maps.Keys(w.actions)) }
