@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
+	t.Parallel()
+	store, err := stint.New(testdb.New(t), stint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(t.Context())
+	tasks := make([]stint.Task, 5)
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(i)), Action: "a"}
+	}
+	if err := store.InsertTasks(t.Context(), tasks); err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(store, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := func(context.Context, *Task) (Result, error) { return Result{}, nil }
+	if err := w.Handle("a", never); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var begun []stint.OwnedTask
+	r := newRun(w)
+	a := newAsker(r, func(owned stint.OwnedTask, _ time.Time) {
+		begun = append(begun, owned)
+		stop() // amid an answer
+	})
+	if err := a.run(ctx); err != nil {
+		t.Fatalf("run = %v", err)
+	}
+	r.performing.Wait()
+	if len(begun) != 1 {
+		t.Fatalf("%d tasks begun after the stop", len(begun)-1)
+	}
+	for _, task := range tasks {
+		infos, err := store.GetTasks(t.Context(), []stint.TaskID{task.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := infos[0]
+		if task.ID == begun[0].ID {
+			continue
+		}
+		if got.State != stint.StateReady || got.Tries != 0 {
+			t.Errorf("got %+v, want it ready, its try refunded", got)
+		}
+	}
+}
+
+// While one lane waits, others must get their turn, and no slot may be kept in vain.
+func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
+	t.Parallel()
+	newLanes := func() (*asker, *lane, *lane) {
+		shared := &lane{actions: []string{"shared"}, free: 5}
+		single := &lane{actions: []string{"single"}, free: 2}
+		return &asker{lanes: []*lane{single, shared}, free: 5}, shared, single
+	}
+	t.Run("all quiet", func(t *testing.T) {
+		t.Parallel()
+		a, _, _ := newLanes()
+		q := a.next()
+		if len(q.lanes) != 2 || !q.wait || q.max != 1 || a.free != 5 {
+			t.Errorf("got %+v, want one question that waits for both", q)
+		}
+		if q := a.next(); q != nil {
+			t.Errorf("got %+v, want no other question", q)
+		}
+	})
+	t.Run("one promising", func(t *testing.T) {
+		t.Parallel()
+		a, shared, single := newLanes()
+		shared.more = true
+		probe, q := a.next(), a.next()
+		if probe.wait || probe.lanes[0] != single || probe.max != 2 {
+			t.Errorf("got %+v, want to look for the quiet one first", probe)
+		}
+		if q.wait || q.lanes[0] != shared || q.max != 3 || a.free != 0 {
+			t.Errorf("got %+v, want to ask for the promising one, as much as goes", q)
+		}
+	})
+	t.Run("promising in turn", func(t *testing.T) {
+		t.Parallel()
+		a, shared, single := newLanes()
+		shared.more, single.more = true, true
+		if q := a.next(); q.lanes[0] != single || q.max != 2 {
+			t.Errorf("got %+v, want the first one", q)
+		}
+		if a.lanes[0] != shared {
+			t.Error("want the other one next")
+		}
+	})
+	t.Run("busy while a question waits", func(t *testing.T) {
+		t.Parallel()
+		a, shared, single := newLanes()
+		shared.asked = true
+		if q := a.next(); q.lanes[0] != single || !q.wait || a.free != 5 {
+			t.Fatalf("got %+v, want to wait for the single one without keeping slots", q)
+		}
+		shared.asked, shared.more = false, true
+		if q := a.next(); q.lanes[0] != shared || q.wait || q.max != 5 || a.free != 0 {
+			t.Errorf("got %+v, want to ask for the promising one, as much as goes", q)
+		}
+		if q := a.next(); q != nil {
+			t.Errorf("got %+v, want no question without slots", q)
+		}
+	})
+}
+
+func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
+	t.Parallel()
+	var begun, released []stint.OwnedTask
+	first, second := &lane{free: 1}, &lane{free: 1}
+	a := &asker{
+		Worker: &Worker{options: Options{Lease: time.Minute}},
+		lanes:  []*lane{first, second}, free: 1,
+		byAction: map[string]*lane{"first": first, "second": second},
+		begin:    func(owned stint.OwnedTask, _ time.Time) { begun = append(begun, owned) },
+		release: func(_ context.Context, owned []stint.OwnedTask) {
+			released = append(released, owned...)
+		},
+	}
+	one, other := a.newQuestion([]*lane{first}, true), a.newQuestion([]*lane{second}, true)
+	answers := []answer{
+		{question: one, owned: []stint.OwnedTask{{ID: "first", Action: "first"}}},
+		{question: other, owned: []stint.OwnedTask{{ID: "second", Action: "second"}}},
+	}
+	for _, ans := range answers {
+		if err := a.take(t.Context(), ans); err != nil {
+			t.Fatalf("take = %v", err)
+		}
+	}
+	if len(begun) != 1 || begun[0].ID != "first" {
+		t.Errorf("begun %v, want the first one", begun)
+	}
+	if len(released) != 1 || released[0].ID != "second" {
+		t.Errorf("released %v, want the second one", released)
+	}
+	if a.free != 0 || first.free != 0 || second.free != 1 || !second.more || len(a.open) != 0 {
+		t.Errorf("got %+v, %+v and %+v", a, first, second)
+	}
+}

@@ -1,0 +1,201 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// ends runs a worker over one task for each way to end, and stops it.
+func ends(t *testing.T, options worker.Options) {
+	t.Helper()
+	store, _ := newStoreAndPool(t)
+	for _, id := range []stint.TaskID{"complete", "fail", "abort", "panic", "lose"} {
+		insert(t, store, stint.Task{ID: id, Action: "a", MaxTries: 1})
+	}
+	w := newWorker(t, store, options)
+	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		if !trace.SpanFromContext(ctx).SpanContext().IsValid() && options.TracerProvider != nil {
+			t.Error("the handler's context has no span")
+		}
+		switch task.ID {
+		case "fail":
+			return worker.Result{}, errors.New("no")
+		case "abort":
+			return worker.Result{}, worker.Abort(errors.New("never"))
+		case "panic":
+			panic(task.ID)
+		case "lose":
+			err := store.AbortTasks(ctx, []stint.TaskID{"lose"}, "")
+			<-ctx.Done()
+			return worker.Result{}, err
+		}
+		return worker.Result{}, nil
+	})
+	stop := run(t, w)
+	finished(t, store, "complete", "fail", "abort", "panic", "lose")
+	if err := stop(); err != nil {
+		t.Fatalf("Run = %v", err)
+	}
+}
+
+func TestWorker_MakesASpanOfEachPerformance(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewSpanRecorder()
+	ends(t, worker.Options{
+		Actor:          "me",
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+	})
+	want := map[string]struct {
+		outcome string
+		status  codes.Code
+	}{
+		"complete": {"completed", codes.Unset}, "fail": {"retried", codes.Error},
+		"abort": {"aborted", codes.Error}, "panic": {"retried", codes.Error},
+		"lose": {"lost", codes.Unset},
+	}
+	if n := len(spans.Ended()); n != len(want) {
+		t.Fatalf("%d spans, want %d", n, len(want))
+	}
+	for _, span := range spans.Ended() {
+		got := map[attribute.Key]string{}
+		for _, a := range span.Attributes() {
+			got[a.Key] = a.Value.String()
+		}
+		id := got["stint.task.id"]
+		if span.Name() != "stint.perform" || span.SpanKind() != trace.SpanKindConsumer ||
+			got["stint.task.action"] != "a" || got["stint.task.try"] != "1" ||
+			got["stint.actor"] != "me" || got["stint.outcome"] != want[id].outcome ||
+			span.Status().Code != want[id].status {
+			t.Errorf("task %s: %s %v %v, want %v", id, span.Name(), got, span.Status(), want[id])
+		}
+	}
+}
+
+func TestWorker_CountsPerformances(t *testing.T) {
+	t.Parallel()
+	reader := metric.NewManualReader()
+	ends(t, worker.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Fatal(err)
+	}
+	performed, timed := map[string]int{}, map[string]int{}
+	outcome := func(set attribute.Set) string {
+		value, _ := set.Value("stint.outcome")
+		if action, _ := set.Value("stint.task.action"); action.AsString() != "a" {
+			t.Errorf("action = %q", action.AsString())
+		}
+		return value.AsString()
+	}
+	running := false
+	for _, m := range collected.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, point := range data.DataPoints {
+				switch m.Name {
+				case "stint.worker.performed":
+					performed[outcome(point.Attributes)] += int(point.Value)
+				case "stint.worker.running":
+					running = true
+					if point.Value != 0 {
+						t.Errorf("%d running at the end", point.Value)
+					}
+				}
+			}
+		case metricdata.Histogram[float64]:
+			for _, point := range data.DataPoints {
+				timed[outcome(point.Attributes)] += int(point.Count)
+			}
+		}
+	}
+	want := map[string]int{"completed": 1, "retried": 2, "aborted": 1, "lost": 1}
+	for name, n := range want {
+		if performed[name] != n || timed[name] != n {
+			t.Errorf("%s: %d performed, %d timed, want %d", name, performed[name], timed[name], n)
+		}
+	}
+	if len(performed) != len(want) || !running {
+		t.Errorf("performed %v, want %v; running: %v", performed, want, running)
+	}
+}
+
+// A page is a log that goroutines may write and read.
+type page struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (p *page) Write(text []byte) (int, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.text.Write(text)
+}
+
+func (p *page) String() string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.text.String()
+}
+
+func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
+	t.Parallel()
+	var log page
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var mutex sync.Mutex
+	var tokens []string
+	remember := func(next worker.Handler) worker.Handler {
+		return func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			mutex.Lock()
+			tokens = append(tokens, task.Token.String())
+			mutex.Unlock()
+			return next(ctx, task)
+		}
+	}
+	ends(t, worker.Options{Middleware: []worker.Middleware{remember}, Logger: logger})
+	lines := strings.Split(log.String(), "\n")
+	for _, want := range [][]string{
+		{"level=INFO", `msg="worker starts"`, "actor=", "actions=[a]"},
+		{"level=DEBUG", `msg="task begins"`, "task=complete", "action=a", "try=1"},
+		{"level=DEBUG", `msg="task completed"`, "task=complete"},
+		{"level=WARN", `msg="handler failed"`, "task=fail", "error=no", "outcome=retried"},
+		{"level=WARN", `msg="handler failed"`, "task=abort", "error=never", "outcome=aborted"},
+		{"level=ERROR", `msg="handler panicked"`, "task=panic", "panic=panic", "telemetry_test.go"},
+		{"level=DEBUG", `msg="task lost"`, "task=lose", "cause="},
+		{"level=INFO", `msg="worker stops"`},
+		{"level=INFO", `msg="worker has stopped"`},
+	} {
+		hasAll := func(line string) bool {
+			return !slices.ContainsFunc(want, func(part string) bool {
+				return !strings.Contains(line, part)
+			})
+		}
+		if !slices.ContainsFunc(lines, hasAll) {
+			t.Errorf("no line has %q in\n%s", want, log.String())
+		}
+	}
+	if len(tokens) != 5 {
+		t.Errorf("%d performances, want 5", len(tokens))
+	}
+	for _, token := range tokens {
+		if strings.Contains(log.String(), token) {
+			t.Error("the log has a token")
+		}
+	}
+}
