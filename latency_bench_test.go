@@ -30,6 +30,7 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 		at time.Time
 	}
 	owned, returned, woken := make(chan event), make(chan event), make(chan event)
+	waits := make(chan struct{})
 	go func() {
 		for {
 			tasks, err := second.AwaitTasks(ctx, "actor", 10, []string{"bench"}, time.Minute)
@@ -38,6 +39,7 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 			}
 			for _, task := range tasks {
 				owned <- event{task.ID, time.Now()}
+				<-waits
 				begun := time.Now()
 				err := second.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
 				if err != nil {
@@ -58,13 +60,15 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		own := <-owned
 		go func() {
 			if _, err := third.WaitForTask(ctx, id); err != nil {
 				b.Error(err)
 			}
 			woken <- event{id, time.Now()}
 		}()
-		own := <-owned
+		<-time.After(10 * time.Millisecond) // so that it waits, and the returned one is as cold
+		waits <- struct{}{}
 		back, wake := <-returned, <-woken
 		if i >= 10 {
 			toOwner = append(toOwner, own.at.Sub(begun))

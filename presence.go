@@ -16,6 +16,10 @@ const (
 	watchEvery      = 250 * time.Millisecond
 	watchPerSession = 100 * time.Millisecond
 
+	// A store that could not look for a while may be one of many that could not reach the database.
+	// It gives their sessions this long to come back.
+	outagePatience = 5 * time.Second
+
 	// What is handed on of an actor that is gone goes in one transaction.
 	handedOnLeasesMax = 100_000
 )
@@ -125,19 +129,27 @@ func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 // watchSessions hands on the tasks of processes that die, until the store is closed.
 func (s *Store) watchSessions(ctx context.Context) {
 	pause := watchEvery
+	patience := time.NewTimer(0) // runs while the store is patient
+	defer patience.Stop()
+	patient := true
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-patience.C:
+			patient = false
+			continue
 		case <-time.After(pause):
 		}
-		next, err := s.lookForSessions(ctx)
+		next, err := s.lookForSessions(ctx, patient)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.logger.WarnContext(ctx, "could not look for processes that are gone",
 					slog.Any("error", err))
 			}
-			next = time.Second
+			next = watchEvery
+			patient = true
+			patience.Reset(outagePatience)
 		}
 		pause = next
 	}
@@ -151,8 +163,9 @@ type lookedFor struct {
 	Actors []string
 }
 
-// lookForSessions hands on the tasks of sessions that are gone, and returns when to look again.
-func (s *Store) lookForSessions(ctx context.Context) (time.Duration, error) {
+// lookForSessions hands on the tasks of sessions that are gone, unless it is patient, and returns
+// when to look again.
+func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duration, error) {
 	var looked []lookedFor
 	err := s.run(ctx, step{
 		name: "look_for_sessions",
@@ -169,7 +182,7 @@ func (s *Store) lookForSessions(ctx context.Context) (time.Duration, error) {
 	lost := false
 	for _, session := range looked {
 		switch {
-		case session.Left == nil:
+		case session.Left == nil || patient:
 		case *session.Left > 0:
 			pause = min(pause, *session.Left+time.Millisecond)
 		default:

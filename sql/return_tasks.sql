@@ -51,7 +51,7 @@ WITH returned AS MATERIALIZED (
     LIMIT 1
 ), held AS (
     SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries,
-           leased.completed, leased.aborted, lease.actor,
+           leased.completed, leased.aborted, leased.said, lease.actor,
            CASE WHEN (SELECT linked.found FROM linked) THEN
                (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1)
            END AS signals,
@@ -64,7 +64,7 @@ WITH returned AS MATERIALIZED (
     FROM returned
     CROSS JOIN LATERAL (
         SELECT leased.ctid AS tid, leased.xmin AS version, leased.part, leased.tries,
-               leased.completed, leased.aborted
+               leased.completed, leased.aborted, leased.status AS said
         FROM stint.leased
         WHERE leased.key = returned.key AND leased.claim = returned.claim
         OFFSET 0
@@ -123,14 +123,14 @@ WITH returned AS MATERIALIZED (
                              status)
     SELECT ended.key, ended.key, ended.claim, ended.tries - (ended.outcome = 3)::integer,
            ended.completed, ended.aborted, ended.action, ended.priority, ended.deadline,
-           ended.status
+           CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NULL
 ), later AS (
     INSERT INTO stint.scheduled (key, not_before, claim, tries, completed, aborted, status)
     SELECT ended.key, statement_timestamp() + ended.retry_after, ended.claim,
            ended.tries - (ended.outcome = 3)::integer, ended.completed, ended.aborted,
-           ended.status
+           CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NOT NULL
 ), emptied AS (
