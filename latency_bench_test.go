@@ -7,13 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint"
 )
 
 // BenchmarkLatency inserts a task every 20 ms through one store, has it owned through a second and
 // waits for it through a third, and tells how long it takes from the call of InsertTasks until
-// AwaitTasks returns, and from the call of ReturnTask until WaitForTask returns.
+// AwaitTasks returns, and from the call of ReturnTask until WaitForTask returns. What a machine can
+// do at best tells the first part: a row that is inserted with its notification, and deleted by who
+// hears it.
 func BenchmarkLatency(b *testing.B) {
+	b.Run("raw", benchmarkRawLatency)
 	b.Run("notified", func(b *testing.B) { benchmarkLatency(b, stint.Options{}) })
 	b.Run("poll-only", func(b *testing.B) {
 		benchmarkLatency(b, stint.Options{PollOnly: true, PollInterval: 100 * time.Millisecond})
@@ -77,6 +82,46 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 	}
 	reportLatency(b, "own", toOwner)
 	reportLatency(b, "wait", toWaiter)
+}
+
+func benchmarkRawLatency(b *testing.B) {
+	ctx := b.Context()
+	pool := newBench(b, stint.Retention{}).pool
+	second := newPool(b, pool.Config())
+	exec(b, pool, "CREATE TABLE raw (id bigserial PRIMARY KEY, body bytea)")
+	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "LISTEN raw"); err != nil {
+		b.Fatal(err)
+	}
+	var toOwner []time.Duration
+	for i := range b.N + 10 {
+		owned := make(chan time.Time)
+		go func() {
+			_, err := conn.WaitForNotification(ctx)
+			exec(b, second, "DELETE FROM raw WHERE id IN "+
+				"(SELECT id FROM raw ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING body")
+			if err != nil {
+				b.Error(err)
+			}
+			owned <- time.Now()
+		}()
+		<-time.After(20 * time.Millisecond)
+		begun := time.Now()
+		batch := &pgx.Batch{}
+		batch.Queue("INSERT INTO raw (body) VALUES ($1)", make([]byte, 100))
+		batch.Queue("SELECT pg_notify('raw', 'x')")
+		if err := pool.SendBatch(ctx, batch).Close(); err != nil {
+			b.Fatal(err)
+		}
+		if at := <-owned; i >= 10 {
+			toOwner = append(toOwner, at.Sub(begun))
+		}
+	}
+	reportLatency(b, "own", toOwner)
 }
 
 // another returns another store on the same database, with a pool of its own.
