@@ -285,7 +285,7 @@ func insertStatement(tasks []Task, keys []int64, net *network) step {
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
 		waits[i] = net.waits(i)
 	}
-	return step{name: "insert_tasks", args: []any{
+	return step{name: "insert_tasks", unplanned: true, args: []any{
 		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
 		waits,
 	}}

@@ -115,7 +115,7 @@ func (s *Store) tell(ctx context.Context, told *news) {
 	case s.tx == nil:
 		s.notifier.tell(s, told)
 	default:
-		if err := s.run(ctx, s.notify(told)); err != nil {
+		if err := s.run(ctx, s.notify(told, false)); err != nil {
 			s.logUntold(ctx, err)
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Store) logUntold(ctx context.Context, err error) {
 // runTelling is run for steps of which it is known before what others may wait for.
 func (s *Store) runTelling(ctx context.Context, told *news, steps ...step) error {
 	if s.tx != nil && s.told == nil && !told.empty() {
-		return s.run(ctx, append(steps, s.notify(told))...)
+		return s.run(ctx, append(steps, s.notify(told, false))...)
 	}
 	ahead := s.ahead(told)
 	if err := s.runAnd(ctx, ahead, steps...); err != nil {
@@ -151,9 +151,9 @@ func (s *Store) ahead(expected *news) *news {
 	return expected
 }
 
-func (s *Store) notify(told *news) step {
+func (s *Store) notify(told *news, aside bool) step {
 	topics, payloads := told.messages()
-	return step{name: "notify", args: []any{s.schema, topics, payloads}}
+	return step{name: "notify", args: []any{s.schema, topics, payloads, aside}}
 }
 
 const (
@@ -254,8 +254,7 @@ func (s *Store) queueNews(batch *pgx.Batch, told *news) {
 
 // queueNotify puts notifications into a batch, in an implicit transaction of their own.
 func (s *Store) queueNotify(batch *pgx.Batch, told *news, heard func(int64)) {
-	notify := s.notify(told)
-	batch.Queue(s.statements["relax_commit"])
+	notify := s.notify(told, true)
 	batch.Queue(s.statements[notify.name], notify.args...).Exec(
 		func(tag pgconn.CommandTag) error {
 			heard(tag.RowsAffected())

@@ -78,7 +78,7 @@ type nextDue struct {
 }
 
 func (n *nextDue) read(rows pgx.Rows) error {
-	for rows.Next() { // there is one
+	for rows.Next() { // at most one
 		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (s *Store) handOut(
 	again := []step{promote(told, nil), reclaim(told, nil), own}
 	first := []step{own}
 	if awaits {
-		next := step{name: "next_due", args: []any{actions}, read: answer.next.read}
+		next := step{name: "next_due", args: []any{actions, int64(c)}, read: answer.next.read}
 		first, again = append(first, next), append(again, next)
 	}
 	if unheard := s.unheard(actions); len(unheard) > 0 {

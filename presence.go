@@ -235,7 +235,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	}
 	steps := []step{{name: "drop_session", args: []any{s.session.id}}}
 	if !told.empty() {
-		steps = append(steps, s.notify(told))
+		steps = append(steps, s.notify(told, false))
 	}
 	return s.sendAlone(ctx, conn, conn, nil, steps)
 }

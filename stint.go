@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -242,6 +243,8 @@ type step struct {
 	args []any
 	// read takes the rows, or is nil if there are none.
 	read func(pgx.Rows) error
+	// unplanned says that the statement does not need the planner settings: it looks nothing up.
+	unplanned bool
 	// count takes the number of rows affected, or is nil if it does not matter.
 	count func(int64)
 }
@@ -318,7 +321,9 @@ func (s *Store) send(
 	if s.tx != nil {
 		batch.Queue(s.statements["keep_planner"])
 	}
-	batch.Queue(s.statements["set_planner"])
+	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
+		batch.Queue(s.statements["set_planner"])
+	}
 	for _, step := range steps {
 		queued := batch.Queue(s.statements[step.name], step.args...)
 		switch {

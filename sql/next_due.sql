@@ -5,6 +5,9 @@
 -- it is until the next scheduled task is due or the next lease expires, null if there is neither.
 --
 --   $1 actions  text[]
+--   $2 claim    bigint
+--
+-- No row if something was handed out under the claim after all.
 SELECT (SELECT true
         FROM unnest($1::text[]) AS wanted (action)
         CROSS JOIN LATERAL (
@@ -37,3 +40,4 @@ SELECT (SELECT true
             ORDER BY leases.deadline
             LIMIT 1)
        ) - statement_timestamp() AS pause
+WHERE (SELECT leases.claim FROM stint.leases WHERE leases.claim = $2::bigint LIMIT 1) IS NULL
