@@ -3,6 +3,7 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -296,4 +297,16 @@ func returnWith(tb testing.TB, store *stint.Store, task stint.OwnedTask, r stint
 	if err = errors.Join(append(verdicts, err)...); err != nil {
 		tb.Fatalf("ReturnTasks = %v", err)
 	}
+}
+
+// logDistribution tells how long something took, and returns the 99th percentile.
+func logDistribution(tb testing.TB, what string, took []time.Duration) time.Duration {
+	tb.Helper()
+	sorted := slices.Sorted(slices.Values(took))
+	at := func(share float64) time.Duration {
+		return sorted[int(share*float64(len(sorted)-1)+0.5)].Round(10 * time.Microsecond)
+	}
+	tb.Logf("%s, %d times: min %v, median %v, p90 %v, p99 %v, max %v", what, len(sorted), at(0),
+		at(0.5), at(0.9), at(0.99), at(1))
+	return at(0.99)
 }

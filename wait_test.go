@@ -435,7 +435,7 @@ func TestWaitForTask_ServesTenThousandWaiters(t *testing.T) { //nolint:parallelt
 	testdb.New(t) // starts the server, which stays
 	leaks := goleak.IgnoreCurrent()
 	for name, taskOf := range map[string]func(i int) stint.TaskID{
-		"on one task":       func(int) stint.TaskID { return "t000000" },
+		"on one task":        func(int) stint.TaskID { return "t000000" },
 		"on a task for each": func(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%06d", i)) },
 	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above

@@ -1,0 +1,498 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// lockWaitMax is for how long a call may be held up by what somebody else's call waits for, on a
+// busy machine.
+const lockWaitMax = 3 * time.Second
+
+// inTime makes a call that must not be held up.
+func inTime[T any](t *testing.T, what string, call func(context.Context) (T, error)) (T, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+	defer cancel()
+	value, err := call(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%s is held up for %v", what, lockWaitMax)
+	}
+	return value, err
+}
+
+func TestFlights_EachCallerGetsItsOwnAnswer(t *testing.T) {
+	t.Parallel()
+	const goroutines, each = 200, 20
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", goroutines*each)...)
+	var mutex sync.Mutex
+	owners := map[stint.TaskID]int{}
+	var group sync.WaitGroup
+	for goroutine := range goroutines {
+		group.Go(func() {
+			for {
+				owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+				if err != nil || len(owned) > 1 {
+					t.Errorf("OwnTasks = %d tasks, %v", len(owned), err)
+					return
+				}
+				if len(owned) == 0 {
+					return
+				}
+				mutex.Lock()
+				if other, twice := owners[owned[0].ID]; twice {
+					t.Errorf("%s was given to %d and %d", owned[0].ID, other, goroutine)
+				}
+				owners[owned[0].ID] = goroutine
+				mutex.Unlock()
+				verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{{
+					ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusCompleted,
+					Status: fmt.Sprint(goroutine), Result: []byte(owned[0].ID),
+				}})
+				if err := errors.Join(append(verdicts, err)...); err != nil {
+					t.Errorf("ReturnTasks = %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	// A caller may have found nothing while others held all that was left.
+	if left := own(t, store, goroutines*each); len(owners)+len(left) != goroutines*each {
+		t.Errorf("%d tasks were given and %d are left, of %d", len(owners), len(left),
+			goroutines*each)
+	}
+	for id, goroutine := range owners {
+		if len(owners) > 500 && goroutine%20 != 0 {
+			continue // a sample is enough
+		}
+		got := info(t, store, id)
+		if got.Status != fmt.Sprint(goroutine) || string(got.Result) != string(id) {
+			t.Errorf("%s was returned as %q, %q, want %d", id, got.Status, got.Result, goroutine)
+		}
+	}
+	wantNoDeadlocks(t, pool)
+}
+
+// Calls for different numbers of tasks each get at most what they ask for.
+func TestFlights_SharesOutMixedSizes(t *testing.T) {
+	t.Parallel()
+	const tasks = 20_000
+	store := newStore(t)
+	insert(t, store, numbered("t", tasks)...)
+	sizes := []int{1, 2, 7, 50, 499, 1001, 3}
+	var given atomic.Int64
+	var seen sync.Map
+	var group sync.WaitGroup
+	for goroutine := range 50 {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(goroutine), 1))
+			for given.Load() < tasks {
+				n := sizes[random.IntN(len(sizes))]
+				owned, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, time.Hour)
+				if err != nil || len(owned) > n {
+					t.Errorf("OwnTasks(%d) = %d tasks, %v", n, len(owned), err)
+					return
+				}
+				given.Add(int64(len(owned)))
+				for _, task := range owned {
+					if _, twice := seen.LoadOrStore(task.ID, true); twice {
+						t.Errorf("%s was given twice", task.ID)
+					}
+				}
+				kept, err := store.ExtendTasksOwnership(t.Context(), "actor", owned, 2*time.Hour)
+				if err != nil || len(kept) != len(owned) {
+					t.Errorf("ExtendTasksOwnership of %d = %v, %v", len(owned), kept, err)
+				}
+				verdicts, err := store.ReturnTasks(t.Context(), completed(owned))
+				if err := errors.Join(append(verdicts, err)...); err != nil {
+					t.Errorf("ReturnTasks = %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := given.Load(); n != tasks {
+		t.Errorf("%d tasks were given, want %d", n, tasks)
+	}
+}
+
+// What is wrong with one return is the verdict on that one alone.
+func TestFlights_ARefusedReturnTouchesNobodyElse(t *testing.T) {
+	t.Parallel()
+	const each = 60
+	store := newStore(t)
+	insert(t, store, numbered("t", 3*each)...)
+	owned := own(t, store, 3*each)
+	var group sync.WaitGroup
+	returns := func(task stint.OwnedTask, code stint.StatusCode, want error, not error) {
+		err := store.ReturnTask(t.Context(), task.ID, task.Token, "", code)
+		if !errors.Is(err, want) || not != nil && errors.Is(err, not) {
+			t.Errorf("ReturnTask(%s) = %v, want %v", task.ID, err, want)
+		}
+	}
+	for i := range each {
+		good, bad, twice := owned[3*i], owned[3*i+1], owned[3*i+2]
+		wrong := bad
+		wrong.Token = twice.Token
+		group.Go(func() {
+			returns(good, stint.StatusCompleted, nil, nil)
+			returns(good, stint.StatusCompleted, stint.ErrAlreadyReturned, nil)
+			returns(good, stint.StatusAborted, stint.ErrInvalidToken, stint.ErrAlreadyReturned)
+		})
+		group.Go(func() {
+			returns(wrong, stint.StatusCompleted, stint.ErrInvalidToken, stint.ErrAlreadyReturned)
+			returns(bad, "nonsense", stint.ErrInvalidArgument, nil)
+			returns(bad, stint.StatusAborted, nil, nil)
+		})
+		var firsts atomic.Int64
+		for range 2 {
+			group.Go(func() {
+				err := store.ReturnTask(
+					t.Context(), twice.ID, twice.Token, "", stint.StatusCompleted)
+				switch {
+				case err == nil:
+					firsts.Add(1)
+				case !errors.Is(err, stint.ErrAlreadyReturned):
+					t.Errorf("ReturnTask(%s) twice at once = %v", twice.ID, err)
+				}
+				if firsts.Load() > 1 {
+					t.Errorf("%s was returned twice", twice.ID)
+				}
+			})
+		}
+	}
+	group.Wait()
+	for i := range each {
+		wantState(t, store, stint.StateCompleted, owned[3*i].ID, owned[3*i+2].ID)
+		wantState(t, store, stint.StateAborted, owned[3*i+1].ID)
+	}
+}
+
+// Callers that leave take nobody with them.
+func TestFlights_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
+	t.Parallel()
+	const tasks = 2000
+	store := newStore(t)
+	insert(t, store, numbered("t", tasks)...)
+	owned := own(t, store, tasks)
+	var group sync.WaitGroup
+	for i, task := range owned {
+		group.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			leaves := i%2 == 0
+			if leaves {
+				delay := time.Duration(rand.IntN(20_000)) * time.Microsecond
+				defer time.AfterFunc(delay, cancel).Stop()
+			}
+			err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+			if err != nil && (!leaves || !errors.Is(err, context.Canceled)) {
+				t.Errorf("ReturnTask(%s) = %v", task.ID, err)
+			}
+			if err == nil {
+				return
+			}
+			err = store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+			if err != nil && !errors.Is(err, stint.ErrAlreadyReturned) {
+				t.Errorf("ReturnTask(%s) repeated = %v", task.ID, err)
+			}
+		})
+	}
+	group.Wait()
+	if left := own(t, store, 1); len(left) > 0 {
+		t.Errorf("%s is ready", left[0].ID)
+	}
+}
+
+// A return whose dependents somebody's transaction holds waits for it; the others do not, however
+// many such returns there are.
+func TestFlights_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	for _, stuck := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
+			t.Parallel()
+			const free = 30
+			store, pool := newStoreAndPool(t, stint.Options{})
+			insert(t, store, numbered("t", stuck+free)...)
+			for _, task := range numbered("t", stuck+free)[:stuck+1] {
+				insert(t, store, after("after "+task.ID, task.ID))
+			}
+			owned := own(t, store, stuck+free)
+			tx := begin(t, pool)
+			for _, task := range owned[:stuck] {
+				lockBlocked(t, tx, "after "+task.ID)
+			}
+			var waiting []<-chan outcome[struct{}]
+			for _, task := range owned[:stuck] {
+				waiting = append(waiting, start(func() (struct{}, error) {
+					return struct{}{}, store.ReturnTask(
+						t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+				}))
+			}
+			waitForLocks(t, pool, min(stuck, 2))
+			var group sync.WaitGroup
+			var mutex sync.Mutex
+			var took []time.Duration
+			var failed error
+			for _, task := range owned[stuck:] {
+				group.Go(func() {
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+					defer cancel()
+					err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+					mutex.Lock()
+					defer mutex.Unlock()
+					took, failed = append(took, time.Since(began)), errors.Join(failed, err)
+				})
+			}
+			group.Wait()
+			if failed != nil {
+				t.Errorf("ReturnTask beside %d that wait = %.200v", stuck, failed)
+			}
+			logDistribution(t, "returns beside some that wait", took)
+			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+			for i, done := range waiting {
+				_, err := ends(t, "ReturnTask", done)
+				wantErr(t, "ReturnTask of "+string(owned[i].ID), err, nil)
+				wantState(t, store, stint.StateReady, "after "+owned[i].ID)
+			}
+		})
+	}
+}
+
+// waitForLocks waits until so many sessions wait for a lock.
+func waitForLocks(t *testing.T, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	eventually(t, soon, fmt.Sprintf("%d sessions wait for a lock", n), func() bool {
+		return yields[int](t, pool, "SELECT count(*) FROM pg_stat_activity "+
+			"WHERE datname = current_database() AND wait_event_type = 'Lock'") >= n
+	})
+}
+
+// Nor does an extension of leases that somebody's transaction holds.
+func TestFlights_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	for _, stuck := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
+			t.Parallel()
+			const free = 30
+			store, pool := newStoreAndPool(t, stint.Options{})
+			insert(t, store, numbered("t", stuck+free)...)
+			var owned []stint.OwnedTask // under a lease each
+			for range stuck + free {
+				owned = append(owned, ownOne(t, store))
+			}
+			extend := func(ctx context.Context, store *stint.Store, task stint.OwnedTask) (bool, error) {
+				kept, err := store.ExtendTasksOwnership(
+					ctx, "actor", []stint.OwnedTask{task}, 2*time.Hour)
+				return err == nil && kept[0], err
+			}
+			tx := begin(t, pool)
+			for _, task := range owned[:stuck] {
+				if kept, err := extend(t.Context(), store.WithTx(tx), task); !kept {
+					t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
+				}
+			}
+			var waiting []<-chan outcome[bool]
+			for _, task := range owned[:stuck] {
+				waiting = append(waiting, start(func() (bool, error) {
+					return extend(t.Context(), store, task)
+				}))
+			}
+			waitForLocks(t, pool, min(stuck, 2))
+			var group sync.WaitGroup
+			var kept atomic.Int64
+			for _, task := range owned[stuck:] {
+				group.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+					defer cancel()
+					if ok, _ := extend(ctx, store, task); ok {
+						kept.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if kept.Load() != free {
+				t.Errorf("%d of %d were extended beside %d that wait", kept.Load(), free, stuck)
+			}
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			for _, done := range waiting {
+				if kept, err := ends(t, "ExtendTasksOwnership", done); !kept {
+					t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+				}
+			}
+		})
+	}
+}
+
+// A caller whose own return must wait may leave, and those behind it go on.
+func TestFlights_ACallerThatMustWaitMayLeave(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b", "a"))
+	task := ownOne(t, store)
+	tx := begin(t, pool)
+	lockBlocked(t, tx, "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting []<-chan outcome[struct{}]
+	for range 3 {
+		waiting = append(waiting, start(func() (struct{}, error) {
+			return struct{}{}, store.ReturnTask(ctx, "a", task.Token, "", stint.StatusCompleted)
+		}))
+	}
+	waitForLocks(t, pool, 1)
+	cancel()
+	for _, done := range waiting {
+		_, err := ends(t, "ReturnTask", done)
+		wantErr(t, "ReturnTask", err, context.Canceled)
+	}
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	_, err := inTime(t, "ReturnTask", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, store.ReturnTask(ctx, "a", task.Token, "", stint.StatusCompleted)
+	})
+	if err != nil && !errors.Is(err, stint.ErrAlreadyReturned) {
+		t.Errorf("ReturnTask = %v", err)
+	}
+	wantState(t, store, stint.StateReady, "b")
+}
+
+// Of those whose connection is cut in mid-flight each learns of it, or is given what it asked for;
+// and whoever repeats its call finds it done once.
+func TestFlights_SurviveCutConnections(t *testing.T) {
+	t.Parallel()
+	const tasks, goroutines = 400, 20
+	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			c := newCutStore(t, stint.Options{})
+			insert(t, c.truth, numbered("t", tasks)...)
+			ctx := t.Context()
+			stop := make(chan struct{})
+			var cuts sync.WaitGroup
+			cuts.Go(func() { // one request of eight
+				for {
+					trap := c.proxy.Cut(at, func(pgcut.Request) bool {
+						return rand.IntN(8) == 0
+					})
+					for !trap.Sprung() {
+						select {
+						case <-stop:
+							return
+						case <-trap.Reached():
+						}
+					}
+				}
+			})
+			var given, finished atomic.Int64
+			var callers sync.WaitGroup
+			for range goroutines {
+				callers.Go(func() {
+					for finished.Load() < tasks && ctx.Err() == nil {
+						owned, err := c.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+						if err != nil {
+							continue
+						}
+						given.Add(int64(len(owned)))
+						for _, task := range owned {
+							for { // until it is known
+								err := c.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+								if err == nil || errors.Is(err, stint.ErrAlreadyReturned) {
+									finished.Add(1)
+									break
+								}
+								if errors.Is(err, stint.ErrInvalidToken) || ctx.Err() != nil {
+									t.Errorf("ReturnTask = %v", err)
+									break
+								}
+							}
+						}
+						if len(owned) == 0 && given.Load() >= tasks {
+							return
+						}
+						if len(owned) == 0 && c.count(t, "SELECT count(*) FROM stint.ready") == 0 {
+							return // the rest is owned by callers that were cut off, or unknowingly
+						}
+					}
+				})
+			}
+			callers.Wait()
+			close(stop)
+			cuts.Wait()
+			done := c.count(t, "SELECT count(*) FROM stint.finished")
+			lost := c.count(t, "SELECT count(*) FROM stint.leased")
+			t.Logf("%d tasks were given, %d returned, %d are owned by nobody who knows", given.Load(),
+				finished.Load(), lost)
+			if given.Load() != finished.Load() || int64(done) != finished.Load() || done+lost != tasks {
+				t.Errorf("%d given, %d returned, %d finished, %d leased, of %d", given.Load(),
+					finished.Load(), done, lost, tasks)
+			}
+		})
+	}
+}
+
+func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) { //nolint:paralleltest // sees all goroutines
+	const goroutines = 100
+	pool := testdb.New(t)
+	leaks := goleak.IgnoreCurrent()
+	spied, _ := spyOn(t, pool, 4)
+	store, err := stint.New(spied, stint.Options{})
+	wantErr(t, "New", err, nil)
+	insert(t, store, numbered("t", 20_000)...)
+	var given, returned, unknown atomic.Int64
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for {
+				owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+				if err != nil {
+					if !errors.Is(err, stint.ErrClosed) {
+						t.Errorf("OwnTasks = %v", err)
+					}
+					return
+				}
+				given.Add(int64(len(owned)))
+				for _, task := range owned {
+					err := store.ReturnTask(
+						t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+					switch {
+					case err == nil:
+						returned.Add(1)
+					case errors.Is(err, stint.ErrClosed):
+						unknown.Add(1)
+					default:
+						t.Errorf("ReturnTask = %v", err)
+					}
+				}
+			}
+		})
+	}
+	eventually(t, soon, "some tasks are returned", func() bool { return returned.Load() > 500 })
+	wantErr(t, "Close", store.Close(t.Context()), nil)
+	group.Wait()
+	// Nothing is owned but what its owner was told of.
+	done := yields[int64](t, pool, "SELECT count(*) FROM stint.finished")
+	leased := yields[int64](t, pool, "SELECT count(*) FROM stint.leased")
+	if done != returned.Load() || leased != unknown.Load() || done+leased != given.Load() {
+		t.Errorf("%d given, %d returned, %d refused; %d finished, %d leased", given.Load(),
+			returned.Load(), unknown.Load(), done, leased)
+	}
+	_, err = store.ExtendTasksOwnership(
+		t.Context(), "actor", []stint.OwnedTask{{ID: "t"}}, time.Hour)
+	wantErr(t, "ExtendTasksOwnership of a closed store", err, stint.ErrClosed)
+	spied.Close()
+	goleak.VerifyNone(t, leaks)
+}

@@ -1,0 +1,232 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// hearLosses makes sure that a store hears of lost tasks: it then watches one that it owns.
+func hearLosses(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
+	t.Helper()
+	insert(t, store, stint.Task{ID: "heard", Action: "heard"})
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"heard"}, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+	_, done := store.OwnershipContext(t.Context(), owned[0])
+	t.Cleanup(done)
+	eventually(t, soon, "the session listens for losses", func() bool {
+		return listeners(t, pool, "lost") > 0
+	})
+}
+
+// wantLoss waits until the context has ended because the task was lost.
+func wantLoss(t *testing.T, ctx context.Context, id stint.TaskID) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		wantTasks(t, "the cause", context.Cause(ctx), stint.ErrInvalidToken, id)
+	case <-time.After(soon):
+		t.Fatalf("the ownership of %s has not ended within %v", id, soon)
+	}
+}
+
+func wantOwning(t *testing.T, when string, ctx context.Context) {
+	t.Helper()
+	if ctx.Err() != nil {
+		t.Fatalf("%s the context has ended: %v", when, context.Cause(ctx))
+	}
+}
+
+// With a poll interval of an hour, only a notification ends it.
+func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.T) {
+	t.Parallel()
+	const aborts = 20
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: anHour})
+	another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	hearLosses(t, store, pool)
+	insert(t, store, numbered("t", aborts)...)
+	var took []time.Duration
+	for range aborts {
+		task := ownOne(t, store)
+		ctx, done := store.OwnershipContext(t.Context(), task)
+		wantOwning(t, "at first", ctx)
+		began := time.Now()
+		wantErr(t, "AbortTasks", another.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""), nil)
+		wantLoss(t, ctx, task.ID)
+		took = append(took, time.Since(began))
+		done()
+	}
+	logDistribution(t, "abort to the end of the context", took)
+}
+
+// R6: the deadline of the task itself takes it from its owner.
+func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
+	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour)})
+	ctx, done := store.OwnershipContext(t.Context(), ownOne(t, store))
+	defer done()
+	for _, table := range []string{"deadlines", "tasks"} {
+		exec(t, pool, "UPDATE stint."+table+" SET deadline = statement_timestamp()")
+	}
+	wantOwning(t, "before maintenance", ctx)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "a")
+	wantLoss(t, ctx, "a")
+}
+
+// R13: an expiry without tries left takes the task from its owner, though nobody else is given it.
+func TestOwnershipContext_EndsWhenALeaseExpiresWithoutTriesLeft(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
+	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1})
+	ctx, done := store.OwnershipContext(t.Context(), ownOne(t, store))
+	defer done()
+	expireLeases(t, pool)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "a")
+	wantLoss(t, ctx, "a")
+}
+
+// A lease that expired is no loss, since the task can still be returned (R8); that somebody else
+// was given the task is one.
+func TestOwnershipContext_EndsWhenSomebodyElseIsGivenTheTaskAndNotBefore(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	spied, spy := spyOn(t, pool, 2)
+	store := openStore(t, spied, stint.Options{
+		Maintenance: stint.MaintainNever, PollInterval: 10 * time.Millisecond,
+	})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	ctx, done := store.OwnershipContext(t.Context(), task)
+	defer done()
+	expireLeases(t, pool)
+	maintain(t, store)
+	spy.sees(t, "still_owned", spy.count("still_owned")+3)
+	wantOwning(t, "after the expiry", ctx)
+	wantErr(t, "SetStatus", store.SetStatus(t.Context(), task, "late", 0.5), nil) // revives it
+	expireLeases(t, pool)
+	spy.sees(t, "still_owned", spy.count("still_owned")+3)
+	wantOwning(t, "after the second expiry", ctx)
+	ownOne(t, store)
+	wantLoss(t, ctx, "a")
+}
+
+// Neither notified nor polling, the call to extend finds the loss.
+func TestOwnershipContext_EndsWhenAnExtensionIsRefused(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollOnly: true, PollInterval: anHour})
+	insert(t, store, numbered("t", 2)...)
+	owned := own(t, store, 2)
+	lost, done := store.OwnershipContext(t.Context(), owned[0])
+	defer done()
+	kept, keptDone := store.OwnershipContext(t.Context(), owned[1])
+	defer keptDone()
+	expireLeases(t, pool)
+	ownOne(t, store)
+	wantOwning(t, "before the extension", lost)
+	extended, err := store.ExtendTasksOwnership(t.Context(), "actor", owned, time.Hour)
+	if err != nil || extended[0] || !extended[1] {
+		t.Fatalf("ExtendTasksOwnership = %v, %v, want one refused", extended, err)
+	}
+	select {
+	case <-lost.Done(): // at once
+		wantTasks(t, "the cause", context.Cause(lost), stint.ErrInvalidToken, owned[0].ID)
+	default:
+		t.Error("the refused extension has not ended the context")
+	}
+	wantOwning(t, "of the other task", kept)
+}
+
+// What cancel has ended stays ended for that cause, though the task is returned or lost afterwards.
+func TestOwnershipContext_IsNotLostByTheOwnersReturnAfterCancel(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
+	hearLosses(t, store, pool)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	first, doneFirst := store.OwnershipContext(t.Context(), task)
+	second, doneSecond := store.OwnershipContext(t.Context(), task)
+	doneFirst()
+	doneFirst() // any number of times
+	wantOwning(t, "of the second caller", second)
+	doneSecond()
+	returnWith(t, store, task, stint.Return{Code: stint.StatusCompleted})
+	for _, ctx := range []context.Context{first, second} {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) ||
+			errors.Is(cause, stint.ErrInvalidToken) {
+			t.Errorf("the cause is %v, want %v", cause, context.Canceled)
+		}
+	}
+}
+
+func TestOwnershipContext_EndsWithTheContextItIsMadeFrom(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	parent, cancel := context.WithCancelCause(t.Context())
+	ctx, done := store.OwnershipContext(parent, ownOne(t, store))
+	defer done()
+	cause := errors.New("the parent's")
+	cancel(cause)
+	<-ctx.Done()
+	wantErr(t, "the cause", context.Cause(ctx), cause)
+}
+
+func TestOwnershipContext_EndsWhenTheStoreIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, pollOnly := range []bool{false, true} {
+		store, _ := newStoreAndPool(t, stint.Options{PollInterval: anHour, PollOnly: pollOnly})
+		insert(t, store, numbered("t", 2)...)
+		owned := own(t, store, 2)
+		ctx, done := store.OwnershipContext(t.Context(), owned[0])
+		defer done()
+		wantErr(t, "Close", store.Close(t.Context()), nil)
+		select {
+		case <-ctx.Done():
+			wantErr(t, "the cause", context.Cause(ctx), stint.ErrClosed)
+		default:
+			t.Error("the closed store has not ended the context")
+		}
+		late, lateDone := store.OwnershipContext(t.Context(), owned[1])
+		defer lateDone()
+		select {
+		case <-late.Done():
+			wantErr(t, "the cause", context.Cause(late), stint.ErrClosed)
+		default:
+			t.Error("a context from a closed store has not ended")
+		}
+	}
+}
+
+func TestOwnershipContext_LeavesNothingBehind(t *testing.T) { //nolint:paralleltest // sees all goroutines
+	const tasks = 1000
+	pool := testdb.New(t)
+	leaks := goleak.IgnoreCurrent()
+	spied, spy := spyOn(t, pool, 2)
+	store := openStore(t, spied, stint.Options{
+		PollInterval: 5 * time.Millisecond, PollOnly: true, Maintenance: stint.MaintainNever,
+	})
+	insert(t, store, numbered("t", tasks)...)
+	owned := own(t, store, tasks)
+	var watching []context.CancelFunc
+	for _, task := range owned {
+		ctx, done := store.OwnershipContext(t.Context(), task)
+		wantOwning(t, "at first", ctx)
+		watching = append(watching, done)
+	}
+	spy.sees(t, "still_owned", 2)
+	for _, done := range watching {
+		done()
+	}
+	spied.Close()
+	goleak.VerifyNone(t, leaks) // though the store is not closed
+}
