@@ -30,6 +30,9 @@ type link struct {
 	// session goes on without it.
 	severed, abandoned atomic.Bool
 
+	// stalled says that answers do not get through.
+	stalled atomic.Bool
+
 	// held is closed when the request that is held back has been decided on, or is nil. Together
 	// with the rest of what is known of requests, it belongs to the goroutine that passes them on.
 	held       chan struct{}
@@ -181,6 +184,9 @@ func (l *link) passAnswers() {
 			l.flushToClient()
 			return
 		}
+		if _, ok := message.(*pgproto3.NotificationResponse); ok && l.proxy.muted.Load() {
+			continue
+		}
 		l.toClient.Send(message)
 		trap := l.answering()
 		_, ready := message.(*pgproto3.ReadyForQuery)
@@ -195,7 +201,7 @@ func (l *link) passAnswers() {
 }
 
 func (l *link) flushToClient() {
-	if !l.severed.Load() && !l.abandoned.Load() {
+	if !l.severed.Load() && !l.abandoned.Load() && !l.stalled.Load() {
 		_ = l.toClient.Flush() // whoever reads from it notices
 	}
 }

@@ -175,3 +175,91 @@ func TestProxy_RefusesEncryptionAndPassesRefusalsOn(t *testing.T) {
 		t.Errorf("connect with a setting that is none: %v, want 42704", err)
 	}
 }
+
+func TestProxy_DropNotificationsKeepsThemFromTheClientAlone(t *testing.T) {
+	t.Parallel()
+	proxy, through, _ := newProxy(t)
+	conn, err := through.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, statement := range []string{"LISTEN news", "NOTIFY news, 'heard'"} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notification, err := conn.Conn().WaitForNotification(t.Context())
+	if err != nil || notification.Payload != "heard" {
+		t.Fatalf("WaitForNotification = %v, %v", notification, err)
+	}
+	proxy.DropNotifications()
+	if _, err := conn.Exec(t.Context(), "NOTIFY news, 'dropped'"); err != nil {
+		t.Fatal(err)
+	}
+	var one int
+	if err := conn.QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+		t.Fatalf("the connection = %d, %v", one, err)
+	}
+	// What the connection has read so far would be returned at once.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	notification, err = conn.Conn().WaitForNotification(ctx)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("WaitForNotification = %v, %v", notification, err)
+	}
+}
+
+func TestProxy_RefuseTurnsNewClientsAway(t *testing.T) {
+	t.Parallel()
+	proxy, through, _ := newProxy(t)
+	if err := through.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Refuse(true)
+	if err := through.Ping(t.Context()); err != nil {
+		t.Errorf("on a connection that stood Ping = %v", err)
+	}
+	through.Reset()
+	var connectErr *pgconn.ConnectError
+	if err := through.Ping(t.Context()); !errors.As(err, &connectErr) {
+		t.Errorf("Ping = %v, want a ConnectError", err)
+	}
+	proxy.Refuse(false)
+	if err := through.Ping(t.Context()); err != nil {
+		t.Errorf("Ping = %v", err)
+	}
+}
+
+func TestProxy_StallLetsRequestsThroughAndNoAnswers(t *testing.T) {
+	t.Parallel()
+	proxy, through, direct := newProxy(t)
+	var pid uint32
+	if err := through.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	if proxy.Stall(pid + 1) {
+		t.Error("a session that there is not is stalled")
+	}
+	if !proxy.Stall(pid) {
+		t.Fatal("the session is not stalled")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := through.Exec(ctx, "INSERT INTO kept VALUES (1)")
+		done <- err
+	}()
+	for count(t, direct, "SELECT count(*) FROM kept") == 0 {
+		select {
+		case err := <-done:
+			t.Fatalf("Exec = %v before its request arrived", err)
+		default:
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Exec = %v", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -34,6 +35,8 @@ type Proxy struct {
 	links      map[uint32]*link // by the process ID of the session
 	traps      []*Trap
 	roundTrips int
+
+	muted, refusing atomic.Bool
 }
 
 // New returns a proxy to the server and database that pool is connected to. It ends with the test,
@@ -175,6 +178,11 @@ func (p *Proxy) cancel(process uint32) {
 func (p *Proxy) connect(
 	client net.Conn, backend *pgproto3.Backend, parameters map[string]string,
 ) *link {
+	if p.refusing.Load() {
+		backend.Send(refusal(errors.New("the proxy turns clients away")))
+		_ = backend.Flush()
+		return nil
+	}
 	config := p.base.ConnConfig.Config.Copy()
 	for name, value := range parameters {
 		if !slices.Contains([]string{"user", "database"}, name) {
