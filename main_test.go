@@ -3,6 +3,7 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +15,12 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerDatabase); url != "" {
+		os.Exit(performAsWorker(url))
+	}
+	testdb.Main(m)
+}
 
 // newStore returns a store on a database of its own, maintained by nobody but the test.
 func newStore(tb testing.TB) *stint.Store {

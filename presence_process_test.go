@@ -1,0 +1,288 @@
+package stint_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	osexec "os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// The environment that makes the test binary a worker: where the tasks are, who it is, how many it
+// owns, and for how long.
+const (
+	workerDatabase = "STINT_TEST_WORKER_DATABASE"
+	workerActor    = "STINT_TEST_WORKER_ACTOR"
+	workerTasks    = "STINT_TEST_WORKER_TASKS"
+	workerLease    = "STINT_TEST_WORKER_LEASE"
+)
+
+// performAsWorker is the process of a worker. It says when it owns its tasks. At each line that it
+// reads it returns them and says how many of the returns were accepted and refused, and how many
+// contexts had ended because the task was lost.
+func performAsWorker(url string) int {
+	ctx := context.Background()
+	say := func(words ...any) int {
+		fmt.Println(words...) //nolint:forbidigo // is read by the test
+		return 1
+	}
+	n, nErr := strconv.Atoi(os.Getenv(workerTasks))
+	lease, leaseErr := time.ParseDuration(os.Getenv(workerLease))
+	pool, poolErr := pgxpool.New(ctx, url)
+	if err := errors.Join(nErr, leaseErr, poolErr); err != nil {
+		return say("failed", err)
+	}
+	store, err := stint.New(pool, stint.Options{})
+	if err != nil {
+		return say("failed", err)
+	}
+	actor := stint.ActorID(os.Getenv(workerActor))
+	if err := store.RegisterActor(ctx, actor, []string{"act"}); err != nil {
+		return say("failed", err)
+	}
+	owned, err := store.OwnTasks(ctx, actor, n, []string{"act"}, lease)
+	if err != nil {
+		return say("failed", err)
+	}
+	var contexts []context.Context
+	for _, task := range owned {
+		ctx, _ := store.OwnershipContext(ctx, task) //nolint:govet // the process ends with it
+		contexts = append(contexts, ctx)
+	}
+	say("owns", len(owned))
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		accepted, refused, ended := 0, 0, 0
+		verdicts, err := store.ReturnTasks(ctx, completed(owned))
+		if err != nil {
+			return say("failed", err)
+		}
+		for i, err := range verdicts {
+			switch {
+			case err == nil:
+				accepted++
+			case errors.Is(err, stint.ErrInvalidToken):
+				refused++
+			}
+			select {
+			case <-contexts[i].Done():
+				if errors.Is(context.Cause(contexts[i]), stint.ErrInvalidToken) {
+					ended++
+				}
+			case <-time.After(soon):
+			}
+		}
+		say("returned", accepted, refused, ended)
+	}
+	return 0
+}
+
+// A workerProcess is a process that owns tasks.
+type workerProcess struct {
+	command *osexec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// startWorker starts a worker and returns when it owns n tasks.
+func startWorker(
+	t *testing.T, pool *pgxpool.Pool, actor string, n int, lease time.Duration,
+) *workerProcess {
+	t.Helper()
+	program, err := os.Executable()
+	wantErr(t, "Executable", err, nil)
+	w := &workerProcess{command: osexec.CommandContext(t.Context(), program)}
+	w.command.Env = append(os.Environ(), workerDatabase+"="+databaseURL(pool),
+		workerActor+"="+actor, workerTasks+"="+strconv.Itoa(n), workerLease+"="+lease.String())
+	w.command.Stderr = os.Stderr
+	w.in, err = w.command.StdinPipe()
+	wantErr(t, "StdinPipe", err, nil)
+	out, err := w.command.StdoutPipe()
+	wantErr(t, "StdoutPipe", err, nil)
+	w.out = bufio.NewReader(out)
+	wantErr(t, "Start", w.command.Start(), nil)
+	t.Cleanup(func() {
+		_ = w.command.Process.Kill()
+		_ = w.command.Wait()
+	})
+	w.wantSays(t, fmt.Sprintln("owns", n))
+	return w
+}
+
+func (w *workerProcess) wantSays(t *testing.T, want string) {
+	t.Helper()
+	line, err := ends(t, "the worker's answer", start(func() (string, error) {
+		return w.out.ReadString('\n')
+	}))
+	if err != nil || line != want {
+		t.Fatalf("the worker says %q, %v, want %q", line, err, want)
+	}
+}
+
+// databaseURL is where another process finds the database of a pool.
+func databaseURL(pool *pgxpool.Pool) string {
+	config := pool.Config().ConnConfig
+	query := url.Values{
+		"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"prefer"},
+	}
+	if strings.HasPrefix(config.Host, "/") {
+		query.Set("sslmode", "disable")
+	}
+	address := url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password),
+		Path: "/" + config.Database, RawQuery: strings.ReplaceAll(query.Encode(), "+", "%20"),
+	}
+	return address.String()
+}
+
+// R15: kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others soon.
+func TestWorkerProcess_KilledIsSurvivedWithinASecondAndAHalf(t *testing.T) { //nolint:paralleltest // measures
+	const tasks, lanes = 100, 5
+	kills := 50
+	if testing.Short() {
+		kills = 5
+	}
+	var mutex sync.Mutex
+	var took []time.Duration
+	pools := make([]*pgxpool.Pool, lanes)
+	for i := range pools {
+		pools[i] = testdb.New(t)
+	}
+	var group sync.WaitGroup
+	for _, pool := range pools {
+		heir := openStore(t, pool, stint.Options{PollInterval: anHour})
+		group.Go(func() {
+			for i := range kills / lanes {
+				prefix := fmt.Sprintf("r%d ", i)
+				if err := heir.InsertTasks(t.Context(), numbered(prefix, tasks)); err != nil {
+					t.Errorf("InsertTasks = %v", err)
+					return
+				}
+				lasted, err := killOne(t, pool, heir, fmt.Sprint("worker", i), tasks)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mutex.Lock()
+				took = append(took, lasted)
+				mutex.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if len(took) < kills {
+		t.Fatalf("%d kills of %d", len(took), kills)
+	}
+	p99 := logDistribution(t, "kill to the next owner of all", took)
+	if limit := 1500 * time.Millisecond; p99 > limit {
+		t.Errorf("the 99th percentile is %v, want %v", p99, limit)
+	}
+}
+
+// killOne kills a worker that owns all tasks, and returns how long it took until heir owned them.
+func killOne(
+	t *testing.T, pool *pgxpool.Pool, heir *stint.Store, actor string, tasks int,
+) (time.Duration, error) {
+	t.Helper()
+	worker := startWorker(t, pool, actor, tasks, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	awaiting := start(func() (all []stint.OwnedTask, err error) {
+		for len(all) < tasks && err == nil {
+			var owned []stint.OwnedTask
+			owned, err = heir.AwaitTasks(ctx, "heir", tasks, []string{"act"}, time.Hour)
+			all = append(all, owned...)
+		}
+		return all, err
+	})
+	began := time.Now()
+	if err := worker.command.Process.Kill(); err != nil {
+		return 0, err
+	}
+	got := <-awaiting
+	took := time.Since(began)
+	if got.err != nil {
+		return 0, fmt.Errorf("AwaitTasks = %w after %d tasks", got.err, len(got.value))
+	}
+	verdicts, err := heir.ReturnTasks(ctx, completed(got.value))
+	return took, errors.Join(append(verdicts, err)...)
+}
+
+// F15: a worker that is frozen past its lease finds its tasks lost, and returns none of them.
+func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
+	t.Parallel()
+	const tasks, lease = 10, time.Second
+	pool := testdb.New(t)
+	t.Cleanup(func() { checkStore(t, pool) })
+	heir := openStore(t, pool, stint.Options{})
+	insert(t, heir, numbered("t", tasks)...)
+	worker := startWorker(t, pool, "worker", tasks, lease)
+	began := time.Now()
+	process := worker.command.Process
+	wantErr(t, "SIGSTOP", process.Signal(syscall.SIGSTOP), nil)
+	owned := awaitAll(t, heir, tasks)
+	took := time.Since(began)
+	t.Logf("handed on %v after the hand-out, the lease is %v", took, lease)
+	if took > lease+2*time.Second+soon/10 {
+		t.Errorf("handed on %v after the hand-out, the lease is %v", took, lease)
+	}
+	for _, task := range owned {
+		if task.Try != 2 {
+			t.Errorf("%s is at try %d", task.ID, task.Try)
+		}
+	}
+	wantErr(t, "SIGCONT", process.Signal(syscall.SIGCONT), nil)
+	_, err := fmt.Fprintln(worker.in, "return")
+	wantErr(t, "write to the worker", err, nil)
+	worker.wantSays(t, fmt.Sprintln("returned", 0, tasks, tasks))
+	verdicts, err := heir.ReturnTasks(t.Context(), completed(owned))
+	if err := errors.Join(append(verdicts, err)...); err != nil {
+		t.Errorf("ReturnTasks = %v", err)
+	}
+	wantErr(t, "close the input of the worker", worker.in.Close(), nil)
+	wantErr(t, "the worker", worker.command.Wait(), nil)
+}
+
+// A worker that lives loses nothing, though it is watched.
+func TestWorkerProcess_AliveKeepsItsTasks(t *testing.T) {
+	t.Parallel()
+	const tasks = 10
+	pool := testdb.New(t)
+	watcher, spy := watches(t, pool)
+	insert(t, watcher, numbered("t", tasks)...)
+	worker := startWorker(t, pool, "worker", tasks, 10*time.Minute)
+	looksAgain(t, spy)
+	// A stopped process keeps its connection, and with it its session.
+	wantErr(t, "SIGSTOP", worker.command.Process.Signal(syscall.SIGSTOP), nil)
+	looksAgain(t, spy)
+	wantErr(t, "SIGCONT", worker.command.Process.Signal(syscall.SIGCONT), nil)
+	looksAgain(t, spy)
+	actors, err := watcher.ListActors(t.Context())
+	if err != nil || len(actors) != 1 || actors[0].Tasks != tasks {
+		t.Errorf("ListActors = %v, %v", actors, err)
+	}
+	_, err = fmt.Fprintln(worker.in, "return")
+	wantErr(t, "write to the worker", err, nil)
+	infos, err := watcher.ListTasks(t.Context(), stint.Filter{
+		States: []stint.State{stint.StateInProgress},
+	})
+	if err != nil {
+		t.Errorf("ListTasks = %v, %v", infos, err)
+	}
+	eventually(t, soon, "all are completed", func() bool {
+		return yields[int](t, pool, "SELECT count(*) FROM stint.finished") == tasks
+	})
+}

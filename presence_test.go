@@ -1,0 +1,487 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// A present is a store whose session can be ended and kept from coming back. Its pool lives on.
+type present struct {
+	*stint.Store
+	proxy *pgcut.Proxy
+	pool  *pgxpool.Pool // not the one of the store
+}
+
+// newPresent returns a store at which an actor named like it is registered. It maintains nothing.
+func newPresent(
+	t *testing.T, pool *pgxpool.Pool, grace time.Duration, actors ...stint.ActorID,
+) *present {
+	t.Helper()
+	proxy := pgcut.New(t, pool)
+	p := &present{proxy: proxy, pool: pool, Store: openStore(t, proxy.Pool(t, 4), stint.Options{
+		Grace: grace, Maintenance: stint.MaintainNever, PollInterval: anHour,
+	})}
+	for _, actor := range actors {
+		err := p.RegisterActor(t.Context(), actor, []string{"act"})
+		wantErr(t, "RegisterActor", err, nil)
+	}
+	return p
+}
+
+// ownAs owns n tasks with action "act" for ten minutes.
+func ownAs(t *testing.T, store *stint.Store, actor stint.ActorID, n int) []stint.OwnedTask {
+	t.Helper()
+	owned, err := store.OwnTasks(t.Context(), actor, n, []string{"act"}, 10*time.Minute)
+	if err != nil || len(owned) != n {
+		t.Fatalf("OwnTasks = %d tasks, %v, want %d", len(owned), err, n)
+	}
+	return owned
+}
+
+// sessionOf is the server process of the session at which an actor is registered, 0 if there is
+// none.
+func sessionOf(t *testing.T, pool *pgxpool.Pool, actor stint.ActorID) int32 {
+	t.Helper()
+	return yields[int32](t, pool, `SELECT coalesce(max(locks.pid), 0)
+		FROM pg_locks AS locks
+		JOIN stint.actors
+		  ON actors.session = (locks.classid::bigint << 32 | locks.objid::bigint)
+		WHERE actors.actor = $1 AND locks.locktype = 'advisory' AND locks.granted
+		  AND locks.mode = 'ShareLock'
+		  AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+		string(actor))
+}
+
+// lose ends the session, as the death of the process would.
+func (p *present) lose(t *testing.T, actor stint.ActorID) {
+	t.Helper()
+	p.proxy.Refuse(true)
+	p.terminate(t, actor)
+}
+
+func (p *present) terminate(t *testing.T, actor stint.ActorID) {
+	t.Helper()
+	pid := sessionOf(t, p.pool, actor)
+	if pid == 0 {
+		t.Fatalf("%s has no session", actor)
+	}
+	exec(t, p.pool, "SELECT pg_terminate_backend($1, 10000)", pid)
+}
+
+// watches returns a store that looks for sessions, and its spy.
+func watches(t *testing.T, pool *pgxpool.Pool) (*stint.Store, *spy) {
+	t.Helper()
+	spied, spy := spyOn(t, pool, 4)
+	return openStore(t, spied, stint.Options{
+		Maintenance: stint.MaintainAlways, PollInterval: anHour,
+	}), spy
+}
+
+// looksAgain waits until a store has looked for sessions some times more.
+func looksAgain(t *testing.T, spy *spy) {
+	t.Helper()
+	spy.sees(t, "look_for_sessions", spy.count("look_for_sessions")+3)
+}
+
+// awaitAll awaits n tasks in all, whoever is given them together.
+func awaitAll(t *testing.T, store *stint.Store, n int) []stint.OwnedTask {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	var all []stint.OwnedTask
+	for len(all) < n {
+		owned, err := store.AwaitTasks(ctx, "heir", n, []string{"act"}, time.Hour)
+		if err != nil {
+			t.Fatalf("AwaitTasks = %v after %d tasks of %d", err, len(all), n)
+		}
+		all = append(all, owned...)
+	}
+	return all
+}
+
+func TestRegisterActor_ShowsWhoIsThere(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	first := newPresent(t, pool, time.Hour, "a", "b")
+	second := newPresent(t, pool, time.Hour, "b")
+	insert(t, first.Store, numbered("t", 10)...)
+	ownAs(t, first.Store, "b", 3)
+	ownAs(t, second.Store, "b", 2)
+	ownAs(t, first.Store, "unregistered", 1)
+	returned := ownAs(t, first.Store, "a", 2)
+	returnWith(t, first.Store, returned[0], stint.Return{Code: stint.StatusCompleted})
+	wantActors := func(want ...string) {
+		t.Helper()
+		actors, err := second.ListActors(t.Context())
+		wantErr(t, "ListActors", err, nil)
+		var got []string
+		for _, actor := range actors {
+			got = append(got, fmt.Sprintf("%s%v%d", actor.Actor, actor.Actions, actor.Tasks))
+			if since := time.Since(actor.Since); since < 0 || since > 10*time.Minute {
+				t.Errorf("%s is there since %v", actor.Actor, actor.Since)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("ListActors = %v, want %v", got, want)
+		}
+	}
+	wantActors("a[act]1", "b[act]3", "b[act]2")
+	err := first.RegisterActor(t.Context(), "a", []string{"x", "act", "x"})
+	wantErr(t, "RegisterActor", err, nil)
+	wantActors("a[act x]1", "b[act]3", "b[act]2")
+	wantErr(t, "UnregisterActor", first.UnregisterActor(t.Context(), "b"), nil)
+	wantErr(t, "UnregisterActor", first.UnregisterActor(t.Context(), "nobody"), nil)
+	wantActors("a[act x]1", "b[act]2")
+	wantErr(t, "Close", second.Close(t.Context()), nil)
+	_, err = second.ListActors(t.Context())
+	wantErr(t, "ListActors of a closed store", err, stint.ErrClosed)
+	err = second.RegisterActor(t.Context(), "c", []string{"act"})
+	wantErr(t, "RegisterActor of a closed store", err, stint.ErrClosed)
+	second = first
+	wantActors("a[act x]1")
+	wantErr(t, "UnregisterActor", first.UnregisterActor(t.Context(), "a"), nil)
+	wantActors() // not even the last one
+}
+
+func TestRegisterActor_RefusesBadArguments(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, actor := range []stint.ActorID{"", "a\x00", "\xff", stint.ActorID(make([]byte, 256))} {
+		err := store.RegisterActor(t.Context(), actor, []string{"act"})
+		wantErr(t, fmt.Sprintf("RegisterActor(%.10q)", actor), err, stint.ErrInvalidArgument)
+		err = store.UnregisterActor(t.Context(), actor)
+		wantErr(t, fmt.Sprintf("UnregisterActor(%.10q)", actor), err, stint.ErrInvalidArgument)
+	}
+	for _, actions := range [][]string{nil, {""}, {"act", "\x00"}, {stint.Spontaneous}} {
+		err := store.RegisterActor(t.Context(), "actor", actions)
+		wantErr(t, fmt.Sprintf("RegisterActor(%q)", actions), err, stint.ErrInvalidArgument)
+	}
+}
+
+// R15: with a grace of half a second, about a second.
+func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	heir, _ := watches(t, pool)
+	var took []time.Duration
+	for i := range 5 {
+		actor := stint.ActorID(fmt.Sprint("actor", i))
+		lost := newPresent(t, pool, 0, actor)
+		insert(t, lost.Store, numbered(fmt.Sprintf("r%d ", i), 20)...)
+		ownAs(t, lost.Store, actor, 20)
+		awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
+		lost.lose(t, actor)
+		began := time.Now()
+		owned, _ := ends(t, "AwaitTasks", awaiting)
+		took = append(took, time.Since(began))
+		returns, err := heir.ReturnTasks(t.Context(), completed(owned))
+		if err != nil || slices.ContainsFunc(returns, func(err error) bool { return err != nil }) {
+			t.Fatalf("ReturnTasks = %v, %v", returns, err)
+		}
+	}
+	logDistribution(t, "end of the session to the next owner of all", took)
+	if slowest := slices.Max(took); slowest > 4*time.Second {
+		t.Errorf("handed on after %v", slowest)
+	}
+	if fastest := slices.Min(took); fastest < 500*time.Millisecond {
+		t.Errorf("handed on after %v, within the grace", fastest)
+	}
+}
+
+// All the other stores only wait, and look for nobody's session; it is all up to one.
+func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	idle, err := pool.Acquire(t.Context())
+	wantErr(t, "Acquire", err, nil)
+	t.Cleanup(func() { idle.Conn().Close(context.WithoutCancel(t.Context())); idle.Release() })
+	for id := range 60 {
+		_, err := idle.Exec(t.Context(), "SELECT pg_advisory_lock_shared($1)", id)
+		wantErr(t, "lock", err, nil)
+		exec(t, pool, "INSERT INTO stint.sessions (id, grace, topics) "+
+			"VALUES ($1, '500 ms', '{finished}')", id)
+	}
+	lost := newPresent(t, pool, 0, "actor")
+	insert(t, lost.Store, numbered("t", 20)...)
+	ownAs(t, lost.Store, "actor", 20)
+	heir, spy := watches(t, pool)
+	spy.sees(t, "look_for_sessions", 1)
+	awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
+	lost.lose(t, "actor")
+	began := time.Now()
+	_, _ = ends(t, "AwaitTasks", awaiting)
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("handed on after %v", took)
+	}
+}
+
+// A session that comes back in time costs nothing.
+func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Hour, "actor")
+	insert(t, store.Store, numbered("t", 20)...)
+	owned := ownAs(t, store.Store, "actor", 10)
+	_, spy := watches(t, pool)
+	for range 3 {
+		before := sessionOf(t, pool, "actor")
+		store.lose(t, "actor")
+		eventually(t, soon, "the absence is noted", func() bool {
+			return yields[bool](t, pool, "SELECT gone_at IS NOT NULL FROM stint.sessions "+
+				"JOIN stint.actors ON actors.session = sessions.id")
+		})
+		if actors, err := store.ListActors(t.Context()); err != nil || len(actors) != 0 {
+			t.Errorf("ListActors = %v, %v, want nobody meanwhile", actors, err)
+		}
+		looksAgain(t, spy)
+		store.proxy.Refuse(false)
+		eventually(t, soon, "the session is back", func() bool {
+			now := sessionOf(t, pool, "actor")
+			return now != 0 && now != before
+		})
+		eventually(t, soon, "the actor is listed", func() bool {
+			actors, err := store.ListActors(t.Context())
+			return err == nil && len(actors) == 1 && actors[0].Tasks == 10
+		})
+		looksAgain(t, spy)
+	}
+	verdicts, err := store.ReturnTasks(t.Context(), completed(owned))
+	if err != nil || slices.ContainsFunc(verdicts, func(err error) bool { return err != nil }) {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+	again := own(t, store.Store, 20)
+	if len(again) != 10 || again[0].Try != 1 {
+		t.Errorf("%d tasks are left", len(again))
+	}
+}
+
+func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
+	t.Parallel()
+	const grace = 2 * time.Second
+	pool := testdb.New(t)
+	store := newPresent(t, pool, grace, "actor")
+	insert(t, store.Store, numbered("t", 3)...)
+	ownAs(t, store.Store, "actor", 3)
+	heir, _ := watches(t, pool)
+	began := time.Now()
+	store.lose(t, "actor")
+	awaitAll(t, heir, 3)
+	if took := time.Since(began); took < grace || took > grace+soon/4 {
+		t.Errorf("handed on after %v, want %v or little more", took, grace)
+	}
+}
+
+// The tasks of an actor are handed on in one transaction, those of another one in another.
+func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "a", "b", "c")
+	insert(t, store.Store, numbered("t", 30)...)
+	for _, actor := range []stint.ActorID{"a", "b", "c"} {
+		for range 5 {
+			ownAs(t, store.Store, actor, 2)
+		}
+	}
+	store.lose(t, "a")
+	watches(t, pool)
+	eventually(t, soon, "all is handed on", func() bool {
+		return yields[int](t, pool, "SELECT count(*) FROM stint.ready") == 30
+	})
+	n := yields[int](t, pool, "SELECT count(DISTINCT xmin::text) FROM stint.ready")
+	mixed := yields[int](t, pool, "SELECT count(*) FROM (SELECT FROM stint.ready "+
+		"GROUP BY xmin::text HAVING count(DISTINCT actor) > 1) AS mixed")
+	if n != 3 || mixed != 0 {
+		t.Errorf("handed on in %d transactions, %d of them for several actors", n, mixed)
+	}
+	eventually(t, soon, "the session is forgotten", func() bool {
+		return yields[int](t, pool, "SELECT (SELECT count(*) FROM stint.sessions) + "+
+			"(SELECT count(*) FROM stint.actors)") == 0
+	})
+}
+
+// R13.
+func TestRegisterActor_EndsWhatHasNoTriesLeft(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "actor")
+	insert(t, store.Store, stint.Task{ID: "a", Action: "act", MaxTries: 1}, after("b", "a"),
+		stint.Task{ID: "c", Action: "act", MaxTries: 2})
+	ownAs(t, store.Store, "actor", 2)
+	store.lose(t, "actor")
+	heir, _ := watches(t, pool)
+	if owned := awaitAll(t, heir, 1); owned[0].ID != "c" || owned[0].Try != 2 {
+		t.Errorf("handed on %s at try %d", owned[0].ID, owned[0].Try)
+	}
+	eventually(t, 4*time.Second, "the others are aborted", func() bool {
+		return info(t, heir, "a").AbortCause == stint.CauseTries &&
+			info(t, heir, "b").AbortCause == stint.CauseDependency
+	})
+}
+
+// R8: a late owner, here one whose session alone was lost, is refused only once somebody else owns.
+func TestRegisterActor_LetsALateOwnerReturn(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "actor")
+	if _, err := store.ListTasks(t.Context(), stint.Filter{}); err != nil { // has connected
+		t.Fatal(err)
+	}
+	insert(t, store.Store, numbered("t", 3)...)
+	owned := ownAs(t, store.Store, "actor", 3)
+	store.lose(t, "actor")
+	watches(t, pool)
+	eventually(t, soon, "all is handed on", func() bool {
+		return yields[int](t, pool, "SELECT count(*) FROM stint.ready") == 3
+	})
+	returnWith(t, store.Store, owned[0], stint.Return{Code: stint.StatusCompleted})
+	kept, err := store.ExtendTasksOwnership(t.Context(), "actor", owned[1:2], time.Hour)
+	if err != nil || !kept[0] {
+		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+	another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	if next := ownAs(t, another, "another", 1); next[0].ID != owned[2].ID {
+		t.Fatalf("OwnTasks gave %s, want %s", next[0].ID, owned[2].ID)
+	}
+	err = store.ReturnTask(t.Context(), owned[2].ID, owned[2].Token, "", stint.StatusCompleted)
+	wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
+	wantState(t, another, stint.StateCompleted, owned[0].ID)
+	wantState(t, another, stint.StateInProgress, owned[1].ID, owned[2].ID)
+}
+
+// What is owned by actors that are not registered, or were not when they were given it, lasts as
+// long as its lease.
+func TestRegisterActor_LeavesTheLeasesOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "actor", "gone")
+	insert(t, store.Store, numbered("t", 5)...)
+	ownAs(t, store.Store, "unregistered", 1)
+	ownAs(t, store.Store, "later", 1)
+	ownAs(t, store.Store, "gone", 1)
+	wantErr(t, "UnregisterActor", store.UnregisterActor(t.Context(), "gone"), nil)
+	err := store.RegisterActor(t.Context(), "later", []string{"act"})
+	wantErr(t, "RegisterActor", err, nil)
+	another := newPresent(t, pool, time.Millisecond, "actor")
+	kept := ownAs(t, another.Store, "actor", 1) // the same actor, at another store
+	lost := ownAs(t, store.Store, "actor", 1)
+	store.lose(t, "later")
+	heir, spy := watches(t, pool)
+	if owned := awaitAll(t, heir, 1); owned[0].ID != lost[0].ID {
+		t.Errorf("handed on %s, want %s", owned[0].ID, lost[0].ID)
+	}
+	looksAgain(t, spy)
+	if leased := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); leased != 5 {
+		t.Errorf("%d tasks are owned, want all 5", leased)
+	}
+	actors, err := heir.ListActors(t.Context())
+	if err != nil || len(actors) != 1 || actors[0].Tasks != 1 {
+		t.Errorf("ListActors = %v, %v", actors, err)
+	}
+	returnWith(t, another.Store, kept[0], stint.Return{Code: stint.StatusCompleted})
+}
+
+// Nobody looks for sessions here, and the grace is long.
+func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Hour, "a", "b")
+	h := newHeardStoreOn(t, pool, stint.Options{})
+	insert(t, store.Store, numbered("t", 5)...)
+	ownAs(t, store.Store, "a", 2)
+	ownAs(t, store.Store, "b", 2)
+	ownAs(t, store.Store, "unregistered", 1)
+	awaiting := h.await(t, t.Context(), 4)
+	wantErr(t, "Close", store.Close(t.Context()), nil)
+	if ready := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); ready != 1 &&
+		ready != 5 { // or are with the next owner
+		t.Errorf("%d tasks are owned, want 1 or 5", ready)
+	}
+	owned, err := ends(t, "AwaitTasks", awaiting) // is notified
+	if err != nil || len(owned) == 0 {
+		t.Errorf("AwaitTasks = %v, %v", owned, err)
+	}
+	if actors, err := h.ListActors(t.Context()); err != nil || len(actors) != 0 {
+		t.Errorf("ListActors = %v, %v", actors, err)
+	}
+	if n := len(sessionPIDs(t, pool)); n != 1 {
+		t.Errorf("%d sessions, want the one of the store that is open", n)
+	}
+}
+
+// A store that was taken for dead, and was not, is there again.
+func TestRegisterActor_ComesBackAfterTheHandOver(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "actor")
+	insert(t, store.Store, numbered("t", 2)...)
+	ownAs(t, store.Store, "actor", 1)
+	heir, _ := watches(t, pool)
+	for round := range 2 {
+		store.lose(t, "actor")
+		awaitAll(t, heir, 1)
+		eventually(t, soon, "the session is forgotten", func() bool {
+			return yields[int](t, pool, "SELECT count(*) FROM stint.actors") == 0
+		})
+		store.proxy.Refuse(false)
+		eventually(t, soon, "the session is back", func() bool {
+			return sessionOf(t, pool, "actor") != 0
+		})
+		if round == 0 {
+			ownAs(t, store.Store, "actor", 1)
+		}
+	}
+}
+
+func TestRegisterActor_ReturnsWithItsContextAndRegistersLater(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Hour)
+	insert(t, store.Store, after("a")) // has connected
+	store.proxy.Refuse(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err := store.RegisterActor(ctx, "actor", []string{"act"})
+	wantErr(t, "RegisterActor", err, context.DeadlineExceeded)
+	registering := start(func() (struct{}, error) {
+		return struct{}{}, store.RegisterActor(t.Context(), "second", []string{"act"})
+	})
+	store.proxy.Refuse(false)
+	_, err = ends(t, "RegisterActor", registering)
+	wantErr(t, "RegisterActor", err, nil)
+	actors, err := store.ListActors(t.Context())
+	if err != nil || len(actors) != 2 {
+		t.Errorf("ListActors = %v, %v, want both", actors, err)
+	}
+}
+
+// R20.
+func TestRegisterActor_DoesNothingWithPollOnly(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{
+		PollOnly: true, Maintenance: stint.MaintainNever, Grace: time.Millisecond,
+	})
+	wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "actor", []string{"act"}), nil)
+	insert(t, store, after("a"))
+	ownAs(t, store, "actor", 1)
+	_, spy := watches(t, pool)
+	looksAgain(t, spy)
+	wantState(t, store, stint.StateInProgress, "a")
+	if actors, err := store.ListActors(t.Context()); err != nil || len(actors) != 0 {
+		t.Errorf("ListActors = %v, %v", actors, err)
+	}
+	wantErr(t, "UnregisterActor", store.UnregisterActor(t.Context(), "actor"), nil)
+	wantErr(t, "Close", store.Close(t.Context()), nil)
+	if leased := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); leased != 1 {
+		t.Errorf("%d tasks are owned after Close, want 1", leased)
+	}
+}
