@@ -442,6 +442,7 @@ func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 		store, err := stint.New(h.pool, stint.Options{Maintenance: stint.MaintainNever})
 		wantErr(t, "New", err, nil)
 		id := stint.TaskID(fmt.Sprint(i))
+		insert(t, store, other("before "+id)) // is told of, and what follows soon is gathered
 		insert(t, store, after(id))
 		wantErr(t, "Close", store.Close(t.Context()), nil)
 		wantOwned(t, awaiting, id)

@@ -1,0 +1,309 @@
+package stint_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	osexec "os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// behindPooler starts pgbouncer and returns a pool of up to conns connections through it to the
+// database of a pool.
+func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *pgxpool.Pool {
+	t.Helper()
+	program, err := osexec.LookPath("pgbouncer")
+	if err != nil {
+		if program, err = osexec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			t.Skip("there is no pgbouncer here to test with: apt-get install pgbouncer")
+		}
+	}
+	server := pool.Config().ConnConfig
+	dir, err := os.MkdirTemp("", "stint-pgbouncer-") // t.TempDir is closed to other accounts
+	wantErr(t, "MkdirTemp", err, nil)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	wantErr(t, "Chmod", os.Chmod(dir, 0o755), nil)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	wantErr(t, "Listen", err, nil)
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal("not a TCP address")
+	}
+	wantErr(t, "Close", listener.Close(), nil)
+	password := ""
+	if server.Password != "" {
+		password = " password='" + strings.ReplaceAll(server.Password, "'", "''") + "'"
+	}
+	config := filepath.Join(dir, "pgbouncer.ini")
+	wantErr(t, "WriteFile", os.WriteFile(config, fmt.Appendf(nil, `[databases]
+* = host=%s port=%d user=%s%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = %s
+default_pool_size = 10
+max_client_conn = 100
+`, server.Host, server.Port, server.User, password, address.Port, mode), 0o600), nil)
+	command := osexec.CommandContext(context.WithoutCancel(t.Context()), program, config)
+	command.Dir = "/"
+	var log bytes.Buffer
+	command.Stdout, command.Stderr = &log, &log
+	if os.Geteuid() == 0 { // it refuses to run as root
+		uid, gid := accountFor(t, server.Host)
+		command.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: uid, Gid: gid},
+		}
+		wantErr(t, "Chown", os.Chown(config, int(uid), int(gid)), nil)
+	}
+	wantErr(t, "Start", command.Start(), nil)
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			const end = 2000
+			t.Logf("pgbouncer said:\n%s", log.Bytes()[max(0, log.Len()-end):])
+		}
+	})
+	pooled := poolOf(t, pool, func(config *pgxpool.Config) {
+		config.MaxConns = conns
+		config.ConnConfig.Host, config.ConnConfig.Port = "127.0.0.1", uint16(address.Port)
+		config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	})
+	eventually(t, soon, "the pooler answers", func() bool { return pooled.Ping(t.Context()) == nil })
+	return pooled
+}
+
+// accountFor is an account that may use the server's socket.
+func accountFor(t *testing.T, host string) (uid, gid uint32) {
+	t.Helper()
+	if strings.HasPrefix(host, "/") {
+		info, err := os.Stat(host)
+		wantErr(t, "Stat", err, nil)
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
+			return stat.Uid, stat.Gid
+		}
+	}
+	nobody, err := user.Lookup("nobody")
+	wantErr(t, "Lookup", err, nil)
+	uid64, uidErr := strconv.ParseUint(nobody.Uid, 10, 32)
+	gid64, gidErr := strconv.ParseUint(nobody.Gid, 10, 32)
+	wantErr(t, "the account", errors.Join(uidErr, gidErr), nil)
+	return uint32(uid64), uint32(gid64)
+}
+
+// R20: behind a pooler that gives each transaction another connection, everything works.
+func TestPooler_PollOnlyDoesEverything(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "session"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			direct := testdb.New(t)
+			t.Cleanup(func() { checkStore(t, direct) })
+			pool := behindPooler(t, direct, mode, 8)
+			store := openStore(t, pool, stint.Options{
+				PollOnly: true, PollInterval: 50 * time.Millisecond,
+			})
+			t.Run("every verb", func(t *testing.T) {
+				wholeLife(t, store, nil)
+				tx := begin(t, pool)
+				inside := store.WithTx(tx)
+				insert(t, inside, stint.Task{ID: "inside", Action: "inside"})
+				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+				wantState(t, store, stint.StateReady, "inside")
+			})
+			t.Run("waiting", func(t *testing.T) { poolerWaits(t, store) })
+			t.Run("load", func(t *testing.T) { poolerLoad(t, store) })
+			t.Run("expiry", func(t *testing.T) {
+				insert(t, store, stint.Task{ID: "short", Action: "short"})
+				for try := 1; try <= 2; try++ {
+					owned, err := ends(t, "AwaitTasks", start(func() ([]stint.OwnedTask, error) {
+						return store.AwaitTasks(
+							t.Context(), "actor", 1, []string{"short"}, 100*time.Millisecond)
+					}))
+					if err != nil || len(owned) != 1 || owned[0].Try != try {
+						t.Fatalf("AwaitTasks = %v, %v", owned, err)
+					}
+				}
+			})
+			if n := yields[int](t, direct, "SELECT count(*) FROM stint.sessions"); n > 0 {
+				t.Errorf("%d sessions, want none", n)
+			}
+		})
+	}
+}
+
+// poolerWaits waits for a network of tasks, and for tasks to become ready.
+func poolerWaits(t *testing.T, store *stint.Store) {
+	t.Helper()
+	ctx := t.Context()
+	last := stint.Task{
+		ID: "last", Action: stint.Spontaneous, PostResult: true, After: []stint.TaskID{"m", "n"},
+	}
+	await := func() ([]stint.OwnedTask, error) {
+		return store.AwaitTasks(ctx, "actor", 1, []string{"wait"}, time.Hour)
+	}
+	awaiting := start(await)
+	insert(t, store, stint.Task{ID: "m", Action: "wait"}, last, stint.Task{
+		ID: "n", Action: "wait", After: []stint.TaskID{"m"}, PostResult: true,
+	})
+	waiting := start(func() ([]stint.TaskInfo, error) {
+		return store.WaitForTasks(ctx, []stint.TaskID{"last", "n"})
+	})
+	for _, id := range []stint.TaskID{"m", "n"} {
+		owned, err := ends(t, "AwaitTasks", awaiting)
+		if err != nil || len(owned) != 1 || owned[0].ID != id {
+			t.Fatalf("AwaitTasks = %v, %v, want %s", owned, err, id)
+		}
+		wantGoingOn(t, "WaitForTasks", waiting)
+		lost, done := store.OwnershipContext(ctx, owned[0])
+		wantOwning(t, "at first", lost)
+		done()
+		kept, err := store.ExtendTasksOwnership(ctx, "actor", owned, 2*time.Hour)
+		if err != nil || !kept[0] {
+			t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+		}
+		returnWith(t, store, owned[0], stint.Return{
+			Code: stint.StatusCompleted, Result: []byte(id),
+		})
+		if id == "m" {
+			awaiting = start(await)
+		}
+	}
+	infos, err := ends(t, "WaitForTasks", waiting)
+	if err != nil || infos[0].State != stint.StateCompleted || string(infos[1].Result) != "n" {
+		t.Errorf("WaitForTasks = %+v, %v", infos, err)
+	}
+	insert(t, store, stint.Task{ID: "o", Action: "wait"})
+	owned, err := ends(t, "AwaitTasks", start(await))
+	wantErr(t, "AwaitTasks", err, nil)
+	lost, done := store.OwnershipContext(ctx, owned[0])
+	defer done()
+	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"o"}, ""), nil)
+	wantLoss(t, lost, "o")
+}
+
+// poolerLoad has many callers own and return one task at a time.
+func poolerLoad(t *testing.T, store *stint.Store) {
+	t.Helper()
+	const tasks, goroutines = 1000, 50
+	batch := numbered("load", tasks)
+	for i := range batch {
+		batch[i].Action = "load"
+	}
+	insert(t, store, batch...)
+	var mutex sync.Mutex
+	seen := map[stint.TaskID]bool{}
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for {
+				owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"load"}, time.Hour)
+				if err != nil {
+					t.Errorf("OwnTasks = %v", err)
+				}
+				if err != nil || len(owned) == 0 {
+					return
+				}
+				mutex.Lock()
+				if seen[owned[0].ID] {
+					t.Errorf("%s was given twice", owned[0].ID)
+				}
+				seen[owned[0].ID] = true
+				mutex.Unlock()
+				verdicts, err := store.ReturnTasks(t.Context(), completed(owned))
+				if err := errors.Join(append(verdicts, err)...); err != nil {
+					t.Errorf("ReturnTasks = %v", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(seen) < tasks*9/10 { // a caller may have found nothing while others held what was left
+		t.Errorf("%d of %d tasks were performed", len(seen), tasks)
+	}
+}
+
+// A store that was not told of the pooler notices: it polls, and binds no actor to a session that
+// there cannot be, so nothing is handed on while its owner lives.
+func TestPooler_IsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "session"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			direct := testdb.New(t)
+			t.Cleanup(func() { checkStore(t, direct) })
+			var log lockedBuffer
+			store := openStore(t, behindPooler(t, direct, mode, 8), stint.Options{
+				PollInterval: 50 * time.Millisecond, Grace: time.Millisecond,
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			_, err := ends(t, "RegisterActor", start(func() (struct{}, error) {
+				return struct{}{}, store.RegisterActor(t.Context(), "actor", []string{"act"})
+			}))
+			wantErr(t, "RegisterActor", err, nil)
+			poolerWaits(t, store)
+			insert(t, store, numbered("t", 20)...)
+			owned := ownAs(t, store, "actor", 20)
+			_, spy := watches(t, direct)
+			looksAgain(t, spy)
+			wantState(t, store, stint.StateInProgress, idsOf(owned)...)
+			verdicts, err := store.ReturnTasks(t.Context(), completed(owned))
+			if err := errors.Join(append(verdicts, err)...); err != nil {
+				t.Errorf("ReturnTasks = %v", err)
+			}
+			wantErr(t, "UnregisterActor", store.UnregisterActor(t.Context(), "actor"), nil)
+			if !strings.Contains(log.String(), "pooler") {
+				t.Errorf("the log does not tell of the pooler: %s", log.String())
+			}
+			if n := strings.Count(log.String(), "\n"); n > 5 {
+				t.Errorf("%d lines in the log:\n%s", n, log.String())
+			}
+			wantErr(t, "Close", store.Close(t.Context()), nil)
+			looksAgain(t, spy)
+			if n := yields[int](t, direct, "SELECT count(*) FROM pg_locks "+
+				"WHERE locktype = 'advisory' AND mode = 'ShareLock' AND database = (SELECT oid "+
+				"FROM pg_database WHERE datname = current_database())"); n > 0 {
+				t.Errorf("%d advisory locks are left on the pooler's connections", n)
+			}
+		})
+	}
+}
+
+// The pooler's connections are used by others afterwards, who want them as they were.
+func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
+	direct := testdb.New(t)
+	exec(t, direct, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = %L',"+
+		" current_database(), '1h'); END $$")
+	pool := behindPooler(t, direct, "transaction", 2)
+	setting := func() string { t.Helper(); return yields[string](t, pool, "SHOW idle_session_timeout") }
+	if got := setting(); got != "1h" {
+		t.Fatalf("idle_session_timeout is %s, want what the database has", got)
+	}
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "actor", []string{"act"}), nil)
+	if got := setting(); got != "1h" {
+		t.Errorf("idle_session_timeout is %s, want what the database has", got)
+	}
+}
