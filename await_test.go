@@ -31,7 +31,9 @@ func other(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
 	return stint.Task{ID: id, Action: "other", After: predecessors}
 }
 
-func ownOther(t *testing.T, store *stint.Store, lease time.Duration, action string) stint.OwnedTask {
+func ownOther(
+	t *testing.T, store *stint.Store, lease time.Duration, action string,
+) stint.OwnedTask {
 	t.Helper()
 	owned, err := store.OwnTasks(t.Context(), "another", 1, []string{action}, lease)
 	if err != nil || len(owned) != 1 {
@@ -132,7 +134,7 @@ func TestAwaitTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 				if c.given != nil {
 					c.given(t, h.Store)
 				}
-				awaiting := h.await(t, t.Context(), 1)
+				awaiting := h.await(t.Context(), t, 1)
 				switch from {
 				case "this store":
 					c.ready(t, h.Store)
@@ -212,7 +214,7 @@ func TestAwaitTasks_WakesWhenSomethingIsDue(t *testing.T) {
 func TestAwaitTasks_Polls(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond})
-	awaiting := h.await(t, t.Context(), 1)
+	awaiting := h.await(t.Context(), t, 1)
 	insert(t, h.Store, after("a"))
 	wantOwned(t, awaiting, "a")
 	if n := yields[int](t, h.pool, "SELECT count(*) FROM stint.sessions"); n > 0 {
@@ -422,7 +424,7 @@ func TestInsertTasks_NotifiesOnlyThoseWhoWaitAndFewTimes(t *testing.T) {
 		return took
 	}
 	if payloads := observe(t, h, func() { burst("unheard") }); len(payloads) > 0 {
-		t.Errorf("%d notifications that nobody wants to hear, such as %q", len(payloads), payloads[0])
+		t.Errorf("%d notifications that nobody wants, such as %q", len(payloads), payloads[0])
 	}
 	var took time.Duration
 	payloads := observe(t, h, func() { took = burst("act") })
@@ -438,7 +440,7 @@ func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
 	for i := range 10 {
-		awaiting := h.await(t, t.Context(), 1)
+		awaiting := h.await(t.Context(), t, 1)
 		store, err := stint.New(h.pool, stint.Options{Maintenance: stint.MaintainNever})
 		wantErr(t, "New", err, nil)
 		id := stint.TaskID(fmt.Sprint(i))

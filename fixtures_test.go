@@ -21,8 +21,8 @@ const (
 	// who poll.
 	soon = 20 * time.Second
 
-	// anHour is the PollInterval of those who shall be woken by nothing but a notification.
-	anHour = time.Hour
+	// pollNever is the PollInterval of those who shall be woken by nothing but a notification.
+	pollNever = time.Hour
 )
 
 // openStore returns a store on a pool, whose tables somebody else checks.
@@ -32,7 +32,9 @@ func openStore(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *stint.Sto
 	if err != nil {
 		tb.Fatalf("New = %v", err)
 	}
-	tb.Cleanup(func() { wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil) })
+	tb.Cleanup(func() {
+		wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil)
+	})
 	return store
 }
 
@@ -199,7 +201,7 @@ func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *hea
 	tb.Helper()
 	spied, spy := spyOn(tb, pool, 2)
 	if opts.PollInterval == 0 && !opts.PollOnly {
-		opts.PollInterval = anHour
+		opts.PollInterval = pollNever
 	}
 	if opts.Maintenance == stint.MaintainWhenOwning {
 		opts.Maintenance = stint.MaintainNever
@@ -264,7 +266,7 @@ func (h *heardStore) waitFor(tb testing.TB, id stint.TaskID) <-chan outcome[stin
 
 // await starts to await a task with action "act", and returns when the store has found none.
 func (h *heardStore) await(
-	tb testing.TB, ctx context.Context, n int,
+	ctx context.Context, tb testing.TB, n int,
 ) <-chan outcome[[]stint.OwnedTask] {
 	tb.Helper()
 	looked := h.spy.count("next_due")

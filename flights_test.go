@@ -296,7 +296,9 @@ func TestFlights_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 			for range stuck + free {
 				owned = append(owned, ownOne(t, store))
 			}
-			extend := func(ctx context.Context, store *stint.Store, task stint.OwnedTask) (bool, error) {
+			extend := func(
+				ctx context.Context, store *stint.Store, task stint.OwnedTask,
+			) (bool, error) {
 				kept, err := store.ExtendTasksOwnership(
 					ctx, "actor", []stint.OwnedTask{task}, 2*time.Hour)
 				return err == nil && kept[0], err
@@ -409,7 +411,8 @@ func TestFlights_SurviveCutConnections(t *testing.T) {
 						given.Add(int64(len(owned)))
 						for _, task := range owned {
 							for { // until it is known
-								err := c.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+								err := c.ReturnTask(
+									ctx, task.ID, task.Token, "", stint.StatusCompleted)
 								if err == nil || errors.Is(err, stint.ErrAlreadyReturned) {
 									finished.Add(1)
 									break
@@ -434,9 +437,10 @@ func TestFlights_SurviveCutConnections(t *testing.T) {
 			cuts.Wait()
 			done := c.count(t, "SELECT count(*) FROM stint.finished")
 			lost := c.count(t, "SELECT count(*) FROM stint.leased")
-			t.Logf("%d tasks were given, %d returned, %d are owned by nobody who knows", given.Load(),
-				finished.Load(), lost)
-			if given.Load() != finished.Load() || int64(done) != finished.Load() || done+lost != tasks {
+			t.Logf("%d tasks were given, %d returned, %d are owned by nobody who knows",
+				given.Load(), finished.Load(), lost)
+			if given.Load() != finished.Load() || int64(done) != finished.Load() ||
+				done+lost != tasks {
 				t.Errorf("%d given, %d returned, %d finished, %d leased, of %d", given.Load(),
 					finished.Load(), done, lost, tasks)
 			}
@@ -444,7 +448,8 @@ func TestFlights_SurviveCutConnections(t *testing.T) {
 	}
 }
 
-func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) { //nolint:paralleltest // sees all goroutines
+//nolint:paralleltest // looks at all goroutines
+func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 	const goroutines = 100
 	pool := testdb.New(t)
 	leaks := goleak.IgnoreCurrent()

@@ -39,7 +39,7 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 	var waits, awaits []time.Duration
 	for i := range rounds {
 		id := stint.TaskID(fmt.Sprint(i))
-		awaiting := h.await(t, t.Context(), 1)
+		awaiting := h.await(t.Context(), t, 1)
 		inserted := time.Now()
 		insert(t, truth, stint.Task{ID: id, Action: "act", PostResult: true})
 		owned, err := ends(t, "AwaitTasks", awaiting)
@@ -52,7 +52,7 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 		_, err = ends(t, "WaitForTask", waiting)
 		wantErr(t, "WaitForTask", err, nil)
 		waits = append(waits, time.Since(ended))
-		wantLoss(t, ctx, id)
+		wantLoss(ctx, t, id)
 		done()
 	}
 	// The interval has a jitter of a quarter; the rest is for a busy machine.
@@ -87,7 +87,7 @@ func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 			h.pool = pool
 			insert(t, h.Store, stint.Task{ID: "w", Action: "none", PostResult: true})
 			waiting := h.waitFor(t, "w")
-			awaiting := h.await(t, t.Context(), 1)
+			awaiting := h.await(t.Context(), t, 1)
 			before := sessionPIDs(t, pool)
 			began := time.Now()
 			deafen(t, proxy, before[0])
@@ -212,11 +212,13 @@ func (l *load) end(t *testing.T) {
 }
 
 // F3: the session is ended every 200 ms, and nothing hangs, nothing is lost, nothing is left.
-func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) { //nolint:paralleltest // sees all goroutines
+//
+//nolint:paralleltest // looks at all goroutines
+func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 	const kills, waiters = 20, 200
 	outer := testdb.New(t)
 	leaks := goleak.IgnoreCurrent()
-	t.Run("under load", func(t *testing.T) { //nolint:paralleltest // as above
+	t.Run("under load", func(t *testing.T) {
 		spied, spy := spyOn(t, outer, 6)
 		store := openStore(t, spied, stint.Options{})
 		l := startLoad(t, store, waiters, 10)
@@ -257,7 +259,7 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	ctx, done := h.OwnershipContext(t.Context(), owned[0])
 	defer done()
 	waiting := h.waitFor(t, "w")
-	awaiting := h.await(t, t.Context(), 1)
+	awaiting := h.await(t.Context(), t, 1)
 	var keys strings.Builder
 	for key := range 1500 {
 		fmt.Fprint(&keys, " ", key)
@@ -266,7 +268,8 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 		"", " ", "ready", "ready ", "ready act", "ready act act", "finished", "finished ",
 		"finished x", "finished -1 0 1 99999999999999999999999", "finished \x01\x02\x7f",
 		"finished" + keys.String(), "lost" + keys.String(), "lost 1 x 2", "lost", "ping", "ping ping",
-		"unknown " + strings.Repeat("x", 7000), strings.Repeat("finished ", 880),
+		"unknown " + strings.Repeat("x", 7000),
+		strings.Repeat("finished ", 880),
 		strings.Repeat("\u00e9", 3900), "\ufeffready act", "READY ACT",
 		"finished" + strings.Repeat(" 1", 3900),
 	}
@@ -286,14 +289,14 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	h.notified(t) // behind all of it
 	wantGoingOn(t, "WaitForTask", waiting)
 	wantGoingOn(t, "AwaitTasks", awaiting)
-	wantOwning(t, "after the junk", ctx)
+	wantOwning(ctx, t, "after the junk")
 	pids := sessionPIDs(t, h.pool)
 	insert(t, h.Store, after("a"))
 	wantOwned(t, awaiting, "a")
 	wantErr(t, "AbortTasks", h.AbortTasks(t.Context(), []stint.TaskID{"w", "o"}, ""), nil)
 	_, err = ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
-	wantLoss(t, ctx, "o")
+	wantLoss(ctx, t, "o")
 	if n := len(pids); n != 1 {
 		t.Errorf("%d sessions, want the one", n)
 	}
@@ -356,7 +359,8 @@ func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 // F1: the server is stopped, stays away for a while, and is started again.
 func TestNotifications_SurviveARestartOfTheServer(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "stint-restart-") // t.TempDir is closed to the server's account
+	//nolint:usetesting // t.TempDir is closed to the account of the server
+	dir, err := os.MkdirTemp("", "stint-restart-")
 	wantErr(t, "MkdirTemp", err, nil)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	wantErr(t, "Chmod", os.Chmod(dir, 0o711), nil)

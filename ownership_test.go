@@ -27,7 +27,7 @@ func hearLosses(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 }
 
 // wantLoss waits until the context has ended because the task was lost.
-func wantLoss(t *testing.T, ctx context.Context, id stint.TaskID) {
+func wantLoss(ctx context.Context, t *testing.T, id stint.TaskID) {
 	t.Helper()
 	select {
 	case <-ctx.Done():
@@ -37,7 +37,7 @@ func wantLoss(t *testing.T, ctx context.Context, id stint.TaskID) {
 	}
 }
 
-func wantOwning(t *testing.T, when string, ctx context.Context) {
+func wantOwning(ctx context.Context, t *testing.T, when string) {
 	t.Helper()
 	if ctx.Err() != nil {
 		t.Fatalf("%s the context has ended: %v", when, context.Cause(ctx))
@@ -48,7 +48,7 @@ func wantOwning(t *testing.T, when string, ctx context.Context) {
 func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.T) {
 	t.Parallel()
 	const aborts = 20
-	store, pool := newStoreAndPool(t, stint.Options{PollInterval: anHour})
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: pollNever})
 	another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	hearLosses(t, store, pool)
 	insert(t, store, numbered("t", aborts)...)
@@ -56,10 +56,10 @@ func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.
 	for range aborts {
 		task := ownOne(t, store)
 		ctx, done := store.OwnershipContext(t.Context(), task)
-		wantOwning(t, "at first", ctx)
+		wantOwning(ctx, t, "at first")
 		began := time.Now()
 		wantErr(t, "AbortTasks", another.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""), nil)
-		wantLoss(t, ctx, task.ID)
+		wantLoss(ctx, t, task.ID)
 		took = append(took, time.Since(began))
 		done()
 	}
@@ -76,10 +76,10 @@ func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
 	for _, table := range []string{"deadlines", "tasks"} {
 		exec(t, pool, "UPDATE stint."+table+" SET deadline = statement_timestamp()")
 	}
-	wantOwning(t, "before maintenance", ctx)
+	wantOwning(ctx, t, "before maintenance")
 	maintain(t, store)
 	wantState(t, store, stint.StateAborted, "a")
-	wantLoss(t, ctx, "a")
+	wantLoss(ctx, t, "a")
 }
 
 // R13: an expiry without tries left takes the task from its owner, though nobody else is given it.
@@ -92,7 +92,7 @@ func TestOwnershipContext_EndsWhenALeaseExpiresWithoutTriesLeft(t *testing.T) {
 	expireLeases(t, pool)
 	maintain(t, store)
 	wantState(t, store, stint.StateAborted, "a")
-	wantLoss(t, ctx, "a")
+	wantLoss(ctx, t, "a")
 }
 
 // A lease that expired is no loss, since the task can still be returned (R8); that somebody else
@@ -111,19 +111,19 @@ func TestOwnershipContext_EndsWhenSomebodyElseIsGivenTheTaskAndNotBefore(t *test
 	expireLeases(t, pool)
 	maintain(t, store)
 	spy.sees(t, "still_owned", spy.count("still_owned")+3)
-	wantOwning(t, "after the expiry", ctx)
+	wantOwning(ctx, t, "after the expiry")
 	wantErr(t, "SetStatus", store.SetStatus(t.Context(), task, "late", 0.5), nil) // revives it
 	expireLeases(t, pool)
 	spy.sees(t, "still_owned", spy.count("still_owned")+3)
-	wantOwning(t, "after the second expiry", ctx)
+	wantOwning(ctx, t, "after the second expiry")
 	ownOne(t, store)
-	wantLoss(t, ctx, "a")
+	wantLoss(ctx, t, "a")
 }
 
 // Neither notified nor polling, the call to extend finds the loss.
 func TestOwnershipContext_EndsWhenAnExtensionIsRefused(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{PollOnly: true, PollInterval: anHour})
+	store, pool := newStoreAndPool(t, stint.Options{PollOnly: true, PollInterval: pollNever})
 	insert(t, store, numbered("t", 2)...)
 	owned := own(t, store, 2)
 	lost, done := store.OwnershipContext(t.Context(), owned[0])
@@ -132,7 +132,7 @@ func TestOwnershipContext_EndsWhenAnExtensionIsRefused(t *testing.T) {
 	defer keptDone()
 	expireLeases(t, pool)
 	ownOne(t, store)
-	wantOwning(t, "before the extension", lost)
+	wantOwning(lost, t, "before the extension")
 	extended, err := store.ExtendTasksOwnership(t.Context(), "actor", owned, time.Hour)
 	if err != nil || extended[0] || !extended[1] {
 		t.Fatalf("ExtendTasksOwnership = %v, %v, want one refused", extended, err)
@@ -143,7 +143,7 @@ func TestOwnershipContext_EndsWhenAnExtensionIsRefused(t *testing.T) {
 	default:
 		t.Error("the refused extension has not ended the context")
 	}
-	wantOwning(t, "of the other task", kept)
+	wantOwning(kept, t, "of the other task")
 }
 
 // What cancel has ended stays ended for that cause, though the task is returned or lost afterwards.
@@ -157,7 +157,7 @@ func TestOwnershipContext_IsNotLostByTheOwnersReturnAfterCancel(t *testing.T) {
 	second, doneSecond := store.OwnershipContext(t.Context(), task)
 	doneFirst()
 	doneFirst() // any number of times
-	wantOwning(t, "of the second caller", second)
+	wantOwning(second, t, "of the second caller")
 	doneSecond()
 	returnWith(t, store, task, stint.Return{Code: stint.StatusCompleted})
 	for _, ctx := range []context.Context{first, second} {
@@ -184,7 +184,7 @@ func TestOwnershipContext_EndsWithTheContextItIsMadeFrom(t *testing.T) {
 func TestOwnershipContext_EndsWhenTheStoreIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, pollOnly := range []bool{false, true} {
-		store, _ := newStoreAndPool(t, stint.Options{PollInterval: anHour, PollOnly: pollOnly})
+		store, _ := newStoreAndPool(t, stint.Options{PollInterval: pollNever, PollOnly: pollOnly})
 		insert(t, store, numbered("t", 2)...)
 		owned := own(t, store, 2)
 		ctx, done := store.OwnershipContext(t.Context(), owned[0])
@@ -207,7 +207,8 @@ func TestOwnershipContext_EndsWhenTheStoreIsClosed(t *testing.T) {
 	}
 }
 
-func TestOwnershipContext_LeavesNothingBehind(t *testing.T) { //nolint:paralleltest // sees all goroutines
+//nolint:paralleltest // looks at all goroutines
+func TestOwnershipContext_LeavesNothingBehind(t *testing.T) {
 	const tasks = 1000
 	pool := testdb.New(t)
 	leaks := goleak.IgnoreCurrent()
@@ -220,7 +221,7 @@ func TestOwnershipContext_LeavesNothingBehind(t *testing.T) { //nolint:parallelt
 	var watching []context.CancelFunc
 	for _, task := range owned {
 		ctx, done := store.OwnershipContext(t.Context(), task)
-		wantOwning(t, "at first", ctx)
+		wantOwning(ctx, t, "at first")
 		watching = append(watching, done)
 	}
 	spy.sees(t, "still_owned", 2)

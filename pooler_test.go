@@ -36,7 +36,8 @@ func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *p
 		}
 	}
 	server := pool.Config().ConnConfig
-	dir, err := os.MkdirTemp("", "stint-pgbouncer-") // t.TempDir is closed to other accounts
+	//nolint:usetesting // t.TempDir is closed to other accounts
+	dir, err := os.MkdirTemp("", "stint-pgbouncer-")
 	wantErr(t, "MkdirTemp", err, nil)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	wantErr(t, "Chmod", os.Chmod(dir, 0o755), nil)
@@ -90,7 +91,9 @@ max_client_conn = 100
 		config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	})
-	eventually(t, soon, "the pooler answers", func() bool { return pooled.Ping(t.Context()) == nil })
+	eventually(t, soon, "the pooler answers", func() bool {
+		return pooled.Ping(t.Context()) == nil
+	})
 	return pooled
 }
 
@@ -124,6 +127,7 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 			store := openStore(t, pool, stint.Options{
 				PollOnly: true, PollInterval: 50 * time.Millisecond,
 			})
+			//nolint:paralleltest // one after the other, for the log
 			t.Run("every verb", func(t *testing.T) {
 				wholeLife(t, store, nil)
 				tx := begin(t, pool)
@@ -132,8 +136,11 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				wantState(t, store, stint.StateReady, "inside")
 			})
+			//nolint:paralleltest // as above
 			t.Run("waiting", func(t *testing.T) { poolerWaits(t, store) })
+			//nolint:paralleltest // as above
 			t.Run("load", func(t *testing.T) { poolerLoad(t, store) })
+			//nolint:paralleltest // as above
 			t.Run("expiry", func(t *testing.T) {
 				insert(t, store, stint.Task{ID: "short", Action: "short"})
 				for try := 1; try <= 2; try++ {
@@ -177,7 +184,7 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 		}
 		wantGoingOn(t, "WaitForTasks", waiting)
 		lost, done := store.OwnershipContext(ctx, owned[0])
-		wantOwning(t, "at first", lost)
+		wantOwning(lost, t, "at first")
 		done()
 		kept, err := store.ExtendTasksOwnership(ctx, "actor", owned, 2*time.Hour)
 		if err != nil || !kept[0] {
@@ -200,7 +207,7 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 	lost, done := store.OwnershipContext(ctx, owned[0])
 	defer done()
 	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"o"}, ""), nil)
-	wantLoss(t, lost, "o")
+	wantLoss(lost, t, "o")
 }
 
 // poolerLoad has many callers own and return one task at a time.
@@ -297,7 +304,10 @@ func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
 	exec(t, direct, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = %L',"+
 		" current_database(), '1h'); END $$")
 	pool := behindPooler(t, direct, "transaction", 2)
-	setting := func() string { t.Helper(); return yields[string](t, pool, "SHOW idle_session_timeout") }
+	setting := func() string {
+		t.Helper()
+		return yields[string](t, pool, "SHOW idle_session_timeout")
+	}
 	if got := setting(); got != "1h" {
 		t.Fatalf("idle_session_timeout is %s, want what the database has", got)
 	}

@@ -37,7 +37,7 @@ const (
 func performAsWorker(url string) int {
 	ctx := context.Background()
 	say := func(words ...any) int {
-		fmt.Println(words...) //nolint:forbidigo // is read by the test
+		fmt.Println(words...)
 		return 1
 	}
 	n, nErr := strconv.Atoi(os.Getenv(workerTasks))
@@ -60,7 +60,7 @@ func performAsWorker(url string) int {
 	}
 	var contexts []context.Context
 	for _, task := range owned {
-		ctx, _ := store.OwnershipContext(ctx, task) //nolint:govet // the process ends with it
+		ctx, _ := store.OwnershipContext(ctx, task)
 		contexts = append(contexts, ctx)
 	}
 	say("owns", len(owned))
@@ -149,7 +149,9 @@ func databaseURL(pool *pgxpool.Pool) string {
 }
 
 // R15: kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others soon.
-func TestWorkerProcess_KilledIsSurvivedWithinASecondAndAHalf(t *testing.T) { //nolint:paralleltest // measures
+//
+//nolint:paralleltest // measures
+func TestWorkerProcess_KilledIsSurvivedWithinASecondAndAHalf(t *testing.T) {
 	const tasks, lanes = 100, 5
 	kills := 50
 	if testing.Short() {
@@ -163,7 +165,7 @@ func TestWorkerProcess_KilledIsSurvivedWithinASecondAndAHalf(t *testing.T) { //n
 	}
 	var group sync.WaitGroup
 	for _, pool := range pools {
-		heir := openStore(t, pool, stint.Options{PollInterval: anHour})
+		heir := openStore(t, pool, stint.Options{PollInterval: pollNever})
 		group.Go(func() {
 			for i := range kills / lanes {
 				prefix := fmt.Sprintf("r%d ", i)

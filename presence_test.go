@@ -3,7 +3,9 @@ package stint_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +30,7 @@ func newPresent(
 	t.Helper()
 	proxy := pgcut.New(t, pool)
 	p := &present{proxy: proxy, pool: pool, Store: openStore(t, proxy.Pool(t, 4), stint.Options{
-		Grace: grace, Maintenance: stint.MaintainNever, PollInterval: anHour,
+		Grace: grace, Maintenance: stint.MaintainNever, PollInterval: pollNever,
 	})}
 	for _, actor := range actors {
 		err := p.RegisterActor(t.Context(), actor, []string{"act"})
@@ -82,7 +84,7 @@ func watches(t *testing.T, pool *pgxpool.Pool) (*stint.Store, *spy) {
 	t.Helper()
 	spied, spy := spyOn(t, pool, 4)
 	return openStore(t, spied, stint.Options{
-		Maintenance: stint.MaintainAlways, PollInterval: anHour,
+		Maintenance: stint.MaintainAlways, PollInterval: pollNever,
 	}), spy
 }
 
@@ -287,9 +289,11 @@ func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
 	store := newPresent(t, pool, time.Millisecond, "a", "b", "c")
 	insert(t, store.Store, numbered("t", 30)...)
 	for _, actor := range []stint.ActorID{"a", "b", "c"} {
-		for range 5 {
+		for range 4 {
 			ownAs(t, store.Store, actor, 2)
 		}
+		_, err := store.OwnTasks(t.Context(), actor, 2, []string{"act"}, stint.NoDeadline)
+		wantErr(t, "OwnTasks", err, nil)
 	}
 	store.lose(t, "a")
 	watches(t, pool)
@@ -399,7 +403,7 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	ownAs(t, store.Store, "a", 2)
 	ownAs(t, store.Store, "b", 2)
 	ownAs(t, store.Store, "unregistered", 1)
-	awaiting := h.await(t, t.Context(), 4)
+	awaiting := h.await(t.Context(), t, 4)
 	wantErr(t, "Close", store.Close(t.Context()), nil)
 	if ready := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); ready != 1 &&
 		ready != 5 { // or are with the next owner
@@ -414,6 +418,46 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	}
 	if n := len(sessionPIDs(t, pool)); n != 1 {
 		t.Errorf("%d sessions, want the one of the store that is open", n)
+	}
+}
+
+// Whatever is under way while the store is closed, its actors own nothing afterwards.
+func TestClose_LeavesNothingOwnedByItsActors(t *testing.T) {
+	t.Parallel()
+	const rounds, callers = 30, 8
+	pool := testdb.New(t)
+	inserter := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, inserter, numbered("t", 10_000)...)
+	for round := range rounds {
+		store := openStore(t, pool, stint.Options{
+			Maintenance: stint.MaintainNever, Grace: time.Hour,
+		})
+		wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "actor", []string{"act"}), nil)
+		closing := start(func() (struct{}, error) {
+			<-time.After(time.Duration(rand.IntN(10_000)) * time.Microsecond)
+			return struct{}{}, store.Close(t.Context())
+		})
+		var group sync.WaitGroup
+		for range callers {
+			group.Go(func() {
+				for {
+					owned, err := store.OwnTasks(
+						t.Context(), "actor", 1, []string{"act"}, 10*time.Minute)
+					if err == nil {
+						_, err = store.ReturnTasks(t.Context(), completed(owned))
+					}
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+		_, err := ends(t, "Close", closing)
+		wantErr(t, "Close", err, nil)
+		group.Wait()
+		if n := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); n > 0 {
+			t.Fatalf("in round %d %d tasks are owned through a store that is closed", round, n)
+		}
 	}
 }
 

@@ -131,8 +131,9 @@ func waitEndings() []waitEnding {
 		name: "cancelled in progress", given: []stint.Task{waited()}, prepared: owns,
 		end: aborts("w"), want: `w aborted/cancelled try 1 "no more", by "", ""`,
 	}, {
-		name: "predecessor cancelled", given: []stint.Task{after("a"), after("b", "a"), waited("b")},
-		end: aborts("a"), want: `w aborted/dependency, by "", ""`,
+		name:  "predecessor cancelled",
+		given: []stint.Task{after("a"), after("b", "a"), waited("b")},
+		end:   aborts("a"), want: `w aborted/dependency, by "", ""`,
 	}, {
 		name: "predecessor returned aborted", given: []stint.Task{after("a"), waited("a")},
 		end:  returnFirst(stint.Return{Code: stint.StatusAborted}),
@@ -250,7 +251,7 @@ func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 // A task that ends before the call is told of just as one that ends during it.
 func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 	t.Parallel()
-	opts := stint.Options{PollOnly: true, PollInterval: anHour}
+	opts := stint.Options{PollOnly: true, PollInterval: pollNever}
 	forEachEnding(t, opts, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		if e.want == `w aborted/replaced, by "", ""` {
@@ -399,7 +400,7 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
 	for _, pollOnly := range []bool{false, true} {
-		h := newHeardStoreOn(t, pool, stint.Options{PollOnly: pollOnly, PollInterval: anHour})
+		h := newHeardStoreOn(t, pool, stint.Options{PollOnly: pollOnly, PollInterval: pollNever})
 		id := stint.TaskID(fmt.Sprintf("w %t", pollOnly))
 		insert(t, h.Store, stint.Task{ID: id, Action: "none", PostResult: true})
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -408,7 +409,7 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 			return h.AwaitTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 		})
 		lasting := h.waitFor(t, id)
-		lastingAwait := h.await(t, t.Context(), 1)
+		lastingAwait := h.await(t.Context(), t, 1)
 		cancel(errors.New("the cause"))
 		_, err := ends(t, "WaitForTask", waiting)
 		wantErr(t, "WaitForTask", err, context.Canceled)
@@ -430,15 +431,20 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 }
 
 // R19: any number of waiters share one connection, which is not from the pool, and leave nothing.
-func TestWaitForTask_ServesTenThousandWaiters(t *testing.T) { //nolint:paralleltest // sees all goroutines
+//
+//nolint:paralleltest // looks at all goroutines
+func TestWaitForTask_ServesTenThousandWaiters(t *testing.T) {
 	const waiters, bytesEach = 10_000, 20 << 10
 	testdb.New(t) // starts the server, which stays
 	leaks := goleak.IgnoreCurrent()
+	//nolint:paralleltest // the leaks are looked for behind the loop
 	for name, taskOf := range map[string]func(i int) stint.TaskID{
-		"on one task":        func(int) stint.TaskID { return "t000000" },
-		"on a task for each": func(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%06d", i)) },
+		"on one task": func(int) stint.TaskID { return "t000000" },
+		"on a task for each": func(i int) stint.TaskID {
+			return stint.TaskID(fmt.Sprintf("t%06d", i))
+		},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) {
 			h := newHeardStore(t, stint.Options{})
 			tasks := numbered("t", waiters)
 			for i := range tasks {
