@@ -267,7 +267,8 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	junk := []string{
 		"", " ", "ready", "ready ", "ready act", "ready act act", "finished", "finished ",
 		"finished x", "finished -1 0 1 99999999999999999999999", "finished \x01\x02\x7f",
-		"finished" + keys.String(), "lost" + keys.String(), "lost 1 x 2", "lost", "ping", "ping ping",
+		"finished" + keys.String(), "lost" + keys.String(), "lost 1 x 2", "lost",
+		"ping", "ping ping",
 		"unknown " + strings.Repeat("x", 7000),
 		strings.Repeat("finished ", 880),
 		strings.Repeat("\u00e9", 3900), "\ufeffready act", "READY ACT",
