@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,6 +153,28 @@ func TestAwaitTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 				wantOwned(t, awaiting, c.want...)
 			})
 		}
+	}
+}
+
+// An action is any text, and travels in a notification of text.
+func TestAwaitTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
+	t.Parallel()
+	h := newHeardStore(t, stint.Options{})
+	for i, action := range []string{
+		"a b", " ", " act", "act ", "ready act", "line\nline", "\t", `it's "a" \ %s`, "\u00e9\u4e16\U0001f600",
+		"finished 1 2 3", strings.Repeat("\u4e16", 85), "\x01\x7f", "ACT",
+	} {
+		topics := len(sessionPIDs(t, h.pool)) // the session stands
+		awaiting := start(func() ([]stint.OwnedTask, error) {
+			return h.AwaitTasks(t.Context(), "actor", 1, []string{action}, time.Hour)
+		})
+		eventually(t, soon, "the session listens", func() bool {
+			return listeners(t, h.pool, "ready "+action) == topics
+		})
+		h.notified(t)
+		id := stint.TaskID(fmt.Sprint(i))
+		insert(t, h.Store, stint.Task{ID: id, Action: action})
+		wantOwned(t, awaiting, id)
 	}
 }
 

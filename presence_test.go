@@ -266,6 +266,46 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 	}
 }
 
+// An outage of the server ends the sessions of all. Those who live must be given the time to come
+// back before anybody takes them for dead.
+func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
+	t.Parallel()
+	const stores, outage = 10, 4 * time.Second
+	pool := testdb.New(t)
+	var workers []*present
+	for i := range stores {
+		actor := stint.ActorID(fmt.Sprint("actor", i))
+		worker := newPresent(t, pool, 0, actor)
+		insert(t, worker.Store, numbered(fmt.Sprintf("r%d ", i), 3)...)
+		ownAs(t, worker.Store, actor, 3)
+		workers = append(workers, worker)
+	}
+	proxy := pgcut.New(t, pool)
+	_, spy := watches(t, proxy.Pool(t, 2))
+	looksAgain(t, spy)
+	proxies := []*pgcut.Proxy{proxy}
+	for _, worker := range workers {
+		proxies = append(proxies, worker.proxy)
+	}
+	for _, proxy := range proxies {
+		proxy.Refuse(true)
+	}
+	exec(t, pool, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+		"WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	<-time.After(outage)
+	for _, proxy := range proxies {
+		proxy.Refuse(false)
+	}
+	eventually(t, soon, "all sessions are back", func() bool {
+		return len(sessionPIDs(t, pool)) == stores
+	})
+	looksAgain(t, spy)
+	n := yields[int](t, pool, "SELECT count(*) FROM stint.leased")
+	if n != 3*stores {
+		t.Errorf("%d tasks of %d are still owned by those who live", n, 3*stores)
+	}
+}
+
 func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	const grace = 2 * time.Second
@@ -416,9 +456,9 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	if actors, err := h.ListActors(t.Context()); err != nil || len(actors) != 0 {
 		t.Errorf("ListActors = %v, %v", actors, err)
 	}
-	if n := len(sessionPIDs(t, pool)); n != 1 {
-		t.Errorf("%d sessions, want the one of the store that is open", n)
-	}
+	eventually(t, soon, "only the session of the store that is open is left", func() bool {
+		return len(sessionPIDs(t, pool)) == 1
+	})
 }
 
 // Whatever is under way while the store is closed, its actors own nothing afterwards.

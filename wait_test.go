@@ -434,7 +434,7 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 //
 //nolint:paralleltest // looks at all goroutines
 func TestWaitForTask_ServesTenThousandWaiters(t *testing.T) {
-	const waiters, bytesEach = 10_000, 20 << 10
+	const waiters, bytesEach = 10_000, 32 << 10
 	testdb.New(t) // starts the server, which stays
 	leaks := goleak.IgnoreCurrent()
 	//nolint:paralleltest // the leaks are looked for behind the loop
