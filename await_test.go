@@ -161,7 +161,8 @@ func TestAwaitTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
 	for i, action := range []string{
-		"a b", " ", " act", "act ", "ready act", "line\nline", "\t", `it's "a" \ %s`, "\u00e9\u4e16\U0001f600",
+		"a b", " ", " act", "act ", "ready act", "line\nline", "\t",
+		`it's "a" \ %s`, "\u00e9\u4e16\U0001f600",
 		"finished 1 2 3", strings.Repeat("\u4e16", 85), "\x01\x7f", "ACT",
 	} {
 		topics := len(sessionPIDs(t, h.pool)) // the session stands

@@ -306,6 +306,44 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	}
 }
 
+// The channel is named like the schema, so stores on two schemas of a database do not meet.
+func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	for _, schema := range []string{
+		`Odd "name"'s.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63),
+	} {
+		conn, err := pool.Acquire(t.Context())
+		wantErr(t, "Acquire", err, nil)
+		wantErr(t, "Migrate", migrations.MigrateSchema(t.Context(), conn.Conn(), schema), nil)
+		conn.Release()
+		spied, spy := spyOn(t, pool, 4)
+		store := openStore(t, spied, stint.Options{
+			Schema: schema, Maintenance: stint.MaintainNever, PollInterval: pollNever,
+		})
+		_, err = ends(t, "RegisterActor", start(func() (struct{}, error) {
+			return struct{}{}, store.RegisterActor(t.Context(), "actor", []string{"act"})
+		}))
+		wantErr(t, "RegisterActor", err, nil)
+		actors, err := store.ListActors(t.Context())
+		if err != nil || len(actors) != 1 {
+			t.Errorf("ListActors = %v, %v", actors, err)
+		}
+		for i := range 2 { // the second one finds the session listening
+			updates := spy.count("attend_session")
+			awaiting := start(func() ([]stint.OwnedTask, error) {
+				return store.AwaitTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+			})
+			if i == 0 {
+				spy.sees(t, "attend_session", updates+1)
+			}
+			id := stint.TaskID(fmt.Sprint(i))
+			insert(t, store, after(id))
+			wantOwned(t, awaiting, id)
+		}
+	}
+}
+
 // A notification is only a hint: that it cannot be sent is no failure of the verb that did what it
 // was to tell of.
 func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
