@@ -282,6 +282,9 @@ func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 	}
 	proxy := pgcut.New(t, pool)
 	_, spy := watches(t, proxy.Pool(t, 2))
+	for range 2 {
+		openStore(t, proxy.Pool(t, 2), stint.Options{Maintenance: stint.MaintainAlways})
+	}
 	looksAgain(t, spy)
 	proxies := []*pgcut.Proxy{proxy}
 	for _, worker := range workers {
