@@ -272,7 +272,9 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 
 // nextNotification waits for a notification, for so long that pings go out in time. It returns nil
 // when there is something else to see to.
-func (s *Store) nextNotification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+func (s *Store) nextNotification(
+	ctx context.Context, conn *pgx.Conn,
+) (*pgconn.Notification, error) {
 	waitCtx, interrupt := context.WithTimeout(ctx, pingEvery/2)
 	defer interrupt()
 	s.session.mutex.Lock()

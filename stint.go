@@ -256,8 +256,8 @@ func (s *Store) run(ctx context.Context, steps ...step) error {
 	return s.runAnd(ctx, nil, steps...)
 }
 
-// runAnd is run, with the news of what the steps do, unless it is nil, on the same round trip behind
-// the commit.
+// runAnd is run, with the news of what the steps do, unless it is nil, on the same round trip
+// behind the commit.
 func (s *Store) runAnd(ctx context.Context, told *news, steps ...step) error {
 	return s.persist(func() error {
 		if err := s.usable(ctx); err != nil {

@@ -13,8 +13,8 @@ import (
 // task owns it; every verb of an owner checks it (R8). It is new at every hand-out and cannot be
 // guessed.
 //
-// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, the task's key, by
-// which a return finds its rows without a search, and two hints as to who may wait for its end.
+// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, the task's key,
+// by which a return finds its rows without a search, and two hints as to who may wait for its end.
 // Callers should not take it apart.
 type Token uuid.UUID
 
