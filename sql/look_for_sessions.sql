@@ -1,11 +1,12 @@
 -- name: look_for_sessions
 --
--- Looks whether the sessions live: the lock of one that does cannot be had. Tells for each since how
--- long it is gone, null if it lives, whether that is longer than its grace, how much of the grace is
--- left, and which actors are registered at it.
+-- Looks whether the sessions live: the lock of one that does cannot be had. Tells for each since
+-- how long it is gone, null if it lives, whether that is longer than its grace, how much of the
+-- grace is left, and which actors are registered at it.
 --
 -- A lock that can be had is held until the transaction ends, so that the session cannot come back
--- while its absence is noted. Of two that look at the same time one believes that the session lives.
+-- while its absence is noted. Of two that look at the same time one believes that the session
+-- lives.
 WITH looked AS MATERIALIZED (
     SELECT sessions.id, coalesce(sessions.gone_at, statement_timestamp()) AS gone_at,
            sessions.gone_at IS NULL AS fresh, sessions.grace,

@@ -1,8 +1,9 @@
 -- name: next_due
 --
--- What somebody who got no task with one of the actions can wait for: whether some are ready all the
--- same, which others were just taking; whether something is due that can be made ready; and how long
--- it is until the next scheduled task is due or the next lease expires, null if there is neither.
+-- What somebody who got no task with one of the actions can wait for: whether some are ready all
+-- the same, which others were just taking; whether something is due that can be made ready; and how
+-- long it is until the next scheduled task is due or the next lease expires, null if there is
+-- neither.
 --
 --   $1 actions  text[]
 --   $2 claim    bigint

@@ -1,18 +1,19 @@
 -- name: notify
 --
--- Sends those of the messages that somebody wants to hear, on channel $1. Where nobody listens, this
--- is but a look at a small table.
+-- Sends those of the messages that somebody wants to hear, on channel $1. Where nobody listens,
+-- this is but a look at a small table.
 --
 --   $1 channel   text
 --   $2 topics    text[]
 --   $3 payloads  text[]
 --   $4 aside     boolean: nothing else is in the transaction, so it need not wait for the disk
 --
--- A commit that notifies holds a lock of the whole server, and is but a hint: none shall wait for it.
+-- A commit that notifies holds a lock of the whole server, and is but a hint: none shall wait for
+-- it.
 --
 -- Whoever listens has committed its topics before it looks at what it waits for, and this looks for
--- topics after what it tells of was committed. So either this finds the topic, or the other has found
--- what it waits for.
+-- topics after what it tells of was committed. So either this finds the topic, or the other has
+-- found what it waits for.
 SELECT pg_notify($1::text, message.payload),
        CASE WHEN $4::boolean THEN set_config('synchronous_commit', 'off', true) END
 FROM unnest($2::text[], $3::text[]) AS message (topic, payload)
