@@ -65,7 +65,7 @@ func (s *Store) awaitTasks(
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-s.background.ended:
+		case <-s.closing:
 			return nil, ErrClosed
 		}
 	}

@@ -12,12 +12,11 @@ type background struct {
 	wait    sync.WaitGroup
 	launch  func(work func(context.Context))
 	end     context.CancelFunc
-	ended   <-chan struct{}
 }
 
 func newBackground() *background {
 	ctx, end := context.WithCancel(context.Background())
-	b := &background{end: end, ended: ctx.Done()}
+	b := &background{end: end}
 	b.launch = func(work func(context.Context)) { b.wait.Go(func() { work(ctx) }) }
 	return b
 }

@@ -34,8 +34,13 @@ type flights[K comparable, Q, A any] struct {
 	runways    map[K]*runway[Q, A]
 }
 
-// lingering is how long a flight that everybody has left may go on.
-const lingering = time.Second
+const (
+	// lingering is how long a flight that everybody has left may go on.
+	lingering = time.Second
+	// occupying is for how long a flight counts as one under way: one that has to wait for somebody's
+	// lock shall not keep all others from going.
+	occupying = 50 * time.Millisecond
+)
 
 // A runway is the calls with one key.
 type runway[Q, A any] struct {
@@ -86,7 +91,7 @@ func (f *flights[K, Q, A]) do(ctx context.Context, key K, call Q) (A, error) {
 	case f.abandoned == nil:
 		l.airborne++
 		f.mutex.Unlock()
-		defer f.next(key, l)
+		defer f.occupy(key, l)()
 		return f.alone(ctx, key, call)
 	default:
 		l.airborne++
@@ -146,6 +151,17 @@ func (f *flights[K, Q, A]) leave(l *runway[Q, A], self *passenger[Q, A]) bool {
 	return true
 }
 
+// occupy counts a flight as under way until the returned function is called, or it takes too long.
+func (f *flights[K, Q, A]) occupy(key K, l *runway[Q, A]) (vacate func()) {
+	var once sync.Once
+	next := func() { once.Do(func() { f.next(key, l) }) }
+	overdue := time.AfterFunc(occupying, next)
+	return func() {
+		overdue.Stop()
+		next()
+	}
+}
+
 // next sends those who wait off together, when a flight of the runway has landed.
 func (f *flights[K, Q, A]) next(key K, l *runway[Q, A]) {
 	f.mutex.Lock()
@@ -182,7 +198,7 @@ func (f *flights[K, Q, A]) takeOff(
 		calls[i] = passenger.call
 	}
 	started := f.background.start(func(context.Context) {
-		defer f.next(key, l)
+		defer f.occupy(key, l)()
 		defer cancel()
 		answers, err := f.fly(ctx, key, calls, len(calls) > 1)
 		f.land(passengers, answers, err)
@@ -237,13 +253,13 @@ func (f *flights[K, Q, A]) land(passengers []*passenger[Q, A], answers []A, err 
 func (s *Store) prepareFlights() {
 	s.owning = flights[ownKey, int, hand]{
 		fly: s.ownTogether, size: func(wanted int) int { return wanted },
-		abandoned: s.release, background: s.background,
+		abandoned: s.release, background: s.travels,
 	}
 	s.extends = flights[extendKey, []OwnedTask, []bool]{
 		fly: s.extendTogether, size: func(owned []OwnedTask) int { return len(owned) },
-		background: s.background,
+		background: s.travels,
 	}
 	s.returns = flights[struct{}, []Return, []error]{
-		fly: s.returnTogether, size: returnsSize, background: s.background,
+		fly: s.returnTogether, size: returnsSize, background: s.travels,
 	}
 }

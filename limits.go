@@ -171,7 +171,7 @@ func (s *Store) quiet(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.closed.Load() {
+	if s.closed.Load() && !s.parting {
 		return ErrClosed
 	}
 	return nil

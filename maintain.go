@@ -259,6 +259,7 @@ func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.background.start(m.loop)
 		m.store.background.start(m.store.watchSessions)
+		m.store.watching()
 	})
 }
 

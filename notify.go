@@ -187,11 +187,18 @@ func (n *notifier) tell(s *Store, told *news) {
 		n.pending.merge(told)
 	}
 	n.run(s, 0)
+	if !n.running { // the store is closed; this is of a verb that was under way
+		told := n.pending
+		n.pending = news{}
+		if _, err := s.sendNews(context.Background(), &told); err != nil {
+			s.logUntold(context.Background(), err)
+		}
+	}
 }
 
 // run sends what is pending after a pause, unless that is under way; the mutex is held.
 func (n *notifier) run(s *Store, pause time.Duration) {
-	n.running = n.running || s.background.start(func(ctx context.Context) {
+	n.running = n.running || s.travels.start(func(ctx context.Context) {
 		s.sendPending(ctx, pause)
 	})
 }
@@ -223,15 +230,15 @@ func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 		n.mutex.Lock()
 		told := n.pending
 		n.pending = news{}
-		if told.empty() || ctx.Err() != nil {
+		if told.empty() {
 			n.running = false
 			n.mutex.Unlock()
 			return
 		}
 		n.mutex.Unlock()
-		heard, err := s.sendNews(ctx, &told)
+		heard, err := s.sendNews(context.WithoutCancel(ctx), &told)
 		pause = pauseAfter(heard)
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			s.logUntold(ctx, err)
 			pause = notifyPauseFailed
 		}

@@ -149,7 +149,8 @@ func (s *Store) release(abandoned hand) {
 	}
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
-	if _, err := s.returnTasks(ctx, returns, false); err != nil {
+	parting := &Store{core: s.core, parting: true}
+	if _, err := parting.returnTasks(ctx, returns, false); err != nil {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
 			slog.Int("tasks", len(returns)), slog.Any("error", err))
 	}
@@ -357,7 +358,7 @@ func (s *Store) extend(
 	if s.tx == nil && len(owned) <= flightSizeMax/2 {
 		return s.extends.do(ctx, extendKey{actor, lease}, owned)
 	}
-	return s.extendLeases(ctx, actor, owned, lease)
+	return s.extendLeases(ctx, actor, owned, lease, false)
 }
 
 // An extendKey is what calls of ExtendTasksOwnership have in common that travel together.
@@ -368,9 +369,9 @@ type extendKey struct {
 
 // extendTogether extends the ownership of several callers.
 func (s *Store) extendTogether(
-	ctx context.Context, key extendKey, calls [][]OwnedTask, _ bool,
+	ctx context.Context, key extendKey, calls [][]OwnedTask, together bool,
 ) ([][]bool, error) {
-	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease)
+	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
 	if err != nil {
 		return nil, err
 	}
@@ -387,19 +388,20 @@ func divide[Q, A any](answers []A, calls [][]Q) [][]A {
 	return parts
 }
 
+// extendLeases extends ownership. If hasty is set, it fails rather than wait long for what holds up
+// one of the leases.
 func (s *Store) extendLeases(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration, hasty bool,
 ) ([]bool, error) {
 	mine, again := map[performance]bool{}, map[performance]bool{}
 	extend := func(keys, claims []int64, mine map[performance]bool) []step {
-		return []step{
-			{name: "lock_leases", args: []any{claims}},
-			{
+		return append(limitWaiting(hasty),
+			step{name: "lock_leases", args: []any{claims}},
+			step{
 				name: "extend_leases",
 				args: []any{keys, claims, string(actor), interval(lease)},
 				read: readPerformances(mine),
-			},
-		}
+			})
 	}
 	keys, claims := performances(owned)
 	if err := s.runSplitting(ctx, extend(keys, claims, mine)...); err != nil {

@@ -114,6 +114,7 @@ func (s *Store) watchOwners(ctx context.Context) {
 		case <-ctx.Done():
 			o.mutex.Lock()
 			defer o.mutex.Unlock()
+			o.running = false
 			for _, performance := range o.watched {
 				for watched := range performance {
 					watched.lose(ErrClosed)

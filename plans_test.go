@@ -25,7 +25,7 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"attend_session":    {"1, '1 s', '{a}', '{actor}', '{act}'", nil},
+	"attend_session":    {"1, '1 s', true, '{a}', '{actor}', '{act}'", nil},
 	"drop_session":      {"1", []string{"sessions_pkey", "actors_pkey"}},
 	"expire_leases":     {"1, 'actor'", []string{"sessions_pkey", "leases_session", "actors_pkey"}},
 	"list_actors":       {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
@@ -118,9 +118,10 @@ var sample = map[string]struct {
 	"revive_tasks": {"'{5,70}', '{7,7}', '{a,b}', NULL, NULL", []string{
 		"ready_pkey", "leases_pkey", "tasks_pkey",
 	}},
-	"schema_version": {"", nil},
-	"set_planner":    {"", nil},
-	"set_status":     {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},
+	"schema_version":  {"", nil},
+	"session_process": {"", nil},
+	"set_planner":     {"", nil},
+	"set_status":      {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},
 	"settle_tasks": {"1, 2", []string{
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},

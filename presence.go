@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// How often a store looks whether the sessions of others live. Where there are many stores,
-	// each looks less often: all together about ten times a second.
-	watchEvery      = 250 * time.Millisecond
-	watchPerSession = 100 * time.Millisecond
+	// How often a store looks whether the sessions of others live. Where many stores do, each looks
+	// less often: all together about ten times a second.
+	watchEvery    = 250 * time.Millisecond
+	watchPerStore = 100 * time.Millisecond
 
 	// A store that could not look for a while may be one of many that could not reach the database.
 	// It gives their sessions this long to come back.
@@ -86,7 +86,7 @@ func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]stri
 		case <-learned:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.background.ended:
+		case <-s.closing:
 			return ErrClosed
 		}
 		n.mutex.Lock()
@@ -157,10 +157,10 @@ func (s *Store) watchSessions(ctx context.Context) {
 
 // A lookedFor is a row of look_for_sessions.
 type lookedFor struct {
-	ID     int64
-	Gone   bool
-	Left   *time.Duration
-	Actors []string
+	ID      int64
+	Watches bool
+	Left    *time.Duration
+	Actors  []string
 }
 
 // lookForSessions hands on the tasks of sessions that are gone, unless it is patient, and returns
@@ -178,8 +178,13 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	pause := around(max(watchEvery, time.Duration(len(looked))*watchPerSession))
-	lost := false
+	watching, lost := 1, false // this one may have no session
+	for _, session := range looked {
+		if session.Watches {
+			watching++
+		}
+	}
+	pause := around(max(watchEvery, time.Duration(watching)*watchPerStore))
 	for _, session := range looked {
 		switch {
 		case session.Left == nil || patient:

@@ -40,9 +40,11 @@ type session struct {
 	running bool
 	// pooled says that there can be no session, because of a pooler in between.
 	pooled bool
-	topics map[string]bool
-	actors map[ActorID][]string
-	// wanted counts the changes of topics and actors, known those that the database knows of.
+	// watches says that the store looks for sessions that are gone.
+	watches bool
+	topics  map[string]bool
+	actors  map[ActorID][]string
+	// wanted counts the changes of these, known those that the database knows of.
 	wanted, known int
 	// learned is closed when known grows, or pooled is set.
 	learned chan struct{}
@@ -74,6 +76,19 @@ func (s *Store) hear(topics ...string) {
 		s.session.topics[topic] = true
 	}
 	s.changeSession()
+}
+
+// watching tells the others that this store looks for sessions that are gone.
+func (s *Store) watching() {
+	if s.session == nil {
+		return
+	}
+	s.session.mutex.Lock()
+	defer s.session.mutex.Unlock()
+	s.session.watches = true
+	if s.session.running {
+		s.changeSession()
+	}
 }
 
 // changeSession has the database told of a change; the mutex is held.
@@ -184,9 +199,7 @@ func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	var number uint32
-	var setting string
-	err := conn.QueryRow(ctx, s.statements["prepare_session"]).
-		Scan(&setting, &setting, &setting, &setting, &setting, &number)
+	err := conn.QueryRow(ctx, s.statements["session_process"]).Scan(&number)
 	if err != nil {
 		return err
 	}
@@ -194,11 +207,12 @@ func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: connected to process %d, served by %d",
 			errPooled, conn.PgConn().PID(), number)
 	}
-	if _, err := conn.Exec(ctx, s.statements["listen"]); err != nil {
-		return err
+	for _, name := range []string{"prepare_session", "listen"} {
+		if _, err := conn.Exec(ctx, s.statements[name]); err != nil {
+			return err
+		}
 	}
-	_, err = conn.Exec(ctx, s.statements["lock_session"], s.session.id)
-	if err != nil {
+	if _, err := conn.Exec(ctx, s.statements["lock_session"], s.session.id); err != nil {
 		return err
 	}
 	return s.update(ctx, conn)
@@ -211,7 +225,7 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 	defer cancel()
 	n := s.session
 	n.mutex.Lock()
-	wanted := n.wanted
+	wanted, watches := n.wanted, n.watches
 	topics := slices.AppendSeq([]string{}, maps.Keys(n.topics)) // nil would be null
 	actors, actions := []string{}, []string{}
 	for actor, named := range n.actors {
@@ -220,7 +234,8 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	n.mutex.Unlock()
-	_, err := conn.Exec(ctx, s.statements["attend_session"], n.id, n.grace, topics, actors, actions)
+	_, err := conn.Exec(ctx, s.statements["attend_session"], n.id, n.grace, watches, topics,
+		actors, actions)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,8 @@ type Store struct {
 	tx pgx.Tx
 	// told gathers what a transaction of the store's own did; it is nil in the caller's.
 	told *news
+	// parting says that verbs work though the store is closed: for what has to be done then.
+	parting bool
 }
 
 // core is what a store shares with the ones that WithTx derives from it.
@@ -116,6 +119,11 @@ type core struct {
 	keep       Retention
 	poll       time.Duration
 	logger     *slog.Logger
+	// closing is closed when the store is. travels are flights and notifications, which are seen to
+	// their ends then; background is the loops, which end.
+	closing    chan struct{}
+	closeOnce  sync.Once
+	travels    *background
 	background *background
 	maintainer *maintainer
 	// session is nil where there shall be none.
@@ -175,7 +183,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, keep: keep, poll: opts.PollInterval,
-		logger: opts.Logger, background: newBackground(),
+		logger: opts.Logger, closing: make(chan struct{}), travels: newBackground(),
+		background: newBackground(),
 	}
 	if !opts.PollOnly {
 		c.session = newSession(opts.Grace)
@@ -231,7 +240,10 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 // may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
-	if err := s.background.stop(ctx); err != nil {
+	s.closeOnce.Do(func() { close(s.closing) })
+	// What is handed out at this moment is there before the session ends and hands it on.
+	err := s.travels.stop(ctx)
+	if err := errors.Join(err, s.background.stop(ctx)); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
@@ -388,7 +400,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 		return err
 	}
 	told := &news{}
-	if err := work(&Store{core: s.core, tx: tx, told: told}); err != nil {
+	if err := work(&Store{core: s.core, tx: tx, told: told, parting: s.parting}); err != nil {
 		return undo(ctx, tx, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -421,7 +433,7 @@ func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.closed.Load() {
+	if s.closed.Load() && !s.parting {
 		return ErrClosed
 	}
 	if s.checked.Load() {

@@ -87,7 +87,7 @@ func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 			found[outcome.info.ID] = foundTask{info: outcome.info}
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-s.background.ended:
+		case <-s.closing:
 			return nil, ErrClosed
 		}
 	}

@@ -4,21 +4,22 @@
 --
 --   $1 session  bigint
 --   $2 grace    interval
---   $3 topics   text[]
---   $4 actors   text[]
---   $5 actions  text[], one of the actor at the same place in $4
+--   $3 watches  boolean
+--   $4 topics   text[]
+--   $5 actors   text[]
+--   $6 actions  text[], one of the actor at the same place in $5
 WITH session AS (
-    INSERT INTO stint.sessions (id, grace, topics)
-    VALUES ($1::bigint, $2::interval, $3::text[])
+    INSERT INTO stint.sessions (id, grace, watches, topics)
+    VALUES ($1::bigint, $2::interval, $3::boolean, $4::text[])
     ON CONFLICT (id) DO UPDATE
-    SET gone_at = NULL, topics = excluded.topics
+    SET gone_at = NULL, watches = excluded.watches, topics = excluded.topics
 ), gone AS (
     DELETE FROM stint.actors
-    WHERE actors.session = $1::bigint AND actors.actor <> ALL ($4::text[])
+    WHERE actors.session = $1::bigint AND actors.actor <> ALL ($5::text[])
 )
 INSERT INTO stint.actors (session, actor, actions)
 SELECT $1::bigint, named.actor, array_agg(DISTINCT named.action)
-FROM unnest($4::text[], $5::text[]) AS named (actor, action)
+FROM unnest($5::text[], $6::text[]) AS named (actor, action)
 GROUP BY named.actor
 ON CONFLICT (session, actor) DO UPDATE
 SET actions = excluded.actions

@@ -9,7 +9,7 @@
 -- lives.
 WITH looked AS MATERIALIZED (
     SELECT sessions.id, coalesce(sessions.gone_at, statement_timestamp()) AS gone_at,
-           sessions.gone_at IS NULL AS fresh, sessions.grace,
+           sessions.gone_at IS NULL AS fresh, sessions.grace, sessions.watches,
            pg_try_advisory_xact_lock(sessions.id) AS gone
     FROM stint.sessions
 ), noted AS (
@@ -18,7 +18,7 @@ WITH looked AS MATERIALIZED (
     FROM looked
     WHERE sessions.id = looked.id AND looked.gone AND looked.fresh
 )
-SELECT looked.id, looked.gone,
+SELECT looked.id, looked.watches AND NOT looked.gone AS watches,
        CASE WHEN looked.gone
             THEN greatest(looked.gone_at + looked.grace - statement_timestamp(), '0')
        END AS grace_left,

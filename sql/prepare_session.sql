@@ -1,11 +1,9 @@
 -- name: prepare_session
 --
 -- Keeps the server from ending the session for being idle, and makes it notice within seconds that
--- the host at the other end is gone. Tells the number of the server process, which is not the one
--- that the connection was told if a pooler stands in between.
+-- the host at the other end is gone.
 SELECT set_config('idle_session_timeout', '0', false),
        set_config('tcp_keepalives_idle', '2', false),
        set_config('tcp_keepalives_interval', '1', false),
        set_config('tcp_keepalives_count', '3', false),
-       set_config('tcp_user_timeout', '5000', false),
-       pg_backend_pid()
+       set_config('tcp_user_timeout', '5000', false)

@@ -217,12 +217,14 @@ CREATE INDEX asked_order ON {{.schema}}.asked (asked_at);
 
 -- One row per store that waits for notifications or whose actors are registered. Its session, a
 -- connection of its own, holds the advisory lock with the number id, shared, for as long as it lives.
--- topics are what it wants to be notified of. gone_at is when somebody found the lock free; when grace
+-- topics are what it wants to be notified of. watches says that the store looks for sessions that are
+-- gone. gone_at is when somebody found the lock free; when grace
 -- has passed since, the tasks of its actors are handed on.
 CREATE TABLE {{.schema}}.sessions (
     id      bigint      NOT NULL,
     gone_at timestamptz,
     grace   interval    NOT NULL,
+    watches boolean     NOT NULL DEFAULT false,
     topics  text[]      COLLATE "C" NOT NULL,
 
     CONSTRAINT sessions_pkey PRIMARY KEY (id)
