@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,10 +211,13 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 		t.Helper()
 		cutThere, done := false, false
 		for nth := 1; ; nth++ {
-			seen := 0
+			seen, over := 0, false
+			var mutex sync.Mutex
 			trap := c.proxy.Cut(pgcut.AtRequest, func(r pgcut.Request) bool {
-				if pgcut.Executes("notify")(r) && !verb.at(r) {
-					return false // the notifier's, behind the call
+				mutex.Lock()
+				defer mutex.Unlock()
+				if over || pgcut.Executes("notify")(r) && !verb.at(r) {
+					return false // of the notifier, behind the call
 				}
 				seen++
 				cutThere = cutThere || seen == nth && verb.at(r)
@@ -221,6 +225,9 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 				return seen == nth
 			})
 			err := call(t.Context())
+			mutex.Lock()
+			over = true
+			mutex.Unlock()
 			if !trap.Sprung() {
 				wantErr(t, "the call repeated", err, nil)
 				break
