@@ -137,7 +137,7 @@ func (p flightPlan) fly(
 func (p flightPlan) call(f *flights[int, flightCall, int], call flightCall, l *flightLog) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	time.Sleep(call.at)
+	<-time.After(call.at)
 	if call.leaves > 0 {
 		defer time.AfterFunc(call.leaves, cancel).Stop()
 	}
@@ -189,7 +189,7 @@ func TestFlights_KeepCallersApart(t *testing.T) {
 				callers.Go(func() { p.call(f, call, l) })
 			}
 			if p.closing > 0 {
-				time.Sleep(p.closing)
+				<-time.After(p.closing)
 				if err := f.background.stop(context.Background()); err != nil {
 					l.problem("the flights do not end")
 				}
