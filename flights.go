@@ -37,8 +37,8 @@ type flights[K comparable, Q, A any] struct {
 const (
 	// lingering is how long a flight that everybody has left may go on.
 	lingering = time.Second
-	// occupying is for how long a flight counts as one under way: one that has to wait for somebody's
-	// lock shall not keep all others from going.
+	// occupying is for how long a flight counts as one under way: one that has to wait for
+	// somebody's lock shall not keep all others from going.
 	occupying = 50 * time.Millisecond
 )
 

@@ -236,8 +236,9 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
-// every verb returns [ErrClosed]; a verb under way is not interrupted. The pool stays open. Close
-// may be called more than once.
+// every verb returns [ErrClosed], those that wait at once; another verb under way is not
+// interrupted. What registered actors still own is handed on, see [Store.RegisterActor]. The pool
+// stays open. Close may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.closeOnce.Do(func() { close(s.closing) })
