@@ -53,8 +53,9 @@ type OwnedTask struct {
 // list of actions among them, are refused with an [*ArgumentError].
 //
 // If the connection breaks before the answer has come, the call asks on another one for what it may
-// have been given, so that nothing is owned unknowingly. Only if that fails as well, or if ctx
-// ends, may tasks be owned by nobody, until their lease expires.
+// have been given, so that nothing is owned unknowingly. If ctx ends during the call, what it is
+// given is given back, with the tries refunded; [Store.Close] waits for that. Only if that fails as
+// well may tasks be owned by nobody, until their lease expires.
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
