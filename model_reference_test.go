@@ -385,7 +385,10 @@ func (r *reference) returnTasks(returns []stint.Return) []error {
 }
 
 func (r *reference) returnTask(task *referenceTask, given stint.Return) {
-	task.status, task.result = given.Status, given.Result
+	if given.Status != "" || !given.Release {
+		task.status = given.Status
+	}
+	task.result = given.Result
 	kept := r.keep.Aborted
 	switch {
 	case given.Code == stint.StatusCompleted:
