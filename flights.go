@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,6 +25,9 @@ type flights[K comparable, Q, A any] struct {
 
 	// size is what a call takes of flightSizeMax.
 	size func(Q) int
+
+	// clone copies a call, whose caller may leave and use what it has given for something else.
+	clone func(Q) Q
 
 	// abandoned is given answers whose callers have left; nil if nothing need be done about them.
 	// If it is set, a flight that everybody has left goes on for a while, to have an answer.
@@ -86,6 +90,7 @@ func (f *flights[K, Q, A]) do(ctx context.Context, key K, call Q) (A, error) {
 	free := l.airborne < flightsAtOnce
 	switch {
 	case !free:
+		self.call = f.clone(call)
 		l.waiting = append(l.waiting, self)
 		f.mutex.Unlock()
 	case f.abandoned == nil:
@@ -253,13 +258,15 @@ func (f *flights[K, Q, A]) land(passengers []*passenger[Q, A], answers []A, err 
 func (s *Store) prepareFlights() {
 	s.owning = flights[ownKey, int, hand]{
 		fly: s.ownTogether, size: func(wanted int) int { return wanted },
+		clone:     func(wanted int) int { return wanted },
 		abandoned: s.release, background: s.travels,
 	}
 	s.extends = flights[extendKey, []OwnedTask, []bool]{
 		fly: s.extendTogether, size: func(owned []OwnedTask) int { return len(owned) },
+		clone:      slices.Clone[[]OwnedTask],
 		background: s.travels,
 	}
 	s.returns = flights[struct{}, []Return, []error]{
-		fly: s.returnTogether, size: returnsSize, background: s.travels,
+		fly: s.returnTogether, size: returnsSize, clone: cloneReturns, background: s.travels,
 	}
 }

@@ -88,12 +88,14 @@ func (p flightPlan) fly(
 		}
 		tooMany := l.together > 2*flightsAtOnce // of two keys
 		l.mutex.Unlock()
-		if together {
-			defer func() {
+		if together { // counts until it has landed, or has taken too long
+			over := sync.OnceFunc(func() {
 				l.mutex.Lock()
 				l.together--
 				l.mutex.Unlock()
-			}()
+			})
+			defer time.AfterFunc(occupying-time.Nanosecond, over).Stop()
+			defer over()
 		}
 		size, bad := 0, false
 		for _, call := range calls {
@@ -175,6 +177,7 @@ func TestFlights_KeepCallersApart(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {
 			f := &flights[int, flightCall, int]{
 				fly: p.fly(l), size: func(call flightCall) int { return call.size },
+				clone:      func(call flightCall) flightCall { return call },
 				background: newBackground(),
 			}
 			if p.gives {

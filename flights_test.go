@@ -501,3 +501,46 @@ func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 	spied.Close()
 	goleak.VerifyNone(t, leaks)
 }
+
+// A return that needs a second look, since its lease expired, does not make the others of its
+// flight repeat theirs, whoever holds its task meanwhile.
+func TestFlights_ALateReturnChangesNoOtherAnswer(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Retention: stint.Retention{
+		Completed: stint.KeepNone,
+	}})
+	insert(t, store, numbered("a ", 40)...)
+	late := own(t, store, 1)
+	expireLeases(t, pool)
+	maintain(t, store)
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	// Somebody holds the task of the late owner, as one would that is owning it.
+	_, err = tx.Exec(t.Context(), "SELECT FROM stint.ready WHERE claim IS NOT NULL FOR UPDATE")
+	wantErr(t, "lock", err, nil)
+	owned, err := store.OwnTasks(t.Context(), "actor", 39, []string{"act"}, time.Hour)
+	if err != nil || len(owned) != 39 {
+		t.Fatalf("OwnTasks gave %d tasks, %v", len(owned), err)
+	}
+	var group calls
+	for _, task := range append(late, owned...) {
+		group.start(func() error {
+			return store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		})
+	}
+	for range owned { // all but the late one, which waits
+		wantErr(t, "ReturnTask", <-group.done, nil)
+	}
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	wantErr(t, "ReturnTask of the late one", <-group.done, nil)
+}
+
+// calls runs calls at once, and tells what came of each.
+type calls struct{ done chan error }
+
+func (g *calls) start(call func() error) {
+	if g.done == nil {
+		g.done = make(chan error, 1000)
+	}
+	go func() { g.done <- call() }()
+}

@@ -49,8 +49,10 @@ const (
 // A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
 // to call it. The call may be repeated after any failure; what it did until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
-	if _, err := s.lookForSessions(ctx, false); err != nil {
-		return fmt.Errorf("maintain: %w", err)
+	if s.tx == nil { // in the caller's it would keep the locks of sessions
+		if _, err := s.lookForSessions(ctx, false); err != nil {
+			return fmt.Errorf("maintain: %w", err)
+		}
 	}
 	if err := s.settleDue(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)

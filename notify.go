@@ -182,15 +182,14 @@ func (n *notifier) idle() bool {
 
 func (n *notifier) tell(s *Store, told *news) {
 	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if len(n.pending.finished)+len(n.pending.lost) < notifiedTogetherMax {
+	n.run(s, 0)
+	running := n.running
+	if running && len(n.pending.finished)+len(n.pending.lost) < notifiedTogetherMax {
 		n.pending.merge(told)
 	}
-	n.run(s, 0)
-	if !n.running { // the store is closed; this is of a verb that was under way
-		told := n.pending
-		n.pending = news{}
-		if _, err := s.sendNews(context.Background(), &told); err != nil {
+	n.mutex.Unlock()
+	if !running { // the store is closed; this is of a verb that was under way
+		if _, err := s.sendNews(context.Background(), told); err != nil {
 			s.logUntold(context.Background(), err)
 		}
 	}

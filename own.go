@@ -134,6 +134,9 @@ func (s *Store) ownTogether(
 	for i, n := range wanted {
 		n = min(n, len(tasks))
 		hands[i] = hand{tasks[:n:n], answer.next}
+		if n == 0 && len(answer.rows) > 0 { // what else there is was not asked
+			hands[i].next.contended = true
+		}
 		tasks = tasks[n:]
 	}
 	return hands, nil

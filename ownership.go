@@ -16,11 +16,14 @@ import (
 // milliseconds, and at once when a call to extend the ownership finds it. While the database cannot
 // be reached, nothing is noticed.
 //
+// A token from OwnTasks in a transaction must be committed first, or the task looks lost.
+//
 // The context is for performing the task. Call the returned function when that is done, before the
 // task is returned.
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
+	s = &Store{core: s.core} // what watches outlives the caller's transaction
 	s.hear(kindLost)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}

@@ -141,6 +141,10 @@ func (s *Store) watchSessions(ctx context.Context) {
 			continue
 		case <-time.After(pause):
 		}
+		if s.isSessionLost() {
+			patient = true
+			patience.Reset(outagePatience)
+		}
 		next, err := s.lookForSessions(ctx, patient)
 		if err != nil {
 			if ctx.Err() == nil {

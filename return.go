@@ -84,7 +84,36 @@ func (s *Store) returnAlong(ctx context.Context, returns []Return) ([]error, err
 	if err := s.quiet(ctx); err != nil {
 		return nil, err
 	}
-	return s.returns.do(ctx, struct{}{}, returns)
+	verdicts, err := s.returns.do(ctx, struct{}{}, returns)
+	if err != nil {
+		return nil, err
+	}
+	s.returnAgain(ctx, returns, verdicts)
+	return verdicts, nil
+}
+
+// errAgain is the verdict on a return that is due a second look, which may have to wait for
+// somebody: its caller takes it alone.
+var errAgain = errors.New("return needs a second look")
+
+// returnAgain makes those returns again that are due a second look.
+func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []error) {
+	var places []int
+	var again []Return
+	for i, verdict := range verdicts {
+		if errors.Is(verdict, errAgain) {
+			places, again = append(places, i), append(again, returns[i])
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	second, err := s.returnTasks(ctx, again, false)
+	for j, i := range places {
+		if verdicts[i] = err; err == nil {
+			verdicts[i] = second[j]
+		}
+	}
 }
 
 // returnsSize is what returns take of a flight: one each, and one for each KiB of results.
@@ -95,6 +124,14 @@ func returnsSize(returns []Return) int {
 		size += len(returns[i].Result) / resultBytes
 	}
 	return size
+}
+
+func cloneReturns(returns []Return) []Return {
+	returns = slices.Clone(returns)
+	for i := range returns {
+		returns[i].Result = slices.Clone(returns[i].Result)
+	}
+	return returns
 }
 
 // returnTogether makes the returns of several callers.
@@ -109,7 +146,7 @@ func (s *Store) returnTogether(
 }
 
 // returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one
-// of them.
+// of them, and leaves second looks to the callers.
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, hasty bool,
 ) ([]error, error) {
@@ -177,19 +214,35 @@ func (s *Store) returnSorted(
 			refused = append(refused, i)
 		}
 	}
-	for range withdrawAttempts {
-		if len(refused) == 0 {
-			return nil
-		}
-		refused, err = s.returnLate(ctx, returns, refused, verdicts, hasty)
-		if err != nil {
+	err = errAgain
+	if !hasty {
+		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
+		if s.tx != nil && err != nil && !errors.Is(err, errRestless) {
 			return err
 		}
 	}
-	for _, i := range refused {
-		verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: errRestless}
+	for _, i := range refused { // what was returned above stays returned
+		verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: err}
 	}
 	return nil
+}
+
+// returnRefused looks again at returns that were refused, until there is a verdict on each; it
+// returns those on which there is none, and why.
+func (s *Store) returnRefused(
+	ctx context.Context, returns []Return, refused []int, verdicts []error,
+) ([]int, error) {
+	for range withdrawAttempts {
+		if len(refused) == 0 {
+			return nil, nil
+		}
+		again, err := s.returnLate(ctx, returns, refused, verdicts)
+		if err != nil {
+			return refused, err
+		}
+		refused = again
+	}
+	return refused, errRestless
 }
 
 // limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
@@ -203,7 +256,7 @@ func limitWaiting(hasty bool) []step {
 // returnLate gives refused returns the second look that a late owner is due, and judges those that
 // are refused again. Those whose token is good after all are due another look; it returns them.
 func (s *Store) returnLate(
-	ctx context.Context, returns []Return, refused []int, verdicts []error, hasty bool,
+	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
 	n := len(refused)
 	settled, judgements := make([]bool, n), make([]judgement, n)
@@ -218,7 +271,7 @@ func (s *Store) returnLate(
 	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
 	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
 		end := s.returnStep(returns, refused, settled, batch, round, told)
-		return append(limitWaiting(hasty), revive, end)
+		return []step{revive, end}
 	}, judge)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,8 @@ type session struct {
 	running bool
 	// pooled says that there can be no session, because of a pooler in between.
 	pooled bool
+	// lost says that the session stood, and is gone.
+	lost bool
 	// watches says that the store looks for sessions that are gone.
 	watches bool
 	topics  map[string]bool
@@ -69,8 +71,8 @@ func (s *Store) hear(topics ...string) {
 	defer s.session.mutex.Unlock()
 	isNew := func(topic string) bool { return !s.session.topics[topic] }
 	if !slices.ContainsFunc(topics, isNew) ||
-		len(s.session.topics) > actionsMax { // actions may be made up as they come
-		return
+		len(s.session.topics) > actionsMax && strings.HasPrefix(topics[0], kindReady) {
+		return // actions may be made up as they come
 	}
 	for _, topic := range topics {
 		s.session.topics[topic] = true
@@ -136,8 +138,36 @@ func (s *Store) attend(ctx context.Context) {
 			return
 		case <-time.After(rand.N(pause)): //nolint:gosec // no secret
 		}
-		pause = min(2*pause, reattachPauseMax)
+		pause = min(2*pause, s.session.pauseMax())
 	}
+}
+
+// pauseMax is the longest pause between attempts to make the session anew: where actors are
+// registered, their tasks are handed on if it is not back within the grace.
+func (n *session) pauseMax() time.Duration {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	if len(n.actors) == 0 {
+		return reattachPauseMax
+	}
+	const attempts = 4 // within a grace
+	return min(max(n.grace/attempts, reattachPauseFirst), reattachPauseMax)
+}
+
+// isSessionLost reports whether the session stood and is gone.
+func (s *Store) isSessionLost() bool {
+	if s.session == nil {
+		return false
+	}
+	s.session.mutex.Lock()
+	defer s.session.mutex.Unlock()
+	return s.session.lost
+}
+
+func (n *session) setLost(lost bool) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.lost = lost
 }
 
 func (n *session) giveUp() {
@@ -154,6 +184,9 @@ func (s *Store) attendOnce(ctx context.Context) (attached bool, err error) {
 		return false, err
 	}
 	defer func() {
+		if attached {
+			s.session.setLost(true)
+		}
 		ctx, cancel := undoing(ctx)
 		defer cancel()
 		if s.closed.Load() && !conn.IsClosed() {
@@ -164,6 +197,7 @@ func (s *Store) attendOnce(ctx context.Context) (attached bool, err error) {
 	if err := s.introduce(ctx, conn); err != nil {
 		return false, err
 	}
+	s.session.setLost(false)
 	return true, s.listen(ctx, conn)
 }
 
@@ -178,6 +212,7 @@ func (s *Store) connectSession(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
+	config.OnNotification = nil // that of the pool would keep them from the session
 	// The wait for notifications is interrupted often, which must not break the connection.
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}

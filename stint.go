@@ -230,6 +230,9 @@ func (r Retention) withDefaults() (Retention, error) {
 // back and begin again. A token that OwnTasks gave out in tx is good for nothing outside it until
 // the commit.
 //
+// Where somebody listens, the verbs notify in tx, so that it cannot be prepared for two-phase
+// commit (PREPARE TRANSACTION).
+//
 // The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return &Store{core: s.core, tx: tx}
