@@ -64,7 +64,8 @@ func (s *Store) ReturnTask(
 // each return what came of it, nil if it was accepted; one that is refused, be it for its token or
 // for a bad value, does not hold up the others. The second result is about the call as a whole: if
 // it is not nil, none of the returns took effect, unless ctx ended or the connection broke during
-// the call, when all may have. The call may be repeated as that of ReturnTask.
+// the call, when all may have. A late owner's return takes a second look, whose failure is told as
+// its own result. The call may be repeated as that of ReturnTask.
 func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.returnAlong(ctx, returns)
 	if err != nil {
@@ -222,7 +223,10 @@ func (s *Store) returnSorted(
 		}
 	}
 	for _, i := range refused { // what was returned above stays returned
-		verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: err}
+		verdicts[i] = err
+		if errors.Is(err, errRestless) {
+			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: err}
+		}
 	}
 	return nil
 }
