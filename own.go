@@ -154,7 +154,8 @@ func (s *Store) release(abandoned hand) {
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
 	parting := &Store{core: s.core, parting: true}
-	if _, err := parting.returnTasks(ctx, returns, false); err != nil {
+	verdicts, err := parting.returnTasks(ctx, returns, false)
+	if err = errors.Join(append(verdicts, err)...); err != nil {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
 			slog.Int("tasks", len(returns)), slog.Any("error", err))
 	}

@@ -173,7 +173,7 @@ func (n *session) setLost(lost bool) {
 func (n *session) giveUp() {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	n.pooled = true
+	n.pooled, n.lost = true, false // and that is no outage
 	close(n.learned)
 }
 
