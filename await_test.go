@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -472,5 +474,22 @@ func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 		insert(t, store, after(id))
 		wantErr(t, "Close", store.Close(t.Context()), nil)
 		wantOwned(t, awaiting, id)
+	}
+}
+
+// A handler of the pool's own for notifications does not keep them from those who wait.
+func TestAwaitTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T) {
+	t.Parallel()
+	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) {
+		config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
+	})
+	h := newHeardStoreOn(t, pool, stint.Options{PollInterval: pollNever})
+	session := sessionPIDs(t, pool)
+	awaiting := h.await(t.Context(), t, 1)
+	insert(t, h.Store, stint.Task{ID: "a", Action: "act"})
+	wantOwned(t, awaiting, "a")
+	// A session that is deaf is made anew, and then those who wait look, too.
+	if got := sessionPIDs(t, pool); !slices.Equal(got, session) {
+		t.Errorf("session %v became %v", session, got)
 	}
 }

@@ -16,8 +16,8 @@ const (
 )
 
 // Flights are group commit: they let calls of one kind that are made at the same time travel
-// together, in one statement and one commit: those that gather while earlier ones are under way. A call that meets no other
-// goes at once and alone. Calls travel together if their keys are equal.
+// together, in one statement and one commit: those that gather while earlier ones are under way.
+// A call that meets no other goes at once and alone. Calls travel together if their keys are equal.
 type flights[K comparable, Q, A any] struct {
 	// fly makes calls, and returns an answer to each. Together says that they are of several
 	// callers: it then fails rather than keep some of them waiting for what holds up another.

@@ -216,3 +216,45 @@ func TestFlights_KeepCallersApart(t *testing.T) {
 		}
 	})
 }
+
+// What a caller that has left does with what it has given does not reach the flight.
+func TestFlights_CopyCallsThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var flown [][]int
+		f := &flights[int, []int, int]{
+			size: func([]int) int { return 1 }, clone: slices.Clone[[]int],
+			background: newBackground(),
+			fly: func(_ context.Context, _ int, calls [][]int, together bool) ([]int, error) {
+				<-time.After(occupying / 2)
+				if together {
+					flown = append(flown, calls...)
+				}
+				return make([]int, len(calls)), nil
+			},
+		}
+		for range flightsAtOnce {
+			go func() { _, _ = f.do(t.Context(), 0, []int{0}) }()
+		}
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		call := []int{1}
+		left := make(chan error)
+		go func() {
+			_, err := f.do(ctx, 0, call)
+			left <- err
+		}()
+		go func() { _, _ = f.do(t.Context(), 0, []int{2}) }()
+		synctest.Wait()
+		<-time.After(occupying * 3 / 4) // their flight is under way
+		leave()
+		<-left
+		call[0] = 7
+		<-time.After(occupying)
+		synctest.Wait()
+		slices.SortFunc(flown, slices.Compare[[]int])
+		if want := [][]int{{1}, {2}}; !slices.EqualFunc(flown, want, slices.Equal[[]int]) {
+			t.Errorf("flown %v, want %v", flown, want)
+		}
+	})
+}

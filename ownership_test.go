@@ -231,3 +231,18 @@ func TestOwnershipContext_LeavesNothingBehind(t *testing.T) {
 	spied.Close()
 	goleak.VerifyNone(t, leaks) // though the store is not closed
 }
+
+// A store of the caller's transaction watches outside it, as long as the task is owned.
+func TestOwnershipContext_OfAStoreInATransactionOutlivesIt(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	ctx, done := store.WithTx(tx).OwnershipContext(t.Context(), task)
+	defer done()
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), idsOf([]stint.OwnedTask{task}), ""), nil)
+	wantLoss(ctx, t, "a")
+}
