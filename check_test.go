@@ -19,8 +19,8 @@ func TestCheck_FindsWhatCannotBe(t *testing.T) {
 	oneOfEachState(t, store)
 	const key = "(SELECT key FROM stint.tasks WHERE id = '"
 	for rule, statement := range map[string]string{
-		"a task is in exactly one state": `INSERT INTO stint.finished (key, tries, cause)
-			VALUES (` + key + `blocked'), 0, 0)`,
+		"a task is in exactly one state": `INSERT INTO stint.finished (lo, hi, tries, cause)
+			SELECT key, key, 0, 0 FROM stint.tasks WHERE id = 'blocked'`,
 		"a task is in exactly one state: task \"ready\": none": `DELETE FROM stint.ready
 			WHERE lo = ` + key + `ready')`,
 		"what has a state has a definition": `DELETE FROM stint.tasks WHERE id = 'ready'`,
@@ -29,7 +29,7 @@ func TestCheck_FindsWhatCannotBe(t *testing.T) {
 		"a task begins when its predecessors": `UPDATE stint.edges SET after = ` + key + `ready')
 			WHERE after = ` + key + `done')`,
 		"an aborted predecessor aborts": `UPDATE stint.finished SET cause = 4
-			WHERE key = ` + key + `done')`,
+			WHERE lo = ` + key + `done')`,
 		"a task is told of its predecessors": `UPDATE stint.ready SET completed = 0
 			WHERE lo = ` + key + `next')`,
 		"an edge leads to a task": `INSERT INTO stint.edges VALUES

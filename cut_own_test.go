@@ -87,7 +87,7 @@ func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 				if got := idsOf(owned); !slices.Equal(got, want) {
 					t.Fatalf("OwnTasks gave %q, want %q", got, want)
 				}
-				if n := c.count(t, "SELECT count(*) FROM stint.leased"); n != len(want) {
+				if n := c.count(t, tasksIn("leased")); n != len(want) {
 					t.Errorf("%d tasks are owned, want %d", n, len(want))
 				}
 				for _, task := range owned {

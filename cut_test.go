@@ -125,7 +125,7 @@ SELECT (SELECT count(*) FROM stint.tasks AS task WHERE 1 <>
            (SELECT FROM stint.leases AS lease
             WHERE lease.claim = leased.claim AND lease.part = leased.part))
      + (SELECT count(*) FROM (
-            SELECT key FROM stint.leased
+            SELECT generate_series(lo, hi) AS key FROM stint.leased
             UNION ALL SELECT key FROM stint.scheduled
             UNION ALL SELECT generate_series(lo, hi) FROM stint.ready
         ) AS state WHERE NOT EXISTS (SELECT FROM stint.tasks WHERE tasks.key = state.key))`

@@ -8,6 +8,9 @@ func Statements(schema string) (map[string]string, error) { return loadStatement
 // SchemaVersion is what the store wants of the migrations.
 const SchemaVersion = schemaVersion
 
+// ClaimOf is the part of a token that the tasks of one hand-out share.
+func ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).claim) }
+
 // AwaitNotifier waits until the store has told all that there is to tell.
 func AwaitNotifier(store *Store) {
 	for !store.notifier.idle() {

@@ -312,3 +312,8 @@ func logDistribution(tb testing.TB, what string, took []time.Duration) time.Dura
 		at(0.5), at(0.9), at(0.99), at(1))
 	return at(0.99)
 }
+
+// tasksIn is the query for the number of tasks in a table of spans.
+func tasksIn(table string) string {
+	return "SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM stint." + table
+}

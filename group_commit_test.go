@@ -435,8 +435,8 @@ func TestFlights_SurviveCutConnections(t *testing.T) {
 			callers.Wait()
 			close(stop)
 			cuts.Wait()
-			done := c.count(t, "SELECT count(*) FROM stint.finished")
-			lost := c.count(t, "SELECT count(*) FROM stint.leased")
+			done := c.count(t, tasksIn("finished"))
+			lost := c.count(t, tasksIn("leased"))
 			t.Logf("%d tasks were given, %d returned, %d are owned by nobody who knows",
 				given.Load(), finished.Load(), lost)
 			if given.Load() != finished.Load() || int64(done) != finished.Load() ||
@@ -489,8 +489,8 @@ func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 	wantErr(t, "Close", store.Close(t.Context()), nil)
 	group.Wait()
 	// Nothing is owned but what its owner was told of.
-	done := yields[int64](t, pool, "SELECT count(*) FROM stint.finished")
-	leased := yields[int64](t, pool, "SELECT count(*) FROM stint.leased")
+	done := yields[int64](t, pool, tasksIn("finished"))
+	leased := yields[int64](t, pool, tasksIn("leased"))
 	if done != returned.Load() || leased != unknown.Load() || done+leased != given.Load() {
 		t.Errorf("%d given, %d returned, %d refused; %d finished, %d leased", given.Load(),
 			returned.Load(), unknown.Load(), done, leased)

@@ -201,7 +201,9 @@ func (s *tale) extend(token byte, accepted bool) {
 }
 
 func (s *tale) age(token byte) {
-	s.add(event{kind: wasAged, token: stint.Token{token}, accepted: true})
+	s.add(event{
+		kind: wasAged, aged: stint.ClaimOf("a", stint.Token{token}), accepted: true,
+	})
 }
 
 func (s *tale) settle(token byte, code stint.StatusCode, accepted bool) *event {

@@ -2,7 +2,6 @@ package stint_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -86,7 +85,7 @@ func requireEventful(t *testing.T, h []event) {
 func requireRecorded(t *testing.T, pool *pgxpool.Pool, h []event) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT tasks.id, finished.claim FROM stint.tasks
-		JOIN stint.finished ON finished.key = tasks.key WHERE finished.cause = 0`)
+		JOIN stint.finished ON tasks.key BETWEEN lo AND hi WHERE finished.cause = 0`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +114,7 @@ type event struct {
 	try      int              // of an own
 	code     stint.StatusCode // of a return
 	released bool             // of a return
+	aged     int64            // the claim whose lease expired
 	// accepted says that the store agreed.
 	accepted bool
 	// began and ended are when the call did, by a clock that all workers share: if one call ended
@@ -128,7 +128,7 @@ const (
 	wasOwned    eventKind = "own"
 	wasExtended eventKind = "extend"
 	wasReturned eventKind = "return"
-	// wasAged is an expiry of the lease with the claim of the token.
+	// wasAged is an expiry of the lease with a claim.
 	wasAged eventKind = "age"
 )
 
@@ -136,12 +136,12 @@ func (e event) completes() bool {
 	return e.kind == wasReturned && e.accepted && e.code == stint.StatusCompleted
 }
 
-// claim is the half of the token that all tasks of a hand-out share.
-func (e event) claim() int64 { return int64(binary.BigEndian.Uint64(e.token[:8])) }
-
-func claimToken(claim int64) (token stint.Token) {
-	binary.BigEndian.PutUint64(token[:8], uint64(claim))
-	return token
+// claim is what all tasks of a hand-out share.
+func (e event) claim() int64 {
+	if e.kind == wasAged {
+		return e.aged
+	}
+	return stint.ClaimOf(e.task, e.token)
 }
 
 // A playground is where workers meet. The tasks they own lie on a shelf, where any of them may take
@@ -238,7 +238,7 @@ func (p *playground) expire(
 		aged := make([]event, len(claims))
 		for i, claim := range claims {
 			aged[i] = e
-			aged[i].token = claimToken(claim)
+			aged[i].aged = claim
 		}
 		p.write(aged)
 		select {

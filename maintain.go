@@ -122,7 +122,8 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },
 		}
-		return append(limitWaiting(s.tx == nil), end) // the caller's lock_timeout is the caller's
+		// The caller's lock_timeout is the caller's.
+		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)), end)
 	})
 	var pgErr *pgconn.PgError
 	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {
@@ -200,7 +201,7 @@ func (s *Store) prune(ctx context.Context) error {
 	}
 	for {
 		pruned, err := s.pruneSome(ctx)
-		if err != nil || pruned < prunedTasksMax {
+		if err != nil || pruned == 0 {
 			return err
 		}
 	}

@@ -155,8 +155,10 @@ WITH held AS (
 	       ready.deadline, ready.lo = ready.hi AS alone
 	FROM stint.ready CROSS JOIN LATERAL generate_series(0, ready.hi - ready.lo) AS n (n)
 	UNION ALL SELECT key, 'scheduled', tries, NULL, NULL, NULL, true FROM stint.scheduled
-	UNION ALL SELECT key, 'leased', tries, NULL, NULL, NULL, true FROM stint.leased
-	UNION ALL SELECT key, 'finished', tries, NULL, NULL, NULL, true FROM stint.finished
+	UNION ALL SELECT n.n, 'leased', tries, NULL, NULL, NULL, true
+	FROM stint.leased CROSS JOIN LATERAL generate_series(lo, hi) AS n (n)
+	UNION ALL SELECT n.n, 'finished', tries, NULL, NULL, NULL, true
+	FROM stint.finished CROSS JOIN LATERAL generate_series(lo, hi) AS n (n)
 	UNION ALL SELECT key, 'blocked', 0, NULL, NULL, NULL, true FROM stint.blocked WHERE missing > 0
 )
 SELECT format('task %s is in the states %s', task.id, array_agg(held.state))
@@ -165,7 +167,7 @@ GROUP BY task.id HAVING count(held.state) <> 1
 UNION ALL
 SELECT format('%s row of key %s has no task', held.state, held.key)
 FROM held LEFT JOIN stint.tasks AS task ON task.key = held.key
-LEFT JOIN stint.finished ON held.state = 'finished' AND finished.key = held.key
+LEFT JOIN stint.finished ON held.state = 'finished' AND finished.lo = held.key
 WHERE task.key IS NULL AND finished.cause IS DISTINCT FROM 5
 UNION ALL
 SELECT format('ready row of %s is not like the task', task.id)
@@ -178,16 +180,16 @@ FROM held JOIN stint.tasks AS task ON task.key = held.key
 WHERE task.max_tries > 0 AND (held.tries > task.max_tries
 	OR held.state IN ('ready', 'scheduled') AND held.tries = task.max_tries)
 UNION ALL
-SELECT format('leased row of key %s has no lease that spans it', leased.key)
+SELECT format('leased row of key %s has no lease that spans it', leased.lo)
 FROM stint.leased LEFT JOIN stint.leases AS lease
 	ON lease.claim = leased.claim AND lease.part = leased.part
 WHERE NOT EXISTS (SELECT FROM generate_subscripts(lease.spans, 1) AS n
-	WHERE leased.key BETWEEN lease.spans[n][1] AND lease.spans[n][2])
+	WHERE leased.lo >= lease.spans[n][1] AND leased.hi <= lease.spans[n][2])
 UNION ALL
 SELECT format('lease %s/%s of %s holds %s tasks of %s', lease.claim, lease.part, lease.size,
 	held.size, span.size)
 FROM stint.leases AS lease
-CROSS JOIN LATERAL (SELECT count(*) AS size FROM stint.leased
+CROSS JOIN LATERAL (SELECT coalesce(sum(hi - lo + 1), 0) AS size FROM stint.leased
 	WHERE leased.claim = lease.claim AND leased.part = lease.part) AS held
 CROSS JOIN LATERAL (SELECT sum(lease.spans[n][2] - lease.spans[n][1] + 1) AS size
 	FROM generate_subscripts(lease.spans, 1) AS n) AS span
@@ -196,6 +198,6 @@ UNION ALL
 SELECT format('task %s has no row for its deadline', task.id)
 FROM stint.tasks AS task
 WHERE task.deadline IS NOT NULL
-  AND NOT EXISTS (SELECT FROM stint.finished WHERE finished.key = task.key)
+  AND NOT EXISTS (SELECT FROM stint.finished WHERE task.key BETWEEN finished.lo AND finished.hi)
   AND NOT EXISTS (SELECT FROM stint.deadlines
 	WHERE deadlines.key = task.key AND deadlines.deadline = task.deadline)`

@@ -39,7 +39,7 @@ func TestCost_WALBytesPerEdge(t *testing.T) {
 				}
 				ended := walBytes(t, pool)
 				// The tasks themselves: see TestCost_WALBytesPerTask.
-				const insertTask, endTask = 347, 376
+				const insertTask, endTask = 345, 4
 				insertBest = min(insertBest,
 					float64(inserted-before-int64(insertTask*len(tasks)))/n)
 				endBest = min(endBest, float64(ended-inserted)/n-endTask)

@@ -24,9 +24,16 @@ CREATE TABLE public.journal (
 );
 CREATE TABLE public.ends (number bigint GENERATED ALWAYS AS IDENTITY, tx text PRIMARY KEY);
 CREATE FUNCTION public.write_down() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+	entry jsonb := coalesce(to_jsonb(NEW), to_jsonb(OLD));
 BEGIN
-	INSERT INTO public.journal (kind, entry)
-	VALUES (lower(TG_OP) || ' ' || TG_TABLE_NAME, coalesce(to_jsonb(NEW), to_jsonb(OLD)));
+	INSERT INTO public.journal (kind, entry) -- for each task of a span
+	SELECT lower(TG_OP) || ' ' || TG_TABLE_NAME, entry || jsonb_build_object('key', key)
+	FROM generate_series((entry->>'lo')::bigint, (entry->>'hi')::bigint) AS key;
+	IF NOT FOUND THEN
+		INSERT INTO public.journal (kind, entry)
+		VALUES (lower(TG_OP) || ' ' || TG_TABLE_NAME, entry);
+	END IF;
 	RETURN NULL;
 END $$;
 CREATE FUNCTION public.write_end() RETURNS trigger LANGUAGE plpgsql AS $$

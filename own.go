@@ -296,16 +296,16 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
-		var signals, posts bool
+		var signals, posts, alone bool
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &completed, &aborted, &signals, &posts, &row.before)
+			&deadline, &completed, &aborted, &signals, &posts, &alone, &row.before)
 		if err != nil {
 			return err
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
-		row.task.Token = newToken(h.claim, row.key, signals, posts)
+		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
 		row.task.Deadline = finite(deadline)
 		h.rows = append(h.rows, row)
 	}
@@ -326,145 +326,6 @@ func (h *handOut) tasks() []OwnedTask {
 		tasks[i] = h.rows[i].task
 	}
 	return tasks
-}
-
-// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least,
-// and never forward (R9). For each task it says whether actor still owns it with that token; a task
-// that is not owned any more is no error.
-//
-// A task whose lease has expired is extended as long as nobody else was given it; it is owned again
-// then. One that somebody else owns, or that is final, is not.
-//
-// Extending all that is left of a hand-out costs the database one small update, however many tasks
-// there are; so extend the tasks of one OwnTasks call together. The call may be repeated after any
-// failure.
-func (s *Store) ExtendTasksOwnership(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
-) ([]bool, error) {
-	kept, err := s.extend(ctx, actor, owned, lease)
-	if err != nil {
-		return nil, fmt.Errorf("extend tasks ownership: %w", err)
-	}
-	return kept, nil
-}
-
-func (s *Store) extend(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
-) ([]bool, error) {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return nil, err
-	}
-	if err := checkLease(lease); err != nil {
-		return nil, err
-	}
-	if len(owned) == 0 {
-		return nil, s.quiet(ctx)
-	}
-	if s.tx == nil && len(owned) <= flightSizeMax/2 {
-		return s.extends.do(ctx, extendKey{actor, lease}, owned)
-	}
-	return s.extendLeases(ctx, actor, owned, lease, false)
-}
-
-// An extendKey is what calls of ExtendTasksOwnership have in common that travel together.
-type extendKey struct {
-	actor ActorID
-	lease time.Duration
-}
-
-// extendTogether extends the ownership of several callers.
-func (s *Store) extendTogether(
-	ctx context.Context, key extendKey, calls [][]OwnedTask, together bool,
-) ([][]bool, error) {
-	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
-	if err != nil {
-		return nil, err
-	}
-	return divide(kept, calls), nil
-}
-
-// divide gives each call its part of the answers, one for each element of the calls.
-func divide[Q, A any](answers []A, calls [][]Q) [][]A {
-	parts := make([][]A, len(calls))
-	for i, call := range calls {
-		n := len(call)
-		parts[i], answers = answers[:n:n], answers[n:]
-	}
-	return parts
-}
-
-// extendLeases extends ownership. If hasty is set, it fails rather than wait long for what holds up
-// one of the leases.
-func (s *Store) extendLeases(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration, hasty bool,
-) ([]bool, error) {
-	mine, again := map[performance]bool{}, map[performance]bool{}
-	extend := func(keys, claims []int64, mine map[performance]bool) []step {
-		return append(limitWaiting(hasty),
-			step{name: "lock_leases", args: []any{claims}},
-			step{
-				name: "extend_leases",
-				args: []any{keys, claims, string(actor), interval(lease)},
-				read: readPerformances(mine),
-			})
-	}
-	keys, claims := performances(owned)
-	if err := s.runSplitting(ctx, extend(keys, claims, mine)...); err != nil {
-		return nil, err
-	}
-	var late []OwnedTask
-	for i := range owned {
-		if !mine[owned[i].Token.performance()] {
-			late = append(late, owned[i])
-		}
-	}
-	if len(late) > 0 {
-		lateKeys, lateClaims := performances(late)
-		revive := step{
-			name: "revive_tasks",
-			args: []any{lateKeys, lateClaims, nil, string(actor), s.sessionOf(actor)},
-		}
-		steps := append([]step{revive}, extend(lateKeys, lateClaims, again)...)
-		err := s.runSplitting(ctx, steps...)
-		if err != nil {
-			return nil, err
-		}
-	}
-	kept := make([]bool, len(owned))
-	for i := range owned {
-		p := owned[i].Token.performance()
-		if kept[i] = mine[p] || again[p]; !kept[i] && s.tx == nil {
-			s.owners.lost(p)
-		}
-	}
-	return kept, nil
-}
-
-// runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
-// the same number; the second is made again.
-func (s *Store) runSplitting(ctx context.Context, steps ...step) error {
-	return s.runSplittingAnd(ctx, nil, steps...)
-}
-
-func (s *Store) runSplittingAnd(ctx context.Context, told *news, steps ...step) error {
-	const attempts = 10
-	var err error
-	for range attempts {
-		if err = s.runAnd(ctx, told, steps...); !violates(err, "leases_pkey") {
-			break
-		}
-	}
-	return err
-}
-
-// performances returns the keys and claims of owned tasks, in the form that statements take.
-func performances(owned []OwnedTask) (keys, claims []int64) {
-	keys, claims = make([]int64, len(owned)), make([]int64, len(owned))
-	for i := range owned {
-		p := owned[i].Token.performance()
-		keys[i], claims[i] = p.key, int64(p.claim)
-	}
-	return keys, claims
 }
 
 // SetStatus records what the owner of a task says of it for people to read, and how far it is, from
@@ -491,17 +352,19 @@ func (s *Store) setStatus(
 	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
 		return err
 	}
-	p := owned.Token.performance()
+	p := owned.performance()
 	mine := map[performance]bool{}
-	return s.whileOwned(ctx, []OwnedTask{owned}, mine, step{
+	set := step{
 		name: "set_status",
-		args: []any{p.key, int64(p.claim), string(owned.ID), statusText(status), float32(progress)},
+		args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
 		read: readPerformances(mine),
-	})
+	}
+	return s.whileOwned(ctx, []OwnedTask{owned}, mine, append(s.apart(ctx, owned), set)...)
 }
 
 // whileOwned runs steps for the owner of tasks, which fill in what of it is mine. What is not gets
-// the second look that a late owner is due (R8); what still is not is refused.
+// the second look that a late owner is due (R8), and another one as long as it is owned but shares
+// its row with what somebody else was cutting out; what still is not is refused.
 func (s *Store) whileOwned(
 	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
 ) error {
@@ -511,25 +374,41 @@ func (s *Store) whileOwned(
 	if len(notMine(owned, mine)) == 0 {
 		return nil
 	}
-	keys, claims := performances(owned)
-	ids := make([]string, len(owned))
-	for i := range owned {
-		ids[i] = string(owned[i].ID)
+	keys, claims := keysAndClaims(performancesOf(owned))
+	still := map[performance]bool{}
+	steps = slices.Concat(
+		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
+		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(still)}})
+	for range withdrawAttempts {
+		if err := s.runSplitting(ctx, steps...); err != nil {
+			return err
+		}
+		lost := notMine(owned, mine)
+		if len(lost) == 0 {
+			return nil
+		}
+		if gone := notMine(owned, still); len(gone) > 0 {
+			return taskError(gone, ErrInvalidToken)
+		}
 	}
-	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
-	if err := s.runSplitting(ctx, append([]step{revive}, steps...)...); err != nil {
-		return err
+	return taskError(notMine(owned, mine), errRestless)
+}
+
+// apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
+func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []step {
+	shares := func(t OwnedTask) bool { return t.Token.shares() }
+	if !slices.ContainsFunc(owned, shares) {
+		return nil
 	}
-	if lost := notMine(owned, mine); len(lost) > 0 {
-		return taskError(lost, ErrInvalidToken)
-	}
-	return nil
+	keys, _ := keysAndClaims(performancesOf(owned))
+	s.setApart(ctx, singles(keys))
+	return []step{carveLeased(singles(keys))}
 }
 
 func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
 	var lost []TaskID
 	for i := range owned {
-		if !mine[owned[i].Token.performance()] {
+		if !mine[owned[i].performance()] {
 			lost = append(lost, owned[i].ID)
 		}
 	}
@@ -560,18 +439,17 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	}
 	owned = slices.Clone(owned)
 	slices.SortFunc(owned, func(a, b OwnedTask) int {
-		return cmp.Compare(a.Token.performance().key, b.Token.performance().key)
+		return cmp.Compare(a.performance().key, b.performance().key)
 	})
-	keys, claims := performances(owned)
-	ids := make([]string, len(owned))
 	for i := range owned {
 		if err := checkText("task ID", string(owned[i].ID), idBytesMax); err != nil {
 			return err
 		}
-		ids[i] = string(owned[i].ID)
 	}
+	keys, claims := keysAndClaims(performancesOf(owned))
 	mine := map[performance]bool{}
-	return s.whileOwned(ctx, owned, mine, step{
-		name: "hold_ownership", args: []any{keys, claims, ids}, read: readPerformances(mine),
-	})
+	hold := step{
+		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(mine),
+	}
+	return s.whileOwned(ctx, owned, mine, append(s.apart(ctx, owned...), hold)...)
 }

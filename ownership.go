@@ -27,7 +27,7 @@ func (s *Store) OwnershipContext(
 	s.hear(kindLost)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}
-	p := owned.Token.performance()
+	p := owned.performance()
 	o := &s.owners
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -145,10 +145,7 @@ func (s *Store) watchOwners(ctx context.Context) {
 }
 
 func (s *Store) lookAtOwners(ctx context.Context, looked []performance) error {
-	keys, claims := make([]int64, len(looked)), make([]int64, len(looked))
-	for i, p := range looked {
-		keys[i], claims[i] = p.key, int64(p.claim)
-	}
+	keys, claims := keysAndClaims(looked)
 	owned := map[performance]bool{}
 	err := s.run(ctx, step{
 		name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),

@@ -42,6 +42,8 @@ var sample = map[string]struct {
 	"allocate_blocks":   {"3", nil},
 	"check_store":       {"10", nil},
 	"carve_ready":       {"'{5,70}'", []string{"ready_pkey"}},
+	"carve_leased":      {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
+	"carve_finished":    {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_tasks":     {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
 	"drop_definitions":  {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
 	"due_tasks": {"10, 5", []string{
@@ -66,14 +68,14 @@ var sample = map[string]struct {
 	}},
 	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},
-	"extend_leases": {"'{5,70}', '{7,7}', 'actor', '1 h'", []string{
+	"extend_leases": {"'{5,70}', '{6,70}', '{7,7}', 'actor', '1 h'", []string{
 		"leased_pkey", "leases_pkey",
 	}},
 	"get_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
 		"scheduled_pkey", "blocked_pkey",
 	}},
-	"hold_ownership": {"'{5,70}', '{7,7}', '{a,b}'", []string{"leased_pkey", "tasks_pkey"}},
+	"hold_ownership": {"'{5,70}', '{7,7}'", []string{"leased_pkey"}},
 	"hold_tasks": {"'{5,70}', '{6,71}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
 	}},
@@ -101,7 +103,7 @@ var sample = map[string]struct {
 	"lock_predecessors": {"'{5,70}'", []string{"edges_run", "leased_pkey", "blocked_pkey"}},
 	"waiting_tasks":     {"'{5,70}'", []string{"edges_run"}},
 	"lock_networks":     {"", []string{"networks_pkey"}},
-	"owned_task":        {"5, 7, 'a'", []string{"leased_pkey", "tasks_pkey"}},
+	"owned_task":        {"5, 7", []string{"leased_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h', NULL", []string{
 		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 	}},
@@ -112,25 +114,24 @@ var sample = map[string]struct {
 	}},
 	"restore_planner": {"", nil},
 	"return_tasks": {
-		"'{5}', '{7}', '{a}', '{0}', '{NULL}', '{NULL}', '{NULL}', true, true, true, 1, 2",
+		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', '{NULL}', true, true, true, 1, 2",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
-	"revive_tasks": {"'{5,70}', '{7,7}', '{a,b}', NULL, NULL", []string{
-		"ready_pkey", "leases_pkey", "tasks_pkey",
-	}},
+	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version":  {"", nil},
 	"session_process": {"", nil},
 	"set_planner":     {"", nil},
-	"set_status":      {"5, 7, 'a', 'x', 0.5", []string{"leased_pkey"}},
+	"set_status":      {"5, 7, 'x', 0.5", []string{"leased_pkey"}},
 	"settle_tasks": {"1, 2", []string{
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},
 	"sweep_leases":    {"10", []string{"leases_order", "leased_pkey"}},
+	"shared_tasks":    {"'{a,b}'", []string{"tasks_id_key", "leased_pkey"}},
 	"spare_compiler":  {"", nil},
 	"task_ids":        {"'{5,70}'", []string{"tasks_pkey"}},
 	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
 	"unsettled_edges": {"", nil},
-	"withdraw_tasks": {"'{5,70}', false", []string{
+	"withdraw_tasks": {"'{5,70}', false, true", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey", "blocked_pkey",
 	}},
 }
@@ -251,10 +252,10 @@ func fill(t *testing.T, pool *pgxpool.Pool, n int) {
 		`INSERT INTO stint.ready (lo, hi, tries, priority, action)
 		 SELECT k, k, 0, 0, CASE WHEN k % 100 = 0 THEN 'other' ELSE 'act' END
 		 FROM generate_series(1, $1 / 2) k`,
-		`INSERT INTO stint.finished (key, tries, cause)
-		 SELECT k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
-		`INSERT INTO stint.leased (key, claim, tries)
-		 SELECT k, (k - 1) / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
+		`INSERT INTO stint.finished (lo, hi, tries, cause)
+		 SELECT k, k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
+		`INSERT INTO stint.leased (lo, hi, claim, tries)
+		 SELECT k, k, (k - 1) / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
 		`INSERT INTO stint.leases (claim, actor, deadline, size, spans)
 		 SELECT (k - 1) / 100, 'actor', statement_timestamp() + '1 h', 100, ARRAY[ARRAY[k, k + 99]]
 		 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10, 100) k`,

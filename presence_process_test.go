@@ -285,6 +285,6 @@ func TestWorkerProcess_AliveKeepsItsTasks(t *testing.T) {
 		t.Errorf("ListTasks = %v, %v", infos, err)
 	}
 	eventually(t, soon, "all are completed", func() bool {
-		return yields[int](t, pool, "SELECT count(*) FROM stint.finished") == tasks
+		return yields[int](t, pool, tasksIn("finished")) == tasks
 	})
 }

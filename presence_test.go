@@ -181,8 +181,8 @@ func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
 		insert(t, lost.Store, numbered(fmt.Sprintf("r%d ", i), 20)...)
 		ownAs(t, lost.Store, actor, 20)
 		awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
-		lost.lose(t, actor)
 		began := time.Now()
+		lost.lose(t, actor)
 		owned, _ := ends(t, "AwaitTasks", awaiting)
 		took = append(took, time.Since(began))
 		returns, err := heir.ReturnTasks(t.Context(), completed(owned))
@@ -303,7 +303,7 @@ func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 		return len(sessionPIDs(t, pool)) == stores
 	})
 	looksAgain(t, spy)
-	n := yields[int](t, pool, "SELECT count(*) FROM stint.leased")
+	n := yields[int](t, pool, tasksIn("leased"))
 	if n != 3*stores {
 		t.Errorf("%d tasks of %d are still owned by those who live", n, 3*stores)
 	}
@@ -426,7 +426,7 @@ func TestRegisterActor_LeavesTheLeasesOfOthersAlone(t *testing.T) {
 		t.Errorf("handed on %s, want %s", owned[0].ID, lost[0].ID)
 	}
 	looksAgain(t, spy)
-	if leased := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); leased != 5 {
+	if leased := yields[int](t, pool, tasksIn("leased")); leased != 5 {
 		t.Errorf("%d tasks are owned, want all 5", leased)
 	}
 	actors, err := heir.ListActors(t.Context())
@@ -448,7 +448,7 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	ownAs(t, store.Store, "unregistered", 1)
 	awaiting := h.await(t.Context(), t, 4)
 	wantErr(t, "Close", store.Close(t.Context()), nil)
-	if ready := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); ready != 1 &&
+	if ready := yields[int](t, pool, tasksIn("leased")); ready != 1 &&
 		ready != 5 { // or are with the next owner
 		t.Errorf("%d tasks are owned, want 1 or 5", ready)
 	}
@@ -498,7 +498,7 @@ func TestClose_LeavesNothingOwnedByItsActors(t *testing.T) {
 		_, err := ends(t, "Close", closing)
 		wantErr(t, "Close", err, nil)
 		group.Wait()
-		if n := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); n > 0 {
+		if n := yields[int](t, pool, tasksIn("leased")); n > 0 {
 			t.Fatalf("in round %d %d tasks are owned through a store that is closed", round, n)
 		}
 	}
@@ -568,7 +568,7 @@ func TestRegisterActor_DoesNothingWithPollOnly(t *testing.T) {
 	}
 	wantErr(t, "UnregisterActor", store.UnregisterActor(t.Context(), "actor"), nil)
 	wantErr(t, "Close", store.Close(t.Context()), nil)
-	if leased := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); leased != 1 {
+	if leased := yields[int](t, pool, tasksIn("leased")); leased != 1 {
 		t.Errorf("%d tasks are owned after Close, want 1", leased)
 	}
 }

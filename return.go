@@ -188,33 +188,22 @@ func (s *Store) returnSorted(
 	if len(pending) == 0 {
 		return s.quiet(ctx)
 	}
-	slices.SortFunc(pending, func(a, b int) int {
-		return int(returns[a].Token.performance().key - returns[b].Token.performance().key)
-	})
-	settled := make([]bool, len(pending))
-	rounds, expected := roundsNone, &news{}
-	for _, i := range pending {
-		token := returns[i].Token
-		if token.signals() {
-			rounds = roundsUsual
-		}
-		if token.posts() && returns[i].Code != StatusPending {
-			expected.finished = append(expected.finished, token.performance().key)
-		}
+	all := newReturnBatch(returns, pending)
+	rounds := roundsNone
+	if all.signals() {
+		rounds = roundsUsual
 	}
+	if all.shares() {
+		s.setApart(ctx, all.plain())
+	}
+	expected := &news{finished: all.posted()}
 	err := s.settle(ctx, rounds, expected, func(batch int64, round int, told *news) []step {
-		end := s.returnStep(returns, pending, settled, batch, round, told)
-		return append(limitWaiting(hasty), end)
+		return append(limitWaiting(hasty), s.returnSteps(all, batch, round, told)...)
 	})
 	if err != nil {
 		return err
 	}
-	var refused []int
-	for place, i := range pending {
-		if !settled[place] {
-			refused = append(refused, i)
-		}
-	}
+	refused := all.refused()
 	err = errAgain
 	if !hasty {
 		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
@@ -262,32 +251,30 @@ func limitWaiting(hasty bool) []step {
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
-	n := len(refused)
-	settled, judgements := make([]bool, n), make([]judgement, n)
-	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
-	for place, i := range refused {
-		p := returns[i].Token.performance()
-		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(returns[i].ID)
+	all := newReturnBatch(returns, refused)
+	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
+	keys, claims := keysAndClaims(all.performances)
+	for n, i := range all.chosen {
+		ids[n] = string(returns[i].ID)
 	}
 	judge := step{
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
-	revive := step{name: "revive_tasks", args: []any{keys, claims, ids, nil, nil}}
+	revive := step{name: "revive_tasks", args: []any{keys, claims, nil, nil}}
 	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
-		end := s.returnStep(returns, refused, settled, batch, round, told)
-		return []step{revive, end}
+		return append([]step{revive}, s.returnSteps(all, batch, round, told)...)
 	}, judge)
 	if err != nil {
 		return nil, err
 	}
 	var again []int
-	for place, i := range refused {
+	for n, i := range all.chosen {
 		switch {
-		case settled[place]:
-		case judgements[place].owned:
+		case all.settled[n]:
+		case judgements[n].owned:
 			again = append(again, i)
 		default:
-			verdicts[i] = judgements[place].verdict(returns[i])
+			verdicts[i] = judgements[n].verdict(returns[i])
 		}
 	}
 	return again, nil
@@ -341,59 +328,13 @@ func repeated(second, first Return, verdict error) error {
 func (r *Return) outcome() int16 {
 	switch {
 	case r.Code == StatusCompleted:
-		return 0
+		return outcomeCompleted
 	case r.Code == StatusAborted:
-		return 1
+		return outcomeAborted
 	case r.Release:
-		return 3
+		return outcomeReleased
 	default:
-		return 2
-	}
-}
-
-// returnStep returns the chosen tasks, and marks the places of those that are settled.
-func (s *Store) returnStep(
-	returns []Return, chosen []int, settled []bool, batch int64, round int, told *news,
-) step {
-	n := len(chosen)
-	keys, claims, ids := make([]int64, n), make([]int64, n), make([]string, n)
-	outcomes, statuses := make([]int16, n), make([]*string, n)
-	results, retries := make([][]byte, n), make([]*time.Duration, n)
-	for place, i := range chosen {
-		r := &returns[i]
-		p := r.Token.performance()
-		keys[place], claims[place], ids[place] = p.key, int64(p.claim), string(r.ID)
-		outcomes[place], statuses[place] = r.outcome(), statusText(r.Status)
-		results[place] = r.Result
-		if r.RetryAfter > 0 {
-			retries[place] = &r.RetryAfter
-		}
-	}
-	return step{
-		name: "return_tasks",
-		args: []any{
-			keys, claims, ids, outcomes, statuses, results, retries,
-			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil, batch, round,
-		},
-		read: func(rows pgx.Rows) error {
-			clear(settled)
-			for rows.Next() {
-				var place int
-				var posted bool
-				var again *string
-				if err := rows.Scan(&place, &posted, &again); err != nil {
-					return err
-				}
-				settled[place-1] = true
-				if posted {
-					told.finished = append(told.finished, keys[place-1])
-				}
-				if again != nil {
-					told.addReady(*again)
-				}
-			}
-			return rows.Err()
-		},
+		return outcomePending
 	}
 }
 

@@ -248,7 +248,9 @@ func (s *Store) hold(
 	}
 	held := map[TaskID]heldTask{}
 	for range withdrawAttempts {
-		named, err := s.keysOf(ctx, slices.Concat(afters, runs), first...)
+		var shared []int64
+		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
+			append(first, s.sharedTasks(afters, &shared)...)...)
 		if err != nil || len(named) == 0 {
 			return held, err
 		}
@@ -256,6 +258,7 @@ func (s *Store) hold(
 		for key, id := range named {
 			keys[id] = key
 		}
+		s.setApart(ctx, singles(shared))
 		err = s.run(ctx,
 			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
 			step{
@@ -386,11 +389,10 @@ func (s *Store) inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
 		return nil, err
 	}
 	var inputs []Input
-	p := owned.Token.performance()
+	p := owned.performance()
 	mine := map[performance]bool{}
 	check := step{
-		name: "owned_task", args: []any{p.key, int64(p.claim), string(owned.ID)},
-		read: readPerformances(mine),
+		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(mine),
 	}
 	err := s.whileOwned(ctx, []OwnedTask{owned}, mine, check, step{
 		name: "inputs", args: []any{[]int64{p.key}, true},

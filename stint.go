@@ -105,6 +105,8 @@ type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.
 	tx pgx.Tx
+	// lent says that the transaction is the caller's, or a part of it.
+	lent bool
 	// told gathers what a transaction of the store's own did; it is nil in the caller's.
 	told *news
 	// parting says that verbs work though the store is closed: for what has to be done then.
@@ -235,7 +237,7 @@ func (r Retention) withDefaults() (Retention, error) {
 //
 // The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
-	return &Store{core: s.core, tx: tx}
+	return &Store{core: s.core, tx: tx, lent: true}
 }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
@@ -404,7 +406,8 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 		return err
 	}
 	told := &news{}
-	if err := work(&Store{core: s.core, tx: tx, told: told, parting: s.parting}); err != nil {
+	within := &Store{core: s.core, tx: tx, lent: s.lent, told: told, parting: s.parting}
+	if err := work(within); err != nil {
 		return undo(ctx, tx, err)
 	}
 	if err := tx.Commit(ctx); err != nil {

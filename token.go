@@ -13,21 +13,22 @@ import (
 // task owns it; every verb of an owner checks it (R8). It is new at every hand-out and cannot be
 // guessed.
 //
-// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, the task's key,
-// by which a return finds its rows without a search, and two hints as to who may wait for its end.
-// Callers should not take it apart.
+// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, mixed with the
+// task's ID, so that the token is good for no other; the task's key, by which a return finds its
+// rows without a search; and three hints for the return. Callers should not take it apart.
 type Token uuid.UUID
 
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// The last 64 bits of a token are the variant of the UUID, two hints, and the key. The hints save
-// the return work: whether other tasks wait for this one, as far as was known at the hand-out, and
-// whether it posts its result.
+// The last 64 bits of a token are the variant of the UUID, three hints, and the key. The hints save
+// the return work: whether other tasks wait for this one, as far as was known at the hand-out,
+// whether it posts its result, and whether it shares its row of leased with others.
 const (
-	keyBits    = 60
-	postsBit   = 1 << keyBits
-	signalsBit = 2 << keyBits
+	keyBits    = 59
+	sharesBit  = 1 << keyBits
+	postsBit   = 2 << keyBits
+	signalsBit = 4 << keyBits
 	variant    = 0b10 << 62
 )
 
@@ -38,18 +39,37 @@ func newClaim() (claim, error) {
 		return 0, fmt.Errorf("make a token: %w", err)
 	}
 	high := binary.BigEndian.Uint64(random[:8])
-	return claim(high&^0xf000 | 0x8000), nil //nolint:gosec // the bits are what counts
+	return claim(high&^versionBits | 0x8000), nil //nolint:gosec // the bits are what counts
 }
 
-func newToken(c claim, key int64, signals, posts bool) Token {
+// versionBits are those of the first half of a UUID that say which version it is.
+const versionBits = 0xf000
+
+// mixed mixes the random bits of a claim with an ID, by the hash FNV-1a, or takes the ID out again.
+func mixed(bits uint64, id TaskID) uint64 {
+	const offset, prime = 0xcbf29ce484222325, 0x100000001b3
+	hash := uint64(offset)
+	for i := range len(id) {
+		hash = (hash ^ uint64(id[i])) * prime
+	}
+	return bits ^ hash&^versionBits
+}
+
+// Hints are what a token says to save the return work.
+type hints struct{ signals, posts, shares bool }
+
+func newToken(c claim, key int64, id TaskID, h hints) Token {
 	var t Token
 	//nolint:gosec // the bits are what counts
-	high, low := uint64(c), variant|uint64(key)
-	if signals {
+	high, low := mixed(uint64(c), id), variant|uint64(key)
+	if h.signals {
 		low |= signalsBit
 	}
-	if posts {
+	if h.posts {
 		low |= postsBit
+	}
+	if h.shares {
+		low |= sharesBit
 	}
 	binary.BigEndian.PutUint64(t[:8], high)
 	binary.BigEndian.PutUint64(t[8:], low)
@@ -62,13 +82,13 @@ type performance struct {
 	claim claim
 }
 
-// performance takes a token apart. One that this package did not make gives a performance that
-// never was.
-func (t Token) performance() performance {
+// performance takes the token of a task apart. One that this package did not make, or that was made
+// for another task, gives a performance that never was.
+func (t Token) performance(id TaskID) performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	return performance{
-		key:   int64(low & (postsBit - 1)),
-		claim: claim(high), //nolint:gosec // the bits are what counts
+		key:   int64(low & (sharesBit - 1)),
+		claim: claim(mixed(high, id)), //nolint:gosec // the bits are what counts
 	}
 }
 
@@ -80,6 +100,11 @@ func (t Token) signals() bool {
 // posts reports whether the task posts its result.
 func (t Token) posts() bool {
 	return binary.BigEndian.Uint64(t[8:])&postsBit != 0
+}
+
+// shares reports whether the task shared its row of leased with others when it was handed out.
+func (t Token) shares() bool {
+	return binary.BigEndian.Uint64(t[8:])&sharesBit != 0
 }
 
 // readPerformances reads rows of a key and a claim each into a set.

@@ -189,8 +189,9 @@ func (s *Store) withdrawNamed(
 	})
 }
 
-// withdraw takes the tasks with these IDs out of their states, except for those that are final and,
-// unless owned is set, those in progress. IDs that no task has are left out of the answer.
+// withdraw takes the tasks with these IDs out of their states, except for those that are final. If
+// owned is set, it takes those in progress, too; otherwise it readies the final ones for erase. IDs
+// that no task has are left out of the answer.
 func (s *Store) withdraw(
 	ctx context.Context, ids []TaskID, owned bool,
 ) ([]withdrawn, error) {
@@ -202,24 +203,27 @@ func (s *Store) withdraw(
 		}
 		keys := slices.Sorted(maps.Keys(named))
 		ids = nil
-		err = s.run(ctx,
-			step{name: "carve_ready", args: []any{keys}},
-			step{
-				name: "withdraw_tasks", args: []any{keys, owned},
-				read: func(rows pgx.Rows) error {
-					for rows.Next() {
-						var task withdrawn
-						if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
-							return err
-						}
-						task.id = named[task.key]
-						delete(named, task.key)
-						done = append(done, task)
+		steps := []step{
+			{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)),
+		}
+		if !owned {
+			steps = append(steps, step{name: "carve_finished", args: []any{keys}})
+		}
+		err = s.run(ctx, append(steps, step{
+			name: "withdraw_tasks", args: []any{keys, owned, !owned},
+			read: func(rows pgx.Rows) error {
+				for rows.Next() {
+					var task withdrawn
+					if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
+						return err
 					}
-					return rows.Err()
-				},
+					task.id = named[task.key]
+					delete(named, task.key)
+					done = append(done, task)
+				}
+				return rows.Err()
 			},
-		)
+		})...)
 		if err != nil {
 			return nil, err
 		}

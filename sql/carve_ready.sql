@@ -17,7 +17,7 @@ WITH named AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT ready.lo, ready.hi
         FROM stint.ready
-        WHERE ready.lo <= named.key
+        WHERE ready.lo BETWEEN named.key >> 10 << 10 AND named.key
         ORDER BY ready.lo DESC
         LIMIT 1
     ) AS found

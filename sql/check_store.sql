@@ -22,12 +22,13 @@ WITH placed AS MATERIALIZED (
     FROM stint.ready
     CROSS JOIN LATERAL generate_series(ready.lo, ready.hi) AS span (key)
     UNION ALL
-    SELECT leased.key, 'in progress', leased.tries, leased.completed, leased.aborted, NULL,
-           NULL
+    SELECT span.key, 'in progress', leased.tries, leased.completed, leased.aborted, NULL, NULL
     FROM stint.leased
+    CROSS JOIN LATERAL generate_series(leased.lo, leased.hi) AS span (key)
     UNION ALL
-    SELECT finished.key, 'final', finished.tries, NULL, NULL, finished.cause, NULL
+    SELECT span.key, 'final', finished.tries, NULL, NULL, finished.cause, NULL
     FROM stint.finished
+    CROSS JOIN LATERAL generate_series(finished.lo, finished.hi) AS span (key)
 ), known AS MATERIALIZED (
     SELECT placed.*, tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.on_abort,
            tasks.deadline
@@ -93,15 +94,15 @@ FROM (
     FROM edge
     WHERE edge.after_state IS NULL
     UNION ALL
-    SELECT 'an owned task has a lease', leased.key, known.id, format('claim %s', leased.claim)
+    SELECT 'an owned task has a lease', leased.lo, known.id, format('claim %s', leased.claim)
     FROM stint.leased
-    LEFT JOIN known ON known.key = leased.key
+    LEFT JOIN known ON known.key = leased.lo
     LEFT JOIN stint.leases ON leases.claim = leased.claim AND leases.part = leased.part
     WHERE leases.claim IS NULL
        OR NOT EXISTS (
            SELECT
            FROM generate_subscripts(leases.spans, 1) AS span (n)
-           WHERE leased.key BETWEEN leases.spans[span.n][1] AND leases.spans[span.n][2]
+           WHERE leased.lo >= leases.spans[span.n][1] AND leased.hi <= leases.spans[span.n][2]
        )
     UNION ALL
     SELECT 'tries are limited', known.key, known.id, format('%s tries', known.tries)
@@ -133,11 +134,11 @@ FROM (
     SELECT 'nothing is left to settle', settling.key, NULL, format('batch %s', settling.batch)
     FROM stint.settling
     UNION ALL
-    SELECT 'an expired lease is taken back (R13)', leased.key, known.id,
+    SELECT 'an expired lease is taken back (R13)', leased.lo, known.id,
            format('expired at %s', leases.deadline)
     FROM stint.leases
     JOIN stint.leased ON leased.claim = leases.claim AND leased.part = leases.part
-    LEFT JOIN known ON known.key = leased.key
+    LEFT JOIN known ON known.key = leased.lo
     WHERE leases.deadline < statement_timestamp() - interval '1 minute'
 ) AS broken
 LIMIT $1::integer

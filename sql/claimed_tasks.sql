@@ -5,13 +5,13 @@
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
-       leased.aborted, true AS signals, task.post_result, span.n::bigint AS before
+       leased.aborted, true AS signals, task.post_result, false AS alone, span.n::bigint AS before
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
-    SELECT leased.key, leased.tries, leased.completed, leased.aborted
+    SELECT leased.lo, leased.hi, leased.tries, leased.completed, leased.aborted
     FROM stint.leased
-    WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+    WHERE leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
       AND leased.claim = lease.claim
       AND leased.part = lease.part
     OFFSET 0
@@ -19,7 +19,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.post_result
     FROM stint.tasks
-    WHERE tasks.key = leased.key
+    WHERE tasks.key BETWEEN leased.lo AND leased.hi
     OFFSET 0
 ) AS task
 WHERE lease.claim = $1::bigint

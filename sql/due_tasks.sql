@@ -8,21 +8,25 @@
 --   $2 after  bigint
 SELECT due.key
 FROM (
-    SELECT leased.key
+    SELECT task.key
     FROM stint.leases AS lease
     CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
     CROSS JOIN LATERAL (
-        SELECT leased.key, leased.tries
+        SELECT leased.lo, leased.hi, leased.tries
         FROM stint.leased
-        WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+        WHERE leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
           AND leased.claim = lease.claim
           AND leased.part = lease.part
         OFFSET 0
     ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT tasks.key
+        FROM stint.tasks
+        WHERE tasks.key BETWEEN leased.lo AND leased.hi
+          AND tasks.max_tries > 0 AND leased.tries >= tasks.max_tries
+        OFFSET 0
+    ) AS task
     WHERE lease.deadline <= statement_timestamp()
-      AND (SELECT tasks.max_tries > 0 AND leased.tries >= tasks.max_tries
-           FROM stint.tasks
-           WHERE tasks.key = leased.key)
     UNION
     SELECT deadlines.key
     FROM stint.deadlines

@@ -2,7 +2,7 @@
 --
 -- Puts those of the tasks with the keys $3 that end by themselves into round $2 of settling: see
 -- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays
--- for the next time.
+-- for the next time. Owned ones must have been carved out of their spans.
 --
 --   $1 batch  bigint
 --   $2 round  integer
@@ -69,7 +69,7 @@ WITH dependent AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT leased.*
         FROM stint.leased
-        WHERE leased.key = named.key
+        WHERE leased.lo = named.key AND leased.hi = named.key
           AND (named.overdue OR named.max_tries > 0 AND leased.tries >= named.max_tries)
         FOR UPDATE SKIP LOCKED
     ) AS leased
@@ -98,7 +98,7 @@ WITH dependent AS MATERIALIZED (
     WHERE scheduled.key = ANY (ARRAY(SELECT later.key FROM later))
 ), disowned AS (
     DELETE FROM stint.leased
-    WHERE leased.key = ANY (ARRAY(SELECT owned.key FROM owned))
+    WHERE leased.lo = ANY (ARRAY(SELECT owned.key FROM owned))
 ), unblocked AS (
     DELETE FROM stint.blocked
     WHERE blocked.key = ANY (ARRAY(SELECT waiting.key FROM waiting))

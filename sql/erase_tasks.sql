@@ -1,6 +1,7 @@
 -- name: erase_tasks
 --
--- Removes what drop_definitions leaves of finished tasks. Their edges are settled; they go too.
+-- Removes what drop_definitions leaves of finished tasks, which must have been carved out of their
+-- spans. Their edges are settled; they go too.
 --
 --   $1 keys  bigint[], sorted
 WITH outgoing AS (
@@ -10,4 +11,4 @@ WITH outgoing AS (
 ), joined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )
-DELETE FROM stint.finished WHERE finished.key = ANY ($1::bigint[])
+DELETE FROM stint.finished WHERE finished.lo = ANY ($1::bigint[])

@@ -19,7 +19,15 @@ WITH named AS MATERIALIZED (
             SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
         ) AS edge
         WHERE (SELECT true FROM stint.blocked WHERE blocked.key = named.key)
-          AND (SELECT true FROM stint.finished WHERE finished.key = edge.after) IS NULL
+          AND (SELECT span.hi
+               FROM (
+                   SELECT finished.hi
+                   FROM stint.finished
+                   WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
+                   ORDER BY finished.lo DESC
+                   LIMIT 1
+               ) AS span
+               WHERE span.hi >= edge.after) IS NULL
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before

@@ -1,6 +1,7 @@
 -- name: forget_deadlines
 --
--- Drops up to $1 absolute deadlines that have passed and whose tasks have ended.
+-- Drops up to $1 absolute deadlines that have passed and whose tasks have ended. A task with a
+-- deadline is alone in its span.
 --
 --   $1 deadlines  integer
 WITH passed AS MATERIALIZED (
@@ -9,7 +10,7 @@ WITH passed AS MATERIALIZED (
     WHERE deadlines.deadline <= statement_timestamp()
       AND (SELECT true FROM stint.ready WHERE ready.lo = deadlines.key) IS NULL
       AND (SELECT true FROM stint.scheduled WHERE scheduled.key = deadlines.key) IS NULL
-      AND (SELECT true FROM stint.leased WHERE leased.key = deadlines.key) IS NULL
+      AND (SELECT true FROM stint.leased WHERE leased.lo = deadlines.key) IS NULL
       AND (SELECT true FROM stint.blocked WHERE blocked.key = deadlines.key) IS NULL
     ORDER BY deadlines.deadline, deadlines.key
     LIMIT $1::integer

@@ -17,17 +17,17 @@
 --
 -- A task that shall wait must be cut out of its span. One that became ready behind carve_ready, in
 -- a span with others, is not in the answer.
-WITH queued AS MATERIALIZED (
+WITH named AS MATERIALIZED (
+    SELECT DISTINCT named.key
+    FROM unnest($1::bigint[] || $2::bigint[]) AS named (key)
+    ORDER BY named.key
+), queued AS MATERIALIZED (
     SELECT named.key, ready.lo, ready.late
-    FROM (
-        SELECT DISTINCT named.key
-        FROM unnest($1::bigint[] || $2::bigint[]) AS named (key)
-        ORDER BY named.key
-    ) AS named
+    FROM named
     CROSS JOIN LATERAL (
         SELECT ready.lo
         FROM stint.ready
-        WHERE ready.lo <= named.key
+        WHERE ready.lo BETWEEN named.key >> 10 << 10 AND named.key
         ORDER BY ready.lo DESC
         LIMIT 1
     ) AS span
@@ -38,6 +38,22 @@ WITH queued AS MATERIALIZED (
           AND (ready.lo = ready.hi OR named.key <> ALL ($2::bigint[]))
         FOR UPDATE
     ) AS ready
+), owned AS MATERIALIZED (
+    SELECT named.key, leased.lo
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT leased.lo
+        FROM stint.leased
+        WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
+        ORDER BY leased.lo DESC
+        LIMIT 1
+    ) AS span
+    CROSS JOIN LATERAL (
+        SELECT leased.lo
+        FROM stint.leased
+        WHERE leased.lo = span.lo AND leased.hi >= named.key
+        FOR UPDATE
+    ) AS leased
 ), held AS MATERIALIZED (
     SELECT queued.key, 2::smallint AS state, queued.late FROM queued
     UNION ALL
@@ -49,13 +65,7 @@ WITH queued AS MATERIALIZED (
         FOR UPDATE
     ) AS scheduled
     UNION ALL
-    SELECT leased.key, 3, false FROM (
-        SELECT leased.key
-        FROM stint.leased
-        WHERE leased.key = ANY ($1::bigint[] || $2::bigint[])
-        ORDER BY leased.key
-        FOR UPDATE
-    ) AS leased
+    SELECT owned.key, 3, false FROM owned
     UNION ALL
     SELECT blocked.key, 0, false FROM (
         SELECT blocked.key
@@ -78,8 +88,9 @@ WITH queued AS MATERIALIZED (
 ), renewed_owned AS (
     UPDATE stint.leased
     SET claim = leased.claim
-    WHERE leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 3))
-      AND leased.key = ANY ($1::bigint[])
+    WHERE leased.lo = ANY (ARRAY(
+        SELECT owned.lo FROM owned WHERE owned.key = ANY ($1::bigint[])
+    ))
 ), renewed_blocked AS (
     UPDATE stint.blocked
     SET missing = blocked.missing
@@ -89,12 +100,19 @@ WITH queued AS MATERIALIZED (
 SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted
 FROM held
 UNION ALL
-SELECT finished.key, (10 + finished.cause)::smallint, false, joined.completed, joined.aborted
-FROM stint.finished
+SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted
+FROM named
+CROSS JOIN LATERAL (
+    SELECT finished.hi, finished.cause
+    FROM stint.finished
+    WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
+    ORDER BY finished.lo DESC
+    LIMIT 1
+) AS span
 LEFT JOIN LATERAL (
     SELECT joined.completed, joined.aborted
     FROM stint.joined
-    WHERE joined.key = finished.key
+    WHERE joined.key = named.key
     OFFSET 0
 ) AS joined ON true
-WHERE finished.key = ANY ($1::bigint[] || $2::bigint[])
+WHERE span.hi >= named.key

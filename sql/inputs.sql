@@ -1,8 +1,8 @@
 -- name: inputs
 --
 -- How the predecessors of tasks ended, with their results if $2 says so. A spontaneous one that
--- completed stands for those it waited for. In the order of keys: tasks of one insert that are
--- alike come as they were inserted.
+-- completed stands for those it waited for; such a one is alone in its span. In the order of keys:
+-- tasks of one insert that are alike come as they were inserted.
 --
 --   $1 keys     bigint[]
 --   $2 results  boolean
@@ -20,7 +20,7 @@ WITH RECURSIVE behind (key, after) AS (
     ) AS edge
     WHERE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = behind.after)
               = 'stint.Spontaneous'
-      AND (SELECT finished.cause FROM stint.finished WHERE finished.key = behind.after) = 0
+      AND (SELECT finished.cause FROM stint.finished WHERE finished.lo = behind.after) = 0
 )
 SELECT behind.key, task.id, ended.cause, ended.status,
        CASE WHEN $2::boolean THEN ended.result END AS result
@@ -29,10 +29,11 @@ CROSS JOIN LATERAL (
     SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = behind.after OFFSET 0
 ) AS task
 CROSS JOIN LATERAL (
-    SELECT finished.cause, finished.status, finished.result
+    SELECT finished.hi, finished.cause, finished.status, finished.result
     FROM stint.finished
-    WHERE finished.key = behind.after
-    OFFSET 0
+    WHERE finished.lo BETWEEN behind.after >> 10 << 10 AND behind.after
+    ORDER BY finished.lo DESC
+    LIMIT 1
 ) AS ended
-WHERE task.action <> 'stint.Spontaneous' OR ended.cause <> 0
+WHERE ended.hi >= behind.after AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0)
 ORDER BY behind.key, behind.after

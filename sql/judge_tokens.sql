@@ -9,35 +9,45 @@
 --   $2 claims  bigint[]
 --   $3 ids     text[]
 --
+-- A claim belongs to one hand-out and, in a token, to one ID, so key and claim suffice.
+--
 -- Look-ups are scalar, not EXISTS: of that PostgreSQL 18 makes a hash of the whole table where it
 -- believes the table to be small, settings or not.
 SELECT named.place,
        (SELECT true FROM stint.tasks WHERE tasks.id = named.id) IS NOT NULL AS known,
-       (SELECT finished.cause
-        FROM stint.finished
-        JOIN stint.tasks ON tasks.key = finished.key
-        WHERE finished.key = named.key AND finished.claim = named.claim AND tasks.id = named.id
+       (SELECT span.cause
+        FROM (
+            SELECT finished.hi, finished.claim, finished.cause
+            FROM stint.finished
+            WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
+            ORDER BY finished.lo DESC
+            LIMIT 1
+        ) AS span
+        WHERE span.hi >= named.key AND span.claim = named.claim
+          AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
        ) AS cause,
        coalesce(
-           (SELECT tasks.id = named.id
+           (SELECT true
             FROM stint.ready
-            JOIN stint.tasks ON tasks.key = ready.lo
             WHERE ready.lo = named.key AND ready.claim = named.claim AND NOT ready.late),
-           (SELECT tasks.id = named.id
+           (SELECT true
             FROM stint.scheduled
-            JOIN stint.tasks ON tasks.key = scheduled.key
             WHERE scheduled.key = named.key AND scheduled.claim = named.claim),
-           (SELECT tasks.id = named.id
+           (SELECT true
             FROM stint.blocked
-            JOIN stint.tasks ON tasks.key = blocked.key
             WHERE blocked.key = named.key AND blocked.claim = named.claim),
            false
        ) AS again,
        coalesce(
-           (SELECT tasks.id = named.id
-            FROM stint.leased
-            JOIN stint.tasks ON tasks.key = leased.key
-            WHERE leased.key = named.key AND leased.claim = named.claim),
+           (SELECT true
+            FROM (
+                SELECT leased.hi, leased.claim
+                FROM stint.leased
+                WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
+                ORDER BY leased.lo DESC
+                LIMIT 1
+            ) AS span
+            WHERE span.hi >= named.key AND span.claim = named.claim),
            false
        ) AS owned
 FROM unnest($1::bigint[], $2::bigint[], $3::text[])

@@ -11,9 +11,9 @@ SELECT actors.actor, actors.actions,
         ) AS lease
         CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
         CROSS JOIN LATERAL (
-            SELECT count(*) AS tasks
+            SELECT sum(leased.hi - leased.lo + 1) AS tasks
             FROM stint.leased
-            WHERE leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+            WHERE leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
               AND leased.claim = lease.claim AND leased.part = lease.part
         ) AS part) AS tasks,
        actors.since

@@ -15,11 +15,22 @@ WITH target AS MATERIALIZED (
         SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
     ) AS edge
 )
-SELECT leased.key FROM (
-    SELECT leased.key
+SELECT leased.lo FROM (
+    SELECT leased.lo
     FROM stint.leased
-    WHERE leased.key = ANY (ARRAY(SELECT target.key FROM target))
-    ORDER BY leased.key
+    WHERE leased.lo = ANY (ARRAY(
+        SELECT span.lo
+        FROM target
+        CROSS JOIN LATERAL (
+            SELECT leased.lo, leased.hi
+            FROM stint.leased
+            WHERE leased.lo BETWEEN target.key >> 10 << 10 AND target.key
+            ORDER BY leased.lo DESC
+            LIMIT 1
+        ) AS span
+        WHERE span.hi >= target.key
+    ))
+    ORDER BY leased.lo
     FOR UPDATE
 ) AS leased
 UNION ALL

@@ -9,8 +9,8 @@
 --   $5 lease      interval, null: for ever
 --   $6 session    bigint, that of the actor, or null
 --
--- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out deletes a row or two here and
--- writes one row of leased per task, which the return needs to settle tasks one by one.
+-- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
+-- leased, however many tasks there are; their definitions are only read.
 --
 -- head looks at the head of each action's queue without locking, only to share $3 out among the
 -- actions by priority and age. picked then locks, per action, as many spans as its share: ORDER BY
@@ -78,10 +78,10 @@ WITH head AS MATERIALIZED (
     ) AS half (lo, hi)
     WHERE half.lo <= half.hi
 ), leased AS (
-    INSERT INTO stint.leased (key, claim, tries, completed, aborted, status)
-    SELECT named.key, $1::bigint, taken.tries + 1, taken.completed, taken.aborted, taken.status
+    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status)
+    SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,
+           taken.status
     FROM taken
-    CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS named (key)
 ), lease AS (
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
     SELECT $1::bigint, $2::text, $6::bigint,
@@ -93,7 +93,8 @@ WITH head AS MATERIALIZED (
 )
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
-       taken.completed, taken.aborted, taken.signals, task.post_result, taken.before
+       taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
+       taken.before
 FROM (
     SELECT taken.*,
            (SELECT true

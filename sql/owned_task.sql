@@ -1,12 +1,15 @@
 -- name: owned_task
 --
--- Key and claim of an owned task, if key, ID and claim belong together.
+-- Key and claim of a task, if it is owned with that claim.
 --
 --   $1 key    bigint
 --   $2 claim  bigint
---   $3 id     text
-SELECT leased.key, leased.claim
-FROM stint.leased
-WHERE leased.key = $1::bigint
-  AND leased.claim = $2::bigint
-  AND (SELECT tasks.id FROM stint.tasks WHERE tasks.key = $1::bigint) = $3::text
+SELECT $1::bigint, span.claim
+FROM (
+    SELECT leased.hi, leased.claim
+    FROM stint.leased
+    WHERE leased.lo BETWEEN $1::bigint >> 10 << 10 AND $1::bigint
+    ORDER BY leased.lo DESC
+    LIMIT 1
+) AS span
+WHERE span.hi >= $1::bigint AND span.claim = $2::bigint

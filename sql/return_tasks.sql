@@ -1,61 +1,65 @@
 -- name: return_tasks
 --
--- Settles owned tasks. Element i of each array belongs to return i; the caller sorts them by key.
--- Returns the places of those that were settled: the ones whose key, ID and claim belong together
--- and whose row of leased this statement was the one to delete; with each, whether it has finished
--- and posts its result, and the action if it is pending again.
+-- Settles owned tasks, a span of them at a time. Element i of each array belongs to span i, whose
+-- tasks are returned alike; the caller sorts the spans. Returns what was settled: the rows of leased
+-- that lie in a span, have its claim, and were this statement's to delete. With each come the place
+-- of its span, whether it has finished, and the action if it is pending again.
 --
---   $1 keys           bigint[]
---   $2 claims         bigint[]
---   $3 ids            text[]
+--   $1 lo             bigint[]
+--   $2 hi             bigint[]: as lo, if there is a status, a result or another try
+--   $3 claims         bigint[]
 --   $4 outcomes       smallint[]: 0 completed, 1 aborted, 2 pending, 3 pending with the try refunded
---   $5 statuses       text[]
---   $6 results        bytea[]
---   $7 retry_after    interval[], null elements: at once
---   $8 keep_completed boolean
---   $9 keep_aborted   boolean
---   $10 drop_leases   boolean
---   $11 batch         bigint
---   $12 round         integer
+--   $5 posts          boolean[]: post their results
+--   $6 statuses       text[]
+--   $7 results        bytea[]
+--   $8 retry_after    interval[], null elements: at once
+--   $9 keep_completed boolean
+--   $10 keep_aborted  boolean
+--   $11 drop_leases   boolean
+--   $12 batch         bigint
+--   $13 round         integer
 --
 -- The row of leased is the one thing that all ways of ending a performance delete, so two of them
 -- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
 -- order of the input, by key, so that overlapping batches do not deadlock. One that has a new
 -- version since the statement began is passed over, and the caller looks again: xmin tells, which
--- PostgreSQL compares anew behind a wait; the place it does not, in all versions.
+-- PostgreSQL compares anew behind a wait; the place it does not, in all versions. One that holds
+-- others, too, must have been carved ahead; it is passed over as well.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
--- a planner that believes a table to hold one row walks all of its index instead. Tasks are found
--- by key, in the order in which they lie in the table, and not by ID, in none.
+-- a planner that believes a table to hold one row walks all of its index instead.
 --
--- The signals to dependents, counted up for each, go into round $12 of settling. linked spares the
--- look for each task's edges where there are none about. A task with dependents is kept in any
--- case: they may ask for its result (R18). An edge that is not visible yet is not missed, since
--- whoever adds it gives the row of leased a new version: this statement then passes the task over.
+-- The signals to dependents, counted up for each, go into round $13 of settling. linked spares the
+-- look for edges where there are none about. A task with dependents is kept in any case: they may
+-- ask for its result (R18). An edge that is not visible yet is not missed, since whoever adds it
+-- gives the row of leased a new version: this statement then passes the task over.
 --
--- A finished task costs one append to finished, its definition is left alone; not kept, it costs
--- the deletion of the definition. A lease that ends whole goes with it. Inside the caller's
--- transaction it is left to the maintainer ($10), since a heartbeat must not wait for the caller.
+-- Tasks that end alike cost one row of finished, however many; their definitions are left alone, or
+-- deleted if they are not kept. A lease that ends whole goes with it. Inside the caller's
+-- transaction it is left to the maintainer ($11), since a heartbeat must not wait for the caller.
 WITH returned AS MATERIALIZED (
     SELECT *
     FROM unnest(
-        $1::bigint[], $2::bigint[], $3::text[], $4::smallint[],
-        $5::text[], $6::bytea[], $7::interval[]
+        $1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::boolean[],
+        $6::text[], $7::bytea[], $8::interval[]
     ) WITH ORDINALITY
-        AS returned (key, claim, id, outcome, status, result, retry_after, place)
+        AS returned (lo, hi, claim, outcome, posts, status, result, retry_after, place)
 ), linked AS MATERIALIZED (
     SELECT true AS found
     FROM stint.edges
-    WHERE edges.after BETWEEN (SELECT min(returned.key) FROM returned)
-                          AND (SELECT max(returned.key) FROM returned)
+    WHERE edges.after BETWEEN (SELECT min(returned.lo) FROM returned)
+                          AND (SELECT max(returned.hi) FROM returned)
     LIMIT 1
 ), held AS (
-    SELECT returned.*, leased.tid, leased.version, leased.part, leased.tries,
-           leased.completed, leased.aborted, leased.said, lease.actor,
+    SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
+           returned.status, returned.result, returned.retry_after,
+           task.action, task.priority, task.deadline,
            CASE WHEN (SELECT linked.found FROM linked) THEN
-               (SELECT true FROM stint.edges WHERE edges.after = returned.key LIMIT 1)
+               (SELECT true
+                FROM stint.edges
+                WHERE edges.after BETWEEN leased.lo AND leased.hi
+                LIMIT 1)
            END AS signals,
-           task.action, task.priority, task.deadline, task.post_result,
            CASE
                WHEN returned.outcome < 2 THEN returned.outcome
                WHEN returned.outcome = 2 AND task.max_tries > 0
@@ -63,72 +67,90 @@ WITH returned AS MATERIALIZED (
            END AS cause
     FROM returned
     CROSS JOIN LATERAL (
-        SELECT leased.ctid AS tid, leased.xmin AS version, leased.part, leased.tries,
-               leased.completed, leased.aborted, leased.status AS said
+        SELECT leased.ctid AS tid, leased.xmin AS version, leased.lo, leased.hi, leased.claim,
+               leased.part, leased.tries, leased.completed, leased.aborted, leased.status AS said
         FROM stint.leased
-        WHERE leased.key = returned.key AND leased.claim = returned.claim
+        WHERE leased.lo BETWEEN returned.lo AND returned.hi AND leased.hi <= returned.hi
+          AND leased.claim = returned.claim
         OFFSET 0
     ) AS leased
     CROSS JOIN LATERAL (
-        SELECT tasks.id, tasks.action, tasks.priority, tasks.deadline, tasks.post_result,
-               tasks.max_tries
-        FROM stint.tasks
-        WHERE tasks.key = returned.key
-        OFFSET 0
-    ) AS task
-    CROSS JOIN LATERAL (
         SELECT leases.actor
         FROM stint.leases
-        WHERE leases.claim = returned.claim AND leases.part = leased.part
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
         OFFSET 0
     ) AS lease
-    WHERE task.id = returned.id
+    LEFT JOIN LATERAL (
+        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.max_tries
+        FROM stint.tasks
+        WHERE tasks.key = leased.lo AND returned.outcome >= 2
+        OFFSET 0
+    ) AS task ON true
 ), ended AS (
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version
-    RETURNING held.*, held.post_result OR held.signals IS NOT NULL
-        OR CASE held.cause WHEN 0 THEN $8::boolean ELSE $9::boolean END AS kept
+    RETURNING held.*, held.posts OR held.signals IS NOT NULL
+        OR CASE held.cause WHEN 0 THEN $9::boolean ELSE $10::boolean END AS kept
 ), kept AS (
-    INSERT INTO stint.finished (key, claim, tries, cause, actor, status, result)
-    SELECT ended.key, ended.claim, ended.tries, ended.cause, ended.actor,
+    INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
+    SELECT ended.lo, ended.hi, ended.claim, ended.tries, ended.cause, ended.actor,
            ended.status, ended.result
     FROM ended
     WHERE ended.cause IS NOT NULL AND ended.kept
 ), dropped AS (
     DELETE FROM stint.tasks
-    WHERE tasks.key = ANY (ARRAY(
-        SELECT ended.key FROM ended WHERE ended.cause IS NOT NULL AND NOT ended.kept
-    ))
+    USING (
+        SELECT task.tid
+        FROM ended
+        CROSS JOIN LATERAL (
+            SELECT tasks.ctid AS tid
+            FROM stint.tasks
+            WHERE tasks.key BETWEEN ended.lo AND ended.hi
+            OFFSET 0
+        ) AS task
+        WHERE ended.cause IS NOT NULL AND NOT ended.kept
+    ) AS definition
+    WHERE tasks.ctid = definition.tid
 ), untied AS (
     DELETE FROM stint.edges
-    WHERE edges.run = ANY (ARRAY(
-        SELECT ended.key
+    USING (
+        SELECT edge.tid
         FROM ended
+        CROSS JOIN LATERAL (
+            SELECT edges.ctid AS tid
+            FROM stint.edges
+            WHERE edges.run BETWEEN ended.lo AND ended.hi
+            OFFSET 0
+        ) AS edge
         WHERE ended.cause IS NOT NULL AND NOT ended.kept AND ended.completed IS NOT NULL
-    ))
+    ) AS incoming
+    WHERE edges.ctid = incoming.tid
 ), signalled AS (
     INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
-    SELECT $11::bigint, $12::integer, edge.run, count(*),
+    SELECT $12::bigint, $13::integer, edge.run, count(*),
            count(*) FILTER (WHERE ended.cause = 0), count(*) FILTER (WHERE ended.cause > 0),
            bool_or(ended.cause > 0)
     FROM ended
     CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = ended.key OFFSET 0
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after BETWEEN ended.lo AND ended.hi
+        OFFSET 0
     ) AS edge
     WHERE ended.cause IS NOT NULL AND ended.signals IS NOT NULL
     GROUP BY edge.run
 ), again AS (
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority, deadline,
                              status)
-    SELECT ended.key, ended.key, ended.claim, ended.tries - (ended.outcome = 3)::integer,
+    SELECT ended.lo, ended.hi, ended.claim, ended.tries - (ended.outcome = 3)::integer,
            ended.completed, ended.aborted, ended.action, ended.priority, ended.deadline,
            CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NULL
 ), later AS (
     INSERT INTO stint.scheduled (key, not_before, claim, tries, completed, aborted, status)
-    SELECT ended.key, statement_timestamp() + ended.retry_after, ended.claim,
+    SELECT ended.lo, statement_timestamp() + ended.retry_after, ended.claim,
            ended.tries - (ended.outcome = 3)::integer, ended.completed, ended.aborted,
            CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
@@ -138,9 +160,9 @@ WITH returned AS MATERIALIZED (
     USING (
         SELECT lease.tid
         FROM (
-            SELECT ended.claim, ended.part, count(*) AS size
+            SELECT ended.claim, ended.part, sum(ended.hi - ended.lo + 1) AS size
             FROM ended
-            WHERE $10::boolean
+            WHERE $11::boolean
             GROUP BY ended.claim, ended.part
         ) AS part
         CROSS JOIN LATERAL (
@@ -153,6 +175,6 @@ WITH returned AS MATERIALIZED (
     ) AS whole
     WHERE leases.ctid = whole.tid
 )
-SELECT ended.place, ended.cause IS NOT NULL AND ended.post_result AS posted,
+SELECT ended.place, ended.lo, ended.hi, ended.cause IS NOT NULL AS finished,
        CASE WHEN ended.cause IS NULL THEN ended.action END AS again
 FROM ended

@@ -6,18 +6,13 @@
 --
 --   $1 keys     bigint[]
 --   $2 claims   bigint[]
---   $3 ids      text[], or null: whatever their IDs
---   $4 actor    text, or null: whoever the owner was
---   $5 session  bigint, that of the actor, or null
+--   $3 actor    text, or null: whoever the owner was
+--   $4 session  bigint, that of the actor, or null
 --
 -- Waits for an owner that is taking the task at this moment: the answer must be final.
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
-    FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS named (key, claim, id)
-    CROSS JOIN LATERAL (
-        SELECT tasks.id FROM stint.tasks WHERE tasks.key = named.key OFFSET 0
-    ) AS task
-    WHERE named.id IS NULL OR task.id = named.id
+    FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
 ), late AS MATERIALIZED (
     SELECT ready.*
     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
@@ -26,7 +21,7 @@ WITH named AS MATERIALIZED (
                ready.actor, ready.status
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.claim = named.claim
-          AND ready.late AND ($4::text IS NULL OR ready.actor = $4::text)
+          AND ready.late AND ($3::text IS NULL OR ready.actor = $3::text)
         FOR UPDATE
     ) AS ready
 ), gone AS (
@@ -43,11 +38,11 @@ WITH named AS MATERIALIZED (
     GROUP BY late.claim, late.actor
 ), lease AS (
     INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
-    SELECT owner.claim, owner.part, owner.actor, $5::bigint, statement_timestamp(), owner.size,
+    SELECT owner.claim, owner.part, owner.actor, $4::bigint, statement_timestamp(), owner.size,
            owner.spans
     FROM owner
 )
-INSERT INTO stint.leased (key, claim, tries, part, completed, aborted, status)
-SELECT late.key, late.claim, late.tries, owner.part, late.completed, late.aborted, late.status
+INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status)
+SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted, late.status
 FROM late
 JOIN owner ON owner.claim = late.claim

@@ -1,15 +1,13 @@
 -- name: set_status
 --
--- Sets the status text and the progress of an owned task, if key, ID and claim belong together.
+-- Sets the status text and the progress of a task, if it is owned with that claim. It must have been
+-- carved out of its span.
 --
 --   $1 key       bigint
 --   $2 claim     bigint
---   $3 id        text
---   $4 status    text
---   $5 progress  real
+--   $3 status    text
+--   $4 progress  real
 UPDATE stint.leased
-SET status = $4::text, progress = $5::real
-WHERE leased.key = $1::bigint
-  AND leased.claim = $2::bigint
-  AND (SELECT tasks.id FROM stint.tasks WHERE tasks.key = $1::bigint) = $3::text
-RETURNING leased.key, leased.claim
+SET status = $3::text, progress = $4::real
+WHERE leased.lo = $1::bigint AND leased.hi = $1::bigint AND leased.claim = $2::bigint
+RETURNING leased.lo, leased.claim

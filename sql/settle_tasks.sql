@@ -31,8 +31,8 @@ WITH RECURSIVE due AS (
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
     RETURNING settling.*
 ), recorded AS (
-    INSERT INTO stint.finished (key, claim, tries, cause, actor, status)
-    SELECT due.key, due.claim, due.tries, due.cause, due.actor, due.status
+    INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status)
+    SELECT due.key, due.key, due.claim, due.tries, due.cause, due.actor, due.status
     FROM due
     WHERE due.cause < 7
 ), joined AS (

@@ -7,7 +7,15 @@
 --   $2 claims  bigint[]
 SELECT named.key, named.claim
 FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
-WHERE (SELECT leased.claim FROM stint.leased WHERE leased.key = named.key) = named.claim
+WHERE (SELECT span.claim
+       FROM (
+           SELECT leased.hi, leased.claim
+           FROM stint.leased
+           WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
+           ORDER BY leased.lo DESC
+           LIMIT 1
+       ) AS span
+       WHERE span.hi >= named.key) = named.claim
    OR (SELECT ready.claim
        FROM stint.ready
        WHERE ready.lo = named.key AND ready.late) = named.claim

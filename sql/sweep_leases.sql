@@ -12,7 +12,7 @@ WITH empty AS MATERIALIZED (
           SELECT
           FROM generate_subscripts(lease.spans, 1) AS span (n)
           JOIN stint.leased
-            ON leased.key BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+            ON leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
           WHERE leased.claim = lease.claim AND leased.part = lease.part
       )
     LIMIT $1::integer

@@ -5,15 +5,16 @@
 --
 --   $1 keys  bigint[]
 --
--- A replaced task has left its definition to its successor, but it is in finished.
+-- A replaced task has left its definition to its successor, but it is in finished. One that posts its
+-- result is alone in its span.
 SELECT named.key, finished.cause, finished.tries, finished.actor, finished.finished_at,
        finished.status, finished.result
 FROM unnest($1::bigint[]) AS named (key)
 LEFT JOIN LATERAL (
     SELECT finished.*
     FROM stint.finished
-    WHERE finished.key = named.key
+    WHERE finished.lo = named.key
     OFFSET 0
 ) AS finished ON true
-WHERE finished.key IS NOT NULL
+WHERE finished.lo IS NOT NULL
    OR (SELECT true FROM stint.tasks WHERE tasks.key = named.key) IS NULL

@@ -1,12 +1,13 @@
 -- name: withdraw_tasks
 --
 -- Takes unfinished tasks out of the state they are in and returns the key and the state of each: 0
--- ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready ones must have been carved out of
--- their spans. Owned ones are reported, and taken only if $2 says so. A key that is not in the
--- answer has moved on since the statement began.
+-- ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready and owned ones must have been carved
+-- out of their spans. Owned ones are reported, and taken only if $2 says so. A key that is not in
+-- the answer has moved on since the statement began, or shares a span that somebody was carving.
 --
 --   $1 keys   bigint[], sorted
 --   $2 owned  boolean
+--   $3 alone  boolean: final ones must have been carved out, too
 --
 -- Waits for whoever holds the task at this moment. Rows are locked table by table, by key in each,
 -- the blocked ones together with what an abort would bring down (falls) or signal, for the reason
@@ -39,10 +40,10 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS scheduled
     UNION ALL
     SELECT leased.* FROM (
-        SELECT 2, leased.key, leased.tries
+        SELECT 2, leased.lo, leased.tries
         FROM stint.leased
-        WHERE leased.key = ANY ($1::bigint[])
-        ORDER BY leased.key
+        WHERE leased.lo = ANY ($1::bigint[]) AND leased.hi = leased.lo
+        ORDER BY leased.lo
         FOR UPDATE
     ) AS leased
     UNION ALL
@@ -64,7 +65,7 @@ WITH RECURSIVE reached (key, falls) AS (
 ), disowned AS (
     DELETE FROM stint.leased
     WHERE $2::boolean
-      AND leased.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2))
+      AND leased.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2))
 ), unblocked AS (
     DELETE FROM stint.blocked
     WHERE blocked.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 4))
@@ -72,6 +73,13 @@ WITH RECURSIVE reached (key, falls) AS (
 SELECT held.key, held.state, held.tries
 FROM held
 UNION ALL
-SELECT finished.key, 3, finished.tries
-FROM stint.finished
-WHERE finished.key = ANY ($1::bigint[])
+SELECT named.key, 3, span.tries
+FROM unnest($1::bigint[]) AS named (key)
+CROSS JOIN LATERAL (
+    SELECT finished.lo, finished.hi, finished.tries
+    FROM stint.finished
+    WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
+    ORDER BY finished.lo DESC
+    LIMIT 1
+) AS span
+WHERE span.hi >= named.key AND (span.lo = span.hi OR NOT $3::boolean)

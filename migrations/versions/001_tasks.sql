@@ -2,7 +2,9 @@
 -- task is in exactly one of blocked, scheduled, ready and leased, a finished one in finished.
 --
 -- Every task has a key. Keys come in blocks of 1,024, so that the tasks of one insert that are
--- alike have consecutive keys and one row of ready, a span, can stand for up to 1,000 of them.
+-- alike have consecutive keys and one row of ready, leased or finished, a span, can stand for up to
+-- 1,000 of them. A span lies within a block: the row that holds a key is the last one whose lo is
+-- between the beginning of the block and the key, if its hi is not less.
 --
 -- There are no foreign keys: each would cost a lock and a lookup per task moved. The statements
 -- keep the invariants, and docs/lifecycle.md names them.
@@ -90,10 +92,12 @@ CREATE TABLE {{.schema}}.leases (
 CREATE INDEX leases_order ON {{.schema}}.leases (deadline);
 CREATE INDEX leases_session ON {{.schema}}.leases (session, actor) WHERE session IS NOT NULL;
 
--- The row of an owned task. Whoever deletes it decides what becomes of the task: its owner's
--- return, its expiry, its cancellation.
+-- A span of tasks that were handed out together. Whoever deletes the row decides what becomes of the
+-- tasks: their owner's return, their expiry, their cancellation. Whoever is after some of them only
+-- has to cut these out first (carve_leased).
 CREATE TABLE {{.schema}}.leased (
-    key       bigint   NOT NULL,
+    lo        bigint   NOT NULL,
+    hi        bigint   NOT NULL,
     claim     bigint   NOT NULL,
     tries     integer  NOT NULL,
     part      integer  NOT NULL DEFAULT 0,
@@ -102,13 +106,17 @@ CREATE TABLE {{.schema}}.leased (
     progress  real,
     status    text,
 
-    CONSTRAINT leased_pkey          PRIMARY KEY (key),
+    CONSTRAINT leased_pkey          PRIMARY KEY (lo),
+    CONSTRAINT leased_span          CHECK (lo <= hi AND lo >> 10 = hi >> 10),
+    CONSTRAINT leased_alone         CHECK (lo = hi OR (progress IS NULL AND status IS NULL)),
     CONSTRAINT leased_status_length CHECK (octet_length(status) <= 65536)
 );
 
--- Append-only until pruned. claim is null if the task ended without an owner.
+-- A span of tasks that ended alike, in one call, with nothing to be said of each. Append-only until
+-- pruned. claim is null if the task ended without an owner. One that posts its result is alone.
 CREATE TABLE {{.schema}}.finished (
-    key         bigint      NOT NULL,
+    lo          bigint      NOT NULL,
+    hi          bigint      NOT NULL,
     finished_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     claim       bigint,
     tries       integer     NOT NULL,
@@ -117,7 +125,9 @@ CREATE TABLE {{.schema}}.finished (
     status      text,
     result      bytea,
 
-    CONSTRAINT finished_pkey          PRIMARY KEY (key),
+    CONSTRAINT finished_pkey          PRIMARY KEY (lo),
+    CONSTRAINT finished_span          CHECK (lo <= hi AND lo >> 10 = hi >> 10),
+    CONSTRAINT finished_alone         CHECK (lo = hi OR (status IS NULL AND result IS NULL)),
     CONSTRAINT finished_cause_known   CHECK (cause BETWEEN 0 AND 6),
     CONSTRAINT finished_status_length CHECK (octet_length(status) <= 65536),
     CONSTRAINT finished_result_length CHECK (octet_length(result) <= 67108864)
@@ -248,24 +258,36 @@ FROM {{.schema}}.tasks AS task
 CROSS JOIN LATERAL (
     SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
            finished.finished_at AS until, finished.status, NULL::real AS progress, finished.result
-    FROM {{.schema}}.finished
-    WHERE finished.key = task.key
+    FROM (
+        SELECT finished.*
+        FROM {{.schema}}.finished
+        WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS finished
+    WHERE finished.hi >= task.key
     UNION ALL
     SELECT 3, leased.tries, lease.actor, lease.deadline, leased.status, leased.progress, NULL
-    FROM {{.schema}}.leased
+    FROM (
+        SELECT leased.*
+        FROM {{.schema}}.leased
+        WHERE leased.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY leased.lo DESC
+        LIMIT 1
+    ) AS leased
     CROSS JOIN LATERAL (
         SELECT leases.actor, leases.deadline
         FROM {{.schema}}.leases
         WHERE leases.claim = leased.claim AND leases.part = leased.part
         OFFSET 0 -- a fence: looked up by the index, whatever the statistics
     ) AS lease
-    WHERE leased.key = task.key
+    WHERE leased.hi >= task.key
     UNION ALL
     SELECT 2, ready.tries, NULL, NULL, ready.status, NULL, NULL
     FROM (
         SELECT ready.*
         FROM {{.schema}}.ready
-        WHERE ready.lo <= task.key
+        WHERE ready.lo BETWEEN task.key >> 10 << 10 AND task.key
         ORDER BY ready.lo DESC
         LIMIT 1
     ) AS ready

@@ -1,0 +1,177 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least,
+// and never forward (R9). For each task it says whether actor still owns it with that token; a task
+// that is not owned any more is no error.
+//
+// A task whose lease has expired is extended as long as nobody else was given it; it is owned again
+// then. One that somebody else owns, or that is final, is not.
+//
+// Extending all that is left of a hand-out costs the database one small update, however many tasks
+// there are; so extend the tasks of one OwnTasks call together. The call may be repeated after any
+// failure.
+func (s *Store) ExtendTasksOwnership(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
+	kept, err := s.extend(ctx, actor, owned, lease)
+	if err != nil {
+		return nil, fmt.Errorf("extend tasks ownership: %w", err)
+	}
+	return kept, nil
+}
+
+func (s *Store) extend(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return nil, err
+	}
+	if err := checkLease(lease); err != nil {
+		return nil, err
+	}
+	if len(owned) == 0 {
+		return nil, s.quiet(ctx)
+	}
+	if s.tx == nil && len(owned) <= flightSizeMax/2 {
+		return s.extends.do(ctx, extendKey{actor, lease}, owned)
+	}
+	return s.extendLeases(ctx, actor, owned, lease, false)
+}
+
+// An extendKey is what calls of ExtendTasksOwnership have in common that travel together.
+type extendKey struct {
+	actor ActorID
+	lease time.Duration
+}
+
+// extendTogether extends the ownership of several callers.
+func (s *Store) extendTogether(
+	ctx context.Context, key extendKey, calls [][]OwnedTask, together bool,
+) ([][]bool, error) {
+	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
+	if err != nil {
+		return nil, err
+	}
+	return divide(kept, calls), nil
+}
+
+// divide gives each call its part of the answers, one for each element of the calls.
+func divide[Q, A any](answers []A, calls [][]Q) [][]A {
+	parts := make([][]A, len(calls))
+	for i, call := range calls {
+		n := len(call)
+		parts[i], answers = answers[:n:n], answers[n:]
+	}
+	return parts
+}
+
+// extendLeases extends ownership. If hasty is set, it fails rather than wait long for what holds up
+// one of the leases.
+func (s *Store) extendLeases(
+	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration, hasty bool,
+) ([]bool, error) {
+	performances := performancesOf(owned)
+	spans := ownedSpans(performances)
+	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })
+	mine := map[performance]bool{}
+	var again bool
+	extend := extendSteps(spans, shares, actor, lease, mine, &again)
+	if err := s.runSplitting(ctx, append(limitWaiting(hasty), extend...)...); err != nil {
+		return nil, err
+	}
+	kept := make([]bool, len(owned))
+	var late []performance
+	for i, p := range performances {
+		if kept[i] = mine[p]; !kept[i] {
+			late = append(late, p)
+		}
+	}
+	if len(late) > 0 {
+		revived, err := s.extendLate(ctx, actor, late, lease, hasty)
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range performances {
+			kept[i] = kept[i] || revived[p]
+		}
+	}
+	for i, p := range performances {
+		if !kept[i] && s.tx == nil {
+			s.owners.lost(p)
+		}
+	}
+	return kept, nil
+}
+
+// extendSteps extends the leases of spans, and fills in what of them is mine and whether to ask
+// again. If they share rows of leased with others, they are cut out first.
+func extendSteps(
+	spans []ownedSpan, shares bool, actor ActorID, lease time.Duration,
+	mine map[performance]bool, again *bool,
+) []step {
+	claims, plain := make([]int64, len(spans)), make([]span, len(spans))
+	for i, span := range spans {
+		claims[i], plain[i] = int64(span.claim), span.span
+	}
+	lo, hi := bounds(plain)
+	var steps []step
+	if shares {
+		steps = append(steps, carveLeased(plain))
+	}
+	return append(steps,
+		step{name: "lock_leases", args: []any{claims}},
+		step{
+			name: "extend_leases",
+			args: []any{lo, hi, claims, string(actor), interval(lease)},
+			read: readOwnedSpans(mine, again),
+		})
+}
+
+// extendLate looks again at performances that were not extended: a late owner is due a second look,
+// and those whose neighbours somebody was returning are to be cut out anew. It returns those that
+// are owned.
+func (s *Store) extendLate(
+	ctx context.Context, actor ActorID, late []performance, lease time.Duration, hasty bool,
+) (map[performance]bool, error) {
+	spans := ownedSpans(late)
+	mine, again := map[performance]bool{}, true
+	for range withdrawAttempts {
+		if !again {
+			return mine, nil
+		}
+		keys, claims := keysAndClaims(late)
+		revive := step{
+			name: "revive_tasks", args: []any{keys, claims, string(actor), s.sessionOf(actor)},
+		}
+		steps := append(limitWaiting(hasty), revive)
+		steps = append(steps, extendSteps(spans, true, actor, lease, mine, &again)...)
+		if err := s.runSplitting(ctx, steps...); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errRestless
+}
+
+// runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
+// the same number; the second is made again.
+func (s *Store) runSplitting(ctx context.Context, steps ...step) error {
+	return s.runSplittingAnd(ctx, nil, steps...)
+}
+
+func (s *Store) runSplittingAnd(ctx context.Context, told *news, steps ...step) error {
+	const attempts = 10
+	var err error
+	for range attempts {
+		if err = s.runAnd(ctx, told, steps...); !violates(err, "leases_pkey") {
+			break
+		}
+	}
+	return err
+}

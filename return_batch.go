@@ -1,0 +1,173 @@
+package stint
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The outcomes of returns, as return_tasks numbers them.
+const (
+	outcomeCompleted int16 = 0
+	outcomeAborted   int16 = 1
+	outcomePending   int16 = 2
+	outcomeReleased  int16 = 3
+)
+
+// A returnBatch is returns as they go into return_tasks: those of tasks with consecutive keys that
+// say the same are one span.
+type returnBatch struct {
+	returns []Return
+	// chosen are the places in returns, sorted by key, performances what their tokens stand for.
+	chosen       []int
+	performances []performance
+	spans        []returnSpan
+	settled      []bool // by place in chosen
+}
+
+// A returnSpan is returns that are alike.
+type returnSpan struct {
+	ownedSpan
+	outcome int16
+	posts   bool
+	first   int // the place of the first in chosen
+}
+
+// newReturnBatch makes a batch of the returns at some places.
+func newReturnBatch(returns []Return, places []int) *returnBatch {
+	type placed struct {
+		performance
+		place int
+	}
+	sorted := make([]placed, len(places))
+	for n, i := range places {
+		sorted[n] = placed{returns[i].performance(), i}
+	}
+	slices.SortFunc(sorted, func(a, b placed) int {
+		return comparePerformances(a.performance, b.performance)
+	})
+	b := &returnBatch{
+		returns: returns, chosen: make([]int, len(sorted)),
+		performances: make([]performance, len(sorted)), settled: make([]bool, len(sorted)),
+	}
+	for n, p := range sorted {
+		b.chosen[n], b.performances[n] = p.place, p.performance
+	}
+	for n, p := range b.performances {
+		r := &returns[b.chosen[n]]
+		if n > 0 && follows(b.performances, n) && alike(&returns[b.chosen[n-1]], r) {
+			b.spans[len(b.spans)-1].hi = p.key
+			continue
+		}
+		b.spans = append(b.spans, returnSpan{
+			ownedSpan: ownedSpan{span{p.key, p.key}, p.claim}, outcome: r.outcome(),
+			posts: r.Token.posts(), first: n,
+		})
+	}
+	return b
+}
+
+// alike reports whether two returns say the same, and so little that a row of finished can stand
+// for both.
+func alike(a, b *Return) bool {
+	plain := func(r *Return) bool {
+		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil && !r.Token.posts()
+	}
+	return a.Code == b.Code && plain(a) && plain(b)
+}
+
+// shares reports whether tasks of the batch share rows of leased with others.
+func (b *returnBatch) shares() bool {
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.shares() })
+}
+
+// signals reports whether tasks may wait for some of the batch.
+func (b *returnBatch) signals() bool {
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.signals() })
+}
+
+// posted are the keys of tasks that end and post their results.
+func (b *returnBatch) posted() []int64 {
+	var keys []int64
+	for _, span := range b.spans {
+		if span.posts && span.outcome < outcomePending {
+			keys = append(keys, span.lo)
+		}
+	}
+	return keys
+}
+
+// plain are the spans of the batch, sorted.
+func (b *returnBatch) plain() []span {
+	spans := make([]span, len(b.spans))
+	for i, span := range b.spans {
+		spans[i] = span.span
+	}
+	return spans
+}
+
+// refused are the places of the returns that were not settled.
+func (b *returnBatch) refused() []int {
+	var refused []int
+	for n, i := range b.chosen {
+		if !b.settled[n] {
+			refused = append(refused, i)
+		}
+	}
+	return refused
+}
+
+// returnSteps return the tasks of a batch.
+func (s *Store) returnSteps(b *returnBatch, batch int64, round int, told *news) []step {
+	var steps []step
+	if b.shares() {
+		steps = append(steps, carveLeased(b.plain()))
+	}
+	n := len(b.spans)
+	lo, hi := bounds(b.plain())
+	claims, outcomes, posts := make([]int64, n), make([]int16, n), make([]bool, n)
+	statuses, results := make([]*string, n), make([][]byte, n)
+	retries := make([]*time.Duration, n)
+	for i, span := range b.spans {
+		r := &b.returns[b.chosen[span.first]]
+		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
+		statuses[i], results[i] = statusText(r.Status), r.Result
+		if r.RetryAfter > 0 {
+			retries[i] = &r.RetryAfter
+		}
+	}
+	return append(steps, step{
+		name: "return_tasks",
+		args: []any{
+			lo, hi, claims, outcomes, posts, statuses, results, retries,
+			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil, batch, round,
+		},
+		read: func(rows pgx.Rows) error { return b.readSettled(rows, told) },
+	})
+}
+
+// readSettled marks what was settled, and takes note of what others may wait for.
+func (b *returnBatch) readSettled(rows pgx.Rows, told *news) error {
+	clear(b.settled)
+	for rows.Next() {
+		var place int
+		var of span
+		var finished bool
+		var again *string
+		if err := rows.Scan(&place, &of.lo, &of.hi, &finished, &again); err != nil {
+			return err
+		}
+		span := &b.spans[place-1]
+		for key := of.lo; key <= of.hi; key++ {
+			b.settled[span.first+int(key-span.lo)] = true
+		}
+		if finished && span.posts {
+			told.finished = append(told.finished, span.lo)
+		}
+		if again != nil {
+			told.addReady(*again)
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,158 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A span is tasks with consecutive keys: those from lo to hi.
+type span struct{ lo, hi int64 }
+
+// bounds is how spans go into a statement.
+func bounds(spans []span) (lo, hi []int64) {
+	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
+	for i, span := range spans {
+		lo[i], hi[i] = span.lo, span.hi
+	}
+	return lo, hi
+}
+
+// singles are spans of one task each.
+func singles(keys []int64) []span {
+	spans := make([]span, len(keys))
+	for i, key := range keys {
+		spans[i] = span{key, key}
+	}
+	return spans
+}
+
+// carveLeased cuts spans out of the rows of leased that hold others, too. They are sorted by lo.
+func carveLeased(spans []span) step {
+	apart := make([]span, 0, len(spans))
+	for _, next := range spans { // a task comes twice if it comes with two tokens
+		if n := len(apart); n == 0 || next.lo > apart[n-1].hi {
+			apart = append(apart, next)
+		}
+	}
+	lo, hi := bounds(apart)
+	return step{name: "carve_leased", args: []any{lo, hi}}
+}
+
+// An ownedSpan is tasks with consecutive keys that were handed out under one claim.
+type ownedSpan struct {
+	span
+	claim claim
+}
+
+// ownedSpans sorts performances and joins those with consecutive keys.
+func ownedSpans(performances []performance) []ownedSpan {
+	performances = slices.Clone(performances)
+	slices.SortFunc(performances, comparePerformances)
+	performances = slices.Compact(performances)
+	var spans []ownedSpan
+	for i, p := range performances {
+		if n := len(spans); n > 0 && follows(performances, i) {
+			spans[n-1].hi = p.key
+		} else {
+			spans = append(spans, ownedSpan{span{p.key, p.key}, p.claim})
+		}
+	}
+	return spans
+}
+
+func comparePerformances(a, b performance) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.claim, b.claim))
+}
+
+// follows reports whether the one at place i of sorted performances is of the task behind the one
+// before, by the same hand-out. A task that comes with two tokens follows none, none follows it.
+func follows(performances []performance, i int) bool {
+	if i == 0 {
+		return false
+	}
+	before, p := performances[i-1], performances[i]
+	return p.claim == before.claim && p.key == before.key+1 &&
+		(i < 2 || performances[i-2].key != before.key) &&
+		(i+1 == len(performances) || performances[i+1].key != p.key)
+}
+
+// setApart cuts owned tasks out of the rows of leased that hold others, too, ahead of what the
+// caller's transaction does with them: it would keep their neighbours until it ends. That is done
+// in a transaction of its own, for which there has to be a connection at once. If there is none, or
+// it fails, the caller's transaction cuts them out itself, and others wait for it.
+func (s *Store) setApart(ctx context.Context, spans []span) {
+	const connectMax = 100 * time.Millisecond
+	if !s.lent || len(spans) == 0 {
+		return
+	}
+	if stat := s.pool.Stat(); stat.AcquiredConns() >= stat.MaxConns() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectMax)
+	defer cancel()
+	own := &Store{core: s.core, parting: s.parting}
+	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
+}
+
+// sharedTasks looks for owned tasks that are to be set apart.
+func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []step {
+	if !s.lent || len(ids) == 0 {
+		return nil
+	}
+	return []step{{
+		name: "shared_tasks", args: []any{texts(ids)},
+		read: func(rows pgx.Rows) error {
+			var err error
+			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+	}}
+}
+
+// performance is what the token of the task stands for.
+func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
+
+// performance is what the token of the return stands for.
+func (r *Return) performance() performance { return r.Token.performance(r.ID) }
+
+// readOwnedSpans reads rows of a span, its claim and whether it has to be asked for again, into a
+// set of the performances that need not.
+func readOwnedSpans(set map[performance]bool, again *bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		clear(set) // of what an attempt that was undone had read
+		*again = false
+		for rows.Next() {
+			var s ownedSpan
+			var unsure bool
+			if err := rows.Scan(&s.lo, &s.hi, &s.claim, &unsure); err != nil {
+				return err
+			}
+			*again = *again || unsure
+			for key := s.lo; key <= s.hi && !unsure; key++ {
+				set[performance{key, s.claim}] = true
+			}
+		}
+		return rows.Err()
+	}
+}
+
+func performancesOf(owned []OwnedTask) []performance {
+	performances := make([]performance, len(owned))
+	for i := range owned {
+		performances[i] = owned[i].performance()
+	}
+	return performances
+}
+
+// keysAndClaims is how performances go into a statement.
+func keysAndClaims(performances []performance) (keys, claims []int64) {
+	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
+	for i, p := range performances {
+		keys[i], claims[i] = p.key, int64(p.claim)
+	}
+	return keys, claims
+}

@@ -1,0 +1,20 @@
+-- name: shared_tasks
+--
+-- The keys of those of the tasks with these IDs that are owned and share a row of leased with others,
+-- sorted.
+--
+--   $1 ids  text[]
+SELECT task.key
+FROM (SELECT DISTINCT named.id FROM unnest($1::text[]) AS named (id)) AS named
+CROSS JOIN LATERAL (
+    SELECT tasks.key FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
+) AS task
+CROSS JOIN LATERAL (
+    SELECT leased.lo, leased.hi
+    FROM stint.leased
+    WHERE leased.lo BETWEEN task.key >> 10 << 10 AND task.key
+    ORDER BY leased.lo DESC
+    LIMIT 1
+) AS span
+WHERE span.hi >= task.key AND span.lo < span.hi
+ORDER BY task.key
