@@ -256,6 +256,9 @@ func (f *flights[K, Q, A]) land(passengers []*passenger[Q, A], answers []A, err 
 }
 
 func (s *Store) prepareFlights() {
+	s.inserts = flights[struct{}, Task, error]{
+		fly: s.insertTogether, size: taskSize, clone: cloneTask, background: s.travels,
+	}
 	s.owning = flights[ownKey, int, hand]{
 		fly: s.ownTogether, size: func(wanted int) int { return wanted },
 		clone:     func(wanted int) int { return wanted },

@@ -63,6 +63,9 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	if len(tasks) == 0 {
 		return s.quiet(ctx)
 	}
+	if s.tx == nil && goesAlong(tasks) {
+		return s.insertAlong(ctx, tasks[0])
+	}
 	few := len(tasks) <= statementTasksMax && bytes <= statementBytesMax
 	if !slices.ContainsFunc(tasks, isLinked) {
 		return s.insertUnless(ctx, few, tasks, nil)

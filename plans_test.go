@@ -88,6 +88,9 @@ var sample = map[string]struct {
 	"insert_tasks": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}'", nil,
 	},
+	"insert_separately": {
+		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}'", nil,
+	},
 	"judge_tokens": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},

@@ -241,7 +241,7 @@ func (s *Store) returnRefused(
 // limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
 func limitWaiting(hasty bool) []step {
 	if hasty {
-		return []step{{name: "limit_waiting"}}
+		return []step{{name: "limit_waiting", unplanned: true}}
 	}
 	return nil
 }

@@ -134,6 +134,7 @@ type core struct {
 	awaiting awaiting
 	waiting  waiting
 	owners   owners
+	inserts  flights[struct{}, Task, error]
 	owning   flights[ownKey, int, hand]
 	extends  flights[extendKey, []OwnedTask, []bool]
 	returns  flights[struct{}, []Return, []error]

@@ -1,0 +1,90 @@
+package stint
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// goesAlong reports whether the tasks of a call can travel together with those of other callers: a
+// single one does, that is ready at once and not large.
+func goesAlong(tasks []Task) bool {
+	return len(tasks) == 1 && taskSize(tasks[0]) <= flightSizeMax/2 &&
+		tasks[0].NotBefore.IsZero() && !isLinked(tasks[0])
+}
+
+// taskSize is what a task takes of flightSizeMax: one, and one for each KiB of its body.
+func taskSize(task Task) int {
+	const bodyBytes = 1 << 10
+	return 1 + len(task.Body)/bodyBytes
+}
+
+func cloneTask(task Task) Task {
+	task.Body = slices.Clone(task.Body)
+	return task
+}
+
+// insertAlong inserts a task, together with those that other callers insert at the same time.
+func (s *Store) insertAlong(ctx context.Context, task Task) error {
+	if err := s.quiet(ctx); err != nil {
+		return err
+	}
+	verdict, err := s.inserts.do(ctx, struct{}{}, task)
+	if err != nil {
+		return err
+	}
+	return verdict
+}
+
+// insertTogether inserts the tasks of several callers.
+func (s *Store) insertTogether(
+	ctx context.Context, _ struct{}, tasks []Task, together bool,
+) ([]error, error) {
+	verdicts := make([]error, len(tasks))
+	if !together {
+		return verdicts, s.insertUnless(ctx, true, tasks, nil)
+	}
+	keys, err := s.keysForFew(ctx, len(tasks))
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
+	}
+	steps := append(limitWaiting(true), separately(tasks, keys, verdicts))
+	if err := s.runTelling(ctx, readyNews(tasks, nil), steps...); err != nil {
+		return nil, err
+	}
+	return verdicts, nil
+}
+
+// separately inserts tasks, and takes the verdicts off those that it has inserted.
+func separately(tasks []Task, keys []int64, verdicts []error) step {
+	n := len(tasks)
+	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
+	priorities, tries := make([]int16, n), make([]int32, n)
+	deadlines := make([]*time.Time, n)
+	onAborts, postResults := make([]int16, n), make([]bool, n)
+	for i := range tasks {
+		task := &tasks[i]
+		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
+		priorities[i], tries[i] = task.Priority, int32(task.MaxTries) //nolint:gosec // checked
+		deadlines[i] = moment(task.Deadline)
+		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
+	}
+	return step{
+		name: "insert_separately", unplanned: true,
+		args: []any{
+			ids, actions, bodies, priorities, tries, deadlines, onAborts, postResults, keys,
+		},
+		read: func(rows pgx.Rows) error {
+			inserted, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			for _, key := range inserted {
+				verdicts[key-keys[0]] = nil
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,86 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// Of many who insert the same IDs at once one succeeds with each, and the others learn which ID it
+// was.
+func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
+	t.Parallel()
+	const goroutines, ids = 100, 40
+	store, pool := newStoreAndPool(t, stint.Options{})
+	var inserted [ids]atomic.Int32
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for i := range ids {
+				task := stint.Task{
+					ID: stint.TaskID(fmt.Sprint("t", i)), Action: "act", Body: []byte{byte(i)},
+					Priority: int16(i), MaxTries: i, PostResult: i%2 == 0,
+					Deadline: time.Now().Add(time.Hour),
+				}
+				err := store.InsertTasks(t.Context(), []stint.Task{task})
+				if err == nil {
+					inserted[i].Add(1)
+				} else {
+					wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, task.ID)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i := range ids {
+		if n := inserted[i].Load(); n != 1 {
+			t.Errorf("%d is said to have been inserted %d times", i, n)
+		}
+		got := info(t, store, stint.TaskID(fmt.Sprint("t", i)))
+		if got.Body[0] != byte(i) || got.Priority != int16(i) || got.MaxTries != i ||
+			got.PostResult != (i%2 == 0) || got.Deadline.IsZero() {
+			t.Errorf("%d became %+v", i, got)
+		}
+	}
+	if owned := own(t, store, 2*ids); len(owned) != ids {
+		t.Errorf("%d can be owned, want %d", len(owned), ids)
+	}
+	wantChecked(t, store)
+	wantNoDeadlocks(t, pool)
+}
+
+// An insert that has to wait, since somebody's transaction has inserted its ID and is still open,
+// holds up nobody else.
+func TestInsertTasks_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	insert(t, store.WithTx(tx), after("taken"))
+	held := start(func() (struct{}, error) {
+		return struct{}{}, store.InsertTasks(t.Context(), []stint.Task{after("taken")})
+	})
+	waitForLocks(t, pool, 1)
+	var group calls
+	for i := range 20 {
+		group.start(func() error {
+			_, err := inTime(t, "InsertTasks", func(ctx context.Context) (struct{}, error) {
+				id := stint.TaskID(fmt.Sprint("free", i))
+				return struct{}{}, store.InsertTasks(ctx, []stint.Task{after(id)})
+			})
+			return err
+		})
+	}
+	for range 20 {
+		wantErr(t, "InsertTasks", <-group.done, nil)
+	}
+	wantGoingOn(t, "InsertTasks of the ID that is taken", held)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err = ends(t, "InsertTasks", held)
+	wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "taken")
+}

@@ -1,0 +1,38 @@
+-- name: insert_separately
+--
+-- Inserts tasks of several callers, which are ready at once and have nothing to do with each other:
+-- one whose ID is taken is left out. Returns the keys of the others. Element i of each array belongs
+-- to task i.
+--
+--   $1 id           text[]
+--   $2 action       text[]
+--   $3 body         bytea[]
+--   $4 priority     smallint[]
+--   $5 max_tries    integer[]
+--   $6 deadline     timestamptz[], null elements: none
+--   $7 on_abort     smallint[]
+--   $8 post_result  boolean[]
+--   $9 key          bigint[]
+--
+-- Each task is a span of its own: few tasks are shared out best one by one.
+WITH defined AS (
+    INSERT INTO stint.tasks
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+    SELECT task.key, task.id, task.action, task.body, task.priority, task.max_tries,
+           task.deadline, task.on_abort, task.post_result
+    FROM unnest(
+        $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[], $6::timestamptz[],
+        $7::smallint[], $8::boolean[], $9::bigint[]
+    ) AS task (id, action, body, priority, max_tries, deadline, on_abort, post_result, key)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING key, action, priority, deadline
+), limited AS (
+    INSERT INTO stint.deadlines (deadline, key)
+    SELECT defined.deadline, defined.key
+    FROM defined
+    WHERE defined.deadline IS NOT NULL
+)
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
+SELECT defined.key, defined.key, defined.action, defined.priority, defined.deadline, 0
+FROM defined
+RETURNING ready.lo
