@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// childVariable is the environment variable that makes the program a child: it reads a job from its
+// standard input, does it and writes a report. One process does one thing, so that its memory is
+// that of one contender's one workload, and nothing is warm from the one before.
+const childVariable = "STINT_BENCH_CHILD"
+
+// A job is what a child is to do.
+type job struct {
+	Contender string
+	Workload  string
+	Variant   string
+
+	// Fill asks for the tables and the backlog, and not for the measurement.
+	Fill bool
+
+	URL       string // of the database
+	Tasks     int    // to measure
+	Backlog   int    // tasks that there are before
+	BodyBytes int
+	Callers   int
+	Lasts     time.Duration
+}
+
+// A report is what a child found.
+type report struct {
+	Tasks   int
+	Seconds float64
+	WAL     int64 // bytes
+
+	// Flights are the round trips to the server; -1 if they were not counted.
+	Flights int64
+
+	// PeakBytes is the most memory that the client had. A contender that runs a program of its own
+	// says what that had; otherwise it is the child's.
+	PeakBytes int64
+
+	// Figures are those of the workload, by name; a rate alone follows from the above.
+	Figures map[string]float64
+}
+
+// value is a figure of the report.
+func (r report) value(f figure) float64 {
+	if f == rate {
+		return float64(r.Tasks) / r.Seconds
+	}
+	return r.Figures[f.name]
+}
+
+// delegate has a child do a job.
+func delegate(ctx context.Context, j job) (report, error) {
+	input, err := json.Marshal(j)
+	if err != nil {
+		return report{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return report{}, err
+	}
+	cmd := exec.CommandContext(ctx, program) //nolint:gosec // It is this program.
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return report{}, err
+	}
+	go func() {
+		_, err := in.Write(input)
+		_ = errors.Join(err, in.Close()) // a child that does not read says so itself
+	}()
+	output, err := cmd.Output()
+	if err != nil {
+		return report{}, fmt.Errorf("%s, %s, %s: %w", j.Contender, j.Workload, j.Variant, err)
+	}
+	var found report
+	if err := json.Unmarshal(output, &found); err != nil {
+		return report{}, fmt.Errorf("report of %s, %s: %w", j.Contender, j.Workload, err)
+	}
+	if found.PeakBytes == 0 {
+		found.PeakBytes = peakBytes(cmd.ProcessState)
+	}
+	return found, nil
+}
+
+// beChild does the job that it reads, and writes the report.
+func beChild(ctx context.Context, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.NewDecoder(in).Decode(&j); err != nil {
+		return err
+	}
+	c, e, ok := lookUp(j)
+	if !ok {
+		return fmt.Errorf("no contender %q has an entry %q, %q", j.Contender, j.Workload, j.Variant)
+	}
+	r, err := newRun(ctx, j)
+	if err != nil {
+		return err
+	}
+	if j.Fill {
+		err = c.create(ctx, r)
+		if err == nil && e.fill != nil {
+			err = e.fill(ctx, r)
+		}
+	} else {
+		err = e.measure(ctx, r)
+	}
+	if err := errors.Join(err, r.close(ctx)); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(r.report)
+}

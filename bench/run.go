@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+)
+
+//go:embed sql/wal_position.sql
+var walPositionSQL string
+
+// A run is a job under way, as a contender sees it.
+type run struct {
+	job
+	report report
+
+	observer *pgx.Conn // whose round trips are not counted
+	pools    []*pgxpool.Pool
+	flights  atomic.Int64
+	measured bool
+}
+
+func newRun(ctx context.Context, j job) (*run, error) {
+	observer, err := pgx.Connect(ctx, j.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &run{job: j, observer: observer}, nil
+}
+
+// close closes the pools. A job that should have measured must have done so.
+func (r *run) close(ctx context.Context) error {
+	for _, pool := range r.pools {
+		pool.Close()
+	}
+	err := r.observer.Close(ctx)
+	if !r.Fill && !r.measured {
+		err = errors.Join(err, errors.New("nothing was measured"))
+	}
+	return err
+}
+
+// pool returns a pool of so many connections at most, whose round trips are counted. It is closed
+// when the job is done.
+func (r *run) pool(ctx context.Context, connections int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = connections
+	countRoundTrips(config.ConnConfig, &r.flights)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	r.pools = append(r.pools, pool)
+	return pool, nil
+}
+
+// measure performs work and reports how long it took, and what it cost. Work returns how many tasks
+// it moved.
+func (r *run) measure(ctx context.Context, work func(ctx context.Context) (int, error)) error {
+	if r.measured {
+		return errors.New("measured twice")
+	}
+	r.measured = true
+	before, err := r.walPosition(ctx)
+	if err != nil {
+		return err
+	}
+	flights, begun := r.flights.Load(), now()
+	tasks, err := work(ctx)
+	if err != nil {
+		return err
+	}
+	r.report.Seconds = time.Since(begun).Seconds()
+	r.report.Flights = r.flights.Load() - flights
+	after, err := r.walPosition(ctx)
+	r.report.Tasks, r.report.WAL = tasks, after-before
+	return err
+}
+
+// set reports a figure of the workload.
+func (r *run) set(name string, value float64) {
+	if r.report.Figures == nil {
+		r.report.Figures = map[string]float64{}
+	}
+	r.report.Figures[name] = value
+}
+
+// walPosition is how much WAL the server has written.
+func (r *run) walPosition(ctx context.Context) (int64, error) {
+	var bytes int64
+	err := r.observer.QueryRow(ctx, walPositionSQL).Scan(&bytes)
+	return bytes, err
+}
+
+// count returns the one number that a statement gives.
+func (r *run) count(ctx context.Context, statement string, args ...any) (int, error) {
+	var n int
+	err := r.observer.QueryRow(ctx, statement, args...).Scan(&n)
+	return n, err
+}
+
+// now is the time on the client's clock, for measuring.
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // What clients wait for is measured with their own clock.
+}
+
+// inParallel calls work in so many goroutines and waits for them. The first error ends the context
+// of the others.
+func inParallel(
+	ctx context.Context, goroutines int, work func(ctx context.Context, goroutine int) error,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range goroutines {
+		group.Go(func() error { return work(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// inBatches calls work, in so many goroutines, for the parts of the numbers from 0 to n that have
+// the given size.
+func inBatches(
+	ctx context.Context, goroutines, n, size int,
+	work func(ctx context.Context, from, to int) error,
+) error {
+	var next atomic.Int64
+	return inParallel(ctx, goroutines, func(ctx context.Context, _ int) error {
+		for {
+			from := int(next.Add(int64(size))) - size
+			if from >= n {
+				return nil
+			}
+			if err := work(ctx, from, min(from+size, n)); err != nil {
+				return err
+			}
+		}
+	})
+}
