@@ -113,6 +113,21 @@ func now() time.Time {
 	return time.Now() //nolint:forbidigo // What clients wait for is measured with their own clock.
 }
 
+const (
+	// inserters is how many goroutines insert many tasks, with a connection each.
+	inserters = 4
+
+	// drainers is how many goroutines drain where the contender has no loop of its own.
+	drainers = 8
+)
+
+// insertBatch is how many tasks are inserted at a time where there are many: 10,000, or 16 MiB.
+func (r *run) insertBatch() int { return min(10_000, 16<<20/r.BodyBytes) }
+
+// drainBatch is how many tasks are drained at a time where it is for the caller to say: 1,000, or
+// 1 MiB.
+func (r *run) drainBatch() int { return min(1000, max(1, 1<<20/r.BodyBytes)) }
+
 // inParallel calls work in so many goroutines and waits for them. The first error ends the context
 // of the others.
 func inParallel(

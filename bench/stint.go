@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/worker"
@@ -22,18 +20,46 @@ const (
 	loopDropped  = "worker, KeepNone"
 )
 
+// Variants of W10: finished tasks stay for as long as they do by default, which is until long after
+// the measurement, or are pruned meanwhile.
+const (
+	retained = "retained"
+	pruned   = "pruned"
+
+	// prunedAfter is the age at which the latter are pruned.
+	prunedAfter = 5 * time.Second
+)
+
 // stintContender is this library: its bare verbs, and the loop of package worker.
 func stintContender() contender {
 	return contender{
-		name:   "stint",
-		title:  "Stint",
-		create: func(ctx context.Context, r *run) error { return migrations.Migrate(ctx, r.observer) },
+		name:  "stint",
+		title: "Stint",
+		create: func(ctx context.Context, r *run) error {
+			return migrations.Migrate(ctx, r.observer)
+		},
 		entries: []entry{
 			{workload: "W1", measure: insertStint},
 			{workload: "W2", variant: verbsKept, fill: fillStint, measure: drainStint},
 			{workload: "W2", variant: verbsDropped, fill: fillStint, measure: drainStint},
 			{workload: "W2", variant: loopKept, fill: fillStint, measure: loopStint},
 			{workload: "W2", variant: loopDropped, fill: fillStint, measure: loopStint},
+			{workload: "W3-insert", measure: insertStintSingly},
+			{workload: "W3-own-16", fill: fillStint, measure: ownStintSingly},
+			{workload: "W3-own-200", fill: fillStint, measure: ownStintSingly},
+			{workload: "W4", variant: "worker", measure: hearStintWorker},
+			{workload: "W4", variant: "AwaitTasks", measure: hearStintAwait, notQuick: true},
+			{workload: "W5-100k", fill: fillStint, measure: drainStint},
+			{workload: "W5-2M", fill: fillStint, measure: drainStint},
+			{workload: "W5-10M", fill: fillStint, measure: drainStint},
+			{workload: "W6", measure: streamStintUnderSnapshot},
+			{workload: "W7", fill: fillStintFanIn, measure: drainStintFanIn},
+			{workload: "W8-insert", measure: insertStint},
+			{workload: "W8-drain", fill: fillStint, measure: drainStint},
+			{workload: "W9", variant: verbsKept, fill: fillStintMixed, measure: drainStintMixed},
+			{workload: "W9", variant: loopKept, fill: fillStintMixed, measure: loopStintMixed},
+			{workload: "W10", variant: retained, measure: streamStint},
+			{workload: "W10", variant: pruned, measure: streamStint},
 		},
 	}
 }
@@ -41,18 +67,20 @@ func stintContender() contender {
 // stintAction is the action of tasks where there is only one.
 const stintAction = "bench"
 
-// newStint returns a store with a pool of its own, and a function that closes it.
-func newStint(ctx context.Context, r *run, connections int32) (*stint.Store, *pgxpool.Pool, error) {
+// newStint returns a store with a pool of its own.
+func newStint(ctx context.Context, r *run, connections int32) (*stint.Store, error) {
 	pool, err := r.pool(ctx, connections)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var options stint.Options
-	if r.Variant == verbsDropped || r.Variant == loopDropped {
+	switch r.Variant {
+	case verbsDropped, loopDropped:
 		options.Retention.Completed = stint.KeepNone
+	case pruned:
+		options.Retention.Completed = prunedAfter
 	}
-	store, err := stint.New(pool, options)
-	return store, pool, err
+	return stint.New(pool, options)
 }
 
 // stintTasks are the tasks with the numbers from from to to.
@@ -65,16 +93,15 @@ func stintTasks(from, to, bodyBytes int) []stint.Task {
 	return tasks
 }
 
-// insertStintTasks inserts n tasks as River does, 10,000 at a time.
+// insertStintTasks inserts n tasks as River does, many at a time.
 func insertStintTasks(ctx context.Context, r *run, store *stint.Store, n int) error {
-	const batch, goroutines = 10_000, 4
-	return inBatches(ctx, goroutines, n, batch, func(ctx context.Context, from, to int) error {
+	return inBatches(ctx, inserters, n, r.insertBatch(), func(ctx context.Context, from, to int) error {
 		return store.InsertTasks(ctx, stintTasks(from, to, r.BodyBytes))
 	})
 }
 
 func fillStint(ctx context.Context, r *run) error {
-	store, _, err := newStint(ctx, r, 4)
+	store, err := newStint(ctx, r, inserters)
 	if err != nil {
 		return err
 	}
@@ -82,7 +109,7 @@ func fillStint(ctx context.Context, r *run) error {
 }
 
 func insertStint(ctx context.Context, r *run) error {
-	store, _, err := newStint(ctx, r, 4)
+	store, err := newStint(ctx, r, inserters)
 	if err != nil {
 		return err
 	}
@@ -92,15 +119,18 @@ func insertStint(ctx context.Context, r *run) error {
 	return errors.Join(err, store.Close(ctx))
 }
 
-// drainStint owns tasks and completes them with the bare verbs, 1,000 at a time, in 8 goroutines.
+// drainStint owns tasks and completes them with the bare verbs, many at a time.
 func drainStint(ctx context.Context, r *run) error {
-	const batch, goroutines = 1000, 8
-	store, _, err := newStint(ctx, r, goroutines)
+	return drainStintOf(ctx, r, r.Tasks, []string{stintAction})
+}
+
+func drainStintOf(ctx context.Context, r *run, tasks int, actions []string) error {
+	store, err := newStint(ctx, r, drainers)
 	if err != nil {
 		return err
 	}
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		return completeStint(ctx, store, r.Tasks, goroutines, batch, []string{stintAction})
+		return completeStint(ctx, store, tasks, drainers, r.drainBatch(), actions)
 	})
 	return errors.Join(err, checkStint(ctx, r, store), store.Close(ctx))
 }
@@ -138,11 +168,11 @@ func returnAll(ctx context.Context, store *stint.Store, owned []stint.OwnedTask)
 	return errors.Join(append(verdicts, err)...)
 }
 
-// checkStint makes sure that the tasks that were measured have been completed, and that none is left
-// if all were measured.
+// checkStint makes sure that no task is left, if all were measured. (That those measured have been
+// completed, the verdicts on their returns tell.)
 func checkStint(ctx context.Context, r *run, store *stint.Store) error {
 	if r.Backlog > r.report.Tasks {
-		return nil // every return was accepted, and the rest is not for listing
+		return nil
 	}
 	unfinished := []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
@@ -155,10 +185,14 @@ func checkStint(ctx context.Context, r *run, store *stint.Store) error {
 	return err
 }
 
-// loopStint drains with a worker as large as River's. It is done when the worker has stopped, since
-// by then it has returned everything.
+// loopStint drains with a worker as large as River's.
 func loopStint(ctx context.Context, r *run) error {
-	store, _, err := newStint(ctx, r, 20)
+	return loopStintOf(ctx, r, []string{stintAction})
+}
+
+// loopStintOf measures until the worker has stopped, since by then it has returned everything.
+func loopStintOf(ctx context.Context, r *run, actions []string) error {
+	store, err := newStint(ctx, r, 20)
 	if err != nil {
 		return err
 	}
@@ -166,22 +200,23 @@ func loopStint(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	live, stop := context.WithCancel(ctx)
 	defer stop()
 	var performed atomic.Int64
-	err = w.Handle(stintAction, func(context.Context, *worker.Task) (worker.Result, error) {
-		if performed.Add(1) == int64(r.Tasks) {
-			stop()
+	for _, action := range actions {
+		err := w.Handle(action, func(context.Context, *worker.Task) (worker.Result, error) {
+			if performed.Add(1) == int64(r.Tasks) {
+				stop()
+			}
+			return worker.Result{}, nil
+		})
+		if err != nil {
+			return err
 		}
-		return worker.Result{}, nil
-	})
-	if err != nil {
-		return err
 	}
-	unstopped := context.WithoutCancel(ctx)
-	err = r.measure(unstopped, func(context.Context) (int, error) {
-		err := w.Run(ctx)
+	err = r.measure(ctx, func(context.Context) (int, error) {
+		err := w.Run(live)
 		return int(performed.Load()), err
 	})
-	return errors.Join(err, checkStint(unstopped, r, store), store.Close(unstopped))
+	return errors.Join(err, checkStint(ctx, r, store), store.Close(ctx))
 }

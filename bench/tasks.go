@@ -24,16 +24,30 @@ func body(length int) []byte {
 	return text
 }
 
-// actionCount is how many actions W9 has.
-const actionCount = 40
+// W9 has so many actions, of which the first few have 90 % of the tasks.
+const (
+	actionCount       = 40
+	commonActionCount = 4
+)
 
-// mixedAction is the action of the task with a number in W9: four actions have 90 % of the tasks.
+// mixedAction is the action of the task with a number in W9.
 func mixedAction(n int) string {
 	if n%10 != 0 {
-		return "action-" + strconv.Itoa(n%4)
+		return actionName(n % commonActionCount)
 	}
-	return "action-" + strconv.Itoa(4+n/10%(actionCount-4))
+	return actionName(commonActionCount + n/10%(actionCount-commonActionCount))
 }
+
+// mixedActions are the actions of W9.
+func mixedActions() []string {
+	actions := make([]string, actionCount)
+	for i := range actions {
+		actions[i] = actionName(i)
+	}
+	return actions
+}
+
+func actionName(n int) string { return "action-" + strconv.Itoa(n) }
 
 // mixedPriority is the priority of the task with a number in W9, from 0 to 3.
 func mixedPriority(n int) int { return n / 7 % 4 }

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// insertStintSingly inserts one task a call. All callers share one store, as they do in a service,
+// so that their calls travel together.
+func insertStintSingly(ctx context.Context, r *run) error {
+	store, err := newStint(ctx, r, int32(r.Callers))
+	if err != nil {
+		return err
+	}
+	tasks := stintTasks(0, r.Tasks, r.BodyBytes)
+	err = r.measure(ctx, func(ctx context.Context) (int, error) {
+		err := inBatches(ctx, r.Callers, r.Tasks, 1,
+			func(ctx context.Context, from, to int) error {
+				return store.InsertTasks(ctx, tasks[from:to])
+			})
+		return r.Tasks, err
+	})
+	return errors.Join(err, store.Close(ctx))
+}
+
+// ownStintSingly owns one task and returns it, over and over, in many goroutines on one store.
+func ownStintSingly(ctx context.Context, r *run) error {
+	store, err := newStint(ctx, r, 20)
+	if err != nil {
+		return err
+	}
+	err = r.measure(ctx, func(ctx context.Context) (int, error) {
+		var taken, done atomic.Int64
+		actions := []string{stintAction}
+		err := inParallel(ctx, r.Callers, func(ctx context.Context, caller int) error {
+			actor := stint.ActorID(fmt.Sprintf("worker-%d", caller))
+			for taken.Load() < int64(r.Tasks) {
+				owned, err := store.OwnTasks(ctx, actor, 1, actions, time.Minute)
+				if err != nil {
+					return err
+				}
+				taken.Add(int64(len(owned)))
+				for _, task := range owned {
+					err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+					if err != nil {
+						return err
+					}
+					done.Add(1)
+				}
+			}
+			return nil
+		})
+		return int(done.Load()), err
+	})
+	return errors.Join(err, checkStint(ctx, r, store), store.Close(ctx))
+}
+
+// hearStintWorker measures the latency until a handler is called.
+func hearStintWorker(ctx context.Context, r *run) error {
+	return hearStint(ctx, r, func(
+		ctx, live context.Context, store *stint.Store, begun func(body []byte),
+	) error {
+		w, err := worker.New(store, worker.Options{})
+		if err != nil {
+			return err
+		}
+		err = w.Handle(stintAction,
+			func(_ context.Context, task *worker.Task) (worker.Result, error) {
+				begun(task.Body)
+				return worker.Result{}, nil
+			})
+		if err != nil {
+			return err
+		}
+		return w.Run(live)
+	})
+}
+
+// hearStintAwait measures the latency until AwaitTasks returns.
+func hearStintAwait(ctx context.Context, r *run) error {
+	return hearStint(ctx, r, func(
+		ctx, live context.Context, store *stint.Store, begun func(body []byte),
+	) error {
+		for {
+			owned, err := store.AwaitTasks(live, "actor", 10, []string{stintAction}, time.Minute)
+			if live.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, task := range owned {
+				begun(task.Body)
+			}
+			if err := returnAll(ctx, store, owned); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// hearStint inserts with one store and listens with another, each with a pool of its own.
+func hearStint(
+	ctx context.Context, r *run,
+	listen func(ctx, live context.Context, store *stint.Store, begun func(body []byte)) error,
+) error {
+	inserting, err := newStint(ctx, r, 4)
+	if err != nil {
+		return err
+	}
+	listening, err := newStint(ctx, r, 4)
+	if err != nil {
+		return err
+	}
+	start := func(ctx context.Context, begun func(body []byte)) (func() error, error) {
+		live, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- listen(ctx, live, listening, begun) }()
+		return func() error {
+			cancel()
+			return <-ended
+		}, nil
+	}
+	var inserted atomic.Int64
+	err = r.latencies(ctx, start, func(ctx context.Context, body []byte) error {
+		id := stint.TaskID(taskID(int(inserted.Add(1))))
+		return inserting.InsertTasks(ctx, []stint.Task{{ID: id, Action: stintAction, Body: body}})
+	})
+	return errors.Join(err, checkStint(ctx, r, listening), inserting.Close(ctx),
+		listening.Close(ctx))
+}
+
+func streamStintUnderSnapshot(ctx context.Context, r *run) error {
+	return r.underOldSnapshot(ctx, func() error { return streamStint(ctx, r) })
+}
+
+// streamStint inserts with one store and drains with another, in batches.
+func streamStint(ctx context.Context, r *run) error {
+	inserting, err := newStint(ctx, r, sustainInserters)
+	if err != nil {
+		return err
+	}
+	draining, err := newStint(ctx, r, drainers)
+	if err != nil {
+		return err
+	}
+	err = r.sustain(ctx, steadyStream{
+		insert: func(ctx context.Context, from, to int) error {
+			return inserting.InsertTasks(ctx, stintTasks(from, to, r.BodyBytes))
+		},
+		drain: func(ctx, live context.Context, done func(tasks int)) error {
+			return inParallel(ctx, drainers, func(ctx context.Context, goroutine int) error {
+				return drainStintWhile(ctx, live, draining, goroutine, done)
+			})
+		},
+	})
+	return errors.Join(err, inserting.Close(ctx), draining.Close(ctx))
+}
+
+func drainStintWhile(
+	ctx, live context.Context, store *stint.Store, goroutine int, done func(tasks int),
+) error {
+	const batch = 1000
+	actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
+	for {
+		owned, err := store.AwaitTasks(live, actor, batch, []string{stintAction}, time.Minute)
+		if live.Err() != nil {
+			return nil // what it was given meanwhile is given back
+		}
+		if err != nil {
+			return err
+		}
+		if err := returnAll(ctx, store, owned); err != nil {
+			return err
+		}
+		done(len(owned))
+	}
+}
+
+// fanInJoins is how many tasks of W7 wait for the others, before the last one waits for them.
+const fanInJoins = 400
+
+// fillStintFanIn inserts tasks, joins that wait for an equal share of them each, and a last task
+// that waits for the joins.
+func fillStintFanIn(ctx context.Context, r *run) error {
+	store, err := newStint(ctx, r, inserters)
+	if err != nil {
+		return err
+	}
+	joins := make([]stint.Task, 0, fanInJoins)
+	last := stint.Task{ID: "last", Action: stintAction}
+	for i := range min(fanInJoins, r.Tasks) {
+		join := stint.Task{
+			ID: stint.TaskID(fmt.Sprintf("join-%d", i)), Action: stint.Spontaneous,
+		}
+		joins, last.After = append(joins, join), append(last.After, join.ID)
+	}
+	tasks := stintTasks(0, r.Tasks, r.BodyBytes)
+	for i := range tasks {
+		tasks[i].ToSignalAfter = []stint.TaskID{joins[i*len(joins)/len(tasks)].ID}
+	}
+	err = store.InsertTasks(ctx, append(append(tasks, joins...), last))
+	return errors.Join(err, store.Close(ctx))
+}
+
+// drainStintFanIn drains all that has to be performed: not the joins, which complete themselves.
+func drainStintFanIn(ctx context.Context, r *run) error {
+	return drainStintOf(ctx, r, r.Tasks+1, []string{stintAction})
+}
+
+// fillStintMixed inserts tasks of many actions and several priorities.
+func fillStintMixed(ctx context.Context, r *run) error {
+	store, err := newStint(ctx, r, inserters)
+	if err != nil {
+		return err
+	}
+	err = inBatches(ctx, inserters, r.Backlog, r.insertBatch(),
+		func(ctx context.Context, from, to int) error {
+			tasks := stintTasks(from, to, r.BodyBytes)
+			for i := range tasks {
+				tasks[i].Action = mixedAction(from + i)
+				tasks[i].Priority = int16(mixedPriority(from + i))
+			}
+			return store.InsertTasks(ctx, tasks)
+		})
+	return errors.Join(err, store.Close(ctx))
+}
+
+func drainStintMixed(ctx context.Context, r *run) error {
+	return drainStintOf(ctx, r, r.Tasks, mixedActions())
+}
+
+func loopStintMixed(ctx context.Context, r *run) error {
+	return loopStintOf(ctx, r, mixedActions())
+}
