@@ -28,6 +28,20 @@ func riverContender() contender {
 		entries: []entry{
 			{workload: "W1", measure: insertRiver},
 			{workload: "W2", variant: "kept", fill: fillRiver, measure: drainRiver},
+			{workload: "W3-insert", measure: insertRiverSingly},
+			{workload: "W3-own-16", fill: fillRiver, measure: drainRiverBusily},
+			{workload: "W3-own-200", fill: fillRiver, measure: drainRiverBusily},
+			{workload: "W4", variant: riverEager, measure: hearRiver},
+			{workload: "W4", variant: "default", measure: hearRiver},
+			{workload: "W5-100k", fill: fillRiver, measure: drainRiver},
+			{workload: "W5-2M", fill: fillRiver, measure: drainRiver},
+			{workload: "W5-10M", fill: fillRiver, measure: drainRiver},
+			{workload: "W6", measure: streamRiverUnderSnapshot},
+			{workload: "W8-insert", measure: insertRiver},
+			{workload: "W8-drain", fill: fillRiver, measure: drainRiver},
+			{workload: "W9", variant: "kept", fill: fillRiver, measure: drainRiver},
+			{workload: "W10", variant: retained, measure: streamRiver},
+			{workload: "W10", variant: pruned, measure: streamRiver},
 		},
 	}
 }
@@ -59,32 +73,40 @@ func (a riverArgs) Kind() string { return a.kind }
 const riverKind = "bench"
 
 // riverParams are the jobs with the numbers from from to to.
-func riverParams(from, to, bodyBytes int) []river.InsertManyParams {
-	text := string(body(bodyBytes))
+func riverParams(r *run, from, to int) []river.InsertManyParams {
+	text := string(body(r.BodyBytes))
 	params := make([]river.InsertManyParams, to-from)
 	for i := range params {
-		params[i].Args = riverArgs{Body: text, kind: riverKind}
+		args := riverArgs{Body: text, kind: riverKind}
+		if r.Workload == "W9" {
+			args.kind = mixedAction(from + i)
+			params[i].InsertOpts = &river.InsertOpts{
+				Priority: riverLeastPriority - mixedPriority(from+i),
+			}
+		}
+		params[i].Args = args
 	}
 	return params
 }
 
-// insertRiverJobs inserts n jobs in the fastest way there is, COPY in batches of 10,000.
+// riverLeastPriority is the lowest one; 1 is the highest.
+const riverLeastPriority = 4
+
+// insertRiverJobs inserts n jobs in the fastest way there is, COPY of many at a time.
 func insertRiverJobs(ctx context.Context, r *run, pool *pgxpool.Pool, n int) error {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	client, err := newRiverInserter(pool, river.Config{})
 	if err != nil {
 		return err
 	}
-	const batch, goroutines = 10_000, 4
-	return inBatches(ctx, goroutines, n, batch, func(ctx context.Context, from, to int) error {
-		_, err := client.InsertManyFast(ctx, riverParams(from, to, r.BodyBytes))
-		return err
-	})
+	return inBatches(ctx, inserters, n, r.insertBatch(),
+		func(ctx context.Context, from, to int) error {
+			_, err := client.InsertManyFast(ctx, riverParams(r, from, to))
+			return err
+		})
 }
 
 func fillRiver(ctx context.Context, r *run) error {
-	pool, err := r.pool(ctx, 4)
+	pool, err := r.pool(ctx, inserters)
 	if err != nil {
 		return err
 	}
@@ -92,7 +114,7 @@ func fillRiver(ctx context.Context, r *run) error {
 }
 
 func insertRiver(ctx context.Context, r *run) error {
-	pool, err := r.pool(ctx, 4)
+	pool, err := r.pool(ctx, inserters)
 	if err != nil {
 		return err
 	}
@@ -103,45 +125,48 @@ func insertRiver(ctx context.Context, r *run) error {
 
 // drainRiver uses the configuration of River's own benchmark.
 func drainRiver(ctx context.Context, r *run) error {
-	return drainRiverWith(ctx, r, &river.Config{
+	return drainRiverWith(ctx, r, riverBatches())
+}
+
+// riverBatches is the configuration of River's own benchmark.
+func riverBatches() river.Config {
+	return river.Config{
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: 20 * time.Millisecond,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2_000}},
+	}
+}
+
+// drainRiverBusily has few workers, which ask for more as often as River lets them.
+func drainRiverBusily(ctx context.Context, r *run) error {
+	return drainRiverWith(ctx, r, river.Config{
+		FetchCooldown:     time.Millisecond,
+		FetchPollInterval: time.Millisecond,
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: r.Callers},
+		},
 	})
 }
 
-// drainRiverWith measures how long it takes until r.Tasks jobs are completed in the database. That
-// is when River tells its subscribers, which is how its own benchmark counts.
-func drainRiverWith(ctx context.Context, r *run, config *river.Config) error {
-	pool, err := r.pool(ctx, 20)
+// drainRiverWith measures how long it takes until r.Tasks jobs are completed in the database.
+func drainRiverWith(ctx context.Context, r *run, config river.Config) error {
+	pool, err := r.pool(ctx, riverConnections)
 	if err != nil {
 		return err
 	}
-	client, err := newRiverClient(pool, config, func(context.Context, *river.Job[riverArgs]) error {
-		return nil
-	})
+	client, err := newRiverWorker(pool, config, noWork)
 	if err != nil {
 		return err
 	}
-	events, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{
-		ChanSize: r.Tasks + 10_000,
-		Kinds: []river.EventKind{
-			river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled,
-		},
-	})
+	events, unsubscribe := subscribeRiver(client, r.Tasks)
 	defer unsubscribe()
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
 		if err := client.Start(ctx); err != nil {
 			return 0, err
 		}
 		for range r.Tasks {
-			select {
-			case event := <-events:
-				if event.Kind != river.EventKindJobCompleted {
-					return 0, fmt.Errorf("job %d: %s", event.Job.ID, event.Kind)
-				}
-			case <-ctx.Done():
-				return 0, ctx.Err()
+			if err := awaitRiver(ctx, events); err != nil {
+				return 0, err
 			}
 		}
 		return r.Tasks, nil
@@ -156,15 +181,57 @@ func drainRiverWith(ctx context.Context, r *run, config *river.Config) error {
 	return err
 }
 
-// newRiverClient returns a client that works on jobs of the usual kind. Without a time-out for each
+// riverConnections is the size of the pool of a client that works.
+const riverConnections = 20
+
+// noWork does nothing, successfully.
+func noWork(context.Context, *river.Job[riverArgs]) error { return nil }
+
+// newRiverInserter returns a client that only inserts.
+func newRiverInserter(
+	pool *pgxpool.Pool, config river.Config,
+) (*river.Client[pgx.Tx], error) {
+	config.Logger = slog.New(slog.DiscardHandler)
+	return river.NewClient(riverpgxv5.New(pool), &config)
+}
+
+// newRiverWorker returns a client that works on jobs of every kind. Without a time-out for each
 // job, River saves itself a timer.
-func newRiverClient(
-	pool *pgxpool.Pool, config *river.Config,
+func newRiverWorker(
+	pool *pgxpool.Pool, config river.Config,
 	work func(ctx context.Context, job *river.Job[riverArgs]) error,
 ) (*river.Client[pgx.Tx], error) {
 	config.Workers = river.NewWorkers()
-	river.AddWorkerArgs(config.Workers, riverArgs{kind: riverKind}, river.WorkFunc(work))
+	for _, kind := range append(mixedActions(), riverKind) {
+		river.AddWorkerArgs(config.Workers, riverArgs{kind: kind}, river.WorkFunc(work))
+	}
 	config.Logger = slog.New(slog.DiscardHandler)
 	config.JobTimeout = -1
-	return river.NewClient(riverpgxv5.New(pool), config)
+	return river.NewClient(riverpgxv5.New(pool), &config)
+}
+
+// subscribeRiver tells of jobs when they are completed in the database, which is how River's own
+// benchmark counts them.
+func subscribeRiver(
+	client *river.Client[pgx.Tx], jobs int,
+) (events <-chan *river.Event, unsubscribe func()) {
+	return client.SubscribeConfig(&river.SubscribeConfig{
+		ChanSize: jobs + 10_000, // so that none is dropped
+		Kinds: []river.EventKind{
+			river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled,
+		},
+	})
+}
+
+// awaitRiver waits until another job is completed.
+func awaitRiver(ctx context.Context, events <-chan *river.Event) error {
+	select {
+	case event := <-events:
+		if event.Kind != river.EventKindJobCompleted {
+			return fmt.Errorf("job %d: %s", event.Job.ID, event.Kind)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

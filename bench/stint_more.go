@@ -38,8 +38,8 @@ func ownStintSingly(ctx context.Context, r *run) error {
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
 		var taken, done atomic.Int64
 		actions := []string{stintAction}
-		err := inParallel(ctx, r.Callers, func(ctx context.Context, caller int) error {
-			actor := stint.ActorID(fmt.Sprintf("worker-%d", caller))
+		err := inParallel(ctx, r.Callers, func(ctx context.Context, _ int) error {
+			const actor = "process" // calls of different actors do not travel together
 			for taken.Load() < int64(r.Tasks) {
 				owned, err := store.OwnTasks(ctx, actor, 1, actions, time.Minute)
 				if err != nil {

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/riverqueue/river"
+)
+
+// riverEager is the variant of W4 that looks for work as soon as River can.
+const riverEager = "cooldown 1 ms"
+
+// insertRiverSingly inserts one job a call.
+func insertRiverSingly(ctx context.Context, r *run) error {
+	pool, err := r.pool(ctx, int32(r.Callers))
+	if err != nil {
+		return err
+	}
+	client, err := newRiverInserter(pool, river.Config{})
+	if err != nil {
+		return err
+	}
+	args := riverArgs{Body: string(body(r.BodyBytes)), kind: riverKind}
+	return r.measure(ctx, func(ctx context.Context) (int, error) {
+		err := inBatches(ctx, r.Callers, r.Tasks, 1, func(ctx context.Context, _, _ int) error {
+			_, err := client.Insert(ctx, args, nil)
+			return err
+		})
+		return r.Tasks, err
+	})
+}
+
+// hearRiver measures the latency until a worker is called. Inserts notify at most once a cooldown,
+// and fetches are as far apart; so a short cooldown is what makes River fast to hear.
+func hearRiver(ctx context.Context, r *run) error {
+	config := river.Config{
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
+	}
+	if r.Variant == riverEager {
+		config.FetchCooldown = time.Millisecond
+	}
+	pool, err := r.pool(ctx, 4)
+	if err != nil {
+		return err
+	}
+	inserting, err := newRiverInserter(pool, river.Config{FetchCooldown: config.FetchCooldown})
+	if err != nil {
+		return err
+	}
+	start := func(ctx context.Context, begun func(body []byte)) (func() error, error) {
+		pool, err := r.pool(ctx, riverConnections)
+		if err != nil {
+			return nil, err
+		}
+		client, err := newRiverWorker(pool, config,
+			func(_ context.Context, job *river.Job[riverArgs]) error {
+				begun([]byte(job.Args.Body))
+				return nil
+			})
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return client.Stop(ctx) }, client.Start(ctx)
+	}
+	return r.latencies(ctx, start, func(ctx context.Context, body []byte) error {
+		_, err := inserting.Insert(ctx, riverArgs{Body: string(body), kind: riverKind}, nil)
+		return err
+	})
+}
+
+func streamRiverUnderSnapshot(ctx context.Context, r *run) error {
+	return r.underOldSnapshot(ctx, func() error { return streamRiver(ctx, r) })
+}
+
+// streamRiver inserts with one client and works with another, in batches.
+func streamRiver(ctx context.Context, r *run) error {
+	insertPool, err := r.pool(ctx, sustainInserters)
+	if err != nil {
+		return err
+	}
+	inserting, err := newRiverInserter(insertPool, river.Config{})
+	if err != nil {
+		return err
+	}
+	workPool, err := r.pool(ctx, riverConnections)
+	if err != nil {
+		return err
+	}
+	config := riverBatches()
+	if r.Variant == pruned {
+		config.CompletedJobRetentionPeriod = prunedAfter
+	}
+	working, err := newRiverWorker(workPool, config, noWork)
+	if err != nil {
+		return err
+	}
+	return r.sustain(ctx, steadyStream{
+		insert: func(ctx context.Context, from, to int) error {
+			_, err := inserting.InsertManyFast(ctx, riverParams(r, from, to))
+			return err
+		},
+		drain: func(ctx, live context.Context, done func(tasks int)) error {
+			events, unsubscribe := subscribeRiver(working, 2*sustainWindow)
+			defer unsubscribe()
+			if err := working.Start(ctx); err != nil {
+				return err
+			}
+			var err error
+			for err == nil && live.Err() == nil {
+				if err = awaitRiver(live, events); err == nil {
+					done(1)
+				}
+			}
+			if live.Err() != nil {
+				err = nil
+			}
+			return errors.Join(err, working.Stop(ctx))
+		},
+	})
+}
