@@ -33,6 +33,14 @@ type job struct {
 	Lasts     time.Duration
 }
 
+func (j job) String() string {
+	what := "measure"
+	if j.Fill {
+		what = "fill"
+	}
+	return fmt.Sprintf("%s %s for %s %s", what, j.Workload, j.Contender, j.Variant)
+}
+
 // A report is what a child found.
 type report struct {
 	Tasks   int
@@ -81,11 +89,11 @@ func delegate(ctx context.Context, j job) (report, error) {
 	}()
 	output, err := cmd.Output()
 	if err != nil {
-		return report{}, fmt.Errorf("%s, %s, %s: %w", j.Contender, j.Workload, j.Variant, err)
+		return report{}, fmt.Errorf("%s: %w", j, err)
 	}
 	var found report
 	if err := json.Unmarshal(output, &found); err != nil {
-		return report{}, fmt.Errorf("report of %s, %s: %w", j.Contender, j.Workload, err)
+		return report{}, fmt.Errorf("%s: %w", j, err)
 	}
 	if found.PeakBytes == 0 {
 		found.PeakBytes = peakBytes(cmd.ProcessState)

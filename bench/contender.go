@@ -44,7 +44,7 @@ type entry struct {
 
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {
-	return []contender{stintContender(), riverContender()}
+	return []contender{stintContender(), riverContender(), rawContender()}
 }
 
 // lookUp returns the entry that a job names.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,12 +12,14 @@ import (
 
 // A plan is what to measure.
 type plan struct {
-	quick     bool
-	rounds    int
-	workloads string        // IDs, separated by commas; empty: all
-	only      string        // names of contenders, separated by commas; empty: all
-	snapshot  time.Duration // how long W6 lasts
-	scale     float64       // all numbers of tasks are multiplied by it
+	Quick     bool          `json:"quick"`
+	Rounds    int           `json:"rounds"`
+	Workloads string        `json:"workloads"`  // IDs, separated by commas; empty: all
+	Only      string        `json:"contenders"` // names, separated by commas; empty: all
+	Snapshot  time.Duration `json:"w6_nanoseconds"`
+	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
+
+	settings map[string]string // of the server, instead of the usual ones
 }
 
 // leastTasks is how many tasks a measurement has at least, however small the scale.
@@ -34,15 +37,15 @@ type measured struct {
 func (p plan) measurements() []*measured {
 	var all []*measured
 	for _, w := range workloads() {
-		if !w.picked(p.workloads) || p.quick && w.quick == 0 {
+		if !w.picked(p.Workloads) || p.Quick && w.quick == 0 {
 			continue
 		}
 		for _, c := range contenders() {
-			if p.only != "" && !slices.Contains(strings.Split(p.only, ","), c.name) {
+			if p.Only != "" && !slices.Contains(strings.Split(p.Only, ","), c.name) {
 				continue
 			}
 			for _, e := range c.entries {
-				if e.workload == w.id && !(p.quick && e.notQuick) {
+				if e.workload == w.id && (!p.Quick || !e.notQuick) {
 					all = append(all, &measured{workload: w, contender: c, entry: e})
 				}
 			}
@@ -55,7 +58,7 @@ func (p plan) measurements() []*measured {
 func (p plan) job(m *measured) job {
 	w := m.workload
 	tasks, backlog := w.tasks, w.backlog
-	if p.quick {
+	if p.Quick {
 		tasks, backlog = w.quick, w.quick
 	}
 	if m.entry.atMost > 0 {
@@ -68,14 +71,14 @@ func (p plan) job(m *measured) job {
 		if n == 0 {
 			return 0
 		}
-		return max(leastTasks, int(float64(n)*p.scale))
+		return max(leastTasks, int(float64(n)*p.Scale))
 	}
 	lasts := w.lasts
 	if w.id == "W6" {
-		lasts = p.snapshot
+		lasts = p.Snapshot
 	}
-	if p.scale < 1 {
-		lasts = max(time.Second, time.Duration(float64(lasts)*p.scale))
+	if p.Scale < 1 {
+		lasts = max(time.Second, time.Duration(float64(lasts)*p.Scale))
 	}
 	return job{
 		Contender: m.contender.name, Workload: w.id, Variant: m.entry.variant,
@@ -85,29 +88,31 @@ func (p plan) job(m *measured) job {
 }
 
 // carryOut measures everything, round by round, so that what changes on the machine meanwhile
-// changes for every contender.
+// changes for every contender. A measurement that fails does not keep the others from being made.
 func (p plan) carryOut(ctx context.Context, s *server, progress io.Writer) ([]*measured, error) {
+	var failed error
 	all := p.measurements()
-	for round := range p.rounds {
+	for round := range p.Rounds {
 		for _, m := range all {
 			if m.workload.once && round > 0 {
 				continue
 			}
-			times := 1
-			if m.workload.again {
-				times = p.rounds
+			if ctx.Err() != nil {
+				return all, errors.Join(failed, ctx.Err())
 			}
 			begun := now()
-			if err := p.measure(ctx, s, m, times); err != nil {
-				return nil, err
+			told := "failed"
+			if err := p.measure(ctx, s, m); err != nil {
+				failed = errors.Join(failed, err)
+			} else {
+				f := m.workload.figuresOrRate()[0]
+				told = quantity(m.reports[len(m.reports)-1].value(f), f.unit)
 			}
-			last, f := m.reports[len(m.reports)-1], m.workload.figuresOrRate()[0]
-			fmt.Fprintf(progress, "%d/%d  %-10s  %-24s  %10.4g %-7s  (%.1f s in all)\n",
-				round+1, p.rounds, m.workload.id, m.name(), last.value(f), f.unit,
-				time.Since(begun).Seconds())
+			fmt.Fprintf(progress, "round %d/%d  %-10s  %-28s  %18s  after %.1f s\n", round+1,
+				p.Rounds, m.workload.id, m.name(), told, time.Since(begun).Seconds())
 		}
 	}
-	return all, nil
+	return all, failed
 }
 
 // name is what the table calls the entry.
@@ -118,8 +123,13 @@ func (m *measured) name() string {
 	return m.contender.title + ", " + m.entry.variant
 }
 
-// measure measures an entry so many times on one backlog in a new database.
-func (p plan) measure(ctx context.Context, s *server, m *measured, times int) error {
+// measure measures an entry in a new database: once, or as often as there are rounds if what it
+// takes from its backlog makes no difference to it.
+func (p plan) measure(ctx context.Context, s *server, m *measured) error {
+	times := 1
+	if m.workload.again {
+		times = p.Rounds
+	}
 	url, err := s.newDatabase(ctx)
 	if err != nil {
 		return err
@@ -127,7 +137,7 @@ func (p plan) measure(ctx context.Context, s *server, m *measured, times int) er
 	j := p.job(m)
 	j.URL, j.Fill = url, true
 	if _, err := delegate(ctx, j); err != nil {
-		return fmt.Errorf("fill: %w", err)
+		return err
 	}
 	j.Fill = false
 	for range times {

@@ -81,7 +81,7 @@ func riverParams(r *run, from, to int) []river.InsertManyParams {
 		if r.Workload == "W9" {
 			args.kind = mixedAction(from + i)
 			params[i].InsertOpts = &river.InsertOpts{
-				Priority: riverLeastPriority - mixedPriority(from+i),
+				Priority: riverLeastPriority - int(mixedPriority(from+i)),
 			}
 		}
 		params[i].Args = args

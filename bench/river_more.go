@@ -13,7 +13,7 @@ const riverEager = "cooldown 1 ms"
 
 // insertRiverSingly inserts one job a call.
 func insertRiverSingly(ctx context.Context, r *run) error {
-	pool, err := r.pool(ctx, int32(r.Callers))
+	pool, err := r.pool(ctx, r.Callers)
 	if err != nil {
 		return err
 	}

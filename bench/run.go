@@ -48,12 +48,12 @@ func (r *run) close(ctx context.Context) error {
 
 // pool returns a pool of so many connections at most, whose round trips are counted. It is closed
 // when the job is done.
-func (r *run) pool(ctx context.Context, connections int32) (*pgxpool.Pool, error) {
+func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(r.URL)
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = connections
+	config.MaxConns = int32(connections) //nolint:gosec // There are some hundreds at most.
 	countRoundTrips(config.ConnConfig, &r.flights)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -111,6 +111,14 @@ func (r *run) count(ctx context.Context, statement string, args ...any) (int, er
 // now is the time on the client's clock, for measuring.
 func now() time.Time {
 	return time.Now() //nolint:forbidigo // What clients wait for is measured with their own clock.
+}
+
+// untilEnd drops the error of a call that was cut off because live has ended.
+func untilEnd(live context.Context, err error) error {
+	if live.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 const (

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 
 	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint/internal/localpg"
 )
 
@@ -70,13 +69,4 @@ func (s *server) newDatabase(ctx context.Context) (url string, err error) {
 type setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-// settings are those that are not the default, and those that durability depends on.
-func (s *server) settings(ctx context.Context) ([]setting, error) {
-	rows, err := s.conn.Query(ctx, settingsSQL)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[setting])
 }

@@ -68,7 +68,7 @@ func stintContender() contender {
 const stintAction = "bench"
 
 // newStint returns a store with a pool of its own.
-func newStint(ctx context.Context, r *run, connections int32) (*stint.Store, error) {
+func newStint(ctx context.Context, r *run, connections int) (*stint.Store, error) {
 	pool, err := r.pool(ctx, connections)
 	if err != nil {
 		return nil, err
@@ -95,9 +95,10 @@ func stintTasks(from, to, bodyBytes int) []stint.Task {
 
 // insertStintTasks inserts n tasks as River does, many at a time.
 func insertStintTasks(ctx context.Context, r *run, store *stint.Store, n int) error {
-	return inBatches(ctx, inserters, n, r.insertBatch(), func(ctx context.Context, from, to int) error {
-		return store.InsertTasks(ctx, stintTasks(from, to, r.BodyBytes))
-	})
+	return inBatches(ctx, inserters, n, r.insertBatch(),
+		func(ctx context.Context, from, to int) error {
+			return store.InsertTasks(ctx, stintTasks(from, to, r.BodyBytes))
+		})
 }
 
 func fillStint(ctx context.Context, r *run) error {

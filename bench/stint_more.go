@@ -14,7 +14,7 @@ import (
 // insertStintSingly inserts one task a call. All callers share one store, as they do in a service,
 // so that their calls travel together.
 func insertStintSingly(ctx context.Context, r *run) error {
-	store, err := newStint(ctx, r, int32(r.Callers))
+	store, err := newStint(ctx, r, r.Callers)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func ownStintSingly(ctx context.Context, r *run) error {
 // hearStintWorker measures the latency until a handler is called.
 func hearStintWorker(ctx context.Context, r *run) error {
 	return hearStint(ctx, r, func(
-		ctx, live context.Context, store *stint.Store, begun func(body []byte),
+		_, live context.Context, store *stint.Store, begun func(body []byte),
 	) error {
 		w, err := worker.New(store, worker.Options{})
 		if err != nil {
@@ -89,11 +89,8 @@ func hearStintAwait(ctx context.Context, r *run) error {
 	) error {
 		for {
 			owned, err := store.AwaitTasks(live, "actor", 10, []string{stintAction}, time.Minute)
-			if live.Err() != nil {
-				return nil
-			}
 			if err != nil {
-				return err
+				return untilEnd(live, err)
 			}
 			for _, task := range owned {
 				begun(task.Body)
@@ -170,11 +167,8 @@ func drainStintWhile(
 	actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
 	for {
 		owned, err := store.AwaitTasks(live, actor, batch, []string{stintAction}, time.Minute)
-		if live.Err() != nil {
-			return nil // what it was given meanwhile is given back
-		}
 		if err != nil {
-			return err
+			return untilEnd(live, err)
 		}
 		if err := returnAll(ctx, store, owned); err != nil {
 			return err
@@ -225,7 +219,7 @@ func fillStintMixed(ctx context.Context, r *run) error {
 			tasks := stintTasks(from, to, r.BodyBytes)
 			for i := range tasks {
 				tasks[i].Action = mixedAction(from + i)
-				tasks[i].Priority = int16(mixedPriority(from + i))
+				tasks[i].Priority = mixedPriority(from + i)
 			}
 			return store.InsertTasks(ctx, tasks)
 		})

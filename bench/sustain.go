@@ -95,8 +95,8 @@ func countTenths(ctx context.Context, tenth time.Duration, count *atomic.Int64) 
 	return counts
 }
 
-// underOldSnapshot does work while another session keeps a snapshot from before it, as a long report
-// or a dump does: nothing that is deleted meanwhile can be cleared away.
+// underOldSnapshot does work while another session keeps a snapshot from before it, as a long
+// report or a dump does: nothing that is deleted meanwhile can be cleared away.
 func (r *run) underOldSnapshot(ctx context.Context, work func() error) error {
 	conn, err := pgx.Connect(ctx, r.URL)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // applications are.
 func taskID(n int) string {
 	const golden = 0x9e3779b97f4a7c15
-	return fmt.Sprintf("task-%016x", uint64(n+1)*golden)
+	return fmt.Sprintf("task-%016x", uint64(n+1)*golden) //nolint:gosec // It is not negative.
 }
 
 // body is text of a length that does not compress, as the parameters of most tasks hardly do.
@@ -50,4 +50,4 @@ func mixedActions() []string {
 func actionName(n int) string { return "action-" + strconv.Itoa(n) }
 
 // mixedPriority is the priority of the task with a number in W9, from 0 to 3.
-func mixedPriority(n int) int { return n / 7 % 4 }
+func mixedPriority(n int) int16 { return int16(n / 7 % 4) }

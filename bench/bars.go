@@ -1,0 +1,179 @@
+package main
+
+import (
+	"strings"
+	"time"
+)
+
+// A bar is what Stint wants to reach.
+type bar struct {
+	what    string
+	atMost  bool // the limit is an upper one
+	limit   float64
+	unit    string // of the value and the limit, such as "x"
+	measure func(rows results) (value float64, ok bool)
+}
+
+// A verdict is a bar held against the results.
+type verdict struct {
+	Bar   string   `json:"bar"`
+	Want  string   `json:"want"`
+	Value *float64 `json:"value,omitempty"` // nil if not measured
+	Unit  string   `json:"unit,omitempty"`
+	Holds bool     `json:"holds"`
+}
+
+// verdicts holds all bars against the results.
+func verdicts(rows results, snapshot time.Duration) []verdict {
+	var all []verdict
+	for _, b := range bars(snapshot) {
+		v := verdict{Bar: b.what, Unit: b.unit, Want: ">= " + quantity(b.limit, b.unit)}
+		if b.atMost {
+			v.Want = "<= " + quantity(b.limit, b.unit)
+		}
+		if value, ok := b.measure(rows); ok {
+			v.Value = known(value)
+			v.Holds = value >= b.limit
+			if b.atMost {
+				v.Holds = value <= b.limit
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+const (
+	unitTimes = "x"
+	unitBytes = "bytes"
+	unitMiB   = "MiB"
+)
+
+// bars are all bars. What is wanted under an old snapshot depends on how long it is held.
+func bars(snapshot time.Duration) []bar {
+	const longSnapshot = 5 * time.Minute
+	endures := 0.85
+	if snapshot >= longSnapshot {
+		endures = 0.7
+	}
+	return []bar{
+		over("W1 insert many", 2.5, ours("W1", ""), best("river", "W1")),
+		over("W1 insert many", 0.5, ours("W1", ""), best("raw", "W1")),
+		over("W2 verbs, kept", 3.5, ours("W2", verbsKept), best("river", "W2")),
+		over("W2 verbs, KeepNone", 6, ours("W2", verbsDropped), best("river", "W2")),
+		over("W2 verbs, KeepNone", 3, ours("W2", verbsDropped), best("graphile", "W2")),
+		over("W2 worker, kept", 3, ours("W2", loopKept), best("river", "W2")),
+		over("W3 insert one", 2.5, ours("W3-insert", ""), best("river", "W3-insert")),
+		over("W3 insert one", 1, ours("W3-insert", ""), best("gue", "W3-insert")),
+		over("W3 own one, 16 workers", 1.2,
+			ours("W3-own-16", ""), best("river", "W3-own-16")),
+		over("W3 own one, 200 workers", 6,
+			ours("W3-own-200", ""), best("river", "W3-own-200")),
+		{
+			what: "W4 worker p50", atMost: true, limit: 0.6, unit: unitMilli,
+			measure: medianOf("W4", "worker", figureP50),
+		},
+		{
+			what: "W4 worker p99", atMost: true, limit: 2.5, unit: unitMilli,
+			measure: medianOf("W4", "worker", figureP99),
+		},
+		over("W5 backlog of 2M", 0.85, ours("W5-2M", ""), ours("W5-100k", "")),
+		over("W5 backlog of 10M", 0.85, ours("W5-10M", ""), ours("W5-100k", "")),
+		{
+			what: "W6 last tenth over first", limit: endures, unit: unitTimes,
+			measure: quotient(
+				pick("stint", "W6", "", figureLast), pick("stint", "W6", "", figureFirst)),
+		},
+		{
+			what: "W6 last tenth over river's", limit: 5, unit: unitTimes,
+			measure: quotient(
+				pick("stint", "W6", "", figureLast), pick("river", "W6", "", figureLast)),
+		},
+		{
+			what: "W7 fan-in", limit: 100_000, unit: unitRate,
+			measure: medianOf("W7", "", ""),
+		},
+		over("W7 fan-in over W2 kept", 0.6, ours("W7", ""), ours("W2", verbsKept)),
+		wholeLife("WAL of a life, kept", 900, verbsKept),
+		wholeLife("WAL of a life, KeepNone", 600, verbsDropped),
+		{
+			what: "client memory in W2 and W5", atMost: true, limit: 150, unit: unitMiB,
+			measure: mostMemory,
+		},
+	}
+}
+
+// A picker finds a row.
+type picker struct {
+	name string // of the contender
+	find func(rows results) (result, bool)
+}
+
+func pick(contender, workload, variant, figure string) picker {
+	return picker{contender, func(rows results) (result, bool) {
+		return rows.of(contender, workload, variant, figure)
+	}}
+}
+
+// ours picks the rate of an entry of Stint.
+func ours(workload, variant string) picker { return pick("stint", workload, variant, "") }
+
+// best picks the best rate of a contender.
+func best(contender, workload string) picker {
+	return picker{contender, func(rows results) (result, bool) {
+		return rows.bestOf(contender, workload, "")
+	}}
+}
+
+// over is the bar that a rate be at least so many times another.
+func over(what string, limit float64, numerator, denominator picker) bar {
+	if denominator.name != numerator.name {
+		what += " over " + denominator.name
+	}
+	return bar{
+		what: what, limit: limit, unit: unitTimes, measure: quotient(numerator, denominator),
+	}
+}
+
+func quotient(numerator, denominator picker) func(rows results) (float64, bool) {
+	return func(rows results) (float64, bool) {
+		above, ok := numerator.find(rows)
+		below, okBelow := denominator.find(rows)
+		return above.Median / below.Median, ok && okBelow
+	}
+}
+
+// medianOf is that of a figure of Stint.
+func medianOf(workload, variant, figure string) func(rows results) (float64, bool) {
+	return func(rows results) (float64, bool) {
+		row, ok := rows.of("stint", workload, variant, figure)
+		return row.Median, ok
+	}
+}
+
+// wholeLife is the bar for the WAL of a task from its insertion to its end.
+func wholeLife(what string, limit float64, variant string) bar {
+	return bar{
+		what: what, atMost: true, limit: limit, unit: unitBytes,
+		measure: func(rows results) (float64, bool) {
+			insert, ok := rows.of("stint", "W1", "", "")
+			drain, okDrain := rows.of("stint", "W2", variant, "")
+			if !ok || !okDrain || insert.WAL == nil || drain.WAL == nil {
+				return 0, false
+			}
+			return *insert.WAL + *drain.WAL, true
+		},
+	}
+}
+
+// mostMemory is the most that Stint needed in W2 or W5.
+func mostMemory(rows results) (float64, bool) {
+	var most float64
+	for _, row := range rows {
+		drains := row.Workload == "W2" || strings.HasPrefix(row.Workload, "W5-")
+		if row.Contender == "stint" && drains && row.PeakMiB != nil {
+			most = max(most, *row.PeakMiB)
+		}
+	}
+	return most, most > 0
+}

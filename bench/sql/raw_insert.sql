@@ -1,0 +1,2 @@
+-- One row a commit.
+INSERT INTO raw_task (id, body) VALUES ($1, $2)

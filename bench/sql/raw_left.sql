@@ -1,0 +1,2 @@
+-- How many rows are left.
+SELECT count(*) FROM raw_task

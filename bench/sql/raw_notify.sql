@@ -1,0 +1,2 @@
+-- Tells the listener which row there is.
+SELECT pg_notify('raw', $1)
