@@ -16,6 +16,7 @@ const (
 	barHeight     = 16
 	barPitch      = 22
 	headingHeight = 30
+	noteHeight    = 18
 )
 
 // longestBar is how many times River a bar reaches at most. A longer one is cut.
@@ -35,11 +36,22 @@ type chartGroup struct {
 
 // writeChart draws the results that have River beside them as bars, with River's length as the
 // unit.
-func writeChart(w io.Writer, rows results) error {
+func writeChart(w io.Writer, f findings) error {
 	var drawing strings.Builder
 	y := chartMargin
-	for _, group := range chartGroups(rows) {
+	for _, group := range chartGroups(f.Results) {
 		y = drawGroup(&drawing, group, y)
+	}
+	y += chartMargin
+	for _, note := range []string{
+		"The length of a bar is how many times as fast it is as River. Raw SQL moves the same " +
+			"rows and keeps no rules.",
+		fmt.Sprintf("%s, %d cores for client and server, PostgreSQL %s, fsync and "+
+			"synchronous_commit on.", f.Machine.CPU, f.Machine.Cores, f.Machine.PostgreSQL),
+	} {
+		y += noteHeight
+		fmt.Fprintf(&drawing, `<text class="value" x="%d" y="%d">%s</text>`+"\n",
+			chartMargin, y, html.EscapeString(note))
 	}
 	y += chartMargin
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
@@ -84,7 +96,7 @@ func drawGroup(drawing *strings.Builder, group chartGroup, y int) int {
 	for _, row := range group.rows {
 		times := *row.OverRiver
 		length := max(1, int(min(times, longestBar)*barsWidth/longestBar))
-		class, over := "peer", fmt.Sprintf(" · %.1f x", times)
+		class, over := "peer", fmt.Sprintf(" · %.2g x", times)
 		switch row.Contender {
 		case "stint", "raw":
 			class = row.Contender

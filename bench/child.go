@@ -66,8 +66,14 @@ func (r report) value(f figure) float64 {
 	return r.Figures[f.name]
 }
 
+// patience is how long a job may take, besides what it is meant to last: an hour's worth of figures
+// should not be lost to a contender that waits for a task which never comes.
+const patience = 15 * time.Minute
+
 // delegate has a child do a job.
 func delegate(ctx context.Context, j job) (report, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience+j.Lasts)
+	defer cancel()
 	input, err := json.Marshal(j)
 	if err != nil {
 		return report{}, err

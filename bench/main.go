@@ -51,10 +51,10 @@ func begin(ctx context.Context) error {
 	found, err := p.perform(ctx, os.Stdout, os.Stderr)
 	return errors.Join(err, found.write(os.Stdout),
 		writeFile(jsonFile, found.writeJSON),
-		writeFile(svgFile, func(w io.Writer) error { return writeChart(w, found.Results) }))
+		writeFile(svgFile, func(w io.Writer) error { return writeChart(w, found) }))
 }
 
-// Findings are all that was found, as the JSON has it.
+// findings are all that was found, as the JSON has it.
 type findings struct {
 	Machine machine   `json:"machine"`
 	Plan    plan      `json:"plan"`

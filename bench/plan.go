@@ -23,7 +23,7 @@ type plan struct {
 }
 
 // leastTasks is how many tasks a measurement has at least, however small the scale.
-const leastTasks = 100
+const leastTasks = 50
 
 // A measured is an entry with the reports of its measurements.
 type measured struct {

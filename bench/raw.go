@@ -133,8 +133,9 @@ func drainRawWith(ctx context.Context, r *run, goroutines, batch int) error {
 		return err
 	}
 	left, err := r.count(ctx, rawLeftSQL)
-	if err == nil && r.Backlog-r.report.Tasks != left {
-		err = fmt.Errorf("%d rows are left after %d", left, r.report.Tasks)
+	if err == nil && (r.report.Tasks < r.Tasks || r.Backlog-r.report.Tasks != left) {
+		err = fmt.Errorf("%d of %d rows were taken, and %d are left",
+			r.report.Tasks, r.Backlog, left)
 	}
 	return err
 }

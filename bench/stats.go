@@ -20,8 +20,8 @@ func median(values []float64) float64 {
 
 // spread is how far the values lie apart, as a share of their median.
 func spread(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
+	if len(values) == 0 || median(values) == 0 {
+		return 0
 	}
 	return (slices.Max(values) - slices.Min(values)) / median(values)
 }
