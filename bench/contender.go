@@ -32,6 +32,8 @@ type entry struct {
 
 	// measure performs the workload within one call of r.measure, makes sure that every task ended
 	// as it should, and returns an error otherwise. What it prepares before that call is not timed.
+	// A contender that runs a program of its own then corrects r.report: its Flights are -1, and
+	// its PeakBytes those of the program.
 	measure func(ctx context.Context, r *run) error
 
 	// atMost limits the tasks of a measurement, for contenders that would take minutes. Default: as
