@@ -52,12 +52,12 @@ func rawContender() contender {
 
 // copyRaw copies n rows into the table, as many at a time as the others insert.
 func copyRaw(ctx context.Context, r *run, pool *pgxpool.Pool, n int) error {
-	text := body(r.BodyBytes)
+	text := newBodies(r.BodyBytes)
 	return inBatches(ctx, inserters, n, r.insertBatch(),
 		func(ctx context.Context, from, to int) error {
 			_, err := pool.CopyFrom(ctx, pgx.Identifier{"raw_task"}, []string{"id", "body"},
 				pgx.CopyFromSlice(to-from, func(i int) ([]any, error) {
-					return []any{taskID(from + i), text}, nil
+					return []any{taskID(from + i), text.of(from + i)}, nil
 				}))
 			return err
 		})
@@ -86,11 +86,11 @@ func insertRawSingly(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	text := body(r.BodyBytes)
+	text := newBodies(r.BodyBytes)
 	return r.measure(ctx, func(ctx context.Context) (int, error) {
 		err := inBatches(ctx, r.Callers, r.Tasks, 1,
 			func(ctx context.Context, from, _ int) error {
-				_, err := pool.Exec(ctx, rawInsertSQL, taskID(from), text)
+				_, err := pool.Exec(ctx, rawInsertSQL, taskID(from), text.of(from))
 				return err
 			})
 		return r.Tasks, err

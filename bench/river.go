@@ -74,10 +74,10 @@ const riverKind = "bench"
 
 // riverParams are the jobs with the numbers from from to to.
 func riverParams(r *run, from, to int) []river.InsertManyParams {
-	text := string(body(r.BodyBytes))
+	text := newBodies(r.BodyBytes)
 	params := make([]river.InsertManyParams, to-from)
 	for i := range params {
-		args := riverArgs{Body: text, kind: riverKind}
+		args := riverArgs{Body: string(text.of(from + i)), kind: riverKind}
 		if r.Workload == "W9" {
 			args.kind = mixedAction(from + i)
 			params[i].InsertOpts = &river.InsertOpts{

@@ -21,12 +21,14 @@ func insertRiverSingly(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	args := riverArgs{Body: string(body(r.BodyBytes)), kind: riverKind}
+	text := newBodies(r.BodyBytes)
 	return r.measure(ctx, func(ctx context.Context) (int, error) {
-		err := inBatches(ctx, r.Callers, r.Tasks, 1, func(ctx context.Context, _, _ int) error {
-			_, err := client.Insert(ctx, args, nil)
-			return err
-		})
+		err := inBatches(ctx, r.Callers, r.Tasks, 1,
+			func(ctx context.Context, from, _ int) error {
+				args := riverArgs{Body: string(text.of(from)), kind: riverKind}
+				_, err := client.Insert(ctx, args, nil)
+				return err
+			})
 		return r.Tasks, err
 	})
 }

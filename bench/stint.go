@@ -85,10 +85,12 @@ func newStint(ctx context.Context, r *run, connections int) (*stint.Store, error
 
 // stintTasks are the tasks with the numbers from from to to.
 func stintTasks(from, to, bodyBytes int) []stint.Task {
-	text := body(bodyBytes)
+	text := newBodies(bodyBytes)
 	tasks := make([]stint.Task, to-from)
 	for i := range tasks {
-		tasks[i] = stint.Task{ID: stint.TaskID(taskID(from + i)), Action: stintAction, Body: text}
+		tasks[i] = stint.Task{
+			ID: stint.TaskID(taskID(from + i)), Action: stintAction, Body: text.of(from + i),
+		}
 	}
 	return tasks
 }

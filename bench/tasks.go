@@ -13,16 +13,22 @@ func taskID(n int) string {
 	return fmt.Sprintf("task-%016x", uint64(n+1)*golden) //nolint:gosec // It is not negative.
 }
 
-// body is text of a length that does not compress, as the parameters of most tasks hardly do.
-func body(length int) []byte {
+// bodies makes the bodies of tasks: text that does not compress, as the parameters of most tasks
+// hardly do, and another one for each task, since a library may index it.
+type bodies struct{ rest []byte }
+
+func newBodies(length int) bodies {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The same for every contender.
-	text := make([]byte, length)
+	text := make([]byte, length-len(taskID(0)))
 	for i := range text {
 		text[i] = letters[random.IntN(len(letters))]
 	}
-	return text
+	return bodies{text}
 }
+
+// of is the body of the task with a number.
+func (b bodies) of(n int) []byte { return append([]byte(taskID(n)), b.rest...) }
 
 // W9 has so many actions, of which the first few have 90 % of the tasks.
 const (
