@@ -50,6 +50,9 @@ type report struct {
 	// Flights are the round trips to the server; -1 if they were not counted.
 	Flights int64
 
+	// ServerCPU and ClientCPU are seconds of the processor; zero if they are not known.
+	ServerCPU, ClientCPU float64
+
 	// PeakBytes is the most memory that the client had. A contender that runs a program of its own
 	// says what that had; otherwise it is the child's.
 	PeakBytes int64

@@ -23,6 +23,8 @@ type result struct {
 	WAL        *float64 `json:"wal_bytes_per_task,omitempty"`
 	RoundTrips *float64 `json:"round_trips_per_task,omitempty"`
 	PeakMiB    *float64 `json:"peak_client_mib,omitempty"`
+	ServerCPU  *float64 `json:"server_cpu_us_per_task,omitempty"`
+	ClientCPU  *float64 `json:"client_cpu_us_per_task,omitempty"`
 }
 
 // resultsOf are the rows of what was measured.
@@ -48,13 +50,19 @@ func resultsOf(all []*measured) results {
 
 // result is the row of a figure.
 func (m *measured) result(f figure) result {
-	var values, wal, trips, peaks []float64
+	var values, wal, trips, peaks, server, client []float64
 	for _, r := range m.reports {
 		tasks := float64(r.Tasks)
 		values = append(values, r.value(f))
 		wal = append(wal, float64(r.WAL)/tasks)
 		if r.Flights >= 0 {
 			trips = append(trips, float64(r.Flights)/tasks)
+		}
+		if r.ServerCPU > 0 {
+			server = append(server, 1e6*r.ServerCPU/tasks)
+		}
+		if r.ClientCPU > 0 {
+			client = append(client, 1e6*r.ClientCPU/tasks)
 		}
 		if r.PeakBytes > 0 {
 			peaks = append(peaks, float64(r.PeakBytes)/(1<<20))
@@ -66,6 +74,7 @@ func (m *measured) result(f figure) result {
 		Figure: f.name, Unit: f.unit, Tasks: m.reports[len(m.reports)-1].Tasks,
 		Values: values, Median: median(values), Spread: spread(values),
 		WAL: known(median(wal)), RoundTrips: known(median(trips)), PeakMiB: known(median(peaks)),
+		ServerCPU: known(median(server)), ClientCPU: known(median(client)),
 	}
 }
 

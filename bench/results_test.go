@@ -117,13 +117,13 @@ func TestWriteTable_AlignsItsColumns(t *testing.T) {
 	}
 	const want = "" +
 		"workload        contender            median           x River  WAL B/task" +
-		"  trips/task  peak MiB  spread\n" +
+		"  trips/task  server µs  client µs  peak MiB  spread\n" +
 		"W1 insert many  stint               250,000  tasks/s     2.50         100" +
-		"                    64    40 %\n" +
+		"                                          64    40 %\n" +
 		"                river               100,000  tasks/s     1.00         100" +
-		"                    64    20 %\n" +
+		"                                          64    20 %\n" +
 		"W2 drain        stint, verbs, kept   90,000  tasks/s     3.00         100" +
-		"                    64\n"
+		"                                          64\n"
 	if got := text.String(); got != want {
 		t.Errorf("table =\n%s\nwant\n%s", got, want)
 	}

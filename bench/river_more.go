@@ -34,7 +34,8 @@ func insertRiverSingly(ctx context.Context, r *run) error {
 }
 
 // hearRiver measures the latency until a worker is called. Inserts notify at most once a cooldown,
-// and fetches are as far apart; so a short cooldown is what makes River fast to hear.
+// and fetches are as far apart; so a short cooldown is what makes River fast to hear. (Polling
+// every millisecond as well had the same median, and polling alone about three times that.)
 func hearRiver(ctx context.Context, r *run) error {
 	config := river.Config{
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -12,8 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-//go:embed sql/wal_position.sql
-var walPositionSQL string
+var (
+	errMeasuredTwice = errors.New("measured twice")
+	errNotMeasured   = errors.New("nothing was measured")
+)
 
 // A run is a job under way, as a contender sees it.
 type run struct {
@@ -41,7 +42,7 @@ func (r *run) close(ctx context.Context) error {
 	}
 	err := r.observer.Close(ctx)
 	if !r.Fill && !r.measured {
-		err = errors.Join(err, errors.New("nothing was measured"))
+		err = errors.Join(err, errNotMeasured)
 	}
 	return err
 }
@@ -63,42 +64,12 @@ func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) 
 	return pool, nil
 }
 
-// measure performs work and reports how long it took, and what it cost. Work returns how many tasks
-// it moved.
-func (r *run) measure(ctx context.Context, work func(ctx context.Context) (int, error)) error {
-	if r.measured {
-		return errors.New("measured twice")
-	}
-	r.measured = true
-	before, err := r.walPosition(ctx)
-	if err != nil {
-		return err
-	}
-	flights, begun := r.flights.Load(), now()
-	tasks, err := work(ctx)
-	if err != nil {
-		return err
-	}
-	r.report.Seconds = time.Since(begun).Seconds()
-	r.report.Flights = r.flights.Load() - flights
-	after, err := r.walPosition(ctx)
-	r.report.Tasks, r.report.WAL = tasks, after-before
-	return err
-}
-
 // set reports a figure of the workload.
 func (r *run) set(name string, value float64) {
 	if r.report.Figures == nil {
 		r.report.Figures = map[string]float64{}
 	}
 	r.report.Figures[name] = value
-}
-
-// walPosition is how much WAL the server has written.
-func (r *run) walPosition(ctx context.Context) (int64, error) {
-	var bytes int64
-	err := r.observer.QueryRow(ctx, walPositionSQL).Scan(&bytes)
-	return bytes, err
 }
 
 // count returns the one number that a statement gives.

@@ -13,7 +13,7 @@ import (
 func writeTable(w io.Writer, rows results) error {
 	lines := [][]string{{
 		"workload", "contender", "median", "", "x River", "WAL B/task", "trips/task",
-		"peak MiB", "spread",
+		"server µs", "client µs", "peak MiB", "spread",
 	}}
 	before := ""
 	for _, row := range rows {
@@ -32,7 +32,8 @@ func writeTable(w io.Writer, rows results) error {
 		lines = append(lines, []string{
 			title, name, quantity(row.Median, ""), row.Unit,
 			optional(row.OverRiver, "%.2f"), optional(row.WAL, "%.0f"),
-			optional(row.RoundTrips, "%.4f"), optional(row.PeakMiB, "%.0f"), row.spread(),
+			optional(row.RoundTrips, "%.4f"), optional(row.ServerCPU, "%.1f"),
+			optional(row.ClientCPU, "%.1f"), optional(row.PeakMiB, "%.0f"), row.spread(),
 		})
 	}
 	return writeColumns(w, lines, map[int]bool{0: true, 1: true, 3: true})
