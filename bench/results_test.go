@@ -170,7 +170,7 @@ func TestWriteBars_SaysWhatWasNotMeasured(t *testing.T) {
 	if err := writeBars(&text, verdicts(sample(), time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.50 x  yes\n", "3.00 x  no\n", "  not measured\n"} {
+	for _, want := range []string{"2.50 x  yes\n", "3.00 x  no\n", "more were not measured)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("bars =\n%s\nwant %q in them", text.String(), want)
 		}

@@ -47,18 +47,23 @@ func (r result) spread() string {
 	return fmt.Sprintf("%.0f %%", 100*r.Spread)
 }
 
-// writeBars writes the verdicts for people, aligned.
+// writeBars writes the verdicts for people, aligned, and how many could not be given.
 func writeBars(w io.Writer, all []verdict) error {
-	lines := [][]string{{"bar", "wanted", "measured", "holds"}}
+	lines, unknown := [][]string{{"bar", "wanted", "measured", "holds"}}, 0
 	for _, v := range all {
-		value, holds := "", "not measured"
-		if v.Value != nil {
-			value, holds = quantity(*v.Value, v.Unit), "no"
-			if v.Holds {
-				holds = "yes"
-			}
+		if v.Value == nil {
+			unknown++
+			continue
 		}
-		lines = append(lines, []string{v.Bar, v.Want, value, holds})
+		holds := "no"
+		if v.Holds {
+			holds = "yes"
+		}
+		lines = append(lines, []string{v.Bar, v.Want, quantity(*v.Value, v.Unit), holds})
+	}
+	if unknown > 0 {
+		lines = append(lines, []string{fmt.Sprintf("(%d more were not measured)", unknown),
+			"", "", ""})
 	}
 	return writeColumns(w, lines, map[int]bool{0: true, 3: true})
 }
