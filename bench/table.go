@@ -62,8 +62,10 @@ func writeBars(w io.Writer, all []verdict) error {
 		lines = append(lines, []string{v.Bar, v.Want, quantity(*v.Value, v.Unit), holds})
 	}
 	if unknown > 0 {
-		lines = append(lines, []string{fmt.Sprintf("(%d more were not measured)", unknown),
-			"", "", ""})
+		lines = append(lines, []string{
+			fmt.Sprintf("(%d more were not measured)", unknown),
+			"", "", "",
+		})
 	}
 	return writeColumns(w, lines, map[int]bool{0: true, 3: true})
 }

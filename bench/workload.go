@@ -77,15 +77,15 @@ func workloads() []workload {
 		{id: "W2", title: "drain", tasks: 200_000, quick: 40_000},
 		{
 			id: "W3-insert", title: "insert one, 16 callers",
-			tasks: 50_000, quick: 10_000, callers: 16,
+			tasks: 50_000, quick: 5_000, callers: 16,
 		},
 		{
 			id: "W3-own-16", title: "own one, return one, 16 workers",
-			tasks: 30_000, quick: 10_000, callers: 16,
+			tasks: 30_000, quick: 5_000, callers: 16,
 		},
 		{
 			id: "W3-own-200", title: "own one, return one, 200 workers",
-			tasks: 50_000, quick: 20_000, callers: 200,
+			tasks: 50_000, quick: 10_000, callers: 200,
 		},
 		{
 			id: "W4", title: "latency at 50 tasks/s", tasks: 500, quick: 100,
