@@ -46,6 +46,9 @@ var (
 	// PostResult (R19).
 	ErrNoPostResult = errors.New("task does not post its result")
 
+	// ErrHeldUp reports a return that [Store.ReturnPromptly] has not made, since it may take long.
+	ErrHeldUp = errors.New("return is held up")
+
 	// ErrInvalidArgument reports a value that is refused before the database sees it.
 	ErrInvalidArgument = errors.New("invalid argument")
 

@@ -3,6 +3,8 @@ package stint
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,10 +33,7 @@ func (s *Store) OwnershipContext(
 	o := &s.owners
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if o.watched == nil {
-		o.watched = map[performance]map[*watchedOwner]bool{}
-		o.wake = make(chan struct{}, 1)
-	}
+	o.prepare()
 	if o.watched[p] == nil {
 		o.watched[p] = map[*watchedOwner]bool{}
 	}
@@ -49,12 +48,67 @@ func (s *Store) OwnershipContext(
 	}
 }
 
+// WatchOwnership is [Store.OwnershipContext] for those who own many tasks, which costs nothing for
+// each. It calls lost with a task that its owner has lost, and the [ErrInvalidToken] or [ErrClosed]
+// that tells why, until the returned function is called; one call may still be under way then. The
+// store asks owned for the tasks to look at, of which it needs ID and token, an
+// [Options.PollInterval] after it last did, or sooner if there is reason to. It goes on naming a
+// lost task for as long as owned does.
+//
+// The functions are called by one goroutine, which neither should keep for long. What one store
+// learns when it extends the ownership of a task, whoever called it learns by the answer alone.
+func (s *Store) WatchOwnership(
+	owned func() []OwnedTask, lost func(OwnedTask, error),
+) (stop func()) {
+	s = &Store{core: s.core} // what watches outlives the caller's transaction
+	s.hear(kindLost)
+	o, w := &s.owners, &watcher{owned, lost}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.prepare()
+	o.watchers[w] = true
+	o.running = o.running || s.background.start(s.watchOwners)
+	return func() {
+		o.mutex.Lock()
+		defer o.mutex.Unlock()
+		delete(o.watchers, w)
+	}
+}
+
 // owners is who wants to know when a performance is lost.
 type owners struct {
-	mutex   sync.Mutex
-	watched map[performance]map[*watchedOwner]bool
-	wake    chan struct{}
-	running bool
+	mutex    sync.Mutex
+	watched  map[performance]map[*watchedOwner]bool
+	watchers map[*watcher]bool
+	wake     chan struct{}
+	running  bool
+}
+
+// A watcher is told of all performances of an owner.
+type watcher struct {
+	owned func() []OwnedTask
+	lost  func(OwnedTask, error)
+}
+
+// prepare makes what is missing as long as nobody was interested; the mutex is held.
+func (o *owners) prepare() {
+	if o.watched == nil {
+		o.watched = map[performance]map[*watchedOwner]bool{}
+		o.watchers = map[*watcher]bool{}
+		o.wake = make(chan struct{}, 1)
+	}
+}
+
+// owned returns what each watcher owns now.
+func (o *owners) owned() map[*watcher][]OwnedTask {
+	o.mutex.Lock()
+	watchers := slices.Collect(maps.Keys(o.watchers))
+	o.mutex.Unlock()
+	owned := make(map[*watcher][]OwnedTask, len(watchers))
+	for _, w := range watchers {
+		owned[w] = w.owned()
+	}
+	return owned
 }
 
 type watchedOwner struct {
@@ -89,21 +143,51 @@ func (o *owners) lostSome(keys []int64) {
 	for _, key := range keys {
 		lost[key] = true
 	}
+	if o.ownsSome(lost) {
+		signal(o.wake)
+	}
+}
+
+// ownsSome reports whether somebody is interested in one of the tasks with these keys.
+func (o *owners) ownsSome(keys map[int64]bool) bool {
+	for _, tasks := range o.owned() {
+		for i := range tasks {
+			if keys[tasks[i].performance().key] {
+				return true
+			}
+		}
+	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	for p := range o.watched {
-		if lost[p.key] {
-			signal(o.wake)
-			return
+		if keys[p.key] {
+			return true
 		}
 	}
+	return false
+}
+
+// performances returns those that are watched, with what the watchers own.
+func (o *owners) performances(owned map[*watcher][]OwnedTask) map[performance]bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	all := make(map[performance]bool, len(o.watched))
+	for p := range o.watched {
+		all[p] = true
+	}
+	for _, tasks := range owned {
+		for i := range tasks {
+			all[tasks[i].performance()] = true
+		}
+	}
+	return all
 }
 
 // lostAny tells that any performance may be lost.
 func (o *owners) lostAny() {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if len(o.watched) > 0 {
+	if len(o.watched)+len(o.watchers) > 0 {
 		signal(o.wake)
 	}
 }
@@ -115,36 +199,47 @@ func (s *Store) watchOwners(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			o.mutex.Lock()
-			defer o.mutex.Unlock()
-			o.running = false
-			for _, performance := range o.watched {
-				for watched := range performance {
-					watched.lose(ErrClosed)
-				}
-			}
+			o.close()
 			return
 		case <-o.wake:
 		case <-time.After(around(s.poll)):
 		}
 		o.mutex.Lock()
-		if len(o.watched) == 0 {
+		if len(o.watched)+len(o.watchers) == 0 {
 			o.running = false
 			o.mutex.Unlock()
 			return
 		}
-		looked := make([]performance, 0, len(o.watched))
-		for p := range o.watched {
-			looked = append(looked, p)
-		}
 		o.mutex.Unlock()
-		if err := s.lookAtOwners(ctx, looked); err != nil && ctx.Err() == nil {
+		if err := s.lookAtOwners(ctx); err != nil && ctx.Err() == nil {
 			s.logger.WarnContext(ctx, "could not look at what is owned", slog.Any("error", err))
 		}
 	}
 }
 
-func (s *Store) lookAtOwners(ctx context.Context, looked []performance) error {
+// close tells everybody that the store is closed.
+func (o *owners) close() {
+	for w, tasks := range o.owned() {
+		for _, task := range tasks {
+			w.lost(task, ErrClosed)
+		}
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.running = false
+	for _, performance := range o.watched {
+		for watched := range performance {
+			watched.lose(ErrClosed)
+		}
+	}
+}
+
+func (s *Store) lookAtOwners(ctx context.Context) error {
+	asked := s.owners.owned()
+	looked := slices.Collect(maps.Keys(s.owners.performances(asked)))
+	if len(looked) == 0 {
+		return nil
+	}
 	keys, claims := keysAndClaims(looked)
 	owned := map[performance]bool{}
 	err := s.run(ctx, step{
@@ -156,6 +251,13 @@ func (s *Store) lookAtOwners(ctx context.Context, looked []performance) error {
 	for _, p := range looked {
 		if !owned[p] {
 			s.owners.lost(p)
+		}
+	}
+	for w, tasks := range asked {
+		for _, task := range tasks {
+			if !owned[task.performance()] {
+				w.lost(task, ErrInvalidToken)
+			}
 		}
 	}
 	return nil

@@ -246,3 +246,92 @@ func TestOwnershipContext_OfAStoreInATransactionOutlivesIt(t *testing.T) {
 	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), idsOf([]stint.OwnedTask{task}), ""), nil)
 	wantLoss(ctx, t, "a")
 }
+
+// An ownedSet is what an owner performs, and what it was told of that.
+type ownedSet struct {
+	owned []stint.OwnedTask
+	lost  chan lostTask
+}
+
+type lostTask struct {
+	token stint.Token
+	cause error
+}
+
+func watch(t *testing.T, store *stint.Store, owned ...stint.OwnedTask) (set ownedSet, stop func()) {
+	t.Helper()
+	set.lost = make(chan lostTask, 100)
+	set.owned = owned
+	stop = store.WatchOwnership(
+		func() []stint.OwnedTask { return set.owned },
+		func(task stint.OwnedTask, cause error) {
+			select {
+			case set.lost <- lostTask{task.Token, cause}:
+			default: // it is told again and again
+			}
+		})
+	return set, stop
+}
+
+func wantTold(t *testing.T, set ownedSet, token stint.Token, cause error) {
+	t.Helper()
+	select {
+	case got := <-set.lost:
+		if got.token != token {
+			t.Errorf("another task was lost")
+		}
+		wantErr(t, "the cause", got.cause, cause)
+	case <-time.After(soon):
+		t.Fatalf("the loss was not told within %v", soon)
+	}
+}
+
+// With a poll interval of an hour, only a notification tells.
+func TestWatchOwnership_TellsOfAnAbortAtOnce(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{PollInterval: pollNever})
+	another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	hearLosses(t, store, pool)
+	insert(t, store, numbered("t", 3)...)
+	owned := own(t, store, 3)
+	set, stop := watch(t, store, owned...)
+	defer stop()
+	wantErr(t, "AbortTasks",
+		another.AbortTasks(t.Context(), []stint.TaskID{owned[1].ID}, ""), nil)
+	wantTold(t, set, owned[1].Token, stint.ErrInvalidToken)
+}
+
+func TestWatchOwnership_LooksForItself(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		PollOnly: true, PollInterval: 10 * time.Millisecond,
+	})
+	insert(t, store, numbered("t", 2)...)
+	owned := own(t, store, 2)
+	set, stop := watch(t, store, owned...)
+	expireLeases(t, pool)
+	other := ownOne(t, store)
+	lost := owned[0]
+	if other.ID == owned[1].ID {
+		lost = owned[1]
+	}
+	wantTold(t, set, lost.Token, stint.ErrInvalidToken)
+	stop()
+	stop() // any number of times
+}
+
+func TestWatchOwnership_TellsThatTheStoreIsClosed(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{PollInterval: pollNever})
+	insert(t, store, numbered("t", 2)...)
+	owned := own(t, store, 2)
+	quiet, stop := watch(t, store, owned[0])
+	stop()
+	set, stop := watch(t, store, owned[1])
+	defer stop()
+	wantErr(t, "Close", store.Close(t.Context()), nil)
+	wantTold(t, set, owned[1].Token, stint.ErrClosed)
+	if len(quiet.lost) > 0 {
+		t.Error("one was told after it had stopped watching")
+	}
+}

@@ -9,16 +9,26 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// probeEvery is how often a busy worker asks for the actions of which there was nothing last time.
-const probeEvery = 100 * time.Millisecond
+const (
+	// probeEvery is how often a busy worker asks for the actions of which there was nothing last
+	// time.
+	probeEvery = 100 * time.Millisecond
+
+	// askedAtOnce is how many questions about a busy lane are open at once: while the tasks of one
+	// answer are performed, the next answer is under way.
+	askedAtOnce = 2
+)
 
 // A lane is actions that share slots: an action with a concurrency of its own, or all the others.
 type lane struct {
 	actions []string
+	slots   int
 	// free is how many slots are neither used by a performance nor kept for an open question.
 	free int
-	// asked says that an open question is about the lane.
-	asked bool
+	// asked is how many open questions are about the lane.
+	asked int
+	// patience is how many calls that return tasks must have landed before few tasks are asked for.
+	patience int
 	// more says that there may be more: the last answer was as much as was asked for.
 	more bool
 }
@@ -44,21 +54,29 @@ type answer struct {
 // An asker owns tasks and has them performed. What it knows belongs to one goroutine.
 //
 // While there may be more of a lane, it is asked for by itself, as much as there are slots, without
-// waiting. All lanes of which there was no more are asked for together, in a question that waits. A
-// lane that gets a slot while such a question is open is in another one: to call a question back is
-// to risk that its tasks are owned by nobody, so that is done only at the end.
+// waiting. A question for one task costs the database nearly as much as one for ten, so if few
+// slots are free it is asked once the calls that are returning tasks have landed, which is within
+// milliseconds, for what is free then.
+//
+// All lanes of which there was no more are asked for together, in a question that waits. A lane
+// that gets a slot while such a question is open is in another one: to call a question back is to
+// risk that its tasks are owned by nobody, so that is done only at the end.
 //
 // Questions may be open for ever, so they must keep no slots from busy lanes. When one of several
 // is answered and there is no slot any more, the task, of which it asked for one only, is released;
 // its lane then gets its turn as others do.
 type asker struct {
 	*Worker
-	begin    func(owned stint.OwnedTask, until time.Time)
-	release  func(ctx context.Context, owned []stint.OwnedTask)
-	freed    <-chan string
+	begin   func(owned []stint.OwnedTask, until time.Time)
+	release func(ctx context.Context, owned []stint.OwnedTask)
+	freed   <-chan []string
+	// landing is sent to when calls that return tasks have landed; landings counts them.
+	landing  <-chan struct{}
+	landings func() (landed, underWay int)
 	lanes    []*lane // in the order in which they are asked
 	byAction map[string]*lane
-	free     int // slots of the worker, as those of a lane
+	slots    int // of the worker, as those of a lane
+	free     int
 	answers  chan answer
 	open     []*question
 	probed   time.Time
@@ -66,17 +84,19 @@ type asker struct {
 }
 
 // newAsker returns an asker for r, which has tasks performed by begin.
-func newAsker(r *run, begin func(owned stint.OwnedTask, until time.Time)) *asker {
+func newAsker(r *run, begin func([]stint.OwnedTask, time.Time)) *asker {
 	w := r.Worker
 	a := &asker{
-		Worker: w, begin: begin, release: r.release, freed: r.freed, free: w.options.Concurrency,
+		Worker: w, begin: begin, release: r.release, freed: r.freed,
+		landing: r.returning.landing, landings: r.returning.landings,
+		slots: w.options.Concurrency, free: w.options.Concurrency,
 		byAction: map[string]*lane{}, answers: make(chan answer),
 	}
-	shared := &lane{free: a.free}
+	shared := &lane{free: a.free, slots: a.free}
 	for _, action := range w.names() {
 		l := shared
 		if own := w.actions[action].concurrency; own > 0 && own < a.free {
-			l = &lane{free: own}
+			l = &lane{free: own, slots: own}
 		}
 		if len(l.actions) == 0 {
 			a.lanes = append(a.lanes, l)
@@ -112,9 +132,12 @@ func (a *asker) run(ctx context.Context) error {
 					slog.Any("error", err))
 				pause = time.After(reconnect().pause(a.failures))
 			}
-		case action := <-a.freed:
-			a.byAction[action].free++
-			a.free++
+		case actions := <-a.freed:
+			for _, action := range actions {
+				a.byAction[action].free++
+			}
+			a.free += len(actions)
+		case <-a.landing:
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
@@ -157,10 +180,12 @@ func (a *asker) next() *question {
 	var promising, quiet []*lane
 	for _, l := range a.lanes {
 		switch {
-		case l.asked || l.free == 0:
+		case l.free == 0:
 		case l.more:
-			promising = append(promising, l)
-		default:
+			if l.asked < askedAtOnce && a.enough(l) {
+				promising = append(promising, l)
+			}
+		case l.asked == 0:
 			quiet = append(quiet, l)
 		}
 	}
@@ -180,6 +205,20 @@ func (a *asker) next() *question {
 	return a.newQuestion([]*lane{l}, false)
 }
 
+// enough reports whether the free slots of a lane are worth a question: they are half of all, or
+// there is nothing to wait for.
+func (a *asker) enough(l *lane) bool {
+	const half = 2
+	if half*min(a.free, l.free) >= min(a.slots, l.slots) {
+		return true
+	}
+	landed, underWay := a.landings()
+	if l.patience == 0 {
+		l.patience = landed + underWay
+	}
+	return underWay == 0 || landed >= l.patience
+}
+
 func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
 	q := &question{lanes: lanes, max: a.free, wait: wait}
 	if wait && len(a.lanes) > 1 {
@@ -189,7 +228,8 @@ func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
 		q.max = min(q.max, l.free)
 	}
 	for _, l := range lanes {
-		l.asked = true
+		l.asked++
+		l.patience = 0
 		l.free -= q.max
 	}
 	if !wait {
@@ -236,25 +276,28 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	}
 	full := len(ans.owned) == ans.max
 	for _, l := range ans.lanes {
-		l.asked = false
+		l.asked--
 		l.free += ans.max
 		// Of several lanes, those are promising that are in a full answer.
 		l.more = ans.err != nil && l.more || full && len(ans.lanes) == 1
 	}
-	var unbegun []stint.OwnedTask
-	for _, task := range ans.owned {
-		l := a.byAction[task.Action]
-		l.more = l.more || full
-		if a.free == 0 || ctx.Err() != nil {
-			unbegun = append(unbegun, task)
-			continue
-		}
-		l.free--
-		a.free--
-		a.begin(task, ans.at.Add(a.options.Lease))
+	begun := min(a.free, len(ans.owned))
+	if ctx.Err() != nil {
+		begun = 0
 	}
-	if len(unbegun) > 0 {
-		a.release(ctx, unbegun)
+	for i := range ans.owned {
+		l := a.byAction[ans.owned[i].Action]
+		l.more = l.more || full
+		if i < begun {
+			l.free--
+		}
+	}
+	a.free -= begun
+	if begun > 0 {
+		a.begin(ans.owned[:begun], ans.at.Add(a.options.Lease))
+	}
+	if begun < len(ans.owned) {
+		a.release(ctx, ans.owned[begun:])
 	}
 	return ans.err
 }

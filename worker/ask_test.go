@@ -33,28 +33,23 @@ func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var begun []stint.OwnedTask
 	r := newRun(w)
-	a := newAsker(r, func(owned stint.OwnedTask, _ time.Time) {
-		begun = append(begun, owned)
-		stop() // amid an answer
+	a := newAsker(r, func(owned []stint.OwnedTask, _ time.Time) {
+		t.Errorf("%d tasks begun after the stop", len(owned))
 	})
-	if err := a.run(ctx); err != nil {
-		t.Fatalf("run = %v", err)
+	a.askAll(ctx)
+	ans := <-a.answers
+	stop() // while the answer is on its way
+	if err := a.take(ctx, ans); err != nil {
+		t.Fatalf("take = %v", err)
 	}
 	r.performing.Wait()
-	if len(begun) != 1 {
-		t.Fatalf("%d tasks begun after the stop", len(begun)-1)
-	}
 	for _, task := range tasks {
 		infos, err := store.GetTasks(t.Context(), []stint.TaskID{task.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := infos[0]
-		if task.ID == begun[0].ID {
-			continue
-		}
 		if got.State != stint.StateReady || got.Tries != 0 {
 			t.Errorf("got %+v, want it ready, its try refunded", got)
 		}
@@ -106,16 +101,79 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	t.Run("busy while a question waits", func(t *testing.T) {
 		t.Parallel()
 		a, shared, single := newLanes()
-		shared.asked = true
+		shared.asked = 1
 		if q := a.next(); q.lanes[0] != single || !q.wait || a.free != 5 {
 			t.Fatalf("got %+v, want to wait for the single one without keeping slots", q)
 		}
-		shared.asked, shared.more = false, true
+		shared.asked, shared.more = 0, true
 		if q := a.next(); q.lanes[0] != shared || q.wait || q.max != 5 || a.free != 0 {
 			t.Errorf("got %+v, want to ask for the promising one, as much as goes", q)
 		}
 		if q := a.next(); q != nil {
 			t.Errorf("got %+v, want no question without slots", q)
+		}
+	})
+}
+
+// Few slots wait for those that come free in a moment, and not for longer.
+func TestAsker_AsksForMuchAtOnce(t *testing.T) {
+	t.Parallel()
+	newBusy := func(free int) (*asker, *lane) {
+		l := &lane{actions: []string{"a"}, slots: 10, free: free, more: true}
+		return &asker{lanes: []*lane{l}, slots: 10, free: free}, l
+	}
+	landings := func(a *asker, landed, underWay int) {
+		a.landings = func() (int, int) { return landed, underWay }
+	}
+	t.Run("half of the slots", func(t *testing.T) {
+		t.Parallel()
+		a, l := newBusy(5)
+		if q := a.next(); q == nil || q.max != 5 {
+			t.Errorf("got %+v, want a question for five", q)
+		}
+		l.free, a.free = 5, 5
+		if q := a.next(); q == nil || q.max != 5 {
+			t.Errorf("got %+v, want a second one beside it", q)
+		}
+		l.free, a.free = 5, 5
+		if q := a.next(); q != nil {
+			t.Errorf("got %+v, want no third one", q)
+		}
+	})
+	t.Run("few, nothing under way", func(t *testing.T) {
+		t.Parallel()
+		a, _ := newBusy(1)
+		landings(a, 7, 0)
+		if q := a.next(); q == nil || q.max != 1 {
+			t.Errorf("got %+v, want a question for one", q)
+		}
+	})
+	t.Run("few, two calls under way", func(t *testing.T) {
+		t.Parallel()
+		a, l := newBusy(1)
+		for landed := 7; landed < 9; landed++ {
+			landings(a, landed, 2) // there always are some
+			if q := a.next(); q != nil {
+				t.Errorf("%d landed: got %+v, want none yet", landed, q)
+			}
+			l.free++
+			a.free++
+		}
+		landings(a, 9, 2)
+		if q := a.next(); q == nil || q.max != 3 {
+			t.Errorf("got %+v, want a question for what has gathered", q)
+		}
+	})
+	t.Run("few, a call that was none", func(t *testing.T) {
+		t.Parallel()
+		a, _ := newBusy(1)
+		landings(a, 7, 2)
+		if q := a.next(); q != nil {
+			t.Errorf("got %+v, want none yet", q)
+		}
+		landings(a, 8, 0)
+		if q := a.next(); q == nil {
+			t.Error("want a question, since nothing is under way any more")
 		}
 	})
 }
@@ -128,7 +186,7 @@ func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
 		Worker: &Worker{options: Options{Lease: time.Minute}},
 		lanes:  []*lane{first, second}, free: 1,
 		byAction: map[string]*lane{"first": first, "second": second},
-		begin:    func(owned stint.OwnedTask, _ time.Time) { begun = append(begun, owned) },
+		begin:    func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
 		release: func(_ context.Context, owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},

@@ -38,6 +38,13 @@
 // A handler should return soon after that. One that does not keeps its slot. As always, somebody
 // else may be performing the task by then: see "Being performed more than once" in package stint.
 //
+// # Returning
+//
+// A task whose handler has returned is returned at once. Those whose handlers return while others
+// are being returned are returned together, in one statement and one commit; so a worker with
+// thousands of slots for short tasks needs few round trips. What must wait for a transaction of
+// somebody's is then returned by itself, and holds up nobody else.
+//
 // # Outcomes
 //
 // A handler that returns no error completes its task, also if its context has ended for another
@@ -56,8 +63,8 @@
 //
 // # Connections
 //
-// Besides what handlers use, a worker needs a few connections of the store's pool: for the question
-// under way, for the heartbeat, and for returning. Handlers that hold every connection of the pool
+// Besides what handlers use, a worker needs a few connections of the store's pool: two for owning,
+// two for returning, and one for the heartbeat. Handlers that hold every connection of the pool
 // keep the heartbeat from getting through, so give the pool some more than they use.
 //
 // # Logs
@@ -70,8 +77,9 @@
 // # Telemetry
 //
 // Each performance is a span named stint.perform, of the kind consumer, with the attributes
-// stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. The instruments
-// have the attribute stint.task.action, and all but the last one stint.outcome:
+// stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. Samplers see the
+// action and the actor. The instruments have the attribute stint.task.action, and all but the last
+// one stint.outcome:
 //
 //	stint.worker.performed  counter    performances that have ended
 //	stint.worker.duration   histogram  how long they took until the task was returned, in seconds

@@ -99,6 +99,7 @@ type handling struct {
 	concurrency int           // 0: no limit of its own
 	timeout     time.Duration // 0: none
 	retry       Retry
+	telemetry   telemetryOf
 }
 
 // WithConcurrency limits how many tasks of the action a worker performs at once. It must be

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -38,7 +40,8 @@ func jittered(d time.Duration) time.Duration {
 }
 
 func (r *run) extendLeases(ctx context.Context) error {
-	held := slices.DeleteFunc(r.performances(), func(p *performance) bool { return p.lost.Load() })
+	held := r.performances()
+	held = slices.DeleteFunc(held, func(p *performance) bool { return p.lost.Load() })
 	owned := make([]stint.OwnedTask, len(held))
 	for i, p := range held {
 		owned[i] = p.task.OwnedTask
@@ -55,18 +58,123 @@ func (r *run) extendLeases(ctx context.Context) error {
 		return err
 	}
 	for i, p := range held {
-		if kept[i] {
-			p.extend(sent.Add(r.options.Lease))
-		} else {
-			p.lose(&stint.TaskError{IDs: []stint.TaskID{p.task.ID}, Err: stint.ErrInvalidToken})
+		if !kept[i] {
+			r.lose(p.task.OwnedTask, stint.ErrInvalidToken)
+		}
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for i, p := range held {
+		if kept[i] && !p.expired {
+			p.until = sent.Add(r.options.Lease)
 		}
 	}
 	return nil
 }
 
-// extend notes that the lease lasts until then. If it has expired already, the handler was told so.
-func (p *performance) extend(until time.Time) {
-	if p.expiry.Stop() {
-		p.expiry.Reset(until.Sub(now()))
+// hold notes performances whose leases last until then.
+func (r *run) hold(begun []*performance, until time.Time) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, p := range begun {
+		r.held[p.task.Token] = p
 	}
+	if until.Before(r.expiry) {
+		signal(r.sooner)
+	}
+}
+
+// letGo gives the slots of performances that are over free.
+func (r *run) letGo(over ...*performance) {
+	if len(over) == 0 {
+		return
+	}
+	actions := make([]string, len(over))
+	r.mutex.Lock()
+	for i, p := range over {
+		actions[i] = p.task.Action
+		delete(r.held, p.task.Token)
+	}
+	r.mutex.Unlock()
+	r.freed <- actions
+	r.performing.Add(-len(over))
+}
+
+// performances returns those under way.
+func (r *run) performances() []*performance {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Collect(maps.Values(r.held))
+}
+
+// expireLeases tells handlers that their leases have expired, until ctx ends.
+func (r *run) expireLeases(ctx context.Context) {
+	timer := time.NewTimer(r.expire())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-r.sooner:
+		}
+		timer.Reset(r.expire())
+	}
+}
+
+// expire tells those whose leases have expired, and returns how long the others last.
+func (r *run) expire() time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	at := now()
+	r.expiry = at.Add(r.options.Lease)
+	for _, p := range r.held {
+		switch {
+		case p.expired:
+		case !p.until.After(at):
+			p.expired = true
+			p.lose(ErrLeaseExpired)
+		case p.until.Before(r.expiry):
+			r.expiry = p.until
+		}
+	}
+	return r.expiry.Sub(at)
+}
+
+// leaseLeft is how long the lease on a task lasts. One that has expired stays so: the handler was
+// told.
+func (r *run) leaseLeft(p *performance) time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if p.expired {
+		return 0
+	}
+	return p.until.Sub(now())
+}
+
+// owned returns the tasks that handlers are performing, but those that are known to be lost.
+func (r *run) owned() []stint.OwnedTask {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	owned := make([]stint.OwnedTask, 0, len(r.held))
+	for _, p := range r.held {
+		if !p.lost.Load() && !p.settled.Load() && !p.task.returned.Load() {
+			owned = append(owned, stint.OwnedTask{ID: p.task.ID, Token: p.task.Token})
+		}
+	}
+	return owned
+}
+
+// lose tells the handler of a task that it is lost.
+func (r *run) lose(task stint.OwnedTask, cause error) {
+	r.mutex.Lock()
+	p := r.held[task.Token]
+	r.mutex.Unlock()
+	if p == nil {
+		return
+	}
+	if errors.Is(cause, stint.ErrInvalidToken) {
+		cause = &stint.TaskError{IDs: []stint.TaskID{p.task.ID}, Err: cause}
+	}
+	p.lose(cause)
 }

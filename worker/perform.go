@@ -9,18 +9,31 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stint-tasks/stint"
 )
 
 // A performance is one hand-out of a task, from when it is owned until it is returned or lost.
 type performance struct {
 	task *Task
-	// end ends the context of the handler.
-	end context.CancelCauseFunc
-	// expiry goes off when the lease expires, and closes expired.
-	expiry  *time.Timer
-	expired chan struct{}
+	of   *handling
+	// ctx is that of the handler, but for its time-out. It has the span of the performance.
+	ctx   context.Context //nolint:containedctx // the performance is the call
+	end   context.CancelCauseFunc
+	span  trace.Span
+	begun time.Time
+
+	// until is when the lease expires, which expired notes; the mutex of the run guards them.
+	until   time.Time
+	expired bool
 	lost    atomic.Bool
+
+	// settled says that somebody does what the end of the handler demands, and may use the rest.
+	settled atomic.Bool
+	ending  ending
+	outcome outcome
+	ret     stint.Return
 }
 
 // lose tells the handler that its task is lost, unless it has returned the task itself.
@@ -38,76 +51,40 @@ type ending struct {
 	text   string // that of err
 }
 
-// begin begins to perform a task whose lease lasts until then.
-func (r *run) begin(base context.Context, owned stint.OwnedTask, until time.Time) {
-	ctx, end := context.WithCancelCause(base)
-	p := &performance{
-		task: &Task{OwnedTask: owned, store: r.store}, end: end, expired: make(chan struct{}),
+// begin begins to perform tasks whose lease lasts until then. Base never ends, so that contexts
+// need not be tied to it, which costs more than to make them; each is ended by itself.
+func (r *run) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
+	begun := make([]*performance, len(owned))
+	for i := range owned {
+		task := &Task{OwnedTask: owned[i], store: r.store}
+		p := &performance{task: task, of: r.actions[task.Action], begun: now(), until: until}
+		p.ctx, p.end = context.WithCancelCause(base)
+		p.ctx, p.span = r.telemetry.begin(p.ctx, &p.of.telemetry, task)
+		begun[i] = p
 	}
-	p.expiry = time.AfterFunc(until.Sub(now()), func() {
-		close(p.expired)
-		p.lose(ErrLeaseExpired)
-	})
-	r.mutex.Lock()
-	r.held[p] = true
-	r.mutex.Unlock()
-	r.performing.Go(func() {
-		defer func() {
-			r.mutex.Lock()
-			delete(r.held, p)
-			r.mutex.Unlock()
-			p.expiry.Stop()
-			end(nil)
-			r.freed <- owned.Action
-		}()
-		r.perform(ctx, p)
-	})
+	r.performing.Add(len(begun))
+	r.handlers.Add(int64(len(begun)))
+	r.hold(begun, until)
+	for _, p := range begun {
+		go r.perform(p)
+	}
 }
 
-// perform calls the handler, in a context that ends with ctx, and returns the task.
-func (r *run) perform(ctx context.Context, p *performance) {
-	h := r.actions[p.task.Action]
-	ctx, ended := r.telemetry.begin(ctx, p.task)
-	r.log(ctx, p, slog.LevelDebug, "task begins")
-
-	owning, leave := r.store.OwnershipContext(ctx, p.task.OwnedTask)
-	ignore := context.AfterFunc(owning, func() { p.lose(context.Cause(owning)) })
-	inHandler, cancel := ctx, context.CancelFunc(func() {})
-	if h.timeout > 0 {
-		inHandler, cancel = context.WithTimeoutCause(ctx, h.timeout, ErrTimeout)
+// perform calls the handler and sees to what its end demands, unless the worker did not wait.
+func (r *run) perform(p *performance) {
+	ctx, cancel := p.ctx, context.CancelFunc(func() {})
+	if p.of.timeout > 0 {
+		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
 	}
-	end := r.handle(inHandler, h.handler, p.task)
-	cause := context.Cause(inHandler)
-	cancel()
-	ignore()
-	leave()
-	o := r.settle(context.WithoutCancel(ctx), p, end, cause)
-	ended(o, end.err)
-}
-
-// handle calls a handler and waits until it returns, or until the worker waits no longer.
-func (r *run) handle(ctx context.Context, handler Handler, task *Task) ending {
-	done := make(chan ending, 1)
-	r.handlers.Add(1)
-	go func() {
-		end := ending{err: errExited, text: errExited.Error()}
-		defer func() {
-			r.handlers.Add(-1)
-			done <- end
-		}()
-		end = call(ctx, handler, task)
+	end := ending{err: errExited, text: errExited.Error()}
+	defer func() { // also if the handler ends the goroutine
+		cause := context.Cause(ctx)
+		cancel()
+		r.handlers.Add(-1)
+		r.settle(p, end, cause)
 	}()
-	select {
-	case end := <-done:
-		return end
-	case <-r.stopped:
-	}
-	select {
-	case end := <-done:
-		return end
-	default:
-		return ending{err: errWaited, text: errWaited.Error()}
-	}
+	r.log(p, slog.LevelDebug, "task begins")
+	end = call(ctx, p.of.handler, p.task)
 }
 
 // call calls a handler and makes a panic an error, also one in the text of its error.
@@ -125,59 +102,53 @@ func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 	return end
 }
 
-// settle does with a task what its handler's end demands. cause is why the context of the handler
-// ended, if it did.
-func (r *run) settle(ctx context.Context, p *performance, end ending, cause error) outcome {
+// settle does with a task what its handler's end demands, if nobody did before. cause is why the
+// context of the handler ended, if it did.
+func (r *run) settle(p *performance, end ending, cause error) {
+	if !p.settled.CompareAndSwap(false, true) {
+		return
+	}
+	p.ending = end
 	inTx := p.task.returned.Load()
 	switch {
 	case inTx && end.err == nil:
-		return r.report(ctx, p, end, outcomeCompleted)
+		r.conclude(p, outcomeCompleted)
 	case inTx && errors.Is(end.err, errWaited):
 		// Nobody can return it while the transaction is open.
-		return r.report(ctx, p, end, outcomeStopped)
+		r.conclude(p, outcomeStopped)
 	case !inTx && errors.Is(cause, stint.ErrInvalidToken),
 		end.err != nil && errors.Is(cause, ErrLeaseExpired):
-		r.log(ctx, p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
-		return outcomeLost
-	}
-	ret, o := p.task.completion(end.result), outcomeCompleted
-	if end.err != nil {
-		ret, o = p.task.failure(end, cause, r.actions[p.task.Action].retry)
-	}
-	err := r.giveBack(ctx, p, ret)
-	if errors.Is(err, stint.ErrInvalidArgument) { // the result is too large, what else
-		end = ending{err: Abort(err), text: err.Error()}
-		ret, o = p.task.failure(end, nil, Retry{})
-		err = r.giveBack(ctx, p, ret)
-	}
-	switch {
-	case err == nil:
-		return r.report(ctx, p, end, o)
-	case errors.Is(err, stint.ErrInvalidToken) && inTx:
-		// The commit that the handler took for failed has gone through.
-		return r.report(ctx, p, end, outcomeCompleted)
-	case errors.Is(err, stint.ErrInvalidToken):
-		r.log(ctx, p, slog.LevelDebug, "task lost", slog.Any("cause", err))
+		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
+		r.conclude(p, outcomeLost)
+	case end.err != nil:
+		p.ret, p.outcome = p.task.failure(end, cause, p.of.retry)
+		r.giveBack(p)
+		return
 	default:
-		r.log(ctx, p, slog.LevelError, "could not return task", slog.Any("error", err))
+		p.ret, p.outcome = p.task.completion(end.result), outcomeCompleted
+		r.giveBack(p)
+		return
 	}
-	return outcomeLost
+	r.letGo(p)
 }
 
-// report logs how a performance ended.
-func (r *run) report(ctx context.Context, p *performance, end ending, o outcome) outcome {
+// conclude notes how a performance ended.
+func (r *run) conclude(p *performance, o outcome) {
 	var panicked *panicError
 	switch {
-	case end.err == nil:
-		r.log(ctx, p, slog.LevelDebug, "task completed")
-	case errors.As(end.err, &panicked):
-		r.log(ctx, p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
+	case o == outcomeLost: // it was said why
+	case p.ending.err == nil:
+		r.log(p, slog.LevelDebug, "task completed")
+	case errors.As(p.ending.err, &panicked):
+		r.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
 			slog.String("stack", string(panicked.stack)))
 	default:
-		r.log(ctx, p, slog.LevelWarn, "handler failed", slog.String("error", end.text),
+		r.log(p, slog.LevelWarn, "handler failed", slog.String("error", p.ending.text),
 			slog.String("outcome", string(o)))
 	}
-	return o
+	p.end(nil)
+	r.telemetry.end(context.WithoutCancel(p.ctx), &p.of.telemetry, p.span, p.begun, o,
+		p.ending.err)
 }
 
 // failure is how a task is returned whose handler ended with an error.
@@ -202,39 +173,14 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, outc
 	return ret, outcomeRetried
 }
 
-// giveBack returns a task, again and again until the store has accepted or refused it, or it is too
-// late.
-func (r *run) giveBack(ctx context.Context, p *performance, ret stint.Return) error {
-	for try := 1; ; try++ {
-		attempt, cancel := context.WithTimeout(ctx, attemptMax)
-		err := returnOne(attempt, r.store, ret)
-		cancel()
-		switch {
-		case err == nil, errors.Is(err, stint.ErrAlreadyReturned):
-			return nil
-		case errors.Is(err, stint.ErrInvalidToken), hopeless(err):
-			return err
-		}
-		pause := time.NewTimer(reconnect().pause(try))
-		select {
-		case <-pause.C:
-			continue
-		case <-p.expired:
-		case <-r.stopped:
-		}
-		pause.Stop()
-		return err
-	}
-}
-
 // log logs a record about a task.
-func (r *run) log(
-	ctx context.Context, p *performance, level slog.Level, message string, attrs ...slog.Attr,
-) {
-	if !r.logger.Enabled(ctx, level) {
+func (r *run) log(p *performance, level slog.Level, message string, attrs ...slog.Attr) {
+	if !r.logger.Enabled(p.ctx, level) {
 		return
 	}
 	attrs = append(attrs, slog.String("task", string(p.task.ID)),
 		slog.String("action", p.task.Action), slog.Int("try", p.task.Try))
+	// What is logged behind the end of the context is about it all the same.
+	ctx := context.WithoutCancel(p.ctx)
 	r.logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // callers' constants
 }

@@ -30,8 +30,8 @@ type run struct {
 	*Worker
 	logger *slog.Logger
 
-	// freed takes the action of each performance that is over. It has room for all.
-	freed chan string
+	// freed takes the actions of performances that are over. It has room for all.
+	freed chan []string
 	// stopped is closed when the worker waits no longer for handlers to return, nor for a database
 	// that cannot be reached.
 	stopped chan struct{}
@@ -40,22 +40,27 @@ type run struct {
 	// handlers is how many handlers have yet to return, among them those that nobody waits for.
 	handlers atomic.Int64
 
+	returning returning
+
 	mutex sync.Mutex
-	held  map[*performance]bool
+	held  map[stint.Token]*performance
+	// expiry is until when no lease expires as far as is known; sooner says that one does.
+	expiry time.Time
+	sooner chan struct{}
 }
 
 func newRun(w *Worker) *run {
 	return &run{
 		Worker: w, logger: w.options.Logger,
-		freed: make(chan string, w.options.Concurrency), stopped: make(chan struct{}),
-		held: map[*performance]bool{},
+		freed: make(chan []string, w.options.Concurrency), stopped: make(chan struct{}),
+		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
+		returning: returning{landing: make(chan struct{}, 1)},
 	}
 }
 
 func (r *run) run(ctx context.Context) error {
 	// What outlives ctx: handlers in their grace, heartbeats, returns.
-	base, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
+	base := context.WithoutCancel(ctx)
 	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
 		slog.String("actor", string(r.options.Actor)), slog.Any("actions", r.names()))
 
@@ -64,9 +69,11 @@ func (r *run) run(ctx context.Context) error {
 	registered := make(chan struct{})
 	tending.Go(func() { r.attend(tended, registered) })
 	tending.Go(func() { r.keepLeases(tended) })
+	tending.Go(func() { r.expireLeases(tended) })
+	defer r.store.WatchOwnership(r.owned, r.lose)()
 	// Tasks that are owned earlier are handed on when their leases expire, which is later.
 	within(presenceMax, registered)
-	begin := func(owned stint.OwnedTask, until time.Time) { r.begin(base, owned, until) }
+	begin := func(owned []stint.OwnedTask, until time.Time) { r.begin(base, owned, until) }
 	err := newAsker(r, begin).run(ctx)
 	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
 	err = errors.Join(err, r.stop())
@@ -89,6 +96,10 @@ func (r *run) stop() error {
 		}
 		if !within(lastWords, idle) {
 			close(r.stopped)
+			waited := ending{err: errWaited, text: errWaited.Error()}
+			for _, p := range r.performances() {
+				go r.settle(p, waited, context.Cause(p.ctx))
+			}
 			<-idle
 		}
 	}
@@ -108,17 +119,6 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// performances returns those under way.
-func (r *run) performances() []*performance {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	held := make([]*performance, 0, len(r.held))
-	for p := range r.held {
-		held = append(held, p)
-	}
-	return held
 }
 
 // release gives back, in the background, what was owned and not begun.

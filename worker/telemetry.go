@@ -72,31 +72,62 @@ func newTelemetry(o Options) (*telemetry, error) {
 	return t, nil
 }
 
-// begin notes that a performance begins. The context returned has its span; the function returned
-// notes its end, with the error of the handler, if it had one.
-func (t *telemetry) begin(
-	ctx context.Context, task *Task,
-) (context.Context, func(outcome, error)) {
-	action := actionKey.String(task.Action)
-	ctx, span := t.tracer.Start(ctx, "stint.perform",
-		trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(attribute.String("stint.task.id", string(task.ID)), action,
-			attribute.Int("stint.task.try", task.Try), t.actor))
-	begun := now()
-	t.running.Add(ctx, 1, metric.WithAttributes(action))
-	return ctx, func(o outcome, err error) {
-		ctx := context.WithoutCancel(ctx)
+// telemetryOf is what the telemetry of all performances of an action has in common, made once, so
+// that what nobody listens to costs next to nothing.
+type telemetryOf struct {
+	span    []trace.SpanStartOption
+	running []metric.AddOption
+	counted map[outcome][]metric.AddOption
+	timed   map[outcome][]metric.RecordOption
+}
+
+func (t *telemetry) of(name string) telemetryOf {
+	action := actionKey.String(name)
+	all := telemetryOf{
+		span: []trace.SpanStartOption{
+			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(action, t.actor),
+		},
+		running: []metric.AddOption{metric.WithAttributes(action)},
+		counted: map[outcome][]metric.AddOption{}, timed: map[outcome][]metric.RecordOption{},
+	}
+	for _, o := range []outcome{
+		outcomeCompleted, outcomeRetried, outcomeAborted, outcomeStopped, outcomeLost,
+	} {
 		both := metric.WithAttributes(action, outcomeKey.String(string(o)))
-		t.running.Add(ctx, -1, metric.WithAttributes(action))
-		t.performed.Add(ctx, 1, both)
-		t.duration.Record(ctx, now().Sub(begun).Seconds(), both)
+		all.counted[o] = []metric.AddOption{both}
+		all.timed[o] = []metric.RecordOption{both}
+	}
+	return all
+}
+
+// begin notes that a performance begins. The context returned has its span.
+func (t *telemetry) begin(
+	ctx context.Context, of *telemetryOf, task *Task,
+) (context.Context, trace.Span) {
+	ctx, span := t.tracer.Start(ctx, "stint.perform", of.span...)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("stint.task.id", string(task.ID)),
+			attribute.Int("stint.task.try", task.Try))
+	}
+	t.running.Add(ctx, 1, of.running...)
+	return ctx, span
+}
+
+// end notes that a performance ended, with the error of the handler, if it had one.
+func (t *telemetry) end(
+	ctx context.Context, of *telemetryOf, span trace.Span, begun time.Time, o outcome, err error,
+) {
+	t.running.Add(ctx, -1, of.running...)
+	t.performed.Add(ctx, 1, of.counted[o]...)
+	t.duration.Record(ctx, now().Sub(begun).Seconds(), of.timed[o]...)
+	if span.IsRecording() {
 		span.SetAttributes(outcomeKey.String(string(o)))
 		if err != nil {
 			span.RecordError(err)
 			span.SetStatus(codes.Error, err.Error())
 		}
-		span.End()
 	}
+	span.End()
 }
 
 // now is for measuring how long something takes in this process, which has nothing to do with the

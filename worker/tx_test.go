@@ -168,3 +168,38 @@ func TestReturnIn_DisturbsNobodyWhileTheTransactionIsOpen(t *testing.T) {
 		t.Errorf("the transaction was made at try %d", task.Try)
 	}
 }
+
+// A return that must wait for somebody's transaction holds up neither those that go with it nor
+// what comes after.
+func TestWorker_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "held up", Action: "a"})
+	insert(t, store, stint.Task{ID: "after", Action: "a", After: []stint.TaskID{"held up"}})
+	insert(t, store, several(30, "a")...)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), "SELECT FROM stint.blocked FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(t, store, worker.Options{Concurrency: 5})
+	handle(t, w, "a", done)
+	run(t, w)
+	for _, task := range several(30, "a") {
+		finished(t, store, task.ID)
+	}
+	if got := info(t, store, "held up"); got.State != stint.StateInProgress {
+		t.Fatalf("got %+v, want it held up", got)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range finished(t, store, "held up", "after") {
+		if got.StatusCode != stint.StatusCompleted || got.Tries != 1 {
+			t.Errorf("got %+v, want it completed at its first try", got)
+		}
+	}
+}

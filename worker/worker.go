@@ -178,7 +178,9 @@ func (w *Worker) handle(action string, handler Handler, options []HandlerOption)
 	if handler == nil {
 		return argumentError("handler", "nil")
 	}
-	h := &handling{handler: handler, retry: w.options.Retry}
+	h := &handling{
+		handler: handler, retry: w.options.Retry, telemetry: w.telemetry.of(action),
+	}
 	for _, option := range options {
 		if err := option(h); err != nil {
 			return err
