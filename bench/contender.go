@@ -46,7 +46,9 @@ type entry struct {
 
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {
-	return []contender{stintContender(), riverContender(), gueContender(), rawContender()}
+	return []contender{
+		stintContender(), riverContender(), gueContender(), dbosContender(), rawContender(),
+	}
 }
 
 // lookUp returns the entry that a job names.

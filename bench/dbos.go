@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed sql/dbos_states.sql
+var dbosStatesSQL string
+
+// dbosContender is DBOS Transact: a task is a workflow on a queue that does nothing.
+//
+// It is made for workflows of steps, whose results it keeps, and not for many small tasks. It has
+// no call that enqueues many, so they are enqueued in transactions of 1,000, which is twice as fast
+// as one by one, and without the backlogs that would take minutes. It has no call to own a task, so
+// W3-own is missing; no dependencies but those that a workflow waits for in its code, so W7 is; and
+// for W9 it would need 40 functions, since it tells workflows apart by their code.
+func dbosContender() contender {
+	return contender{
+		name:   "dbos",
+		title:  "DBOS Transact 1.4",
+		create: createDBOS,
+		entries: []entry{
+			{workload: "W1", measure: insertDBOS, atMost: 40_000, notQuick: true},
+			{
+				workload: "W2", variant: "kept", fill: fillDBOS, measure: drainDBOS,
+				atMost: 20_000, notQuick: true,
+			},
+			{workload: "W3-insert", measure: insertDBOSSingly, atMost: 20_000, notQuick: true},
+			{workload: "W4", variant: dbosSwift, measure: hearDBOS, notQuick: true},
+			{
+				workload: "W4", variant: "polls each 1 s, its default", measure: hearDBOS,
+				notQuick: true,
+			},
+			{workload: "W5-100k", fill: fillDBOS, measure: drainDBOS},
+			{workload: "W8-insert", measure: insertDBOS},
+			{workload: "W8-drain", fill: fillDBOS, measure: drainDBOS},
+		},
+	}
+}
+
+const (
+	dbosQueue    = "bench"
+	dbosWorkflow = "bench"
+
+	// dbosConnections is as many as its own pool would have.
+	dbosConnections = 20
+
+	// dbosConcurrency is how many workflows a worker has under way. With fewer, it polls more often
+	// than it needs to; without a limit, it begins the whole backlog at once.
+	dbosConcurrency = 2000
+
+	dbosPoll        = 5 * time.Millisecond
+	dbosDefaultPoll = time.Second
+	dbosPatience    = time.Minute
+
+	dbosSwift = "polls each 5 ms" // a variant
+)
+
+// A dbosHandle is a process of DBOS with a pool of its own.
+type dbosHandle struct {
+	dbos.Context
+	pool *pgxpool.Pool
+}
+
+// newDBOS returns a process that runs nothing yet.
+func newDBOS(ctx context.Context, r *run) (dbosHandle, error) {
+	pool, err := r.pool(ctx, dbosConnections)
+	if err != nil {
+		return dbosHandle{}, err
+	}
+	process, err := dbos.NewContext(ctx, dbos.Config{
+		AppName:            "bench",
+		ApplicationVersion: "bench",
+		SystemDBPool:       pool,
+		Logger:             slog.New(slog.DiscardHandler),
+	})
+	return dbosHandle{process, pool}, err
+}
+
+func (h dbosHandle) close() error { return dbos.Shutdown(h.Context, dbosPatience) }
+
+// enqueue enqueues a workflow.
+func (h dbosHandle) enqueue(input string, options ...dbos.EnqueueOption) error {
+	_, err := dbos.Enqueue[string](h.Context, dbosQueue, dbosWorkflow, input, options...)
+	return err
+}
+
+// work has workflows performed. It makes the queue with which that is fastest.
+func (h dbosHandle) work(poll time.Duration, perform func(input string)) error {
+	dbos.RegisterWorkflow(h.Context, func(_ dbos.Context, input string) (string, error) {
+		perform(input)
+		return "", nil
+	}, dbos.WithWorkflowName(dbosWorkflow))
+	_, err := dbos.RegisterQueue(h.Context, dbosQueue,
+		dbos.WithWorkerConcurrency(dbosConcurrency), dbos.WithQueueBasePollingInterval(poll))
+	if err != nil {
+		return err
+	}
+	return dbos.Launch(h.Context)
+}
+
+func createDBOS(ctx context.Context, r *run) error {
+	h, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	return h.close()
+}
+
+// insertDBOSTasks enqueues n workflows.
+func insertDBOSTasks(ctx context.Context, h dbosHandle, n int, text bodies) error {
+	const batch = 1000
+	return inBatches(ctx, inserters, n, batch, func(ctx context.Context, from, to int) error {
+		tx, err := h.pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		for number := from; number < to; number++ {
+			err := h.enqueue(string(text.of(number)), dbos.WithEnqueueTransaction(tx))
+			if err != nil {
+				return errors.Join(err, tx.Rollback(ctx))
+			}
+		}
+		return tx.Commit(ctx)
+	})
+}
+
+func fillDBOS(ctx context.Context, r *run) error {
+	h, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = insertDBOSTasks(ctx, h, r.Backlog, newBodies(r.BodyBytes))
+	return errors.Join(err, h.close())
+}
+
+func insertDBOS(ctx context.Context, r *run) error {
+	return insertDBOSWith(ctx, r,
+		func(ctx context.Context, h dbosHandle, text bodies) error {
+			return insertDBOSTasks(ctx, h, r.Tasks, text)
+		})
+}
+
+func insertDBOSSingly(ctx context.Context, r *run) error {
+	return insertDBOSWith(ctx, r,
+		func(ctx context.Context, h dbosHandle, text bodies) error {
+			return inBatches(ctx, r.Callers, r.Tasks, 1,
+				func(_ context.Context, from, _ int) error {
+					return h.enqueue(string(text.of(from)))
+				})
+		})
+}
+
+// insertDBOSWith measures how long insert takes to enqueue r.Tasks workflows.
+func insertDBOSWith(
+	ctx context.Context, r *run,
+	insert func(ctx context.Context, h dbosHandle, text bodies) error,
+) error {
+	h, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	text := newBodies(r.BodyBytes)
+	err = r.measure(ctx, func(ctx context.Context) (int, error) {
+		return r.Tasks, insert(ctx, h, text)
+	})
+	return errors.Join(err, h.close(), checkDBOS(ctx, r, dbos.WorkflowStatusEnqueued, r.Tasks))
+}
+
+// drainDBOS measures how long a process takes to perform all workflows. It is done when the process
+// has shut down, since by then it has written all results.
+func drainDBOS(ctx context.Context, r *run) error {
+	h, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	var performed atomic.Int64
+	all := make(chan struct{})
+	err = r.measure(ctx, func(ctx context.Context) (int, error) {
+		err := h.work(dbosPoll, func(string) {
+			if performed.Add(1) == int64(r.Tasks) {
+				close(all)
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+		select {
+		case <-all:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		return r.Tasks, h.close()
+	})
+	return errors.Join(err, checkDBOS(ctx, r, dbos.WorkflowStatusSuccess, r.Tasks))
+}
+
+// hearDBOS measures the latency until a workflow begins. DBOS polls its queues.
+func hearDBOS(ctx context.Context, r *run) error {
+	poll := dbosDefaultPoll
+	if r.Variant == dbosSwift {
+		poll = dbosPoll
+	}
+	inserting, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	working, err := newDBOS(ctx, r)
+	if err != nil {
+		return err
+	}
+	start := func(_ context.Context, begun func(body []byte)) (func() error, error) {
+		err := working.work(poll, func(input string) { begun([]byte(input)) })
+		return working.close, err
+	}
+	err = r.latencies(ctx, start, func(_ context.Context, body []byte) error {
+		return inserting.enqueue(string(body))
+	})
+	return errors.Join(err, inserting.close(),
+		checkDBOS(ctx, r, dbos.WorkflowStatusSuccess, r.report.Tasks))
+}
+
+// checkDBOS makes sure that so many workflows are in a state.
+func checkDBOS(ctx context.Context, r *run, state dbos.WorkflowStatusType, want int) error {
+	found, err := r.count(ctx, dbosStatesSQL, string(state))
+	if err == nil && found != want {
+		err = fmt.Errorf("DBOS has %d workflows that are %s instead of %d", found, state, want)
+	}
+	return err
+}
