@@ -12,6 +12,10 @@ type contender struct {
 	name  string // as -only takes it, such as "river"
 	title string // as the table shows it, such as "River 0.51"
 
+	// prepare gets what the contender needs beyond this program, if it needs anything. Unless
+	// download is true, it does without the network. With an error, the contender is left out.
+	prepare func(ctx context.Context, download bool) error
+
 	// create makes the contender's tables in an empty database. It runs in a process of its own,
 	// together with fill.
 	create func(ctx context.Context, r *run) error
@@ -47,7 +51,8 @@ type entry struct {
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {
 	return []contender{
-		stintContender(), riverContender(), gueContender(), dbosContender(), rawContender(),
+		stintContender(), riverContender(), gueContender(), dbosContender(), graphileContender(),
+		rawContender(),
 	}
 }
 

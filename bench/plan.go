@@ -20,6 +20,7 @@ type plan struct {
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
+	download bool              // get from the network what a contender needs
 }
 
 // leastTasks is how many tasks a measurement has at least, however small the scale.
@@ -91,7 +92,7 @@ func (p plan) job(m *measured) job {
 // changes for every contender. A measurement that fails does not keep the others from being made.
 func (p plan) carryOut(ctx context.Context, s *server, progress io.Writer) ([]*measured, error) {
 	var failed error
-	all := p.measurements()
+	all := p.prepared(ctx, p.measurements(), progress)
 	for round := range p.Rounds {
 		for _, m := range all {
 			if m.workload.once && round > 0 {

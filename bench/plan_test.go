@@ -13,6 +13,11 @@ func TestPerform_MeasuresEveryEntry(t *testing.T) {
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.prepare != nil {
+				if err := c.prepare(t.Context(), false); err != nil {
+					t.Skip(err)
+				}
+			}
 			p := plan{
 				Rounds: 1, Only: c.name, Snapshot: time.Second, Scale: 1e-6,
 				settings: quickServer(),
