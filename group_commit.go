@@ -2,14 +2,16 @@ package stint
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	// How many flights of one runway are under way at once: while one commits, the next executes.
-	flightsAtOnce = 2
+	// How many flights of one runway are under way at once. A second one, to execute while the first
+	// commits, is not worth the statements that it takes: fewer travel in each (ADR 5).
+	flightsAtOnce = 1
 
 	// How much travels in one flight. What is half as large gains nothing by company.
 	flightSizeMax = 1000
@@ -18,6 +20,8 @@ const (
 // Flights are group commit: they let calls of one kind that are made at the same time travel
 // together, in one statement and one commit: those that gather while earlier ones are under way.
 // A call that meets no other goes at once and alone. Calls travel together if their keys are equal.
+// Before a flight leaves, whoever can run at that moment runs first: callers who have just landed
+// call again, and come along.
 type flights[K comparable, Q, A any] struct {
 	// fly makes calls, and returns an answer to each. Together says that they are of several
 	// callers: it then fails rather than keep some of them waiting for what holds up another.
@@ -88,21 +92,28 @@ func (f *flights[K, Q, A]) do(ctx context.Context, key K, call Q) (A, error) {
 	}
 	self := &passenger[Q, A]{call: call, landed: make(chan landing[A], 1)}
 	free := l.airborne < flightsAtOnce
+	if free {
+		l.airborne++
+		f.mutex.Unlock()
+		runtime.Gosched() // those who are about to call do so first and come along
+		f.mutex.Lock()
+	}
 	switch {
 	case !free:
 		self.call = f.clone(call)
 		l.waiting = append(l.waiting, self)
-		f.mutex.Unlock()
+	case len(l.waiting) > 0:
+		self.call = f.clone(call)
+		l.waiting = append([]*passenger[Q, A]{self}, l.waiting...)
+		f.takeOff(context.Background(), key, l, f.board(l))
 	case f.abandoned == nil:
-		l.airborne++
 		f.mutex.Unlock()
 		defer f.occupy(key, l)()
 		return f.alone(ctx, key, call)
 	default:
-		l.airborne++
 		f.takeOff(context.WithoutCancel(ctx), key, l, []*passenger[Q, A]{self})
-		f.mutex.Unlock()
 	}
+	f.mutex.Unlock()
 	select {
 	case landing := <-self.landed:
 		return f.disembark(ctx, key, call, landing)
@@ -175,6 +186,11 @@ func (f *flights[K, Q, A]) next(key K, l *runway[Q, A]) {
 		f.descend(key, l)
 		return
 	}
+	f.takeOff(context.Background(), key, l, f.board(l))
+}
+
+// board takes those who wait, as many as may go together; the mutex is held.
+func (f *flights[K, Q, A]) board(l *runway[Q, A]) []*passenger[Q, A] {
 	n, size := 0, 0
 	for n < len(l.waiting) {
 		size += f.size(l.waiting[n].call)
@@ -185,7 +201,7 @@ func (f *flights[K, Q, A]) next(key K, l *runway[Q, A]) {
 	}
 	together := l.waiting[:n:n]
 	l.waiting = l.waiting[n:]
-	f.takeOff(context.Background(), key, l, together)
+	return together
 }
 
 // takeOff starts a flight; the mutex is held.
@@ -207,6 +223,7 @@ func (f *flights[K, Q, A]) takeOff(
 		defer cancel()
 		answers, err := f.fly(ctx, key, calls, len(calls) > 1)
 		f.land(passengers, answers, err)
+		runtime.Gosched() // those who have landed may call again and go with those who wait
 	})
 	if !started {
 		cancel()

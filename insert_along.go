@@ -80,10 +80,11 @@ func separately(tasks []Task, keys []int64, verdicts []error) step {
 			ids, actions, bodies, priorities, tries, deadlines, onAborts, postResults, keys,
 		},
 		read: func(rows pgx.Rows) error {
-			inserted, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-			for _, key := range inserted {
-				verdicts[key-keys[0]] = nil
-			}
+			var of span
+			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
+				clear(verdicts[of.lo-keys[0] : of.hi-keys[0]+1])
+				return nil
+			})
 			return err
 		},
 	}

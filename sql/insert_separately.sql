@@ -1,7 +1,7 @@
 -- name: insert_separately
 --
 -- Inserts tasks of several callers, which are ready at once and have nothing to do with each other:
--- one whose ID is taken is left out. Returns the keys of the others. Element i of each array belongs
+-- one whose ID is taken is left out. Returns the spans of the others. Element i of each array belongs
 -- to task i.
 --
 --   $1 id           text[]
@@ -14,7 +14,8 @@
 --   $8 post_result  boolean[]
 --   $9 key          bigint[]
 --
--- Each task is a span of its own: few tasks are shared out best one by one.
+-- Tasks that are alike and have consecutive keys become spans, of 16 at most so that several owners
+-- find some.
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
@@ -33,6 +34,18 @@ WITH defined AS (
     WHERE defined.deadline IS NOT NULL
 )
 INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
-SELECT defined.key, defined.key, defined.action, defined.priority, defined.deadline, 0
-FROM defined
-RETURNING ready.lo
+SELECT min(alike.key), max(alike.key), alike.action, alike.priority, alike.deadline, 0
+FROM (
+    SELECT defined.*,
+           CASE WHEN defined.deadline IS NULL
+                THEN defined.key - row_number() OVER (
+                    PARTITION BY defined.key >> 4, defined.action, defined.priority,
+                                 defined.deadline IS NULL
+                    ORDER BY defined.key)
+                ELSE defined.key
+           END AS island
+    FROM defined
+) AS alike
+GROUP BY alike.key >> 4, alike.island, alike.action, alike.priority, alike.deadline
+ORDER BY min(alike.key)
+RETURNING ready.lo, ready.hi
