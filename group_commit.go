@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// How many flights of one runway are under way at once. A second one, to execute while the first
-	// commits, is not worth the statements that it takes: fewer travel in each (ADR 5).
+	// How many flights of one runway are under way at once. A second one, to execute while the
+	// first commits, is not worth the statements that it takes: fewer travel in each (ADR 5).
 	flightsAtOnce = 1
 
 	// How much travels in one flight. What is half as large gains nothing by company.

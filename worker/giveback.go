@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// How many calls that return tasks together are under way at once: while one commits, the next
-	// executes.
-	returningAtOnce = 2
+	// One call that returns tasks together is under way at a time, so that many travel in each; but
+	// one that somebody's lock holds up for so long does not count.
+	heldUpAfter = 50 * time.Millisecond
 
 	// How many tasks one call returns; each KiB of their results counts as a task.
 	returnedTogetherMax = 1000
@@ -26,8 +26,10 @@ const (
 type returning struct {
 	mutex   sync.Mutex
 	waiting []*performance
-	// underWay is how many goroutines are returning tasks, landed how many calls they have made.
+	// underWay is how many goroutines are returning tasks, landed how many calls they have made;
+	// departed is when the last call began.
 	underWay, landed int
+	departed         time.Time
 	// landing is sent to behind each call, and when a goroutine is done.
 	landing chan struct{}
 }
@@ -37,8 +39,9 @@ func (g *returning) join(p *performance) (lead bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.waiting = append(g.waiting, p)
-	if lead = g.underWay < returningAtOnce; lead {
+	if lead = g.underWay == 0 || now().Sub(g.departed) > heldUpAfter; lead {
 		g.underWay++
+		g.departed = now()
 	}
 	return lead
 }
@@ -57,6 +60,7 @@ func (g *returning) next() []*performance {
 	}
 	next := g.waiting[:n:n]
 	g.waiting = g.waiting[n:]
+	g.departed = now()
 	if n == 0 {
 		g.waiting = nil // what went with earlier calls can be forgotten
 		g.underWay--
