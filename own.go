@@ -49,6 +49,10 @@ type OwnedTask struct {
 // the task is ready for others, and from the moment one of them owns it, this token is refused with
 // [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoDeadline].
 //
+// Calls that goroutines make at once travel together, in one statement, if they are of the same
+// actor, for the same actions and lease: one actor for a process is faster than one for each of its
+// goroutines.
+//
 // maxTasks must be positive; more than 100,000 count as 100,000. Values beyond the limits, an empty
 // list of actions among them, are refused with an [*ArgumentError].
 //

@@ -227,6 +227,10 @@ func (r Retention) withDefaults() (Retention, error) {
 // stricter level the verbs still are correct, but fail with serialization errors instead of
 // waiting.
 //
+// What was handed out together with other tasks is set apart from these first, on another
+// connection of the pool. If there is none at that moment, nobody can return or extend the others
+// until tx ends.
+//
 // Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
 // wait, so return tasks last and commit soon. Several verbs in one transaction may lock tasks of a
 // network in another order than somebody else does; if PostgreSQL then reports a deadlock, roll
