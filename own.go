@@ -176,36 +176,52 @@ func (s *Store) handOut(
 		return &handOut{}, err
 	}
 	answer := handOut{claim: c}
-	own := step{
-		name: "own_tasks",
-		args: []any{
-			int64(c), string(actor), maxTasks, actions, interval(lease),
-			s.sessionOf(actor),
-		},
-		read: answer.read,
+	own := func(l queueLook) []step {
+		steps := []step{{
+			name: "own_tasks",
+			args: []any{
+				int64(c), string(actor), maxTasks, l.actions, interval(lease),
+				s.sessionOf(actor), l.from, l.to,
+			},
+			read: answer.read,
+		}}
+		if awaits {
+			steps = append(steps, step{
+				name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
+				read: answer.next.read,
+			})
+		}
+		return steps
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
 	told := &news{}
-	again := []step{promote(told, nil), reclaim(told, nil), own}
-	first := []step{own}
-	if awaits {
-		next := step{name: "next_due", args: []any{actions, int64(c)}, read: answer.next.read}
-		first, again = append(first, next), append(again, next)
+	look := s.queues.look(actions, false)
+	first := own(look)
+	again := func() []step {
+		look = s.queues.look(actions, true)
+		return append([]step{promote(told, nil), reclaim(told, nil)}, own(look)...)
 	}
 	if unheard := s.unheard(actions); len(unheard) > 0 {
 		first = append(first, step{name: "note_asked", args: []any{unheard}})
 	}
 	err = s.run(ctx, first...)
 	if err == nil && len(answer.rows) == 0 &&
-		(!awaits || answer.next.contended || answer.next.overdue) {
-		err = s.run(ctx, again...)
+		(!awaits || look.whole && (answer.next.contended || answer.next.overdue)) {
+		err = s.run(ctx, again()...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = s.recoverHandOut(ctx, &answer, again)
+		err = s.recoverHandOut(ctx, &answer, again())
 	}
 	if err != nil {
 		return &handOut{}, err
+	}
+	if s.tx == nil {
+		s.queues.learn(look, answer.floors)
+	}
+	if !look.whole && len(answer.rows) == 0 {
+		pause := s.queues.pause(actions)
+		answer.next.pause = &pause
 	}
 	s.tell(ctx, told)
 	return &answer, nil
@@ -286,23 +302,26 @@ type handOut struct {
 	claim claim
 	rows  []ownedRow
 	next  nextDue
+	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
+	floors map[string][]int64
 }
 
 type ownedRow struct {
-	key    int64
-	before int64
-	task   OwnedTask
+	key  int64
+	rank int64 // places the span in the queue
+	task OwnedTask
 }
 
 func (h *handOut) read(rows pgx.Rows) error {
-	h.rows = h.rows[:0]
+	h.rows, h.floors = h.rows[:0], map[string][]int64{}
 	for rows.Next() {
 		var row ownedRow
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
 		var signals, posts, alone bool
+		var floor *int64
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &completed, &aborted, &signals, &posts, &alone, &row.before)
+			&deadline, &completed, &aborted, &signals, &posts, &alone, &row.rank, &floor)
 		if err != nil {
 			return err
 		}
@@ -312,6 +331,9 @@ func (h *handOut) read(rows pgx.Rows) error {
 		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
 		row.task.Deadline = finite(deadline)
 		h.rows = append(h.rows, row)
+		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
+			h.floors[action] = append(h.floors[action], *floor)
+		}
 	}
 	return rows.Err()
 }
@@ -320,10 +342,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 // each span in the order of insertion.
 func (h *handOut) tasks() []OwnedTask {
 	slices.SortFunc(h.rows, func(a, b ownedRow) int {
-		if a.before != b.before {
-			return int(a.before - b.before)
-		}
-		return int(a.key - b.key)
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
 	})
 	tasks := make([]OwnedTask, len(h.rows))
 	for i := range h.rows {

@@ -138,6 +138,7 @@ type core struct {
 	owning   flights[ownKey, int, hand]
 	extends  flights[extendKey, []OwnedTask, []bool]
 	returns  flights[struct{}, []Return, []error]
+	queues   queues
 	keys     keyring
 	asked    asked
 	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.

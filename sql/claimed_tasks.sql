@@ -5,7 +5,7 @@
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
-       leased.aborted, true AS signals, task.post_result, false AS alone, span.n::bigint AS before
+       leased.aborted, true AS signals, task.post_result, false AS alone, span.n::bigint AS rank, 0::bigint AS floor
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (

@@ -5,39 +5,45 @@
 -- long it is until the next scheduled task is due or the next lease expires, null if there is
 -- neither.
 --
---   $1 actions  text[]
---   $2 claim    bigint
+--   $1 actions    text[]
+--   $2 claim      bigint
+--   $3 from_rank  bigint[]
+--   $4 to_rank    bigint[]: where in the queue of each action to look, as in own_tasks
+--   $5 whole      boolean: whether to look for what is due, too; that walks the dead entries of
+--                 leases that have ended
 --
 -- No row if something was handed out under the claim after all.
 SELECT (SELECT true
-        FROM unnest($1::text[]) AS wanted (action)
+        FROM unnest($1::text[], $3::bigint[], $4::bigint[]) AS queue (action, from_rank, to_rank)
         CROSS JOIN LATERAL (
             SELECT ready.lo
             FROM stint.ready
-            WHERE ready.action = wanted.action
+            WHERE ready.action = queue.action
+              AND ready.rank BETWEEN queue.from_rank AND queue.to_rank
               AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-            ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
+            ORDER BY ready.action, ready.rank, ready.hi
             LIMIT 1
         ) AS span
         LIMIT 1) IS NOT NULL AS contended,
        coalesce((SELECT true
                  FROM stint.scheduled
-                 WHERE scheduled.not_before <= statement_timestamp()
+                 WHERE $5::boolean AND scheduled.not_before <= statement_timestamp()
                  LIMIT 1),
                 (SELECT true
                  FROM stint.leases
-                 WHERE leases.deadline <= statement_timestamp()
+                 WHERE $5::boolean AND leases.deadline <= statement_timestamp()
                  LIMIT 1),
                 false) AS overdue,
        least(
            (SELECT scheduled.not_before
             FROM stint.scheduled
-            WHERE scheduled.not_before > statement_timestamp()
+            WHERE $5::boolean AND scheduled.not_before > statement_timestamp()
             ORDER BY scheduled.not_before
             LIMIT 1),
            (SELECT leases.deadline
             FROM stint.leases
-            WHERE leases.deadline > statement_timestamp() AND leases.deadline < 'infinity'
+            WHERE $5::boolean
+              AND leases.deadline > statement_timestamp() AND leases.deadline < 'infinity'
             ORDER BY leases.deadline
             LIMIT 1)
        ) - statement_timestamp() AS pause

@@ -8,40 +8,56 @@
 --   $4 actions    text[]
 --   $5 lease      interval, null: for ever
 --   $6 session    bigint, that of the actor, or null
+--   $7 from_rank  bigint[]
+--   $8 to_rank    bigint[]: where in the queue of each action to look; an action may come several
+--                 times, with ranks that do not overlap
 --
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
 -- leased, however many tasks there are; their definitions are only read.
 --
--- head looks at the head of each action's queue without locking, only to share $3 out among the
--- actions by priority and age. picked then locks, per action, as many spans as its share: ORDER BY
--- and LIMIT run along ready_order and SKIP LOCKED goes on past spans that others are taking, so
--- that nobody waits, and nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a
--- limit: joined freely, the planner may run it once per outer row.
+-- head looks at the head of each queue without locking, only to share $3 out among them by priority
+-- and age. picked then locks, per queue, as many spans as its share: ORDER BY and LIMIT run along
+-- ready_order and SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and
+-- nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a limit: joined freely, the
+-- planner may run it once per outer row.
+--
+-- A queue that was long worked at begins with the dead entries of what was taken, which every look
+-- walks as long as some transaction is older than them. $7 and $8 let the caller leave them out:
+-- floor is the rank of the first row there is with the action and priority of a task, be it one that
+-- somebody else is taking.
 --
 -- signals says whether other tasks wait for one of a span's.
 --
 -- Of a span that is larger than needed the rest goes back in two halves, so that many small
 -- hand-outs soon find a span each instead of skipping the one that is locked.
-WITH head AS MATERIALIZED (
-    SELECT span.action, span.priority, span.position, span.hi, span.hi - span.lo + 1 AS size
-    FROM (SELECT DISTINCT named.action FROM unnest($4::text[]) AS named (action)) AS wanted
+WITH queue AS MATERIALIZED (
+    SELECT *
+    FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
+), head AS MATERIALIZED (
+    SELECT queue.*, span.priority, span.rank, span.hi, span.hi - span.lo + 1 AS size
+    FROM queue
     CROSS JOIN LATERAL (
-        SELECT ready.action, ready.priority, ready.position, ready.lo, ready.hi
+        SELECT ready.priority, ready.rank, ready.lo, ready.hi
         FROM stint.ready
-        WHERE ready.action = wanted.action
+        WHERE ready.action = queue.action
+          AND ready.rank BETWEEN queue.from_rank AND queue.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-        ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
+        ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $3::integer
     ) AS span
+), floor AS MATERIALIZED (
+    SELECT head.action, head.priority, min(head.rank) AS rank
+    FROM head
+    GROUP BY head.action, head.priority
 ), share AS MATERIALIZED (
-    SELECT counted.action, count(*) AS spans
+    SELECT counted.action, counted.from_rank, counted.to_rank, count(*) AS spans
     FROM (
-        SELECT head.action, sum(head.size) OVER first_to_last - head.size AS before
+        SELECT head.*, sum(head.size) OVER first_to_last - head.size AS before
         FROM head
-        WINDOW first_to_last AS (ORDER BY head.priority DESC, head.position, head.hi)
+        WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
     ) AS counted
     WHERE counted.before < $3::integer
-    GROUP BY counted.action
+    GROUP BY counted.action, counted.from_rank, counted.to_rank
 ), picked AS MATERIALIZED (
     SELECT span.*
     FROM share
@@ -49,8 +65,9 @@ WITH head AS MATERIALIZED (
         SELECT ready.*
         FROM stint.ready
         WHERE ready.action = share.action
+          AND ready.rank BETWEEN share.from_rank AND share.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-        ORDER BY ready.action, ready.priority DESC, ready.position, ready.hi
+        ORDER BY ready.action, ready.rank, ready.hi
         LIMIT share.spans
         FOR UPDATE SKIP LOCKED
     ) AS span
@@ -61,7 +78,7 @@ WITH head AS MATERIALIZED (
                (sum(picked.hi - picked.lo + 1) OVER first_to_last)::bigint
                    - (picked.hi - picked.lo + 1) AS before
         FROM picked
-        WINDOW first_to_last AS (ORDER BY picked.priority DESC, picked.position, picked.hi)
+        WINDOW first_to_last AS (ORDER BY picked.rank, picked.hi)
     ) AS counted
     WHERE counted.before < $3::integer
 ), gone AS (
@@ -94,13 +111,16 @@ WITH head AS MATERIALIZED (
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
        taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
-       taken.before
+       taken.rank, taken.floor
 FROM (
     SELECT taken.*,
            (SELECT true
             FROM stint.edges
             WHERE edges.after BETWEEN taken.lo AND taken.last
-            LIMIT 1) IS NOT NULL AS signals
+            LIMIT 1) IS NOT NULL AS signals,
+           (SELECT floor.rank
+            FROM floor
+            WHERE floor.action = taken.action AND floor.priority = taken.priority) AS floor
     FROM taken
     OFFSET 0
 ) AS taken

@@ -36,7 +36,8 @@ CREATE TABLE {{.schema}}.tasks (
 -- A span of ready tasks: the keys lo to hi, which share everything else in the row. One that was
 -- owned before is alone in its span, with the claim and the status text of that performance; late
 -- says that its lease expired rather than that its owner gave it back: until somebody else owns the
--- task, the late owner, actor, may still return it (R8). A position of 0 puts it first again.
+-- task, the late owner, actor, may still return it (R8). A position of 0 puts it first again. rank
+-- orders spans by priority, then by position.
 -- completed and aborted say how the predecessors ended, here and below; null if there were none.
 CREATE TABLE {{.schema}}.ready (
     position  bigint      NOT NULL DEFAULT nextval('{{.schemaText}}.positions'),
@@ -52,14 +53,17 @@ CREATE TABLE {{.schema}}.ready (
     action    text        COLLATE "C" NOT NULL,
     actor     text        COLLATE "C",
     status    text,
+    rank      bigint      NOT NULL
+        GENERATED ALWAYS AS ((32767 - priority)::bigint << 47 | position) STORED,
 
     CONSTRAINT ready_pkey       PRIMARY KEY (lo),
+    CONSTRAINT ready_position   CHECK (position >> 47 = 0),
     CONSTRAINT ready_span       CHECK (lo <= hi AND lo >> 10 = hi >> 10),
     CONSTRAINT ready_alone      CHECK (lo = hi OR (claim IS NULL AND deadline IS NULL AND tries = 0))
 );
 -- By hi, which orders spans as lo does: an index that holds lo would be taken, and walked from end to
 -- end, for look-ups by lo when the table is small.
-CREATE INDEX ready_order ON {{.schema}}.ready (action, priority DESC, position, hi);
+CREATE INDEX ready_order ON {{.schema}}.ready (action, rank, hi);
 
 CREATE TABLE {{.schema}}.scheduled (
     key        bigint      NOT NULL,
