@@ -3,7 +3,6 @@ package stint_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,28 +104,18 @@ func drain(
 type bench struct {
 	store   *stint.Store
 	pool    *pgxpool.Pool
-	flights atomic.Int64
+	traffic *testdb.Traffic
 }
 
 func newBench(b *testing.B, keep stint.Retention) *bench {
 	b.Helper()
-	var measured bench
-	config := testdb.New(b).Config()
-	dial := config.ConnConfig.DialFunc
-	config.ConnConfig.DialFunc = func(
-		ctx context.Context, network, address string,
-	) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		return &countingConn{Conn: conn, flights: &measured.flights}, err
-	}
-	measured.pool = newPool(b, config)
-	var err error
-	measured.store, err = stint.New(measured.pool, stint.Options{Retention: keep})
+	traffic := testdb.NewTraffic(b)
+	store, err := stint.New(traffic.Pool, stint.Options{Retention: keep})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = measured.store.Close(context.WithoutCancel(b.Context())) })
-	return &measured
+	b.Cleanup(func() { _ = store.Close(context.WithoutCancel(b.Context())) })
+	return &bench{store, traffic.Pool, traffic}
 }
 
 func newPool(b *testing.B, config *pgxpool.Config) *pgxpool.Pool {
@@ -142,7 +131,7 @@ func newPool(b *testing.B, config *pgxpool.Config) *pgxpool.Pool {
 // measure runs work in so many callers and reports what b.N tasks took.
 func (m *bench) measure(b *testing.B, callers int, work func(caller int) error) {
 	b.Helper()
-	before, flights := walBytes(b, m.pool), m.flights.Load()
+	since := m.traffic.Measure(b)
 	var wait sync.WaitGroup
 	b.ResetTimer()
 	for caller := range callers {
@@ -154,30 +143,11 @@ func (m *bench) measure(b *testing.B, callers int, work func(caller int) error) 
 	}
 	wait.Wait()
 	b.StopTimer()
+	roundTrips, walBytes := since()
 	n := float64(b.N)
 	b.ReportMetric(n/b.Elapsed().Seconds(), "tasks/s")
-	b.ReportMetric(float64(m.flights.Load()-flights)/n, "round-trips/task")
-	b.ReportMetric(float64(walBytes(b, m.pool)-before)/n, "WAL-B/task")
-}
-
-// A countingConn counts round trips: writes that come after a read.
-type countingConn struct {
-	net.Conn
-	flights *atomic.Int64
-	read    atomic.Bool
-}
-
-func (c *countingConn) Write(p []byte) (int, error) {
-	if c.read.Swap(false) {
-		c.flights.Add(1)
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *countingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Store(true)
-	return n, err
+	b.ReportMetric(float64(roundTrips)/n, "round-trips/task")
+	b.ReportMetric(float64(walBytes)/n, "WAL-B/task")
 }
 
 // benchTasks are tasks with IDs in no order and bodies of 100 bytes.
