@@ -25,7 +25,7 @@ const (
 	// whole; and an insert makes at least so many spans if it can, so that as many owners find one
 	// each.
 	spanTasksMax = 1000
-	spansWanted  = 64
+	spansWanted  = 16
 )
 
 // InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing

@@ -18,7 +18,7 @@ import (
 // ownShared owns 100 tasks that share one row of the table leased.
 func ownShared(tb testing.TB, store *stint.Store, pool *pgxpool.Pool) []stint.OwnedTask {
 	tb.Helper()
-	const spans, size = 64, 100
+	const spans, size = 16, 100
 	insert(tb, store, numbered(fmt.Sprintf("s%d ", rand.Uint32()), spans*size)...)
 	before := yields[int](tb, pool, "SELECT count(*) FROM stint.leased")
 	owned := own(tb, store, size)
