@@ -141,19 +141,16 @@ func (s *Store) extendLate(
 	ctx context.Context, actor ActorID, late []performance, lease time.Duration, hasty bool,
 ) (map[performance]bool, error) {
 	spans := ownedSpans(late)
-	mine, again := map[performance]bool{}, true
+	mine, again := map[performance]bool{}, false
 	for range withdrawAttempts {
-		if !again {
-			return mine, nil
-		}
 		keys, claims := keysAndClaims(late)
 		revive := step{
 			name: "revive_tasks", args: []any{keys, claims, string(actor), s.sessionOf(actor)},
 		}
 		steps := append(limitWaiting(hasty), revive)
 		steps = append(steps, extendSteps(spans, true, actor, lease, mine, &again)...)
-		if err := s.runSplitting(ctx, steps...); err != nil {
-			return nil, err
+		if err := s.runSplitting(ctx, steps...); err != nil || !again {
+			return mine, err
 		}
 	}
 	return nil, errRestless

@@ -62,12 +62,16 @@ func TestInsertTasks_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)
 	insert(t, store.WithTx(tx), after("taken"))
-	held := start(func() (struct{}, error) {
+	insertTaken := func() (struct{}, error) {
 		return struct{}{}, store.InsertTasks(t.Context(), []stint.Task{after("taken")})
-	})
+	}
+	held := []<-chan outcome[struct{}]{start(insertTaken)}
 	waitForLocks(t, pool, 1)
 	var group calls
 	for i := range 20 {
+		if i%5 == 0 { // is among those that gather
+			held = append(held, start(insertTaken))
+		}
 		group.start(func() error {
 			_, err := inTime(t, "InsertTasks", func(ctx context.Context) (struct{}, error) {
 				id := stint.TaskID(fmt.Sprint("free", i))
@@ -79,8 +83,12 @@ func TestInsertTasks_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	for range 20 {
 		wantErr(t, "InsertTasks", <-group.done, nil)
 	}
-	wantGoingOn(t, "InsertTasks of the ID that is taken", held)
+	for _, held := range held {
+		wantGoingOn(t, "InsertTasks of the ID that is taken", held)
+	}
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-	_, err = ends(t, "InsertTasks", held)
-	wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "taken")
+	for _, held := range held {
+		_, err := ends(t, "InsertTasks", held)
+		wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "taken")
+	}
 }
