@@ -162,15 +162,3 @@ func benchTasks(prefix string, n int) []stint.Task {
 	}
 	return tasks
 }
-
-// walBytes is how much WAL the server has written.
-func walBytes(tb testing.TB, pool *pgxpool.Pool) int64 {
-	tb.Helper()
-	var bytes int64
-	err := pool.QueryRow(tb.Context(),
-		"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint").Scan(&bytes)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return bytes
-}

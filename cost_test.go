@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // What a task costs the server in bytes of WAL, from insert to the end, is what bounds the speed of
@@ -28,13 +29,13 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 			store, pool := newStoreAndPool(t, stint.Options{Retention: test.keep})
 			insertBest, endBest := math.Inf(1), math.Inf(1)
 			for round := range 3 {
-				before := walBytes(t, pool)
+				before := testdb.WALBytes(t, pool)
 				insert(t, store, benchTasks(string(rune('a'+round)), n)...)
-				inserted := walBytes(t, pool)
+				inserted := testdb.WALBytes(t, pool)
 				for range n / 1000 {
 					returnAll(t, store, 1000)
 				}
-				ended := walBytes(t, pool)
+				ended := testdb.WALBytes(t, pool)
 				insertBest = min(insertBest, float64(inserted-before)/n)
 				endBest = min(endBest, float64(ended-inserted)/n)
 			}

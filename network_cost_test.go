@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // What an edge costs beyond the tasks at its ends: at insert, and at the end of the predecessor,
@@ -31,13 +32,13 @@ func TestCost_WALBytesPerEdge(t *testing.T) {
 					behind.Action = "behind"
 					behind.After = append(behind.After, tasks[i].ID)
 				}
-				before := walBytes(t, pool)
+				before := testdb.WALBytes(t, pool)
 				insert(t, store, tasks...)
-				inserted := walBytes(t, pool)
+				inserted := testdb.WALBytes(t, pool)
 				for range n / 1000 {
 					returnAll(t, store, 1000)
 				}
-				ended := walBytes(t, pool)
+				ended := testdb.WALBytes(t, pool)
 				// The tasks themselves: see TestCost_WALBytesPerTask.
 				const insertTask, endTask = 345, 4
 				insertBest = min(insertBest,

@@ -13,6 +13,17 @@ import (
 //go:embed wal_bytes.sql
 var walBytes string
 
+// WALBytes is how many bytes of WAL the server has written.
+func WALBytes(tb testing.TB, pool *pgxpool.Pool) int64 {
+	tb.Helper()
+	var bytes int64
+	err := pool.QueryRow(context.WithoutCancel(tb.Context()), walBytes).Scan(&bytes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return bytes
+}
+
 // A Traffic is what passes between a pool and the server, for benchmarks.
 type Traffic struct {
 	Pool       *pgxpool.Pool
@@ -44,16 +55,11 @@ func NewTraffic(tb testing.TB) *Traffic {
 // of WAL the server has written.
 func (t *Traffic) Measure(tb testing.TB) (since func() (roundTrips, walBytes int64)) {
 	tb.Helper()
-	wal := func() (bytes int64) {
-		err := t.Pool.QueryRow(context.WithoutCancel(tb.Context()), walBytes).Scan(&bytes)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return bytes
-	}
-	before := wal()
+	before := WALBytes(tb, t.Pool)
 	trips := t.roundTrips.Load()
-	return func() (int64, int64) { return t.roundTrips.Load() - trips, wal() - before }
+	return func() (int64, int64) {
+		return t.roundTrips.Load() - trips, WALBytes(tb, t.Pool) - before
+	}
 }
 
 // A countingConn counts round trips: writes that come after a read.
