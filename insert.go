@@ -276,6 +276,9 @@ func repeatedIDs(tasks []Task) []TaskID {
 
 func insertStatement(tasks []Task, keys []int64, net *network) step {
 	n := len(tasks)
+	if n == 1 && net == nil && tasks[0].NotBefore.IsZero() {
+		return insertOne(&tasks[0], keys[0])
+	}
 	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
 	priorities, tries := make([]int16, n), make([]int32, n)
 	starts, deadlines := make([]*time.Time, n), make([]*time.Time, n)
@@ -291,6 +294,13 @@ func insertStatement(tasks []Task, keys []int64, net *network) step {
 	return step{name: "insert_tasks", unplanned: true, args: []any{
 		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
 		waits,
+	}}
+}
+
+func insertOne(task *Task, key int64) step {
+	return step{name: "insert_task", unplanned: true, args: []any{
+		string(task.ID), task.Action, task.Body, task.Priority, task.MaxTries,
+		moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 	}}
 }
 

@@ -176,38 +176,44 @@ func (s *Store) handOut(
 		return &handOut{}, err
 	}
 	answer := handOut{claim: c}
-	own := func(l queueLook) []step {
-		steps := []step{{
+	own := func(l queueLook) step {
+		return step{
 			name: "own_tasks",
 			args: []any{
 				int64(c), string(actor), maxTasks, l.actions, interval(lease),
 				s.sessionOf(actor), l.from, l.to,
 			},
 			read: answer.read,
-		}}
-		if awaits {
-			steps = append(steps, step{
-				name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
-				read: answer.next.read,
-			})
 		}
-		return steps
+	}
+	due := func(l queueLook) step {
+		return step{
+			name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
+			read: answer.next.read,
+		}
+	}
+	look := s.queues.look(actions, false)
+	first := []step{own(look)}
+	if unheard := s.unheard(actions); len(unheard) > 0 {
+		first = append(first, step{name: "note_asked", args: []any{unheard}})
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
 	told := &news{}
-	look := s.queues.look(actions, false)
-	first := own(look)
 	again := func() []step {
 		look = s.queues.look(actions, true)
-		return append([]step{promote(told, nil), reclaim(told, nil)}, own(look)...)
+		steps := []step{promote(told, nil), reclaim(told, nil), own(look)}
+		if awaits {
+			steps = append(steps, due(look))
+		}
+		return steps
 	}
-	if unheard := s.unheard(actions); len(unheard) > 0 {
-		first = append(first, step{name: "note_asked", args: []any{unheard}})
-	}
+	inVain := func() bool { return err == nil && len(answer.rows) == 0 }
 	err = s.run(ctx, first...)
-	if err == nil && len(answer.rows) == 0 &&
-		(!awaits || look.whole && (answer.next.contended || answer.next.overdue)) {
+	if inVain() && awaits { // not sooner, since what is there shall not be waited for
+		err = s.run(ctx, due(look))
+	}
+	if inVain() && (!awaits || look.whole && (answer.next.contended || answer.next.overdue)) {
 		err = s.run(ctx, again()...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {

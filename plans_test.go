@@ -87,6 +87,7 @@ var sample = map[string]struct {
 	"insert_network": {
 		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}'", nil,
 	},
+	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5", nil},
 	"insert_tasks": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}'", nil,
 	},

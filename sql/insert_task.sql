@@ -1,0 +1,26 @@
+-- name: insert_task
+--
+-- Inserts a task that is ready at once and waits for nothing: insert_tasks for the commonest case,
+-- in four fifths of its time from the call to the commit.
+--
+--   $1 id           text
+--   $2 action       text
+--   $3 body         bytea
+--   $4 priority     smallint
+--   $5 max_tries    integer
+--   $6 deadline     timestamptz, null: none
+--   $7 on_abort     smallint
+--   $8 post_result  boolean
+--   $9 key          bigint
+WITH defined AS (
+    INSERT INTO stint.tasks
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+    VALUES ($9::bigint, $1::text, $2::text, $3::bytea, $4::smallint, $5::integer,
+            $6::timestamptz, $7::smallint, $8::boolean)
+), limited AS (
+    INSERT INTO stint.deadlines (deadline, key)
+    SELECT $6::timestamptz, $9::bigint
+    WHERE $6::timestamptz IS NOT NULL
+)
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
+VALUES ($9::bigint, $9::bigint, $2::text, $4::smallint, $6::timestamptz, 0)
