@@ -77,6 +77,20 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
+// BenchmarkPrune prunes tasks that were completed in batches.
+func BenchmarkPrune(b *testing.B) {
+	bench := newBench(b, stint.Retention{Completed: time.Microsecond})
+	if err := bench.store.InsertTasks(b.Context(), benchTasks("p", b.N)); err != nil {
+		b.Fatal(err)
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	if err := drain(b.Context(), bench.store, 0, 1000, &left); err != nil {
+		b.Fatal(err)
+	}
+	bench.measure(b, 1, func(int) error { return bench.store.Maintain(b.Context()) })
+}
+
 func drain(
 	ctx context.Context, store *stint.Store, worker, batch int, left *atomic.Int64,
 ) error {

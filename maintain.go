@@ -28,7 +28,7 @@ const (
 
 const (
 	maintainEvery = time.Second
-	pruneEvery    = 30 // passes
+	pruneEvery    = 30 * time.Second
 
 	// What one transaction does at most, so that none lasts long.
 	promotedTasksMax  = 1000
@@ -199,21 +199,25 @@ func (s *Store) prune(ctx context.Context) error {
 	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
 		return nil
 	}
-	for {
-		pruned, err := s.pruneSome(ctx)
+	// How many spans make up the tasks of a transaction is known from the one before.
+	const least = 16
+	for spans := int64(least); ; {
+		pruned, err := s.pruneSome(ctx, spans)
 		if err != nil || pruned == 0 {
 			return err
 		}
+		spans = min(max(2*pruned, least), prunedTasksMax)
 	}
 }
 
-func (s *Store) pruneSome(ctx context.Context) (int64, error) {
+// pruneSome prunes up to so many spans, and returns how many it has.
+func (s *Store) pruneSome(ctx context.Context, spans int64) (int64, error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	tag, err := tx.Exec(ctx, s.statements["prune_finished"], age(s.keep.Completed),
-		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax)
+		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax, spans)
 	if err != nil {
 		return 0, undo(ctx, tx, err)
 	}
@@ -260,28 +264,29 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		m.store.background.start(m.loop)
+		m.repeat(maintainEvery, m.store.settleDue)
+		m.repeat(pruneEvery, m.store.prune)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})
 }
 
-func (m *maintainer) loop(ctx context.Context) {
-	for pass := 1; ; pass++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(around(maintainEvery)):
+// repeat does a part of the work every so often: the parts do not wait for each other.
+func (m *maintainer) repeat(every time.Duration, work func(context.Context) error) {
+	m.store.background.start(func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(around(every)):
+			}
+			err := work(ctx)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+				m.store.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
+					slog.Any("error", err), slog.Duration("every", every))
+			}
 		}
-		err := m.store.settleDue(ctx)
-		if err == nil && pass%pruneEvery == 0 {
-			err = m.store.prune(ctx)
-		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			m.store.logger.WarnContext(ctx,
-				"maintenance was not done, it is tried again in a second", slog.Any("error", err))
-		}
-	}
+	})
 }
 
 // around is a pause of that length on average. The jitter keeps many processes from coming all at

@@ -114,7 +114,7 @@ var sample = map[string]struct {
 		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 	}},
 	"promote_scheduled": {"10", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
-	"prune_finished":    {"'1 h', '1 h', '1 h', 10", nil},
+	"prune_finished":    {"'1 h', '1 h', '1 h', 10, 10", nil},
 	"reclaim_leases": {"10", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},

@@ -33,7 +33,7 @@ func streamRiver(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	return r.sustain(ctx, steadyStream{
+	err = r.sustain(ctx, steadyStream{
 		insert: func(ctx context.Context, from, to int) error {
 			_, err := inserting.InsertManyFast(ctx, riverParams(r, from, to))
 			return err
@@ -56,4 +56,10 @@ func streamRiver(ctx context.Context, r *run) error {
 			return errors.Join(err, working.Stop(ctx))
 		},
 	})
+	if err == nil && r.prunes() {
+		if _, notFound := inserting.JobGet(ctx, 1); notFound == nil {
+			err = errNotPruned
+		}
+	}
+	return err
 }

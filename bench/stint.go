@@ -26,8 +26,10 @@ const (
 	retained = "retained"
 	pruned   = "pruned"
 
-	// prunedAfter is the age at which the latter are pruned.
-	prunedAfter = 5 * time.Second
+	// prunedAfter is the age at which the latter are pruned. They are looked for every half minute
+	// or so, so the first tasks are gone after prunedSurely.
+	prunedAfter  = 5 * time.Second
+	prunedSurely = 45 * time.Second
 )
 
 // stintContender is this library: its bare verbs, and the loop of package worker.

@@ -33,6 +33,15 @@ func streamStint(ctx context.Context, r *run) error {
 			})
 		},
 	})
+	if err == nil && r.prunes() {
+		_, err = draining.GetTasks(ctx, []stint.TaskID{stint.TaskID(taskID(0))})
+		switch {
+		case err == nil:
+			err = errNotPruned
+		case errors.Is(err, stint.ErrTaskNotFound):
+			err = nil
+		}
+	}
 	return errors.Join(err, inserting.Close(ctx), draining.Close(ctx))
 }
 

@@ -79,6 +79,11 @@ func (r *run) sustain(ctx context.Context, stream steadyStream) error {
 	return nil
 }
 
+var errNotPruned = errors.New("the first task was not pruned")
+
+// prunes says whether the first tasks are pruned before the stream ends.
+func (r *run) prunes() bool { return r.Variant == pruned && r.Lasts >= prunedSurely }
+
 // countTenths notes the count at the end of each tenth of the stream.
 func countTenths(ctx context.Context, tenth time.Duration, count *atomic.Int64) []int64 {
 	beat := time.NewTicker(tenth)

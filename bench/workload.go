@@ -112,7 +112,7 @@ func workloads() []workload {
 		},
 		{id: "W8-drain", title: "drain many of 16 KiB", tasks: 10_000, bodyBytes: 16 << 10},
 		{id: "W9", title: "drain 40 actions with priorities", tasks: 200_000},
-		{id: "W10", title: "insert and drain, pruning", lasts: 40 * time.Second, once: true},
+		{id: "W10", title: "insert and drain, pruning", lasts: time.Minute, once: true},
 	}
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)

@@ -8,11 +8,12 @@
 --   $2 aborted_age      interval, null: keep for ever
 --   $3 post_result_age  interval, the least for a task that may be waited for
 --   $4 tasks            integer
+--   $5 spans            integer: how many to lock of those that may make up so many tasks
 --
 -- finished_age is a block-range index: it finds the old pages, so this statement alone runs with
 -- the planner's own choice of plans. Tasks in one span end alike, and one that posts its result is
--- alone, so the first one's definition tells of all. A replaced task (5) has left its definition to its successor, and
--- may be waited for.
+-- alone, so the first one's definition tells of all. A replaced task (5) has left its definition to
+-- its successor, and may be waited for.
 WITH old AS MATERIALIZED (
     SELECT finished.lo, finished.hi
     FROM stint.finished
@@ -35,7 +36,7 @@ WITH old AS MATERIALIZED (
                        AND ended.hi >= edges.run
                  ))
       )
-    LIMIT $4::integer
+    LIMIT $5::integer
     FOR UPDATE OF finished SKIP LOCKED
 ), chosen AS MATERIALIZED (
     SELECT counted.lo, counted.hi
