@@ -47,6 +47,7 @@ func (s *Store) awaitTasks(
 	for {
 		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
 		if err != nil || len(hand.tasks) > 0 {
+			s.awaiting.readyForMore(actions)
 			return hand.tasks, err
 		}
 		s.hear(topics...)
@@ -71,7 +72,8 @@ func (s *Store) awaitTasks(
 	}
 }
 
-// awaiting is who waits for tasks with which action.
+// awaiting is who waits for tasks with which action. Of many who wait one is woken; if it finds
+// tasks it wakes two more, and so on, so that few look in vain when there is little.
 type awaiting struct {
 	mutex   sync.Mutex
 	waiters map[string]map[chan struct{}]bool
@@ -94,6 +96,7 @@ func (a *awaiting) join(actions []string) chan struct{} {
 	return wake
 }
 
+// leave is the end of a wait. If the waiter was woken and did not look, another one looks.
 func (a *awaiting) leave(actions []string, wake chan struct{}) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -103,14 +106,38 @@ func (a *awaiting) leave(actions []string, wake chan struct{}) {
 			delete(a.waiters, action)
 		}
 	}
+	select {
+	case <-wake:
+		a.wake(1, actions...)
+	default:
+	}
 }
 
 // ready tells that tasks with an action may be ready.
 func (a *awaiting) ready(action string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	for wake := range a.waiters[action] {
-		signal(wake)
+	a.wake(1, action)
+}
+
+// readyForMore tells that more tasks with the actions may be ready than one waiter has found.
+func (a *awaiting) readyForMore(actions []string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.wake(2, actions...) //nolint:mnd // as the comment of awaiting says
+}
+
+// wake wakes as many waiters, but none twice before it has looked; the mutex is held.
+func (a *awaiting) wake(waiters int, actions ...string) {
+	for _, action := range actions {
+		for wake := range a.waiters[action] {
+			if waiters == 0 {
+				return
+			}
+			if signal(wake) {
+				waiters--
+			}
+		}
 	}
 }
 
@@ -125,10 +152,13 @@ func (a *awaiting) any() {
 	}
 }
 
-// signal makes whoever receives from the channel look, now or next.
-func signal(wake chan<- struct{}) {
+// signal makes whoever receives from the channel look, now or next, and reports whether it was not
+// about to.
+func signal(wake chan<- struct{}) bool {
 	select {
 	case wake <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
