@@ -9,9 +9,9 @@ import (
 
 // The measures of the chart, in pixels.
 const (
-	chartWidth    = 840
+	chartWidth    = 890
 	chartMargin   = 16
-	labelWidth    = 190
+	labelWidth    = 240
 	barsWidth     = 380
 	barHeight     = 16
 	barPitch      = 22

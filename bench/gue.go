@@ -48,7 +48,7 @@ func gueContender() contender {
 			},
 			{workload: "W4", variant: gueSwift, measure: hearGue, notQuick: true},
 			{
-				workload: "W4", variant: "polls each 5 s, its default", measure: hearGue,
+				workload: "W4", variant: "default", measure: hearGue,
 				notQuick: true,
 			},
 			{workload: "W5-100k", fill: fillGue, measure: drainGue},
