@@ -305,34 +305,6 @@ func TestAwaitTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 	}
 }
 
-// One task wakes one of those who wait, which wakes two more as there may be more, and no others.
-func TestAwaitTasks_WakesFewForOneTask(t *testing.T) {
-	t.Parallel()
-	h := newHeardStore(t, stint.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	const waiters = 20
-	owned := make(chan []stint.OwnedTask, waiters)
-	for i := range waiters {
-		looked := h.spy.count("next_due")
-		go func() {
-			actor := stint.ActorID(fmt.Sprintf("actor %d", i))
-			tasks, _ := h.AwaitTasks(ctx, actor, 1, []string{"act"}, time.Hour)
-			owned <- tasks
-		}()
-		h.spy.sees(t, "next_due", looked+1)
-	}
-	looked, inVain := h.spy.count("own_tasks"), h.spy.count("next_due")
-	insert(t, h.Store, after("a"))
-	if tasks := <-owned; len(tasks) != 1 {
-		t.Fatalf("AwaitTasks = %v, want a", idsOf(tasks))
-	}
-	h.spy.sees(t, "next_due", inVain+2)
-	if n := h.spy.count("own_tasks") - looked; n != 3 {
-		t.Errorf("there were %d looks for one task, want 3", n)
-	}
-}
-
 // ownedKnowingly is what callers own that know of it.
 type ownedKnowingly struct {
 	mutex sync.Mutex
