@@ -91,6 +91,24 @@ func BenchmarkPrune(b *testing.B) {
 	bench.measure(b, 1, func(int) error { return bench.store.Maintain(b.Context()) })
 }
 
+// BenchmarkStats counts a million tasks of ten actions that are ready, each in a row of its own.
+func BenchmarkStats(b *testing.B) {
+	bench := newBench(b, stint.Retention{})
+	tasks := benchTasks("s", 1_000_000)
+	for i := range tasks {
+		tasks[i].Action = fmt.Sprintf("action %d", i%10)
+		tasks[i].Deadline = time.Now().Add(24 * time.Hour)
+	}
+	if err := bench.store.InsertTasks(b.Context(), tasks); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := bench.store.Stats(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func drain(
 	ctx context.Context, store *stint.Store, worker, batch int, left *atomic.Int64,
 ) error {

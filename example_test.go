@@ -298,6 +298,25 @@ func ExampleStore_ListTasks() {
 	// <nil>
 }
 
+func ExampleStore_Stats() {
+	ctx := context.Background()
+	store, drop := exampleStore(
+		stint.Task{ID: "copy/a", Action: "copy"},
+		stint.Task{ID: "copy/b", Action: "copy", NotBefore: time.Now().Add(time.Hour)},
+		stint.Task{ID: "report", Action: "report", After: []stint.TaskID{"copy/a", "copy/b"}})
+	defer drop()
+
+	stats, err := store.Stats(ctx)
+	for _, a := range stats.Actions {
+		fmt.Println(a.Action, a.Ready, "ready,", a.Scheduled, "scheduled,", a.Blocked, "blocked")
+	}
+	fmt.Println("estimates:", stats.Estimated, err)
+	// Output:
+	// copy 1 ready, 1 scheduled, 0 blocked
+	// report 0 ready, 0 scheduled, 1 blocked
+	// estimates: [] <nil>
+}
+
 // A worker completes a task, inserts its successor and writes its own row, in one commit.
 func ExampleStore_WithTx() {
 	ctx := context.Background()

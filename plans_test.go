@@ -47,6 +47,9 @@ var sample = map[string]struct {
 	"carve_leased":     {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
 	"carve_finished":   {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_tasks":    {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"count_ready":      {"10, 10", []string{"ready_order", "tasks_pkey"}},
+	"count_tasks":      {"10", []string{"tasks_pkey"}},
+	"sample_tasks":     {"10", []string{"tasks_pkey"}},
 	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
 	"due_tasks": {"10, 5", []string{
 		"leases_order", "leased_pkey", "tasks_pkey", "deadlines_pkey", "scheduled_order",

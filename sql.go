@@ -24,8 +24,8 @@ func loadStatements(schema string) (statements, error) {
 	qualifier := pgx.Identifier{schema}.Sanitize() + "."
 	qualify := strings.NewReplacer(
 		"LISTEN stint", "LISTEN "+strings.TrimSuffix(qualifier, "."),
-		"nextval('stint.", "nextval('"+strings.ReplaceAll(qualifier, "'", "''"),
 		"'"+Spontaneous+"'", "'"+Spontaneous+"'", // an action, which is no name
+		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"),
 		"stint.", qualifier,
 	)
 	loaded := make(statements, len(files))

@@ -1,0 +1,205 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Stats is how many tasks there are.
+type Stats struct {
+	// Actions are the actions that tasks have, in the order of their names.
+	Actions []ActionStats
+
+	// Estimated are the states of which there are so many tasks that some counts are estimates.
+	Estimated []State
+}
+
+// ActionStats is how many tasks there are with an action, by their states.
+type ActionStats struct {
+	Action     string
+	Blocked    int64
+	Scheduled  int64
+	Ready      int64
+	InProgress int64
+	Completed  int64
+	Aborted    int64
+
+	// OldestReady is how long ago the ready task was inserted that has waited longest in the queue
+	// of its priority; zero if none is ready.
+	OldestReady time.Duration
+}
+
+const (
+	// countedSpansMax is how many spans of tasks are counted, in each state and of each ready
+	// action. countedLanesMax is how many pairs of action and priority are looked at.
+	countedSpansMax = 1000
+	countedLanesMax = 1000
+	// sampledPages is how much of a table is looked at where there are more.
+	sampledPages = 64
+)
+
+// Stats counts the tasks in the store, by action and state, in the same time however many there
+// are: up to 1,000 rows of each state exactly, a row being a task or a span of up to 1,000 tasks
+// that were inserted, handed out or returned together. Of more it estimates the number by a sample,
+// and says so; ready tasks are counted by action, so that a few are never lost among many.
+// The counts of different states are not of one instant. Of more than 1,000 pairs of action and
+// priority that are ready, some may be missing.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	counts := tally{exact: map[counted]int64{}, ages: map[string]time.Duration{}}
+	err := s.run(ctx,
+		step{
+			name: "count_ready", args: []any{countedSpansMax, countedLanesMax},
+			read: counts.readReady,
+		},
+		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers})
+	if err == nil && len(counts.many) > 0 {
+		err = s.run(ctx, step{
+			name: "sample_tasks", args: []any{sampledPages}, read: counts.readSample,
+		})
+	}
+	if err != nil {
+		return Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	return counts.stats(), nil
+}
+
+// A counted is what tasks are counted by.
+type counted struct {
+	state  State
+	action string
+}
+
+// A tally is what was counted.
+type tally struct {
+	exact map[counted]int64
+	// many are the states of which not all were counted.
+	many []State
+	ages map[string]time.Duration
+}
+
+func (t *tally) readReady(rows pgx.Rows) error {
+	var action string
+	var tasks int64
+	var more bool
+	var age time.Duration
+	lanes := 0
+	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age}, func() error {
+		lanes++
+		t.exact[counted{StateReady, action}] += tasks
+		t.ages[action] = max(t.ages[action], age)
+		if more {
+			t.notAll(StateReady)
+		}
+		return nil
+	})
+	if lanes == countedLanesMax {
+		t.notAll(StateReady)
+	}
+	return err
+}
+
+func (t *tally) readOthers(rows pgx.Rows) error {
+	spansOf := map[State]int64{}
+	var number int16
+	var action string
+	var tasks, spans int64
+	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &spans}, func() error {
+		state := countedState(number)
+		t.exact[counted{state, action}] += tasks
+		spansOf[state] += spans
+		return nil
+	})
+	if spansOf[StateCompleted]+spansOf[StateAborted] > countedSpansMax { // of one table
+		t.notAll(StateCompleted)
+		t.notAll(StateAborted)
+	}
+	for _, state := range []State{StateBlocked, StateScheduled, StateInProgress} {
+		if spansOf[state] > countedSpansMax {
+			t.notAll(state)
+		}
+	}
+	return err
+}
+
+func (t *tally) notAll(state State) {
+	if !slices.Contains(t.many, state) {
+		t.many = append(t.many, state)
+	}
+}
+
+// readSample takes estimates of the states that were not counted to the end, but at least what was
+// counted.
+func (t *tally) readSample(rows pgx.Rows) error {
+	var number int16
+	var action string
+	var tasks int64
+	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks}, func() error {
+		of := counted{countedState(number), action}
+		if slices.Contains(t.many, of.state) {
+			t.exact[of] = max(t.exact[of], tasks)
+		}
+		return nil
+	})
+	return err
+}
+
+// countedState is the state with a number that count_tasks gives it.
+func countedState(number int16) State {
+	switch number {
+	case stateBlocked:
+		return StateBlocked
+	case stateScheduled:
+		return StateScheduled
+	case stateReady:
+		return StateReady
+	case stateInProgress:
+		return StateInProgress
+	case stateCompleted:
+		return StateCompleted
+	default:
+		return StateAborted
+	}
+}
+
+func (t *tally) stats() Stats {
+	actions := map[string]*ActionStats{}
+	for of, tasks := range t.exact {
+		a := actions[of.action]
+		if a == nil {
+			a = &ActionStats{Action: of.action, OldestReady: t.ages[of.action]}
+			actions[of.action] = a
+		}
+		*a.of(of.state) = tasks
+	}
+	stats := Stats{Estimated: t.many}
+	for _, a := range slices.SortedFunc(maps.Values(actions), func(a, b *ActionStats) int {
+		return cmp.Compare(a.Action, b.Action)
+	}) {
+		stats.Actions = append(stats.Actions, *a)
+	}
+	return stats
+}
+
+// of is the count of a state.
+func (a *ActionStats) of(state State) *int64 {
+	switch state {
+	case StateBlocked:
+		return &a.Blocked
+	case StateScheduled:
+		return &a.Scheduled
+	case StateReady:
+		return &a.Ready
+	case StateInProgress:
+		return &a.InProgress
+	case StateCompleted:
+		return &a.Completed
+	default:
+		return &a.Aborted
+	}
+}

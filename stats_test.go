@@ -1,0 +1,99 @@
+package stint_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+func statsOf(t *testing.T, store *stint.Store) (stint.Stats, map[string]stint.ActionStats) {
+	t.Helper()
+	stats, err := store.Stats(t.Context())
+	wantErr(t, "Stats", err, nil)
+	byAction := map[string]stint.ActionStats{}
+	for _, action := range stats.Actions {
+		byAction[action.Action] = action
+	}
+	return stats, byAction
+}
+
+func TestStats_CountsByActionAndState(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	ctx := t.Context()
+	if stats, _ := statsOf(t, store); len(stats.Actions)+len(stats.Estimated) > 0 {
+		t.Fatalf("Stats of an empty store = %+v", stats)
+	}
+	tasks := numbered("t", 3000)
+	for i := range 10 {
+		id := stint.TaskID(fmt.Sprintf("urgent %d", i))
+		tasks = append(tasks,
+			stint.Task{ID: id, Action: "act", Priority: 3},
+			stint.Task{ID: id + " later", Action: "late", NotBefore: time.Now().Add(time.Hour)},
+			stint.Task{ID: id + " after", Action: "after", After: []stint.TaskID{id}})
+	}
+	insert(t, store, tasks...)
+	owned := own(t, store, 7) // of the urgent ones
+	returns := make([]stint.Return, 5)
+	for i := range returns {
+		returns[i] = stint.Return{
+			ID: owned[i].ID, Token: owned[i].Token, Code: stint.StatusCompleted,
+		}
+	}
+	returns[4].Code = stint.StatusAborted // and what comes after it
+	verdicts, err := store.ReturnTasks(ctx, returns)
+	wantErr(t, "ReturnTasks", err, nil)
+	for _, verdict := range verdicts {
+		wantErr(t, "verdict", verdict, nil)
+	}
+	stats, byAction := statsOf(t, store)
+	want := map[string]stint.ActionStats{
+		"act":   {Action: "act", Ready: 3003, InProgress: 2, Completed: 4, Aborted: 1},
+		"late":  {Action: "late", Scheduled: 10},
+		"after": {Action: "after", Blocked: 5, Ready: 4, Aborted: 1},
+	}
+	for action, want := range want {
+		got := byAction[action]
+		if (got.OldestReady > 0) != (want.Ready > 0) {
+			t.Errorf("the oldest ready task with action %s is %v old", action, got.OldestReady)
+		}
+		got.OldestReady = 0
+		if got != want {
+			t.Errorf("Stats = %+v, want %+v", got, want)
+		}
+	}
+	if len(byAction) != len(want) || len(stats.Estimated) > 0 {
+		t.Errorf("Stats = %+v, want three actions and no estimates", stats)
+	}
+}
+
+// Of many it says about how many, but it counts the few that are ready among them.
+func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{})
+	const many = 20_000
+	tasks := numbered("t", many)
+	for i := range tasks {
+		tasks[i].Deadline = time.Now().Add(time.Hour) // a row for each
+	}
+	tasks = append(tasks, stint.Task{ID: "rare", Action: "rare"})
+	insert(t, store, tasks...)
+	exec(t, pool, `UPDATE stint.tasks SET inserted_at = inserted_at - interval '2 hours'
+		WHERE id = 'rare'`)
+	stats, byAction := statsOf(t, store)
+	if !slices.Equal(stats.Estimated, []stint.State{stint.StateReady}) {
+		t.Errorf("estimates are %v, want ready", stats.Estimated)
+	}
+	if n := byAction["act"].Ready; n < many/2 || n > 2*many {
+		t.Errorf("about %d tasks are ready, want about %d", n, many)
+	}
+	rare := byAction["rare"]
+	if rare.Ready != 1 || rare.OldestReady < time.Hour {
+		t.Errorf("Stats = %+v, want one ready task an hour old", rare)
+	}
+}
