@@ -28,6 +28,9 @@ var createSchema string
 //go:embed lock_schema.sql
 var lockSchema string
 
+//go:embed schema_exists.sql
+var schemaExists string
+
 // Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
 // newest version, creating it if need be.
 //
@@ -91,6 +94,10 @@ func Version() int32 {
 func makeSchema(ctx context.Context, conn *pgx.Conn, quoted string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockSchema); err != nil {
+			return err
+		}
+		var exists bool
+		if err := tx.QueryRow(ctx, schemaExists, quoted).Scan(&exists); err != nil || exists {
 			return err
 		}
 		statement := strings.Replace(createSchema, "EXISTS stint", "EXISTS "+quoted, 1)

@@ -1,0 +1,72 @@
+-- Four group roles with what each needs of the schema stint, and no more. Run it as an administrator
+-- once the schema has been migrated, in one transaction, and again after each upgrade, as
+-- stint_owner or as the administrator: it may be run any number of times.
+--
+--   stint_owner     owns the schema: migrates, and runs this file
+--   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask, GetTasks,
+--                   ListTasks, Graph
+--   stint_worker    every verb
+--   stint_monitor   GetTasks, ListTasks, Explain, Graph, ListActors, Check; WaitForTask with PollOnly
+--
+-- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
+--
+-- For another schema, or a second one on the same server, replace every "stint" in this file.
+--
+-- It stands beside the migrations since it changes with them. Privileges are by table: PostgreSQL
+-- asks for those of a whole statement before it runs it, so a role needs them for what the statement
+-- could do, too. Hence a producer may delete from tasks, which settling does for DeleteTasks, but
+-- cannot end anything for good: DeleteTasks and ReplaceTasks fail on the table finished, and owning
+-- on the table leases. Nobody may update tasks.
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['stint_owner', 'stint_producer', 'stint_worker', 'stint_monitor']
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+        END IF;
+    END LOOP;
+    ALTER SCHEMA stint OWNER TO stint_owner;
+    FOR name IN
+        SELECT format('%I.%I', nspname, relname)
+        FROM pg_class
+        JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE nspname = 'stint' AND relkind IN ('r', 'v', 'S')
+    LOOP
+        EXECUTE format('ALTER TABLE %s OWNER TO stint_owner', name);
+    END LOOP;
+END
+$$;
+
+REVOKE ALL ON ALL TABLES IN SCHEMA stint FROM stint_producer, stint_worker, stint_monitor;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint FROM stint_producer, stint_worker, stint_monitor;
+GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor;
+
+GRANT SELECT ON stint.stint_schema_version, stint.task_states
+    TO stint_producer, stint_worker, stint_monitor;
+
+-- Keys of tasks, and places in the queue.
+GRANT USAGE ON SEQUENCE stint.blocks, stint.positions TO stint_producer, stint_worker;
+
+GRANT SELECT, INSERT, UPDATE, DELETE
+    ON stint.ready, stint.scheduled, stint.blocked, stint.leased, stint.sessions, stint.actors
+    TO stint_producer, stint_worker;
+GRANT SELECT, INSERT, DELETE
+    ON stint.tasks, stint.edges, stint.deadlines, stint.settling
+    TO stint_producer, stint_worker;
+GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_worker;
+GRANT SELECT, UPDATE ON stint.networks TO stint_producer, stint_worker;
+
+-- To own, extend, return, hand on, end and prune.
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.asked TO stint_worker;
+GRANT UPDATE ON stint.deadlines TO stint_worker;
+GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
+GRANT DELETE ON stint.joined TO stint_worker;
+
+GRANT SELECT
+    ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
+       stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling, stint.asked,
+       stint.sessions, stint.actors
+    TO stint_monitor;

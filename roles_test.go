@@ -1,0 +1,369 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+// producing are the statements that stint_producer needs, monitoring those of stint_monitor. The
+// rest are for stint_worker alone.
+var (
+	producing = []string{
+		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
+		"drop_session", "edges_ahead", "end_tasks", "existing_edges", "existing_tasks", "get_tasks",
+		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
+		"insert_tasks", "list_tasks", "lock_dependents", "lock_networks", "lock_predecessors",
+		"notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids", "task_keys",
+		"waited_tasks", "waiting_tasks", "withdraw_tasks",
+	}
+	monitoring = []string{
+		"check_store", "explain_task", "get_tasks", "graph_tasks", "list_actors", "list_tasks",
+		"schema_version", "task_ids", "unsettled_edges", "waited_tasks",
+	}
+)
+
+// roles are the group roles of a test, since roles belong to the whole server.
+type roles struct {
+	pool   *pgxpool.Pool // of the administrator
+	script string
+	suffix string
+}
+
+// newRoles applies migrations/roles.sql to a database of its own.
+func newRoles(t *testing.T) *roles {
+	t.Helper()
+	text, err := os.ReadFile("migrations/roles.sql")
+	wantErr(t, "ReadFile", err, nil)
+	r := &roles{
+		pool: testdb.New(t), script: string(text),
+		suffix: "_" + strings.ReplaceAll(uuid.NewString(), "-", ""),
+	}
+	for _, name := range []string{"owner", "producer", "worker", "monitor"} {
+		r.script = strings.ReplaceAll(r.script, "stint_"+name, r.name(name))
+	}
+	t.Cleanup(func() {
+		for _, name := range []string{"owner", "producer", "worker", "monitor"} {
+			r.drop(t, r.name(name))
+		}
+	})
+	exec(t, r.pool, r.script)
+	return r
+}
+
+func (r *roles) name(role string) string { return "stint_" + role + r.suffix }
+
+func (r *roles) drop(t *testing.T, role string) {
+	t.Helper()
+	for _, statement := range []string{
+		"REASSIGN OWNED BY " + role + " TO CURRENT_USER",
+		"DROP OWNED BY " + role, "DROP ROLE " + role,
+	} {
+		if _, err := r.pool.Exec(context.WithoutCancel(t.Context()), statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+// login returns a pool of an account to which a role is granted.
+func (r *roles) login(t *testing.T, role string) *pgxpool.Pool {
+	t.Helper()
+	account, password := role+"_account"+r.suffix, uuid.NewString()
+	exec(t, r.pool, "CREATE ROLE "+account+" LOGIN PASSWORD '"+password+"'")
+	t.Cleanup(func() { r.drop(t, account) })
+	exec(t, r.pool, "GRANT "+r.name(role)+" TO "+account)
+	return poolOf(t, r.pool, func(config *pgxpool.Config) {
+		config.ConnConfig.User, config.ConnConfig.Password = account, password
+	})
+}
+
+func (r *roles) store(t *testing.T, role string, opts stint.Options) *stint.Store {
+	t.Helper()
+	return openStore(t, r.login(t, role), opts)
+}
+
+func wantRefused(t *testing.T, what string, err error) {
+	t.Helper()
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "42501" {
+		t.Errorf("%s = %v, want permission denied", what, err)
+	}
+}
+
+func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	roles := newRoles(t)
+	store := roles.store(t, "producer", stint.Options{PollInterval: pollNever})
+	admin := openStore(t, roles.pool, stint.Options{Maintenance: stint.MaintainNever})
+	t.Cleanup(func() { checkStore(t, roles.pool) })
+
+	insert(t, store, stint.Task{ID: "a", Action: "act", PostResult: true, Body: []byte("body")})
+	insert(t, store, numbered("t", 20)...)
+	for range 2 { // the second time as COPY
+		_, err := store.InsertTasksFrom(ctx, stream(numbered(uuid.NewString(), 3000), nil))
+		wantErr(t, "InsertTasksFrom", err, nil)
+	}
+	owned := own(t, admin, 10)
+	insert(t, store, stint.Task{
+		ID: "due", Action: "other", After: []stint.TaskID{owned[0].ID},
+		Deadline: time.Now().Add(time.Hour), NotBefore: time.Now().Add(time.Hour),
+	}, stint.Task{ID: "join", Action: stint.Spontaneous, After: []stint.TaskID{"due"}},
+		stint.Task{ID: "end", Action: stint.Spontaneous, PostResult: true})
+	wantErr(t, "AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
+		{After: owned[1].ID, Run: "due"}, {After: "end", Run: "t000019"},
+	}), stint.ErrTaskFinished)
+	wantErr(t, "AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
+		{After: owned[1].ID, Run: "due"}, {After: "t000018", Run: "t000019"},
+	}), nil)
+	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, ""), nil)
+	wantState(t, store, stint.StateAborted, "due", "join", "t000019")
+	wantErr(t, "InsertTasks", store.InsertTasks(ctx, numbered("t", 1)), stint.ErrTaskExists)
+	if _, err := store.Graph(ctx, "due"); err != nil {
+		t.Errorf("Graph = %v", err)
+	}
+
+	waiting := start(func() (stint.TaskInfo, error) { return store.WaitForTask(ctx, "a") })
+	eventually(t, soon, "the session listens", func() bool {
+		return listeners(t, roles.pool, "finished") > 0
+	})
+	returnWith(t, admin, owned[0], stint.Return{Code: stint.StatusCompleted, Result: []byte("r")})
+	if got, err := ends(t, "WaitForTask", waiting); err != nil || string(got.Result) != "r" {
+		t.Errorf("WaitForTask = %+v, %v", got, err)
+	}
+
+	_, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+	wantRefused(t, "OwnTasks", err)
+	_, err = store.ExtendTasksOwnership(ctx, "actor", owned[2:3], time.Hour)
+	wantRefused(t, "ExtendTasksOwnership", err)
+	_, err = store.ReturnTasks(ctx, completed(owned[2:3]))
+	wantRefused(t, "ReturnTasks", err)
+	wantRefused(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"a"}))
+	wantRefused(t, "ReplaceTasks", store.ReplaceTasks(ctx, numbered("t", 20)[15:]))
+	wantRefused(t, "Maintain", store.Maintain(ctx))
+	_, err = store.Check(ctx)
+	wantRefused(t, "Check", err)
+}
+
+func TestRoles_WorkerDoesEverything(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	roles := newRoles(t)
+	pool := roles.login(t, "worker")
+	store := openStore(t, pool, stint.Options{PollInterval: pollNever})
+	t.Cleanup(func() { checkStore(t, roles.pool) })
+	wantErr(t, "RegisterActor", store.RegisterActor(ctx, "actor", []string{"act"}), nil)
+	wholeLife(t, store, nil)
+	insert(t, store, append(numbered("t", 20),
+		stint.Task{ID: "a", Action: "act", Priority: 1, PostResult: true},
+		stint.Task{ID: "b", Action: "act", After: []stint.TaskID{"a"}})...)
+	task := ownOne(t, store)
+	waiting := start(func() (stint.TaskInfo, error) { return store.WaitForTask(ctx, "a") })
+	tx := begin(t, pool)
+	inside := store.WithTx(tx)
+	wantErr(t, "HoldOwnership", inside.HoldOwnership(ctx, []stint.OwnedTask{task}), nil)
+	insert(t, inside, stint.Task{ID: "next", Action: "act"})
+	wantErr(t, "AddDependencies", inside.AddDependencies(ctx, []stint.Dependency{
+		{After: "next", Run: "b"},
+	}), nil)
+	returnWith(t, inside, task, stint.Return{Code: stint.StatusCompleted})
+	wantErr(t, "Commit", tx.Commit(ctx), nil)
+	if _, err := ends(t, "WaitForTask", waiting); err != nil {
+		t.Errorf("WaitForTask = %v", err)
+	}
+	owned := own(t, store, 5)
+	if _, err := store.Inputs(ctx, owned[0]); err != nil {
+		t.Errorf("Inputs = %v", err)
+	}
+	expireLeases(t, roles.pool)
+	maintain(t, store)
+	if kept, err := store.ExtendTasksOwnership(ctx, "actor", owned, time.Hour); err != nil ||
+		slices.Contains(kept, false) {
+		t.Errorf("ExtendTasksOwnership of expired leases = %v, %v", kept, err)
+	}
+	if verdicts, err := store.ReturnTasks(ctx, completed(owned)); err != nil {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+	watchesTasks(t, store, "next")
+	exec(t, roles.pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 year'")
+	maintain(t, store)
+	wantErr(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"next"}), nil)
+
+	for _, statement := range []string{
+		"UPDATE stint.tasks SET body = ''", "TRUNCATE stint.tasks", "DROP TABLE stint.asked",
+		"CREATE TABLE stint.mine ()", "ALTER TABLE stint.tasks ADD mine text",
+		"UPDATE stint.stint_schema_version SET version = 0", "DELETE FROM stint.networks",
+	} {
+		_, err := pool.Exec(ctx, statement)
+		wantRefused(t, statement, err)
+	}
+}
+
+// watchesTasks calls the verbs that monitors use.
+func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
+	t.Helper()
+	ctx := t.Context()
+	info(t, store, id)
+	if list, err := store.ListTasks(ctx, stint.Filter{}); err != nil || len(list) == 0 {
+		t.Errorf("ListTasks = %v, %v", list, err)
+	}
+	if _, err := store.Explain(ctx, id); err != nil {
+		t.Errorf("Explain = %v", err)
+	}
+	if _, err := store.Graph(ctx, id); err != nil {
+		t.Errorf("Graph = %v", err)
+	}
+	if _, err := store.ListActors(ctx); err != nil {
+		t.Errorf("ListActors = %v", err)
+	}
+	if found, err := store.Check(ctx); err != nil || len(found) > 0 {
+		t.Errorf("Check = %v, %v", found, err)
+	}
+}
+
+func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	roles := newRoles(t)
+	admin := openStore(t, roles.pool, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, admin, append(numbered("t", 20), stint.Task{
+		ID: "a", Action: "other", PostResult: true, After: []stint.TaskID{"t000001"},
+	})...)
+	owned := own(t, admin, 5)
+	pool := roles.login(t, "monitor")
+	reading := openStore(t, poolOf(t, pool, func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	}), stint.Options{PollOnly: true, PollInterval: 10 * time.Millisecond})
+	watchesTasks(t, reading, "a")
+	waiting := start(func() (stint.TaskInfo, error) { return reading.WaitForTask(ctx, "a") })
+	wantErr(t, "AbortTasks", admin.AbortTasks(ctx, []stint.TaskID{"a"}, ""), nil)
+	if _, err := ends(t, "WaitForTask", waiting); err != nil {
+		t.Errorf("WaitForTask = %v", err)
+	}
+
+	store := openStore(t, pool, stint.Options{})
+	ids := []stint.TaskID{"t000019"}
+	_, ownErr := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+	_, extendErr := store.ExtendTasksOwnership(ctx, "actor", owned, time.Hour)
+	_, returnErr := store.ReturnTasks(ctx, completed(owned))
+	for what, err := range map[string]error{
+		"InsertTasks":  store.InsertTasks(ctx, []stint.Task{{ID: "new", Action: "act"}}),
+		"ReplaceTasks": store.ReplaceTasks(ctx, []stint.Task{{ID: ids[0], Action: "act"}}),
+		"AddDependencies": store.AddDependencies(ctx, []stint.Dependency{
+			{After: "t000018", Run: "t000019"},
+		}),
+		"AbortTasks":           store.AbortTasks(ctx, ids, ""),
+		"DeleteTasks":          store.DeleteTasks(ctx, ids),
+		"OwnTasks":             ownErr,
+		"ExtendTasksOwnership": extendErr,
+		"ReturnTasks":          returnErr,
+		"SetStatus":            store.SetStatus(ctx, owned[0], "status", 0),
+		"Maintain":             store.Maintain(ctx),
+	} {
+		wantRefused(t, what, err)
+	}
+}
+
+func TestRoles_OwnerMigratesAndAppliesTheRolesAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	roles := newRoles(t)
+	owning := poolOf(t, roles.login(t, "owner"), func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["role"] = roles.name("owner")
+	})
+	migrate := func(pool *pgxpool.Pool) error {
+		return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return migrations.Migrate(ctx, conn.Conn())
+		})
+	}
+	wantErr(t, "Migrate as owner", migrate(owning), nil)
+	wantRefused(t, "Migrate as worker", migrate(roles.login(t, "worker")))
+	// What the next version may do.
+	exec(t, owning, "ALTER TABLE stint.tasks ADD mine text; CREATE TABLE stint.mine ()")
+	exec(t, owning, roles.script)
+	got := yields[string](t, owning, `SELECT string_agg(DISTINCT relowner::regrole::text, ', ')
+		FROM pg_class WHERE relnamespace = 'stint'::regnamespace`)
+	if want := roles.name("owner"); got != want {
+		t.Errorf("the schema belongs to %s, want %s", got, want)
+	}
+}
+
+// may reports whether PostgreSQL lets a role execute a statement.
+func may(t *testing.T, conn *pgxpool.Conn, role, statement string) bool {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SET LOCAL ROLE "+role); err != nil {
+			return err
+		}
+		call := "EXPLAIN EXECUTE " + statement
+		if args := sample[statement].args; args != "" {
+			call += "(" + args + ")"
+		}
+		_, err := tx.Exec(t.Context(), call)
+		return err
+	})
+	var pgErr *pgconn.PgError
+	if err != nil && (!errors.As(err, &pgErr) || pgErr.Code != "42501") {
+		t.Fatalf("%s by %s: %v", statement, role, err)
+	}
+	return err == nil
+}
+
+// Each role may execute its statements, and some of them no more if any of its privileges is taken
+// away.
+func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
+	t.Parallel()
+	roles := newRoles(t)
+	conn, err := roles.pool.Acquire(t.Context())
+	wantErr(t, "Acquire", err, nil)
+	defer conn.Release()
+	run := func(statement string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), statement)
+		wantErr(t, statement, err, nil)
+	}
+	var working []string
+	for name, text := range statements(t) {
+		if name != "listen" { // has no plan and needs no privilege
+			working = append(working, name)
+			run("PREPARE " + name + " AS " + text)
+		}
+	}
+	for role, names := range map[string][]string{
+		roles.name("producer"): producing,
+		roles.name("worker"):   working,
+		roles.name("monitor"):  monitoring,
+	} {
+		refused := func() bool {
+			return slices.ContainsFunc(names, func(name string) bool {
+				return !may(t, conn, role, name)
+			})
+		}
+		if refused() {
+			t.Errorf("%s may not execute all of its statements", role)
+		}
+		privileges := yields[[]string](t, roles.pool, `SELECT array_agg(
+			format('%s ON %I.%I', privilege_type, table_schema, table_name))
+			FROM information_schema.table_privileges WHERE grantee = $1`, role)
+		for _, privilege := range privileges {
+			run("REVOKE " + privilege + " FROM " + role)
+			if !refused() {
+				t.Errorf("%s does not need %s", role, privilege)
+			}
+			run("GRANT " + privilege + " TO " + role)
+		}
+	}
+}
