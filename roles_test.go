@@ -290,6 +290,12 @@ func TestRoles_OwnerMigratesAndAppliesTheRolesAgain(t *testing.T) {
 		})
 	}
 	wantErr(t, "Migrate as owner", migrate(owning), nil)
+	exec(t, owning, `DO $$ DECLARE object text; BEGIN
+		DROP SEQUENCE stint.blocks, stint.positions CASCADE;
+		FOR object IN SELECT tablename FROM pg_tables WHERE schemaname = 'stint' LOOP
+			EXECUTE 'DROP TABLE stint.' || object || ' CASCADE';
+		END LOOP; END $$`)
+	wantErr(t, "Migrate as owner, from the first version", migrate(owning), nil)
 	wantRefused(t, "Migrate as worker", migrate(roles.login(t, "worker")))
 	// What the next version may do.
 	exec(t, owning, "ALTER TABLE stint.tasks ADD mine text; CREATE TABLE stint.mine ()")

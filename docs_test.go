@@ -1,0 +1,87 @@
+package stint_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every promise of the documents names the tests that prove it, so they must be there.
+func TestDocs_NameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	exists := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range function.FindAllStringSubmatch(string(text), -1) {
+			exists[found[1]] = true
+		}
+		return err
+	})
+	wantErr(t, "WalkDir", err, nil)
+	documents, err := filepath.Glob("docs/*.md")
+	wantErr(t, "Glob", err, nil)
+	named := regexp.MustCompile("`(Test\\w+)`")
+	for _, document := range append(documents, "README.md", "CONTRIBUTING.md") {
+		text, err := os.ReadFile(document)
+		wantErr(t, "ReadFile", err, nil)
+		found := named.FindAllStringSubmatch(string(text), -1)
+		for _, name := range found {
+			if !exists[name[1]] && name[1] != "TestCost" { // which is a prefix, for -run
+				t.Errorf("%s names %s, which does not exist", document, name[1])
+			}
+		}
+		if document == filepath.Join("docs", "guarantees.md") && len(found) == 0 {
+			t.Errorf("%s names no tests", document)
+		}
+	}
+}
+
+// A link to a file, or to a section of a document, leads there.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	documents, err := filepath.Glob("docs/*.md")
+	wantErr(t, "Glob", err, nil)
+	records, err := filepath.Glob("docs/adr/*.md")
+	wantErr(t, "Glob", err, nil)
+	documents = append(append(documents, records...), "README.md", "CONTRIBUTING.md")
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		wantErr(t, "ReadFile", err, nil)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			file, section, _ := strings.Cut(found[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			target := document
+			if file != "" {
+				target = filepath.Join(filepath.Dir(document), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s leads to %s: %v", document, found[1], err)
+				continue
+			}
+			if section == "" {
+				continue
+			}
+			text, err := os.ReadFile(target)
+			wantErr(t, "ReadFile", err, nil)
+			sections := map[string]bool{}
+			for _, title := range heading.FindAllStringSubmatch(string(text), -1) {
+				name := strings.ReplaceAll(strings.ToLower(title[1]), " ", "-")
+				sections[name] = true
+			}
+			if !sections[section] {
+				t.Errorf("%s leads to %s, but there is no such section", document, found[1])
+			}
+		}
+	}
+}
