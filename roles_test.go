@@ -31,8 +31,9 @@ var (
 		"waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
-		"check_store", "explain_task", "get_tasks", "graph_tasks", "list_actors", "list_tasks",
-		"schema_version", "task_ids", "unsettled_edges", "waited_tasks",
+		"check_store", "count_ready", "count_tasks", "explain_task", "get_tasks", "graph_tasks",
+		"list_actors", "list_tasks", "sample_tasks", "schema_version", "task_ids",
+		"unsettled_edges", "waited_tasks",
 	}
 )
 
@@ -225,6 +226,9 @@ func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
 	}
 	if _, err := store.Graph(ctx, id); err != nil {
 		t.Errorf("Graph = %v", err)
+	}
+	if _, err := store.Stats(ctx); err != nil {
+		t.Errorf("Stats = %v", err)
 	}
 	if _, err := store.ListActors(ctx); err != nil {
 		t.Errorf("ListActors = %v", err)

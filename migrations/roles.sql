@@ -6,7 +6,8 @@
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask, GetTasks,
 --                   ListTasks, Graph
 --   stint_worker    every verb
---   stint_monitor   GetTasks, ListTasks, Explain, Graph, ListActors, Check; WaitForTask with PollOnly
+--   stint_monitor   Stats, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
+--                   PollOnly WaitForTask
 --
 -- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
 --
