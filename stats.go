@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -33,6 +34,19 @@ type ActionStats struct {
 	// OldestReady is how long ago the ready task was inserted that has waited longest in the queue
 	// of its priority; zero if none is ready.
 	OldestReady time.Duration
+}
+
+// ByState yields the counts with their states, in the order of a task's life.
+func (a ActionStats) ByState() iter.Seq2[State, int64] {
+	return func(yield func(State, int64) bool) {
+		for _, state := range []State{
+			StateBlocked, StateScheduled, StateReady, StateInProgress, StateCompleted, StateAborted,
+		} {
+			if !yield(state, *a.of(state)) {
+				return
+			}
+		}
+	}
 }
 
 const (

@@ -1,0 +1,75 @@
+// Package stintprom tells Prometheus how many tasks a store holds.
+//
+//	registry.MustRegister(stintprom.NewCollector(store))
+//
+// The metrics are those of package stintotel, by Prometheus' rules for names:
+//
+//	stint_tasks{action, state}         tasks in each state that some are in
+//	stint_oldest_ready_seconds{action} how long ago the oldest ready task was inserted
+//	stint_estimated{state}             1 where there are so many that the number is an estimate
+package stintprom
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stint-tasks/stint"
+)
+
+// timeout is how long the database may take for an answer.
+const timeout = 5 * time.Second
+
+// NewCollector returns a collector that asks the store for [stint.Store.Stats] whenever it is
+// scraped. One process of those that share a database is enough to tell. If the database does not
+// answer within five seconds, the scrape fails with the store's error.
+func NewCollector(store *stint.Store) prometheus.Collector {
+	return &collector{
+		store: store,
+		tasks: prometheus.NewDesc("stint_tasks", "Tasks in the store.",
+			[]string{"action", "state"}, nil),
+		oldest: prometheus.NewDesc("stint_oldest_ready_seconds",
+			"How long ago the oldest ready task was inserted.", []string{"action"}, nil),
+		estimated: prometheus.NewDesc("stint_estimated",
+			"1 where there are so many tasks that their number is an estimate.",
+			[]string{"state"}, nil),
+	}
+}
+
+type collector struct {
+	store                    *stint.Store
+	tasks, oldest, estimated *prometheus.Desc
+}
+
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- c.tasks
+	descs <- c.oldest
+	descs <- c.estimated
+}
+
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	stats, err := c.store.Stats(ctx)
+	if err != nil {
+		metrics <- prometheus.NewInvalidMetric(c.tasks, err)
+		return
+	}
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for _, of := range stats.Actions {
+		for state, tasks := range of.ByState() {
+			if tasks > 0 {
+				gauge(c.tasks, float64(tasks), of.Action, string(state))
+			}
+		}
+		if of.Ready > 0 {
+			gauge(c.oldest, of.OldestReady.Seconds(), of.Action)
+		}
+	}
+	for _, state := range stats.Estimated {
+		gauge(c.estimated, 1, string(state))
+	}
+}

@@ -1,0 +1,70 @@
+package stintprom_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/stintprom"
+)
+
+func newStore(t *testing.T, pool *pgxpool.Pool) *stint.Store {
+	t.Helper()
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func TestCollector_TellsHowManyTasksThereAre(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, testdb.New(t))
+	err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "copy"},
+		{ID: "b", Action: "copy"},
+		{ID: "c", Action: "report", After: []stint.TaskID{"a", "b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector := stintprom.NewCollector(store)
+	err = testutil.CollectAndCompare(collector, strings.NewReader(`
+# HELP stint_tasks Tasks in the store.
+# TYPE stint_tasks gauge
+stint_tasks{action="copy",state="ready"} 2
+stint_tasks{action="report",state="blocked"} 1
+`), "stint_tasks", "stint_estimated")
+	if err != nil {
+		t.Error(err)
+	}
+	if n := testutil.CollectAndCount(collector, "stint_oldest_ready_seconds"); n != 1 {
+		t.Errorf("%d actions have an oldest ready task, want 1", n)
+	}
+	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
+		t.Errorf("names: %v, %v", problems, err)
+	}
+}
+
+func TestCollector_FailsTheScrapeWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newStore(t, pool)
+	pool.Close()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(stintprom.NewCollector(store))
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "stats") {
+		t.Errorf("Gather = %v, want the error of Stats", err)
+	}
+}
