@@ -11,6 +11,8 @@
 // other than these writes a loop of its own; the examples have some that ask for an action only
 // while there is budget for it, or while the machine has little to do.
 //
+// [Worker.PerformNext] performs a single task in the calling goroutine instead.
+//
 // # Slots
 //
 // A worker performs [Options.Concurrency] tasks at once, and of one action no more than

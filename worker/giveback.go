@@ -137,7 +137,7 @@ func (r *run) persist(p *performance, err error) {
 		if !errors.Is(err, stint.ErrHeldUp) && !errors.Is(err, stint.ErrInvalidArgument) &&
 			!r.pause(p, reconnect().pause(try)) {
 			r.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
-			r.conclude(p, outcomeLost)
+			r.conclude(p, OutcomeLost)
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
@@ -172,10 +172,10 @@ func (r *run) isOver(p *performance, verdict error) bool {
 		r.conclude(p, p.outcome)
 	case errors.Is(verdict, stint.ErrInvalidToken) && inTx:
 		// The commit that the handler took for failed has gone through.
-		r.conclude(p, outcomeCompleted)
+		r.conclude(p, OutcomeCompleted)
 	case errors.Is(verdict, stint.ErrInvalidToken):
 		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", verdict))
-		r.conclude(p, outcomeLost)
+		r.conclude(p, OutcomeLost)
 	case errors.Is(verdict, stint.ErrInvalidArgument) && p.ret.Result != nil:
 		// The result is too large, what else.
 		p.ending = ending{err: Abort(verdict), text: verdict.Error()}
@@ -183,7 +183,7 @@ func (r *run) isOver(p *performance, verdict error) bool {
 		return false
 	case hopeless(verdict):
 		r.log(p, slog.LevelError, "could not return task", slog.Any("error", verdict))
-		r.conclude(p, outcomeLost)
+		r.conclude(p, OutcomeLost)
 	default:
 		return false
 	}

@@ -32,7 +32,7 @@ type performance struct {
 	// settled says that somebody does what the end of the handler demands, and may use the rest.
 	settled atomic.Bool
 	ending  ending
-	outcome outcome
+	outcome Outcome
 	ret     stint.Return
 }
 
@@ -56,18 +56,29 @@ type ending struct {
 func (r *run) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
 	begun := make([]*performance, len(owned))
 	for i := range owned {
-		task := &Task{OwnedTask: owned[i], store: r.store}
-		p := &performance{task: task, of: r.actions[task.Action], begun: now(), until: until}
-		p.ctx, p.end = context.WithCancelCause(base)
-		p.ctx, p.span = r.telemetry.begin(p.ctx, &p.of.telemetry, task)
-		begun[i] = p
+		begun[i] = r.newPerformance(base, owned[i], r.actions[owned[i].Action], until)
 	}
-	r.performing.Add(len(begun))
-	r.handlers.Add(int64(len(begun)))
-	r.hold(begun, until)
+	r.note(begun, until)
 	for _, p := range begun {
 		go r.perform(p)
 	}
+}
+
+func (r *run) newPerformance(
+	base context.Context, owned stint.OwnedTask, of *handling, until time.Time,
+) *performance {
+	task := &Task{OwnedTask: owned, store: r.store}
+	p := &performance{task: task, of: of, begun: now(), until: until}
+	p.ctx, p.end = context.WithCancelCause(base)
+	p.ctx, p.span = r.telemetry.begin(p.ctx, &p.of.telemetry, task)
+	return p
+}
+
+// note notes that performances are under way.
+func (r *run) note(begun []*performance, until time.Time) {
+	r.performing.Add(len(begun))
+	r.handlers.Add(int64(len(begun)))
+	r.hold(begun, until)
 }
 
 // perform calls the handler and sees to what its end demands, unless the worker did not wait.
@@ -112,20 +123,20 @@ func (r *run) settle(p *performance, end ending, cause error) {
 	inTx := p.task.returned.Load()
 	switch {
 	case inTx && end.err == nil:
-		r.conclude(p, outcomeCompleted)
+		r.conclude(p, OutcomeCompleted)
 	case inTx && errors.Is(end.err, errWaited):
 		// Nobody can return it while the transaction is open.
-		r.conclude(p, outcomeStopped)
+		r.conclude(p, OutcomeStopped)
 	case !inTx && errors.Is(cause, stint.ErrInvalidToken),
 		end.err != nil && errors.Is(cause, ErrLeaseExpired):
 		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
-		r.conclude(p, outcomeLost)
+		r.conclude(p, OutcomeLost)
 	case end.err != nil:
 		p.ret, p.outcome = p.task.failure(end, cause, p.of.retry)
 		r.giveBack(p)
 		return
 	default:
-		p.ret, p.outcome = p.task.completion(end.result), outcomeCompleted
+		p.ret, p.outcome = p.task.completion(end.result), OutcomeCompleted
 		r.giveBack(p)
 		return
 	}
@@ -133,10 +144,11 @@ func (r *run) settle(p *performance, end ending, cause error) {
 }
 
 // conclude notes how a performance ended.
-func (r *run) conclude(p *performance, o outcome) {
+func (r *run) conclude(p *performance, o Outcome) {
+	p.outcome = o
 	var panicked *panicError
 	switch {
-	case o == outcomeLost: // it was said why
+	case o == OutcomeLost: // it was said why
 	case p.ending.err == nil:
 		r.log(p, slog.LevelDebug, "task completed")
 	case errors.As(p.ending.err, &panicked):
@@ -152,7 +164,7 @@ func (r *run) conclude(p *performance, o outcome) {
 }
 
 // failure is how a task is returned whose handler ended with an error.
-func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, outcome) {
+func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outcome) {
 	ret := stint.Return{ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text}
 	if cause != nil && !errors.Is(end.err, cause) {
 		ret.Status = fmt.Sprintf("%v: %s", cause, end.text)
@@ -162,15 +174,15 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, outc
 	switch {
 	case errors.As(end.err, &abort):
 		ret.Code = stint.StatusAborted
-		return ret, outcomeAborted
+		return ret, OutcomeAborted
 	case errors.As(end.err, &later):
 		ret.RetryAfter = later.after
 	case errors.Is(cause, ErrStopping):
-		return ret, outcomeStopped
+		return ret, OutcomeStopped
 	default:
 		ret.RetryAfter = retry.pause(t.Try)
 	}
-	return ret, outcomeRetried
+	return ret, OutcomeRetried
 }
 
 // log logs a record about a task.

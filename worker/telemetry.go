@@ -14,15 +14,16 @@ import (
 // scope names this package to OpenTelemetry.
 const scope = "github.com/stint-tasks/stint/worker"
 
-// An outcome is how a performance ended, for people who look at many.
-type outcome string
+// An Outcome is how a performance ended.
+type Outcome string
 
+// The outcomes.
 const (
-	outcomeCompleted outcome = "completed"
-	outcomeRetried   outcome = "retried"
-	outcomeAborted   outcome = "aborted"
-	outcomeStopped   outcome = "stopped"
-	outcomeLost      outcome = "lost"
+	OutcomeCompleted Outcome = "completed"
+	OutcomeRetried   Outcome = "retried" // for another try, or aborted if there is none left
+	OutcomeAborted   Outcome = "aborted"
+	OutcomeStopped   Outcome = "stopped" // given back because the worker stops
+	OutcomeLost      Outcome = "lost"    // nothing was returned
 )
 
 const (
@@ -77,8 +78,8 @@ func newTelemetry(o Options) (*telemetry, error) {
 type telemetryOf struct {
 	span    []trace.SpanStartOption
 	running []metric.AddOption
-	counted map[outcome][]metric.AddOption
-	timed   map[outcome][]metric.RecordOption
+	counted map[Outcome][]metric.AddOption
+	timed   map[Outcome][]metric.RecordOption
 }
 
 func (t *telemetry) of(name string) telemetryOf {
@@ -88,10 +89,10 @@ func (t *telemetry) of(name string) telemetryOf {
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(action, t.actor),
 		},
 		running: []metric.AddOption{metric.WithAttributes(action)},
-		counted: map[outcome][]metric.AddOption{}, timed: map[outcome][]metric.RecordOption{},
+		counted: map[Outcome][]metric.AddOption{}, timed: map[Outcome][]metric.RecordOption{},
 	}
-	for _, o := range []outcome{
-		outcomeCompleted, outcomeRetried, outcomeAborted, outcomeStopped, outcomeLost,
+	for _, o := range []Outcome{
+		OutcomeCompleted, OutcomeRetried, OutcomeAborted, OutcomeStopped, OutcomeLost,
 	} {
 		both := metric.WithAttributes(action, outcomeKey.String(string(o)))
 		all.counted[o] = []metric.AddOption{both}
@@ -115,7 +116,7 @@ func (t *telemetry) begin(
 
 // end notes that a performance ended, with the error of the handler, if it had one.
 func (t *telemetry) end(
-	ctx context.Context, of *telemetryOf, span trace.Span, begun time.Time, o outcome, err error,
+	ctx context.Context, of *telemetryOf, span trace.Span, begun time.Time, o Outcome, err error,
 ) {
 	t.running.Add(ctx, -1, of.running...)
 	t.performed.Add(ctx, 1, of.counted[o]...)

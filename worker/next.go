@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/stint-tasks/stint"
+)
+
+// Performed is what came of a performance.
+type Performed struct {
+	// Task is the task as it was handed out.
+	Task stint.OwnedTask
+
+	// Outcome says how the performance ended.
+	Outcome Outcome
+
+	// Result is what the handler returned. It counts only if the task was completed, and not by
+	// [Task.ReturnIn].
+	Result Result
+
+	// Err is the error of the handler.
+	Err error
+}
+
+// PerformNext performs the ready task that comes first, by priority and then by age, in the calling
+// goroutine, and reports whether there was one. It returns when the task has been returned. The
+// error is about owning it; what the handler failed with is in [Performed]. It is for tests (see
+// package stinttest) and for programs that perform what there is and end; [Worker.Run] does the
+// same side by side.
+//
+// As in Run, the lease is extended meanwhile, and the context of the handler ends for the same
+// reasons. If ctx ends, so does that of the handler at once, with [ErrStopping]. The actor is not
+// registered. WithConcurrency does not matter.
+//
+// A worker without handlers is refused with a [*stint.ArgumentError]. PerformNext may be called any
+// number of times, also at once, before, while and after the worker is run.
+func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool, err error) {
+	performed, ok, err = w.performNext(ctx)
+	if err != nil {
+		return performed, ok, fmt.Errorf("perform next: %w", err)
+	}
+	return performed, ok, nil
+}
+
+func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
+	w.mutex.Lock()
+	actions := w.names()
+	w.mutex.Unlock()
+	if len(actions) == 0 {
+		return Performed{}, false, argumentError("worker", "has no handlers")
+	}
+	until := now().Add(w.options.Lease)
+	owned, err := w.store.OwnTasks(ctx, w.options.Actor, 1, actions, w.options.Lease)
+	if err != nil || len(owned) == 0 {
+		return Performed{}, false, err
+	}
+	w.mutex.Lock()
+	of := w.actions[owned[0].Action]
+	w.mutex.Unlock()
+
+	r := newRun(w)
+	base := context.WithoutCancel(ctx)
+	p := r.newPerformance(base, owned[0], of, until)
+	r.note([]*performance{p}, until)
+	var tending sync.WaitGroup
+	tended, endTending := context.WithCancel(base)
+	tending.Go(func() { r.keepLeases(tended) })
+	tending.Go(func() { r.expireLeases(tended) })
+	defer func() { // also if the handler ends the goroutine
+		r.performing.Wait()
+		endTending()
+		tending.Wait()
+	}()
+	defer r.store.WatchOwnership(r.owned, r.lose)()
+	defer context.AfterFunc(ctx, func() {
+		p.end(ErrStopping)
+		close(r.stopped)
+	})()
+	r.perform(p)
+	r.performing.Wait()
+	return Performed{
+		Task: owned[0], Outcome: p.outcome, Result: p.ending.result, Err: p.ending.err,
+	}, true, nil
+}
