@@ -1,0 +1,149 @@
+package stinttest
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/worker"
+)
+
+var (
+	//go:embed sql/make_next_due.sql
+	makeNextDue string
+	//go:embed sql/set_aside.sql
+	setAside string
+	//go:embed sql/put_back.sql
+	putBack string
+)
+
+const (
+	performancesMax = 1000
+
+	// aside is how far a drain puts off what came back, which is longer than any pause.
+	aside = 100 * 365 * 24 * time.Hour
+)
+
+// A DrainOption adjusts [Drain].
+type DrainOption func(*drain)
+
+// WithScheduled makes [Drain] go on when nothing is ready: whatever is scheduled next is made due,
+// a task with NotBefore as well as another try, until nothing is scheduled any more. Tasks of all
+// actions are made due, but only those with a handler performed.
+func WithScheduled() DrainOption { return func(d *drain) { d.scheduled = true } }
+
+// WithLimit takes the place of the limit of [Drain], 1,000 performances.
+func WithLimit(performances int) DrainOption { return func(d *drain) { d.limit = performances } }
+
+// Drain performs, with the handlers of a worker of the store, all ready tasks and those that become
+// ready by it, one after the other in the calling goroutine, by priority and then by age. It
+// returns what it performed, in that order. Tasks with actions that have no handler stay as they
+// are, and so do scheduled ones whose time has not come.
+//
+// A task that comes back for another try is performed once only, however short the pause before the
+// next try. Another Drain performs it if its time has come by then ([MakeDue]); with
+// [WithScheduled], this one does.
+//
+// A handler that fails does not fail the test: see [worker.Performed]. Since it is called by the
+// goroutine of the test, it may fail the test itself, with FailNow too. The test fails when there
+// are more than 1,000 performances ([WithLimit]), and the message tells of which task there were
+// the most. It also fails if the worker has no handlers, or the database does.
+func Drain(
+	tb testing.TB, store *Store, w *worker.Worker, options ...DrainOption,
+) []worker.Performed {
+	tb.Helper()
+	d := &drain{store: store, worker: w, limit: performancesMax}
+	for _, option := range options {
+		option(d)
+	}
+	if err := d.run(tb.Context()); err != nil {
+		tb.Fatalf("Drain: %v", err)
+	}
+	return d.performed
+}
+
+type drain struct {
+	store     *Store
+	worker    *worker.Worker
+	scheduled bool
+	limit     int
+	performed []worker.Performed
+	aside     []stint.TaskID
+}
+
+func (d *drain) run(ctx context.Context) (err error) {
+	defer func() { // also if a handler ends the goroutine
+		if len(d.aside) > 0 {
+			_, undoErr := d.store.Pool.Exec(context.WithoutCancel(ctx), d.store.in(putBack),
+				d.aside, aside)
+			err = errors.Join(err, undoErr)
+		}
+	}()
+	for maintained := false; ; {
+		performed, ok, err := d.worker.PerformNext(ctx)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			maintained = false
+			if err := d.note(ctx, performed); err != nil {
+				return err
+			}
+		case !maintained: // what ends by itself may ready others
+			maintained = true
+			if err := d.store.Maintain(ctx); err != nil {
+				return err
+			}
+		case d.scheduled:
+			maintained = false
+			due, err := d.store.Pool.Exec(ctx, d.store.in(makeNextDue))
+			if err != nil || due.RowsAffected() == 0 {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// note notes a performance, and sees to it that the task is not performed again if it shall not be.
+func (d *drain) note(ctx context.Context, performed worker.Performed) error {
+	d.performed = append(d.performed, performed)
+	if len(d.performed) > d.limit {
+		return d.endless()
+	}
+	if d.scheduled || performed.Outcome != worker.OutcomeRetried {
+		return nil
+	}
+	d.aside = append(d.aside, performed.Task.ID)
+	_, err := d.store.Pool.Exec(ctx, d.store.in(setAside), performed.Task.ID, aside)
+	return err
+}
+
+// endless returns an error about the task that was performed most often.
+func (d *drain) endless() error {
+	counts := map[stint.TaskID]int{}
+	most := d.performed[len(d.performed)-1]
+	for _, performed := range d.performed {
+		counts[performed.Task.ID]++
+	}
+	for _, performed := range d.performed { // the last performance of it
+		if counts[performed.Task.ID] >= counts[most.Task.ID] {
+			most = performed
+		}
+	}
+	return fmt.Errorf("more than %d performances, %d of them of task %q (action %q), which was "+
+		"last %s; see WithLimit", d.limit, counts[most.Task.ID], most.Task.ID,
+		most.Task.Action, describe(most))
+}
+
+func describe(performed worker.Performed) string {
+	if performed.Err != nil {
+		return fmt.Sprintf("%s (%v)", performed.Outcome, performed.Err)
+	}
+	return string(performed.Outcome)
+}

@@ -1,0 +1,79 @@
+package stinttest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testserver"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+var shared testserver.Server //nolint:gochecknoglobals // one server for all tests of a binary
+
+// Main runs the tests of a package, stops the server that [New] may have started, and exits. Call
+// it from TestMain. Without it, a private server goes on running until other tests start one.
+func Main(m *testing.M) { shared.Main(m) }
+
+// A Store is a [stint.Store] for one test.
+type Store struct {
+	*stint.Store
+
+	// Pool is the pool of the store, on which a test may make tables of its own.
+	Pool *pgxpool.Pool
+
+	schema string
+}
+
+// New returns a store on a new database, migrated to the newest schema. When the test ends, the
+// store is closed and the database dropped; connections that the test has taken from the pool must
+// be released by then. If no server is to be had, the test fails and says how to get one.
+//
+// With [stint.MaintainWhenOwning], which is the default, the store does not maintain the schema, so
+// that nothing happens behind the back of the test: [stint.Store.Maintain] does, and what this
+// package does includes it.
+func New(tb testing.TB, options stint.Options) *Store {
+	tb.Helper()
+	pool := shared.New(tb, true)
+	if options.Schema != "" && options.Schema != migrations.DefaultSchema {
+		err := pool.AcquireFunc(tb.Context(), func(conn *pgxpool.Conn) error {
+			return migrations.MigrateSchema(tb.Context(), conn.Conn(), options.Schema)
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return NewOn(tb, pool, options)
+}
+
+// NewOn is [New] on a database of the caller's, whose schema has been migrated. The store is closed
+// when the test ends; the pool stays open.
+func NewOn(tb testing.TB, pool *pgxpool.Pool, options stint.Options) *Store {
+	tb.Helper()
+	if options.Schema == "" {
+		options.Schema = migrations.DefaultSchema
+	}
+	if options.Maintenance == stint.MaintainWhenOwning {
+		options.Maintenance = stint.MaintainNever
+	}
+	store, err := stint.New(pool, options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := store.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &Store{Store: store, Pool: pool, schema: options.Schema}
+}
+
+// in returns a statement for the schema of the store.
+func (s *Store) in(statement string) string {
+	schema := pgx.Identifier{s.schema}.Sanitize()
+	return strings.ReplaceAll(statement, "stint.", schema+".")
+}
