@@ -11,8 +11,8 @@
 //		...
 //	}
 //
-// A database costs some 50 ms, so each test has one of its own, and tests need not know of one
-// another.
+// Each test has a database of its own, a copy of one that was migrated before, so tests need not
+// know of one another.
 //
 // There is no clock to fake: the database is the only one. Instead of waiting, a test makes a task
 // due ([MakeDue]), a lease expire ([ExpireLeases]), or drains in spite of the time
