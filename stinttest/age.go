@@ -19,6 +19,8 @@ var (
 	expireLeases string
 	//go:embed sql/make_due.sql
 	makeDue string
+	//go:embed sql/pass_deadlines.sql
+	passDeadlines string
 )
 
 // ExpireLeases lets the leases on tasks expire, as if their owners had not been heard of, and hands
@@ -28,8 +30,7 @@ var (
 // It fails the test if one of the tasks is not in progress.
 func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	tb.Helper()
-	err := store.age(tb.Context(), expireLeases, stint.StateInProgress, ids)
-	if err != nil {
+	if err := store.age(tb.Context(), expireLeases, "not in-progress", ids); err != nil {
 		tb.Fatalf("ExpireLeases: %v", err)
 	}
 }
@@ -41,14 +42,26 @@ func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
 // It fails the test if one of the tasks has no such time.
 func MakeDue(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	tb.Helper()
-	if err := store.age(tb.Context(), makeDue, stint.StateScheduled, ids); err != nil {
+	if err := store.age(tb.Context(), makeDue, "not scheduled", ids); err != nil {
 		tb.Fatalf("MakeDue: %v", err)
 	}
 }
 
-// age executes a statement that ages tasks in a state and returns which, and does what is due then.
+// PassDeadlines lets the [stint.Task.Deadline] of tasks pass: they are aborted, also those that are
+// in progress.
+//
+// It fails the test if one of the tasks has no Deadline, or has finished.
+func PassDeadlines(tb testing.TB, store *Store, ids ...stint.TaskID) {
+	tb.Helper()
+	if err := store.age(tb.Context(), passDeadlines, "and no Deadline is ahead", ids); err != nil {
+		tb.Fatalf("PassDeadlines: %v", err)
+	}
+}
+
+// age executes a statement that ages tasks and returns which, and does what is due then. Problem is
+// what is wrong with others.
 func (s *Store) age(
-	ctx context.Context, statement string, want stint.State, ids []stint.TaskID,
+	ctx context.Context, statement, problem string, ids []stint.TaskID,
 ) error {
 	rows, err := s.Pool.Query(ctx, s.in(statement), ids)
 	if err != nil {
@@ -65,13 +78,13 @@ func (s *Store) age(
 		}
 	}
 	if len(others) > 0 {
-		return s.explain(ctx, others, want)
+		return s.explain(ctx, others, problem)
 	}
 	return s.Maintain(ctx)
 }
 
-// explain returns an error that says in which state tasks are that should be in another one.
-func (s *Store) explain(ctx context.Context, ids []stint.TaskID, want stint.State) error {
+// explain returns an error that says in which state tasks are, and what is wrong with that.
+func (s *Store) explain(ctx context.Context, ids []stint.TaskID, problem string) error {
 	infos, err := s.GetTasks(ctx, ids)
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
 		return err
@@ -87,9 +100,9 @@ func (s *Store) explain(ctx context.Context, ids []stint.TaskID, want stint.Stat
 		case !ok:
 			lines[i] = fmt.Sprintf("there is no task %q", id)
 		case info.State == stint.StateInProgress:
-			lines[i] = fmt.Sprintf("task %q is %s, of %q, not %s", id, info.State, info.Actor, want)
+			lines[i] = fmt.Sprintf("task %q is %s, of %q, %s", id, info.State, info.Actor, problem)
 		default:
-			lines[i] = fmt.Sprintf("task %q is %s, not %s", id, info.State, want)
+			lines[i] = fmt.Sprintf("task %q is %s, %s", id, info.State, problem)
 		}
 	}
 	return errors.New(strings.Join(lines, "\n\t"))

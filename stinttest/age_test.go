@@ -108,7 +108,29 @@ func TestMakeDue_ReadiesWhatIsScheduled(t *testing.T) {
 	wantState(t, store, stint.StateCompleted, "blocked")
 }
 
-func TestExpireLeasesAndMakeDue_SayInWhichStateTasksAre(t *testing.T) {
+func TestPassDeadlines_AbortsInWhateverState(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "owned", Action: "act", Deadline: tomorrow})
+	own(t, store, 1)
+	insert(t, store,
+		stint.Task{ID: "ready", Action: "act", Deadline: tomorrow},
+		stint.Task{ID: "scheduled", Action: "act", Deadline: tomorrow, NotBefore: tomorrow},
+		stint.Task{ID: "first", Action: "act", Deadline: tomorrow},
+		stint.Task{
+			ID: "blocked", Action: "act", Deadline: tomorrow, After: []stint.TaskID{"first"},
+		},
+	)
+	stinttest.PassDeadlines(t, store, "owned", "ready", "scheduled", "blocked")
+	wantState(t, store, stint.StateAborted, "owned", "ready", "scheduled", "blocked")
+	wantState(t, store, stint.StateReady, "first")
+	info := stinttest.RequireInserted(t, store, stint.Task{ID: "owned"})[0]
+	if info.AbortCause != stint.CauseExpired {
+		t.Errorf("the cause is %s, want %s", info.AbortCause, stint.CauseExpired)
+	}
+}
+
+func TestAgeing_SaysInWhichStateTasksAre(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "owned", Action: "act"})
@@ -124,4 +146,9 @@ func TestExpireLeasesAndMakeDue_SayInWhichStateTasksAre(t *testing.T) {
 		tb.Helper()
 		stinttest.MakeDue(tb, store, "owned", "ready")
 	})
+	wantFailure(t, `PassDeadlines: task "ready" is ready, and no Deadline is ahead`,
+		func(tb testing.TB) {
+			tb.Helper()
+			stinttest.PassDeadlines(tb, store, "ready")
+		})
 }

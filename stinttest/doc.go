@@ -15,8 +15,8 @@
 // know of one another.
 //
 // There is no clock to fake: the database is the only one. Instead of waiting, a test makes a task
-// due ([MakeDue]), a lease expire ([ExpireLeases]), or drains in spite of the time
-// ([WithScheduled]).
+// due ([MakeDue]), a lease expire ([ExpireLeases]) or a deadline pass ([PassDeadlines]), or drains
+// in spite of the time ([WithScheduled]).
 //
 // # The server
 //

@@ -143,6 +143,24 @@ func ExampleMakeDue() {
 	// ready
 }
 
+func ExamplePassDeadlines() {
+	t, end := newT()
+	defer end()
+	ctx, store := t.Context(), stinttest.New(t, stint.Options{})
+	err := store.InsertTasks(ctx, []stint.Task{
+		{ID: "quote", Action: "quote", Deadline: time.Now().Add(time.Hour)},
+	})
+	if err != nil {
+		t.Fatalf("InsertTasks = %v", err)
+	}
+
+	stinttest.PassDeadlines(t, store, "quote")
+	quote := stinttest.RequireInserted(t, store, stint.Task{ID: "quote"})[0]
+	fmt.Println(quote.State, quote.AbortCause)
+	// Output:
+	// aborted expired
+}
+
 // An exampleT takes the place of a *testing.T, which examples do not have.
 type exampleT struct {
 	testing.TB

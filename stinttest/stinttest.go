@@ -50,8 +50,8 @@ func New(tb testing.TB, options stint.Options) *Store {
 	return NewOn(tb, pool, options)
 }
 
-// NewOn is [New] on a database of the caller's, whose schema has been migrated. The store is closed
-// when the test ends; the pool stays open.
+// NewOn is [New] on a database of the caller's, whose schema has been migrated, as a role that owns
+// the schema. The store is closed when the test ends; the pool stays open.
 func NewOn(tb testing.TB, pool *pgxpool.Pool, options stint.Options) *Store {
 	tb.Helper()
 	if options.Schema == "" {
