@@ -1,0 +1,127 @@
+package programs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint/worker"
+)
+
+const (
+	resultBytesMax = 64 << 20 // what the store takes
+	statusBytesMax = 64 << 10
+
+	// killGrace is how long a program that was told to end may take.
+	killGrace = 5 * time.Second
+	// stopGrace is the same when the worker stops, which waits for handlers a second longer.
+	stopGrace = 500 * time.Millisecond
+	// lookEvery is how often one looks whether something is left of a program that is ending.
+	lookEvery = 10 * time.Millisecond
+)
+
+// The errors of this package, to be matched with [errors.Is].
+var (
+	// ErrNoPrograms reports a directory without programs.
+	ErrNoPrograms = errors.New("no executable file")
+
+	// ErrNotProgram reports an action whose file is not to be run: it is in another directory, or
+	// hidden, or not regular, or not executable.
+	ErrNotProgram = errors.New("not a program")
+)
+
+// A Directory is a directory of programs, each named after the action that it performs.
+type Directory struct {
+	path           string
+	actions        []string
+	resultBytesMax int
+	killGrace      time.Duration
+
+	running sync.WaitGroup
+	closing chan struct{}
+	close   func()
+}
+
+// Open reads which programs are in a directory. A directory without any is refused with
+// [ErrNoPrograms].
+func Open(path string) (*Directory, error) {
+	d, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open programs: %w", err)
+	}
+	return d, nil
+}
+
+func open(path string) (*Directory, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Directory{
+		path: path, resultBytesMax: resultBytesMax, killGrace: killGrace,
+		closing: make(chan struct{}),
+	}
+	d.close = sync.OnceFunc(func() { close(d.closing) })
+	for _, entry := range entries {
+		_, err := d.program(entry.Name())
+		switch {
+		case errors.Is(err, ErrNotProgram), errors.Is(err, os.ErrNotExist): // a broken link
+		case err != nil:
+			return nil, err
+		default:
+			d.actions = append(d.actions, entry.Name())
+		}
+	}
+	if len(d.actions) == 0 {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoPrograms)
+	}
+	return d, nil
+}
+
+// program is the path of the program that performs an action.
+func (d *Directory) program(action string) (string, error) {
+	if action == "" || action[0] == '.' || strings.ContainsAny(action, `/\`) ||
+		filepath.Base(action) != action {
+		return "", fmt.Errorf("%q: %w: the name is hidden or a path", action, ErrNotProgram)
+	}
+	path := filepath.Join(d.path, action)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s: %w: not a regular file", path, ErrNotProgram)
+	case !executable(info):
+		return "", fmt.Errorf("%s: %w: not executable", path, ErrNotProgram)
+	}
+	return path, nil
+}
+
+// Actions returns the actions that the directory has programs for, in order.
+func (d *Directory) Actions() []string { return append([]string(nil), d.actions...) }
+
+// Handle makes a worker perform the actions of the directory, each with the options. The errors are
+// those of [worker.Worker.Handle], which refuses a file whose name no action can have.
+func (d *Directory) Handle(w *worker.Worker, options ...worker.HandlerOption) error {
+	for _, action := range d.actions {
+		if err := w.Handle(action, d.perform, options...); err != nil {
+			return fmt.Errorf("handle %s: %w", filepath.Join(d.path, action), err)
+		}
+	}
+	return nil
+}
+
+// Close kills the programs that are still running, and waits for their ends. It is to be called
+// when the worker's Run has returned, which by then may have given up waiting for one.
+func (d *Directory) Close() {
+	d.close()
+	d.running.Wait()
+}

@@ -1,0 +1,64 @@
+// Package programs performs tasks by running programs: a task with the action save-user-data is
+// performed by the executable file save-user-data in a directory, written in whatever language.
+//
+// # Which actions
+//
+// [Open] reads the directory once. A file's name is an action if the file is regular (a symbolic
+// link to such a one will do), executable, and not hidden by a leading dot. A task with any other
+// action is left to others.
+//
+// # What a program is given
+//
+// Standard input is the task's body, with references put in (below). The environment is the
+// worker's, and
+//
+//	STINT_TASK_ID  the task's ID
+//	STINT_ACTION   the task's action
+//	STINT_TRY      which try this is: 1 at the first
+//	STINT_INPUTS   the path of a file that holds the inputs, a JSON list
+//
+// The list has an object for each task that this one waited for, in the order of
+// [stint.Store.Inputs]; it is [] if there are none. The file is removed when the program has ended.
+//
+//	[{"id": "t/save", "status_code": "completed", "result": {"link": "https://download/1234"}}]
+//
+// Other fields, left out if empty, are abort_cause and status, which are as in [stint.Input]. A
+// result that is JSON is put in as it is, other text as a string, anything else as {"$base64": the
+// bytes in base64}; no result is null.
+//
+// # References
+//
+// If a task that waited for others has a JSON body, each object {"$result": ID} in it, with no
+// other key, is replaced by the result of the task with that ID, written as above. So a program
+// whose body is [{"$result": "t/save"}] reads [{"link": "https://download/1234"}]. If there is no
+// such task among those it waited for, the task is aborted. All other bodies are passed on byte for
+// byte.
+//
+// # What comes of it
+//
+// Standard output is the task's result, at most 64 MiB: a program that writes more is killed, and
+// its task aborted. Nothing written is no result. By the exit status the task is
+//
+//	0                 completed
+//	65 (EX_DATAERR)   aborted
+//	75 (EX_TEMPFAIL)  given back for another try, as for any other one, and for death by a signal
+//
+// Standard error is the log. Its last 64 KiB are the status of the task, behind a first line that
+// says how the program ended unless that is 0. What is not UTF-8, and NUL, is replaced.
+//
+// A program that cannot be started (the file is gone, say) is another try too.
+//
+// # How a program is ended
+//
+// A program runs in a process group of its own, on Unix. When its context ends (the task was lost,
+// the time-out has passed, or the worker stops and its patience is over: see package worker), the
+// group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. However
+// the program then exits, the task counts as ended so: it is given back, when the worker stops at
+// once and otherwise after a pause, or was lost anyway. What is left of the group when a program
+// has exited by itself is killed.
+//
+// Elsewhere the program, but not what it has started, is killed at once.
+//
+// If the worker itself is killed, its programs run on, as orphans, while others are given their
+// tasks. As always, performing a task must be idempotent.
+package programs

@@ -1,0 +1,125 @@
+package programs
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"unicode/utf8"
+
+	"github.com/stint-tasks/stint"
+)
+
+// referenceKey is the only key of an object in a body that stands for a predecessor's result.
+const referenceKey = "$result"
+
+// An input is a predecessor as a program sees it.
+type input struct {
+	ID         stint.TaskID     `json:"id"`
+	StatusCode stint.StatusCode `json:"status_code"`
+	AbortCause stint.AbortCause `json:"abort_cause,omitempty"`
+	Status     string           `json:"status,omitempty"`
+	Result     any              `json:"result"`
+}
+
+// writeInputs writes predecessors into a file of their own and returns its path.
+func writeInputs(predecessors []stint.Input) (path string, err error) {
+	inputs := make([]input, len(predecessors))
+	for i, p := range predecessors {
+		inputs[i] = input{p.ID, p.StatusCode, p.AbortCause, p.Status, asJSON(p.Result)}
+	}
+	text, err := encode(inputs)
+	if err != nil {
+		return "", err
+	}
+	file, err := os.CreateTemp("", "stint-inputs-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// asJSON is how a result goes into JSON.
+func asJSON(result []byte) any {
+	switch {
+	case result == nil:
+		return nil
+	case !utf8.Valid(result):
+		return map[string]string{"$base64": base64.StdEncoding.EncodeToString(result)}
+	case json.Valid(result):
+		return json.RawMessage(result)
+	}
+	return string(result)
+}
+
+// encode writes JSON as people would.
+func encode(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return text.Bytes(), nil
+}
+
+// resolve puts the results of predecessors in the place of the references in a JSON body.
+func resolve(body []byte, predecessors []stint.Input) ([]byte, error) {
+	quoted := []byte(`"` + referenceKey + `"`)
+	if len(predecessors) == 0 || !bytes.Contains(body, quoted) || !json.Valid(body) {
+		return body, nil
+	}
+	r := resolver{results: make(map[string]any, len(predecessors))}
+	for _, p := range predecessors {
+		r.results[string(p.ID)] = asJSON(p.Result)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	value = r.resolve(value)
+	switch {
+	case r.unknown != nil:
+		return nil, fmt.Errorf("body refers to the result of task %.80q, "+
+			"which is none of those that this one waited for", *r.unknown)
+	case !r.found:
+		return body, nil
+	}
+	return encode(value)
+}
+
+type resolver struct {
+	results map[string]any
+	found   bool
+	unknown *string
+}
+
+func (r *resolver) resolve(value any) any {
+	switch value := value.(type) {
+	case []any:
+		for i := range value {
+			value[i] = r.resolve(value[i])
+		}
+	case map[string]any:
+		if id, ok := value[referenceKey].(string); ok && len(value) == 1 {
+			result, known := r.results[id]
+			if !known {
+				r.unknown = &id
+			}
+			r.found = true
+			return result
+		}
+		for key := range value {
+			value[key] = r.resolve(value[key])
+		}
+	}
+	return value
+}

@@ -1,0 +1,240 @@
+package programs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// exitDataError is the exit status, EX_DATAERR of sysexits.h, of a program that finds that no
+// further try will help.
+const exitDataError = 65
+
+var errTooMuch = errors.New("more on standard output than a result may have")
+
+// perform performs a task by running the program of its action.
+func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Result, error) {
+	d.running.Add(1)
+	defer d.running.Done()
+	path, err := d.program(task.Action)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	var inputs []stint.Input
+	if task.Completed+task.Aborted > 0 {
+		if inputs, err = task.Inputs(ctx); err != nil {
+			return worker.Result{}, err
+		}
+	}
+	body, err := resolve(task.Body, inputs)
+	if err != nil {
+		return worker.Result{}, worker.Abort(err)
+	}
+	inputsPath, err := writeInputs(inputs)
+	if err != nil {
+		return worker.Result{}, fmt.Errorf("write inputs: %w", err)
+	}
+	defer os.Remove(inputsPath) //nolint:errcheck // nothing depends on it
+
+	cmd := exec.Command(path) //nolint:gosec,noctx // to run it is the purpose; it is ended below
+	cmd.Env = append(os.Environ(),
+		"STINT_TASK_ID="+string(task.ID), "STINT_ACTION="+task.Action,
+		"STINT_TRY="+strconv.Itoa(task.Try), "STINT_INPUTS="+inputsPath)
+	ownGroup(cmd)
+	e := &execution{
+		Directory: d, cmd: cmd, log: tail{max: statusBytesMax},
+		tooMuch: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
+	}
+	return e.outcome(e.run(ctx, body))
+}
+
+// An execution is one run of a program.
+type execution struct {
+	*Directory
+	cmd *exec.Cmd
+
+	output bytes.Buffer
+	log    tail
+	// tooMuch is closed when there is more output than a result may have.
+	tooMuch chan struct{}
+	// exited is closed when the program has exited, with exit.
+	exited chan struct{}
+	exit   error
+	// drained is closed when standard output and standard error have been read to their ends.
+	drained chan struct{}
+}
+
+// outcome is what becomes of the task of a program that ended with err.
+func (e *execution) outcome(err error) (worker.Result, error) {
+	if err == nil {
+		result := worker.Result{Status: e.log.text(statusBytesMax)}
+		if e.output.Len() > 0 {
+			result.Bytes = e.output.Bytes()
+		}
+		return result, nil
+	}
+	var exit *exec.ExitError
+	end := &endError{how: err, log: &e.log}
+	if errors.Is(err, errTooMuch) ||
+		errors.As(err, &exit) && exit.ExitCode() == exitDataError {
+		return worker.Result{}, worker.Abort(end)
+	}
+	return worker.Result{}, end
+}
+
+// ended is how a program ended that was told to. Its exit status does not count.
+type ended struct {
+	cause error
+	exit  error
+}
+
+func (e *ended) Error() string {
+	if e.exit == nil {
+		return e.cause.Error()
+	}
+	return e.cause.Error() + ": " + e.exit.Error()
+}
+
+func (e *ended) Unwrap() error { return e.cause }
+
+// run runs the program until it has ended, by itself or because ctx ends.
+func (e *execution) run(ctx context.Context, body []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	streams, err := e.start(body)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-e.exited:
+		err = e.exit
+	case <-e.tooMuch:
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		e.end(cause)
+		err = &ended{cause: cause, exit: e.exit}
+	case <-e.closing:
+		e.end(worker.ErrStopping)
+		err = &ended{cause: worker.ErrStopping, exit: e.exit}
+	}
+	// Whoever holds the standard streams is in the group, so this is the end of them, unless it
+	// left the group. While the group has members nobody else can be given its number, and when it
+	// has none, it takes long until somebody is.
+	kill(e.cmd)
+	<-e.exited
+	within(stopGrace, e.drained)
+	streams.close()
+	<-e.drained
+	select {
+	case <-e.tooMuch:
+		return fmt.Errorf("%w: %d bytes", errTooMuch, e.resultBytesMax)
+	default:
+		return err
+	}
+}
+
+// end tells the program to end, and makes it end when its grace is over.
+func (e *execution) end(cause error) {
+	grace := e.killGrace
+	if errors.Is(cause, worker.ErrStopping) {
+		grace = min(grace, stopGrace)
+	}
+	timer, look := time.NewTimer(grace), time.NewTicker(lookEvery)
+	defer timer.Stop()
+	defer look.Stop()
+	terminate(e.cmd)
+	exited := e.exited
+	for over := false; !over && (exited != nil || alive(e.cmd)); {
+		select {
+		case <-exited:
+			exited = nil
+		case <-look.C:
+		case <-timer.C:
+			over = true
+		case <-e.closing:
+			over = true
+		}
+	}
+	kill(e.cmd)
+	<-e.exited
+}
+
+// within waits until done is closed, but no longer than d.
+func within(d time.Duration, done <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// streams are our ends of a program's standard streams.
+type streams []*os.File
+
+func (s streams) close() {
+	for _, file := range s {
+		_ = file.Close() // to end whoever uses it
+	}
+}
+
+// start starts the program, and whatever feeds and reads it.
+func (e *execution) start(body []byte) (_ streams, err error) {
+	var ours, theirs streams
+	defer func() {
+		theirs.close()
+		if err != nil {
+			ours.close()
+		}
+	}()
+	for i := range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			r, w = w, r
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_, _ = ours[0].Write(body) // a program need not read it
+		_ = ours[0].Close()
+	}()
+	var reading sync.WaitGroup
+	reading.Go(func() { e.readOutput(ours[1]) })
+	reading.Go(func() { _, _ = io.Copy(&e.log, ours[2]) }) // until nobody writes, or closed
+	go func() {
+		reading.Wait()
+		close(e.drained)
+	}()
+	go func() {
+		e.exit = e.cmd.Wait()
+		close(e.exited)
+	}()
+	return ours, nil
+}
+
+// readOutput reads standard output until nobody writes any more, it is closed, or it is too much.
+func (e *execution) readOutput(from io.Reader) {
+	limit := int64(e.resultBytesMax)
+	n, _ := io.Copy(&e.output, io.LimitReader(from, limit+1))
+	if n > limit {
+		close(e.tooMuch)
+	}
+}

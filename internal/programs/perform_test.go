@@ -1,0 +1,221 @@
+//go:build unix
+
+package programs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+)
+
+func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
+	t.Parallel()
+	d := newDirectory(t, map[string]string{"rev": `
+		echo "task $STINT_TASK_ID, action $STINT_ACTION, try $STINT_TRY" >&2
+		cat "$STINT_INPUTS" >&2
+		echo "$STINT_INPUTS" >&2
+		cat; echo .`})
+	body := strings.Repeat("\x00\xffbody\n", 100_000) // more than pipes hold
+	info := perform(t, d, stint.Task{ID: "id/1", Action: "rev", Body: []byte(body)})
+	if info.State != stint.StateCompleted || string(info.Result) != body+".\n" {
+		t.Errorf("got %s with a result of %d bytes", info.State, len(info.Result))
+	}
+	log, path, _ := strings.Cut(info.Status, "[]\n")
+	if log != "task id/1, action rev, try 1\n" {
+		t.Errorf("status = %q", info.Status)
+	}
+	if _, err := os.Stat(strings.TrimSpace(path)); !os.IsNotExist(err) {
+		t.Errorf("the inputs are still there: %v", err)
+	}
+}
+
+func TestPerform_NeedsNoReaderNorOutput(t *testing.T) {
+	t.Parallel()
+	d := newDirectory(t, map[string]string{"true": "exit 0"})
+	info := perform(t, d, stint.Task{ID: "a", Action: "true", Body: make([]byte, 1<<20)})
+	if info.State != stint.StateCompleted || info.Result != nil || info.Status != "" {
+		t.Errorf("got %+v, want it completed without anything", info)
+	}
+}
+
+func TestPerform_JudgesByTheExitStatus(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		script string
+		cause  stint.AbortCause // after two tries
+		tries  int
+		status string
+	}{
+		{"exit 0", "", 1, ""},
+		{"exit 65", stint.CauseReturned, 1, "exit status 65"},
+		{"exit 75", stint.CauseTries, 2, "exit status 75"},
+		{"echo no >&2; exit 3", stint.CauseTries, 2, "exit status 3\nno\n"},
+		{"kill -9 $$", stint.CauseTries, 2, "signal: killed"},
+		{"echo $STINT_TRY >&2; [ $STINT_TRY = 2 ]", "", 2, "2\n"},
+	} {
+		t.Run(test.script, func(t *testing.T) {
+			t.Parallel()
+			d := newDirectory(t, map[string]string{"a": test.script})
+			info := perform(t, d, stint.Task{ID: "a", Action: "a", MaxTries: 2})
+			if info.AbortCause != test.cause || info.Tries != test.tries ||
+				info.Status != test.status {
+				t.Errorf("got %+v, want cause %q, %d tries, status %q", info, test.cause,
+					test.tries, test.status)
+			}
+		})
+	}
+}
+
+func TestPerform_TriesAgainWhatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(path string) error{
+		"no such file":   os.Remove,
+		"not executable": func(path string) error { return os.Chmod(path, 0o600) },
+		"fork/exec":      func(path string) error { return os.WriteFile(path, nil, 0) },
+		"not a regular file": func(path string) error {
+			return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDirectory(t, map[string]string{"a": ""})
+			if err := spoil(filepath.Join(d.path, "a")); err != nil {
+				t.Fatal(err)
+			}
+			info := perform(t, d, stint.Task{ID: "a", Action: "a", MaxTries: 2})
+			if info.AbortCause != stint.CauseTries || !strings.Contains(info.Status, name) {
+				t.Errorf("got %+v, want its tries exhausted: %s", info, name)
+			}
+		})
+	}
+}
+
+func TestPerform_AbortsATaskWithTooMuchOutput(t *testing.T) {
+	t.Parallel()
+	d := newDirectory(t, map[string]string{
+		"over": "echo log >&2; yes", "fits": "printf 1234567890",
+	})
+	d.resultBytesMax = 10
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "over", Action: "over"}, stint.Task{ID: "fits", Action: "fits"})
+	start(t, store, d)
+	const want = "more on standard output than a result may have: 10 bytes\nlog\n"
+	info := finish(t, store, "over")
+	if info.AbortCause != stint.CauseReturned || info.Status != want || info.Result != nil {
+		t.Errorf("got %+v, want it aborted with %q", info, want)
+	}
+	if info := finish(t, store, "fits"); string(info.Result) != "1234567890" {
+		t.Errorf("got %+v, want what fits", info)
+	}
+}
+
+func TestPerform_KeepsTheEndOfTheLog(t *testing.T) {
+	t.Parallel()
+	d := newDirectory(t, map[string]string{"a": `
+		i=0
+		while [ $i -lt 30000 ]; do echo "line $i: é"; i=$((i + 1)); done >&2
+		printf '\377\000 the end' >&2
+		exit 65`})
+	info := perform(t, d, stint.Task{ID: "a", Action: "a"})
+	const first, last = "exit status 65\n", "line 29999: é\n\ufffd\ufffd the end"
+	if !strings.HasPrefix(info.Status, first) || !strings.HasSuffix(info.Status, last) ||
+		len(info.Status) > statusBytesMax || len(info.Status) < statusBytesMax-4 {
+		t.Errorf("status of %d bytes: %.40q ... %q", len(info.Status), info.Status,
+			info.Status[max(0, len(info.Status)-40):])
+	}
+}
+
+func TestPerform_OffersTheInputs(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store,
+		stint.Task{ID: "json", Action: "json"}, stint.Task{ID: "text", Action: "text"},
+		stint.Task{ID: "bytes", Action: "bytes"}, stint.Task{ID: "none", Action: "none"},
+		stint.Task{ID: "bad", Action: "bad"},
+		stint.Task{
+			ID: "end", Action: "end", OnAbort: stint.RunAnyway,
+			After: []stint.TaskID{"json", "text", "bytes", "none", "bad"},
+			Body: []byte(`{"list": [1.50, {"$result": "text"}, {"$result": "json"}, ` +
+				`{"$result": "bytes"}, {"$result": "none"}, {"$result": "bad"}]}`),
+		},
+		stint.Task{
+			ID: "lost", Action: "end", After: []stint.TaskID{"json"},
+			Body: []byte(`{"$result": "text"}`),
+		})
+	start(t, store, newDirectory(t, map[string]string{
+		"json": `echo '{"a": 10000000000000000001, "b": "<é>"}'; echo saved >&2`,
+		"text": "echo hello", "bytes": `printf '\377'`, "none": "", "bad": "echo oh >&2; exit 65",
+		"end": `cat; tr '{' '\n' <"$STINT_INPUTS" | sort`,
+	}))
+	const body = `{"list":[1.50,"hello\n",{"a":10000000000000000001,"b":"<é>"},` +
+		`{"$base64":"/w=="},null,null]}`
+	result := string(finish(t, store, "end").Result)
+	if got, _, _ := strings.Cut(result, "\n"); got != body {
+		t.Errorf("body = %s\nwant   %s", got, body)
+	}
+	for _, want := range []string{
+		`"id":"json","status_code":"completed","status":"saved\n","result":`,
+		`"a":10000000000000000001,"b":"<é>"}}`,
+		`"id":"text","status_code":"completed","result":"hello\n"}`,
+		`"$base64":"/w=="}}`, `"id":"none","status_code":"completed","result":null}`,
+		`"id":"bad","status_code":"aborted","abort_cause":"returned",` +
+			`"status":"exit status 65\noh\n","result":null}`,
+	} {
+		if !strings.Contains(result, want) {
+			t.Errorf("inputs lack %s: %s", want, result)
+		}
+	}
+	const lost = `body refers to the result of task "text", ` +
+		`which is none of those that this one waited for`
+	if info := finish(t, store, "lost"); info.AbortCause != stint.CauseReturned ||
+		info.Status != lost {
+		t.Errorf("got %+v, want it aborted with %q", info, lost)
+	}
+}
+
+func TestResolve_LeavesOtherBodiesAlone(t *testing.T) {
+	t.Parallel()
+	inputs := []stint.Input{{ID: "a", Result: []byte("1")}}
+	for _, body := range []string{
+		"", `{"$result": "a"`, `{"$result": "a"} {}`, `{"$result": "a", "b": 1}`,
+		`[ {"$result": 1} ]`, ` ["$result"] `, `{"b":1.0, "a":2}`,
+	} {
+		got, err := resolve([]byte(body), inputs)
+		if err != nil || string(got) != body {
+			t.Errorf("resolve(%s) = %s, %v", body, got, err)
+		}
+	}
+	const body = `{"$result": "b"}`
+	if got, err := resolve([]byte(body), nil); err != nil || string(got) != body {
+		t.Errorf("resolve(%s) = %s, %v, where there are no inputs", body, got, err)
+	}
+}
+
+func TestTail_CutsAtARune(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		written []string
+		max     int
+		want    string
+	}{
+		{[]string{"abc"}, 4, "abc"},
+		{[]string{"abc", "def"}, 4, "cdef"},
+		{[]string{"aé", "éé"}, 5, "éé"},
+		{[]string{"ééééééééé"}, 5, "éé"}, // the first rune is cut before it is text
+		{[]string{"\xff\xffa\x00"}, 9, "\ufffda\ufffd"},
+		{[]string{"\xffabcd\x00"}, 6, "bcd\ufffd"},
+		{nil, 5, ""},
+	} {
+		log := tail{max: test.max}
+		for _, text := range test.written {
+			_, _ = log.Write([]byte(text))
+		}
+		if got := log.text(test.max); got != test.want {
+			t.Errorf("%q, at most %d: got %q, want %q", test.written, test.max, got, test.want)
+		}
+	}
+}
