@@ -1,0 +1,36 @@
+package tasktree
+
+import (
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// An Error is something wrong with a file.
+type Error struct {
+	// Line and Column, from 1, say where; 0 is unknown. What comes behind a character beyond 16
+	// bits that is written as two escapes is at a greater column than this says.
+	Line, Column int
+	// Problem says what.
+	Problem string
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return e.Problem
+	case e.Column == 0:
+		return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
+}
+
+// syntaxError makes an Error of what the reader of YAML says.
+func syntaxError(err error) error {
+	var load *yaml.LoadError
+	if !errors.As(err, &load) {
+		return &Error{Problem: err.Error()}
+	}
+	return &Error{Line: load.Mark.Line, Column: load.Mark.Column, Problem: load.Message}
+}

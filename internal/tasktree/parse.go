@@ -1,0 +1,260 @@
+package tasktree
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Tree is what a file describes.
+type Tree struct{ tasks []*node }
+
+// A node is a task of the file.
+type node struct {
+	name string
+	// task lacks what depends on IDs.
+	task  stint.Task
+	value []piece
+	// after are the tasks that it waits for, each where it is first named, also within the value.
+	after []reference
+
+	line, column int
+	// given are the fields that it has.
+	given map[string]bool
+}
+
+type reference struct {
+	name         string
+	line, column int
+}
+
+// A piece of a body is JSON, and then perhaps the reference to a task.
+type piece struct {
+	json string
+	name string
+}
+
+// Parse reads a file. If it is not as the package comment says, the error has an [*Error] for each
+// thing that is wrong with it, joined by [errors.Join].
+func Parse(file []byte) (*Tree, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(joinSurrogates(file)))
+	var document, further yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, &Error{Problem: "no tasks"}
+	} else if err != nil {
+		return nil, syntaxError(err)
+	}
+	p := &parser{}
+	switch err := decoder.Decode(&further); {
+	case err == nil:
+		p.refuse(&further, "a second document; a file is one list of tasks")
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxError(err)
+	}
+	p.parseList(document.Content[0])
+	if len(p.problems) == 0 {
+		p.checkReferences()
+	}
+	if len(p.problems) > 0 {
+		return nil, errors.Join(p.problems...)
+	}
+	return &Tree{tasks: p.tasks}, nil
+}
+
+// joinSurrogates makes characters of those that JSON writes as two escapes, which YAML cannot.
+func joinSurrogates(file []byte) []byte {
+	if !json.Valid(file) {
+		return file
+	}
+	// A backslash that is itself escaped is passed over.
+	pair := regexp.MustCompile(`\\\\|\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}`)
+	return pair.ReplaceAllFunc(file, func(match []byte) []byte {
+		const escaped = len(`\u0000`)
+		if len(match) < escaped {
+			return match
+		}
+		var unit [2]rune
+		for i := range unit {
+			hex := string(match[i*escaped+len(`\u`) : (i+1)*escaped])
+			code, _ := strconv.ParseUint(hex, 16, 16) // the pattern says that it is one
+			unit[i] = rune(code)
+		}
+		return []byte(string(utf16.DecodeRune(unit[0], unit[1])))
+	})
+}
+
+type parser struct {
+	tasks    []*node
+	places   map[string]int
+	problems []error
+}
+
+// refuse notes what is wrong at a place.
+func (p *parser) refuse(at *yaml.Node, format string, args ...any) {
+	p.problems = append(p.problems, &Error{at.Line, at.Column, fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) parseList(list *yaml.Node) {
+	if list.Kind != yaml.SequenceNode {
+		p.refuse(list, "a list of tasks is wanted, not %s", describe(list))
+		return
+	}
+	if len(list.Content) == 0 {
+		p.refuse(list, "no tasks")
+	}
+	p.places = make(map[string]int, len(list.Content))
+	for _, item := range list.Content {
+		if item.Kind != yaml.MappingNode {
+			p.refuse(item, "a task is wanted, not %s", describe(item))
+			continue
+		}
+		p.parseTask(item)
+	}
+}
+
+func (p *parser) parseTask(mapping *yaml.Node) {
+	t := &node{line: mapping.Line, column: mapping.Column, given: map[string]bool{}}
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		if t.given[key.Value] {
+			p.refuse(key, "field %.80q comes twice", key.Value)
+			continue
+		}
+		t.given[key.Value] = true
+		p.parseField(t, key, value)
+	}
+	for _, field := range []string{"name", "action"} {
+		if !t.given[field] {
+			p.refuse(mapping, "task without a field %q", field)
+		}
+	}
+	p.tasks = append(p.tasks, t)
+}
+
+func (p *parser) parseField(t *node, key, value *yaml.Node) {
+	switch key.Value {
+	case "name":
+		p.parseName(t, value)
+	case "action":
+		t.task.Action = p.text(value)
+	case "value":
+		p.parseValue(t, value)
+	case "after":
+		p.parseAfter(t, value)
+	case "priority":
+		priority := p.integer(value, math.MinInt16, math.MaxInt16)
+		t.task.Priority = int16(priority) //nolint:gosec // it is in the range
+	case "max_tries":
+		t.task.MaxTries = p.integer(value, 0, math.MaxInt32)
+	case "not_before":
+		t.task.NotBefore = p.time(value)
+	case "deadline":
+		t.task.Deadline = p.time(value)
+	case "on_abort":
+		t.task.OnAbort = p.policy(value)
+	default:
+		p.refuse(key, "unknown field %.80q", key.Value)
+	}
+}
+
+func (p *parser) parseName(t *node, value *yaml.Node) {
+	t.name = p.text(value)
+	if t.name == "" {
+		return
+	}
+	if place, ok := p.places[t.name]; ok {
+		p.refuse(value, "name %.80q is that of the task at line %d", t.name, p.tasks[place].line)
+		return
+	}
+	p.places[t.name] = len(p.tasks)
+}
+
+func (p *parser) parseAfter(t *node, list *yaml.Node) {
+	if list.Kind != yaml.SequenceNode {
+		p.refuse(list, "a list of names is wanted, not %s", describe(list))
+		return
+	}
+	for _, item := range list.Content {
+		if name := p.text(item); name != "" {
+			t.waitFor(name, item)
+		}
+	}
+}
+
+func (t *node) waitFor(name string, at *yaml.Node) {
+	named := func(r reference) bool { return r.name == name }
+	if !slices.ContainsFunc(t.after, named) {
+		t.after = append(t.after, reference{name, at.Line, at.Column})
+	}
+}
+
+// text is a text that is not empty; otherwise it is refused.
+func (p *parser) text(value *yaml.Node) string {
+	switch {
+	case value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str":
+		p.refuse(value, "text is wanted, not %s", describe(value))
+	case value.Value == "":
+		p.refuse(value, "empty text")
+	case strings.IndexByte(value.Value, 0) >= 0:
+		p.refuse(value, "text with a NUL")
+	default:
+		return value.Value
+	}
+	return ""
+}
+
+func (p *parser) integer(value *yaml.Node, least, most int) int {
+	n, err := strconv.Atoi(value.Value)
+	if value.Kind != yaml.ScalarNode || value.ShortTag() != "!!int" || err != nil ||
+		n < least || n > most {
+		p.refuse(value, "a number from %d to %d is wanted", least, most)
+		return 0
+	}
+	return n
+}
+
+func (p *parser) time(value *yaml.Node) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, value.Value)
+	if value.Kind != yaml.ScalarNode || err != nil {
+		p.refuse(value, "a time such as 2026-12-31T08:00:00Z is wanted")
+	}
+	return t
+}
+
+func (p *parser) policy(value *yaml.Node) stint.OnAbort {
+	switch value.Value {
+	case "abort-too":
+		return stint.AbortToo
+	case "run-anyway":
+		return stint.RunAnyway
+	}
+	p.refuse(value, "abort-too or run-anyway is wanted")
+	return stint.AbortToo
+}
+
+// describe says what a part of the file is.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.AliasNode:
+		return "an alias"
+	default:
+		return fmt.Sprintf("%.80q", n.Value)
+	}
+}

@@ -1,0 +1,125 @@
+package tasktree
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+)
+
+// checkReferences refuses names that nobody has, and cycles.
+func (p *parser) checkReferences() {
+	for _, t := range p.tasks {
+		for _, r := range t.after {
+			if _, ok := p.places[r.name]; !ok {
+				p.problems = append(p.problems,
+					&Error{r.line, r.column, fmt.Sprintf("no task is named %.80q", r.name)})
+			}
+		}
+	}
+	if len(p.problems) == 0 {
+		p.checkCycles()
+	}
+}
+
+// checkCycles refuses the first cycle, at the reference that closes it.
+func (p *parser) checkCycles() {
+	type step struct{ place, next int }
+	const (
+		unseen = iota
+		onPath
+		done
+	)
+	state := make([]byte, len(p.tasks))
+	for start := range p.tasks {
+		if state[start] != unseen {
+			continue
+		}
+		path := []step{{place: start}}
+		state[start] = onPath
+		for len(path) > 0 {
+			top := &path[len(path)-1]
+			after := p.tasks[top.place].after
+			if top.next == len(after) {
+				state[top.place] = done
+				path = path[:len(path)-1]
+				continue
+			}
+			r := after[top.next]
+			top.next++
+			place := p.places[r.name]
+			switch state[place] {
+			case unseen:
+				state[place] = onPath
+				path = append(path, step{place: place})
+			case onPath:
+				names := []string{r.name}
+				for i := len(path) - 1; path[i].place != place; i-- {
+					names = append(names, p.tasks[path[i].place].name)
+				}
+				p.problems = append(p.problems, cycle(r, append(names, r.name)))
+				return
+			}
+		}
+	}
+}
+
+// cycle is the error about names that wait for one another, each after the one before it.
+func cycle(closing reference, names []string) error {
+	const namedMax = 10
+	var text strings.Builder
+	text.WriteString("tasks wait for one another: ")
+	for i, name := range names {
+		switch {
+		case i >= namedMax && i < len(names)-1:
+			continue
+		case i == len(names)-1 && i > namedMax:
+			fmt.Fprintf(&text, " -> (%d more)", i-namedMax)
+		}
+		if i > 0 {
+			text.WriteString(" -> ")
+		}
+		fmt.Fprintf(&text, "%.80q", name)
+	}
+	return &Error{closing.line, closing.column, text.String()}
+}
+
+// A Plan is the tasks that a tree stands for. [stint.Store.InsertTasks] inserts them.
+type Plan struct {
+	// Tasks are in the order of the file. All can be waited for.
+	Tasks []stint.Task
+	// Names are the names of the tasks, in the same order.
+	Names []string
+
+	prefix string
+}
+
+// Plan makes tasks of a tree. The ID of each is the prefix, a slash and its name. The default of
+// the prefix is a random UUID, so a tree may be submitted again and again; with a prefix of one's
+// own, it is submitted once, for the IDs are taken then. The errors of InsertTasks are about IDs;
+// in particular, it refuses those that are too long.
+func (t *Tree) Plan(prefix string) *Plan {
+	if prefix == "" {
+		prefix = uuid.NewString()
+	}
+	plan := &Plan{prefix: prefix + "/"}
+	id := func(name string) stint.TaskID { return stint.TaskID(plan.prefix + name) }
+	for _, node := range t.tasks {
+		task := node.task
+		task.ID, task.PostResult = id(node.name), true
+		for _, r := range node.after {
+			task.After = append(task.After, id(r.name))
+		}
+		for _, piece := range node.value {
+			task.Body = append(task.Body, piece.json...)
+			if piece.name != "" {
+				task.Body = append(task.Body, quote(string(id(piece.name)))...)
+			}
+		}
+		plan.Tasks = append(plan.Tasks, task)
+		plan.Names = append(plan.Names, node.name)
+	}
+	return plan
+}
