@@ -3,7 +3,9 @@
 package programs
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,78 +67,116 @@ func TestPerform_EndsTheProgramOfALostTask(t *testing.T) {
 	}
 }
 
+// begin runs the program of a task by itself. The context of its handler ends with a cause when end
+// is called, and outcome waits for what the handler says.
+func begin(t *testing.T, d *Directory) (end func(cause error), outcome func() error) {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		task := &worker.Task{OwnedTask: stint.OwnedTask{ID: "a", Action: "a", Try: 1}}
+		_, err := d.perform(ctx, task)
+		ended <- err
+	}()
+	t.Cleanup(d.Close)
+	return end, func() error { return <-ended }
+}
+
 func TestPerform_KillsWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
-	d, line := lasting(t, stubborn)
-	d.killGrace = 10 * time.Millisecond
-	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
-	start(t, store, d, worker.WithTimeout(100*time.Millisecond))
-	ends(t, line.open(t), "running\n")
-	const want = "time-out of the handler passed: signal: killed"
-	if info := finish(t, store, "a"); info.AbortCause != stint.CauseTries || info.Status != want {
-		t.Errorf("got %+v, want %q", info, want)
-	}
-}
-
-// However it exits: its 0 may mean that it has cleared up.
-func TestPerform_TriesAgainAfterTheTimeout(t *testing.T) {
-	t.Parallel()
-	store := newStore(t)
-	d, line := lasting(t, polite)
-	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
-	start(t, store, d, worker.WithTimeout(100*time.Millisecond))
-	ends(t, line.open(t), "running\nbye\n")
-	const want = "time-out of the handler passed"
-	if info := finish(t, store, "a"); info.AbortCause != stint.CauseTries || info.Status != want {
-		t.Errorf("got %+v, want %q", info, want)
-	}
-}
-
-func TestPerform_GivesBackWhenTheWorkerStops(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ script, words, status string }{
-		"polite":   {polite, "bye\n", "worker is stopping"},
-		"stubborn": {stubborn, "", "worker is stopping: signal: killed"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, cause := range []error{worker.ErrTimeout, worker.ErrStopping} {
+		t.Run(cause.Error(), func(t *testing.T) {
 			t.Parallel()
-			store := newStore(t)
-			d, line := lasting(t, test.script)
-			insert(t, store, stint.Task{ID: "a", Action: "a"})
-			stop := start(t, store, d)
+			d, line := lasting(t, stubborn)
+			if errors.Is(cause, worker.ErrTimeout) {
+				d.killGrace = 10 * time.Millisecond
+			} else {
+				d.killGrace = time.Hour // the worker does not wait for so long
+			}
+			end, outcome := begin(t, d)
 			reader := line.open(t)
 			await(t, reader, "running")
-			if err := stop(); err != nil {
-				t.Errorf("Run = %v", err)
-			}
-			ends(t, reader, test.words)
-			info := get(t, store)
-			if info.State != stint.StateReady || info.Status != test.status {
-				t.Errorf("got %+v, want it ready: %s", info, test.status)
+			end(cause)
+			ends(t, reader, "")
+			err := outcome()
+			if !errors.Is(err, cause) || err.Error() != cause.Error()+": signal: killed" {
+				t.Errorf("error = %v, want %v, killed", err, cause)
 			}
 		})
 	}
 }
 
-// The worker does not wait for as long as a time-out allows.
-func TestClose_KillsWhatIsInItsGrace(t *testing.T) {
+// However it exits: 0 may mean that it has cleared up, 65 that it was disturbed.
+func TestPerform_IgnoresTheExitStatusOfWhatWasEnded(t *testing.T) {
+	t.Parallel()
+	for exit, how := range map[string]string{"0": "", "65": ": exit status 65"} {
+		t.Run(exit, func(t *testing.T) {
+			t.Parallel()
+			d, line := lasting(t, strings.Replace(polite, "exit 0", "exit "+exit, 1))
+			d.killGrace = time.Hour
+			end, outcome := begin(t, d)
+			reader := line.open(t)
+			await(t, reader, "running")
+			end(worker.ErrTimeout)
+			ends(t, reader, "bye\n")
+			err := outcome()
+			_, plain := any(err).(*endError) // and no abort
+			if !plain || !errors.Is(err, worker.ErrTimeout) ||
+				err.Error() != worker.ErrTimeout.Error()+how {
+				t.Errorf("error = %v, want %v%s", err, worker.ErrTimeout, how)
+			}
+		})
+	}
+}
+
+func TestPerform_TriesAgainAfterTheTimeout(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 2})
+	d := newDirectory(t, map[string]string{"a": "exec sleep 1000"})
+	start(t, store, d, worker.WithTimeout(50*time.Millisecond))
+	const want = "time-out of the handler passed: signal: terminated"
+	if info := finish(t, store, "a"); info.AbortCause != stint.CauseTries || info.Tries != 2 ||
+		info.Status != want {
+		t.Errorf("got %+v, want %q", info, want)
+	}
+}
+
+func TestClose_KillsWhatIsInItsGrace(t *testing.T) {
+	t.Parallel()
 	d, line := lasting(t, `exec >"$LIFELINE" 2>/dev/null
 		trap 'echo told' TERM
 		echo running
 		while :; do sleep 0.01; done`)
 	d.killGrace = time.Hour
-	insert(t, store, stint.Task{ID: "a", Action: "a"})
-	stop := start(t, store, d, worker.WithTimeout(100*time.Millisecond))
+	end, outcome := begin(t, d)
 	reader := line.open(t)
 	await(t, reader, "running")
+	end(worker.ErrTimeout)
 	await(t, reader, "told")
-	if err := stop(); !errors.Is(err, worker.ErrStillRunning) {
-		t.Errorf("Run = %v, want %v", err, worker.ErrStillRunning)
-	}
+	d.Close()
 	ends(t, reader, "")
+	if err := outcome(); !errors.Is(err, worker.ErrTimeout) {
+		t.Errorf("error = %v, want %v", err, worker.ErrTimeout)
+	}
+}
+
+func TestPerform_GivesBackWhenTheWorkerStops(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	d, line := lasting(t, `echo log >&2
+		echo running >"$LIFELINE"
+		exec sleep 1000`)
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	stop := start(t, store, d)
+	await(t, line.open(t), "running")
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	const want = "worker is stopping: signal: terminated\nlog\n"
+	if info := get(t, store); info.State != stint.StateReady || info.Status != want {
+		t.Errorf("got %+v, want it ready: %s", info, want)
+	}
 }
 
 // Nothing works on a task behind its end, and nothing that would holds it up.
