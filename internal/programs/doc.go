@@ -53,9 +53,10 @@
 // A program runs in a process group of its own, on Unix. When its context ends (the task was lost,
 // the time-out has passed, or the worker stops and its patience is over: see package worker), the
 // group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. However
-// the program then exits, the task counts as ended so: it is given back, when the worker stops at
-// once and otherwise after a pause, or was lost anyway. What is left of the group when a program
-// has exited by itself is killed.
+// the program then exits, the task counts as ended so: it was lost anyway, or is given back, after
+// a pause or, when the worker stops, for another try at once. The try counts, since the program has
+// begun: a task with its tries used up is aborted. What is left of the group when a program has
+// exited by itself is killed.
 //
 // Elsewhere the program, but not what it has started, is killed at once.
 //
