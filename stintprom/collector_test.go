@@ -2,6 +2,10 @@ package stintprom_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +58,25 @@ stint_tasks{action="report",state="blocked"} 1
 	}
 	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
 		t.Errorf("names: %v, %v", problems, err)
+	}
+}
+
+// The dashboard asks for what there is: by package worker, through OpenTelemetry, and by this one.
+func TestDashboard_NamesMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/grafana.json")
+	if err != nil || !json.Valid(text) {
+		t.Fatalf("ReadFile = %v, valid JSON: %v", err, json.Valid(text))
+	}
+	known := []string{
+		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_outcome",
+		"stint_worker_performed_total", "stint_worker_duration_seconds_bucket",
+		"stint_worker_running",
+	}
+	for _, name := range regexp.MustCompile(`stint_\w+`).FindAllString(string(text), -1) {
+		if !slices.Contains(known, name) {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
 
