@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/tern/v2/migrate"
 )
 
@@ -31,6 +32,11 @@ var lockSchema string
 //go:embed schema_exists.sql
 var schemaExists string
 
+//go:embed schema_version.sql
+var schemaVersion string
+
+const codeUndefinedTable = "42P01"
+
 // Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
 // newest version, creating it if need be.
 //
@@ -48,10 +54,21 @@ func Migrate(ctx context.Context, conn *pgx.Conn) error {
 // MigrateSchema is [Migrate] for a schema of any other name, so that one database can hold several
 // independent stores. The name is taken literally, upper case and punctuation included.
 func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
-	if schema == "" || len(schema) > 63 || strings.ContainsRune(schema, 0) {
-		return fmt.Errorf("migrate: schema name %q: want 1 to 63 bytes without NUL", schema)
+	return MigrateTo(ctx, conn, schema, Version())
+}
+
+// MigrateTo is [MigrateSchema] to a version between 0, which has no tables, and [Version].
+//
+// It also goes back, which drops what the later versions added, with the tasks that are in it. The
+// processes that work on the schema should be stopped before.
+func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32) error {
+	quoted, err := quote(schema)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
-	quoted := pgx.Identifier{schema}.Sanitize()
+	if newest := Version(); version < 0 || version > newest {
+		return fmt.Errorf("migrate: version %d: this release knows 0 to %d", version, newest)
+	}
 	if err := makeSchema(ctx, conn, quoted); err != nil {
 		return fmt.Errorf("migrate: create schema %s: %w", quoted, err)
 	}
@@ -76,10 +93,40 @@ func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 		return fmt.Errorf("migrate: %w: it is at version %d, this release knows %d",
 			ErrNewerSchema, current, newest)
 	}
-	if err := migrator.Migrate(ctx); err != nil {
+	if err := migrator.MigrateTo(ctx, version); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// CurrentVersion returns the version that a schema is at, 0 if there is no such schema or it was
+// never migrated. It may be newer than [Version]. It changes nothing. The role needs USAGE on the
+// schema and SELECT on its table stint_schema_version.
+func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, error) {
+	quoted, err := quote(schema)
+	if err != nil {
+		return 0, fmt.Errorf("schema version: %w", err)
+	}
+	var version int32
+	statement := strings.Replace(schemaVersion, "FROM stint.", "FROM "+quoted+".", 1)
+	err = conn.QueryRow(ctx, statement).Scan(&version)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == codeUndefinedTable {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("schema version: %w", err)
+	}
+	return version, nil
+}
+
+// quote checks the name of a schema, and returns it as it stands in statements.
+func quote(schema string) (string, error) {
+	const bytesMax = 63
+	if schema == "" || len(schema) > bytesMax || strings.ContainsRune(schema, 0) {
+		return "", fmt.Errorf("schema name %q: want 1 to %d bytes without NUL", schema, bytesMax)
+	}
+	return pgx.Identifier{schema}.Sanitize(), nil
 }
 
 // Version is the version of the schema that [Migrate] migrates to.

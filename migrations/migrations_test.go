@@ -128,6 +128,74 @@ func TestMigrate_RefusesANewerSchema(t *testing.T) {
 	}
 }
 
+func TestMigrateTo_GoesBackAndForth(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	want := columns(t, pool, "stint")
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, version := range []int32{0, migrations.Version(), 0, 0, migrations.Version()} {
+		err := migrations.MigrateTo(t.Context(), conn.Conn(), "stint", version)
+		if err != nil {
+			t.Fatalf("MigrateTo %d = %v", version, err)
+		}
+		got, err := migrations.CurrentVersion(t.Context(), conn.Conn(), "stint")
+		if err != nil || got != version {
+			t.Fatalf("CurrentVersion = %d, %v, want %d", got, err, version)
+		}
+	}
+	if got := columns(t, pool, "stint"); got != want {
+		t.Errorf("back and forth: %s\nwant %s", got, want)
+	}
+}
+
+func TestMigrateTo_RefusesVersionsThatAreNot(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	for _, version := range []int32{-1, migrations.Version() + 1} {
+		err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			return migrations.MigrateTo(t.Context(), conn.Conn(), "stint", version)
+		})
+		if err == nil || !strings.Contains(err.Error(), "this release knows") {
+			t.Errorf("MigrateTo %d = %v, want it refused", version, err)
+		}
+	}
+	if got := columns(t, pool, "stint"); got != "" {
+		t.Errorf("it made %s", got)
+	}
+}
+
+func TestCurrentVersion_LooksAndMakesNothing(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	look := func(schema string) (version int32, err error) {
+		err = pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			version, err = migrations.CurrentVersion(t.Context(), conn.Conn(), schema)
+			return err
+		})
+		return version, err
+	}
+	const schema = `quo"te'd`
+	if got, err := look(schema); err != nil || got != 0 {
+		t.Errorf("CurrentVersion of no schema = %d, %v, want 0", got, err)
+	}
+	if got := columns(t, pool, schema); got != "" {
+		t.Errorf("it made %s", got)
+	}
+	if err := migrate(t.Context(), pool, schema); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := look(schema); err != nil || got != migrations.Version() {
+		t.Errorf("CurrentVersion = %d, %v, want %d", got, err, migrations.Version())
+	}
+	if _, err := look(""); err == nil {
+		t.Error("CurrentVersion accepts an empty name")
+	}
+}
+
 func TestMigrate_ReportsWhatTheRoleMayNot(t *testing.T) {
 	t.Parallel()
 	pool := testdb.NewEmpty(t)
