@@ -1,0 +1,131 @@
+// Package command is the command stint, from its arguments to its exit code.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A program is one run of the command.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	databaseURL string // Empty: the private PostgreSQL.
+	schema      string
+	json        bool
+
+	// parsed says that the command line is right, and what goes wrong from now on is no misuse.
+	parsed bool
+}
+
+// Run runs the command and returns its exit code, as described by "stint help exit-codes". It
+// leaves no server behind, also when ctx ends, which it takes for an interruption.
+func Run(
+	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		code = exitInterrupted
+		fmt.Fprintln(stderr, "stint: interrupted")
+		if !errors.Is(err, context.Canceled) {
+			fmt.Fprintf(stderr, "stint: %v\n", err)
+		}
+	case code == exitReaderGone:
+	case !p.parsed:
+		code = exitUsage
+		fmt.Fprintf(stderr, "stint: %v (see: stint --help)\n", err)
+	default:
+		fmt.Fprintf(stderr, "stint: %v\n", err)
+	}
+	return code
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stint",
+		Short: "Look after tasks in PostgreSQL",
+		Long: `stint looks after the tasks that the Go library stint keeps in PostgreSQL.
+
+Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, which
+it starts when needed and stops again. Its data stay in your data directory
+($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS ~/Library/Application
+Support/stint; for root, if other accounts cannot enter that, /var/lib/stint), and its
+tables are made by themselves. In a database of your own make them by: stint migrate`,
+		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
+  stint ls --state ready
+  stint show greet/world
+  stint explain greet/world
+  STINT_DATABASE_URL=postgres://localhost/app stint migrate`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return p.checkFlags(cmd)
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.databaseURL, "database-url", "",
+		"work on the database at `URL` (default $STINT_DATABASE_URL, else a private one)")
+	flags.StringVar(&p.schema, "schema", "stint", "use the tables in that `schema`")
+	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
+	root.AddGroup(
+		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
+		&cobra.Group{ID: groupOperations, Title: "Operation:"},
+	)
+	root.AddCommand(
+		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
+		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.deleteCommand(),
+		p.waitCommand(), p.actorsCommand(), exitCodesTopic(), jsonTopic(),
+	)
+	root.SetHelpCommandGroupID(groupOperations)
+	root.SetCompletionCommandGroupID(groupOperations)
+	return root
+}
+
+// The groups that the help lists the sub-commands in.
+const (
+	groupTasks      = "tasks"
+	groupOperations = "operations"
+)
+
+func (p *program) checkFlags(cmd *cobra.Command) error {
+	const schemaBytesMax = 63
+	switch {
+	case p.databaseURL == "" && cmd.Flags().Changed("database-url"):
+		return errors.New("--database-url is empty; leave it out to use the private PostgreSQL")
+	case p.schema == "" || len(p.schema) > schemaBytesMax || strings.ContainsRune(p.schema, 0):
+		return fmt.Errorf("--schema %q: want 1 to %d bytes", p.schema, schemaBytesMax)
+	}
+	if p.databaseURL == "" {
+		p.databaseURL = os.Getenv("STINT_DATABASE_URL")
+	}
+	p.parsed = true
+	return nil
+}
+
+// version is that of the module the command was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}

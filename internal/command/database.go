@@ -1,0 +1,192 @@
+package command
+
+import (
+	"context"
+	_ "embed" // for the statements
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+// A database is what a sub-command works on.
+type database struct {
+	server *localpg.Server // nil if the database is the user's own.
+	pool   *pgxpool.Pool
+	store  *stint.Store // nil if only connect was asked for.
+}
+
+// withStore calls work with a store on the database, whose schema is as this release wants it. On
+// the private PostgreSQL it is made so.
+func (p *program) withStore(
+	ctx context.Context, work func(ctx context.Context, db *database) error,
+) error {
+	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
+		if err := db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			if db.server != nil {
+				return migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
+			}
+			return p.checkSchema(ctx, conn.Conn())
+		}); err != nil {
+			return err
+		}
+		// What the command asks for can wait for a look, so it needs no session, and works through
+		// any pooler. Maintenance is for those who know how long tasks are to be kept.
+		db.store, err = stint.New(db.pool, stint.Options{
+			Schema: p.schema, PollOnly: true, PollInterval: pollInterval,
+			Maintenance: stint.MaintainNever,
+		})
+		if err != nil {
+			return err
+		}
+		return work(ctx, db)
+	})
+}
+
+const pollInterval = 250 * time.Millisecond
+
+// withDatabase calls work with the database, without a store and whatever its schema.
+func (p *program) withDatabase(
+	ctx context.Context, work func(ctx context.Context, db *database) error,
+) (err error) {
+	db := &database{}
+	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	if err := p.connect(ctx, db); err != nil {
+		return err
+	}
+	return work(ctx, db)
+}
+
+func (p *program) connect(ctx context.Context, db *database) error {
+	url := p.databaseURL
+	if url == "" {
+		var err error
+		if db.server, err = startPrivate(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errUnreachable, err)
+		}
+		url = db.server.URL(privateDatabase)
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "stint"
+	}
+	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return err
+	}
+	err = db.pool.Ping(ctx)
+	if db.server != nil && isCode(err, codeInvalidCatalogName) {
+		if err := createPrivate(ctx, db.server.URL("postgres")); err != nil {
+			return fmt.Errorf("create database %s: %w", privateDatabase, err)
+		}
+		err = db.pool.Ping(ctx)
+	}
+	return err
+}
+
+const (
+	privateDatabase        = "stint"
+	codeInvalidCatalogName = "3D000"
+)
+
+// startPrivate starts the private PostgreSQL of this user, or joins it.
+func startPrivate(ctx context.Context) (*localpg.Server, error) {
+	dir, err := localpg.DataDir("postgres")
+	if err != nil {
+		return nil, err
+	}
+	return localpg.Start(ctx, localpg.Config{Dir: dir})
+}
+
+//go:embed sql/lock_databases.sql
+var lockDatabases string
+
+//go:embed sql/database_exists.sql
+var databaseExists string
+
+//go:embed sql/create_database.sql
+var createDatabase string
+
+// createPrivate creates the database, unless somebody else does at the same time.
+func createPrivate(ctx context.Context, url string) (err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if _, err := conn.Exec(ctx, lockDatabases); err != nil {
+		return err
+	}
+	var exists bool
+	err = conn.QueryRow(ctx, databaseExists, privateDatabase).Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, createDatabase)
+	return err
+}
+
+// checkSchema says what to do about a schema that this release does not work with.
+func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	current, err := migrations.CurrentVersion(ctx, conn, p.schema)
+	if err != nil {
+		return err
+	}
+	switch newest := migrations.Version(); {
+	case current > newest:
+		return fmt.Errorf("%w: %q is at version %d, this release knows %d; install a newer stint",
+			migrations.ErrNewerSchema, p.schema, current, newest)
+	case current == 0:
+		return fmt.Errorf("%w: there is none named %q, or it was never migrated; "+
+			"make it by: stint migrate", stint.ErrSchemaVersion, p.schema)
+	case current < newest:
+		return fmt.Errorf("%w: %q is at version %d, this release works with %d; "+
+			"bring it up to date by: stint migrate",
+			stint.ErrSchemaVersion, p.schema, current, newest)
+	}
+	return nil
+}
+
+func isCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}
+
+// close is for a database that is open half-way as well. It is not cut short by an interruption.
+func (db *database) close(ctx context.Context) error {
+	const closeMax = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeMax)
+	defer cancel()
+	var err error
+	if db.store != nil {
+		err = db.store.Close(ctx)
+	}
+	if db.pool != nil {
+		db.pool.Close()
+	}
+	if db.server != nil {
+		err = errors.Join(err, db.server.Close())
+	}
+	return err
+}
+
+//go:embed sql/clock.sql
+var clock string
+
+// now is the time on the database's clock.
+func (db *database) now(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	if err := db.pool.QueryRow(ctx, clock).Scan(&now); err != nil {
+		return now, fmt.Errorf("read the clock: %w", err)
+	}
+	return now, nil
+}

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+// The exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnreachable = 4
+	exitSchema      = 5
+	exitRefused     = 6
+	exitAborted     = 7
+	exitTimedOut    = 8
+	exitInterrupted = 130 // As of a program that Ctrl-C has ended.
+	exitReaderGone  = 141 // As of a program that SIGPIPE has ended.
+)
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `The exit codes of stint:
+
+    0  done; of wait: the task has completed
+    1  any other error
+    2  the command line or the input is wrong; nothing was changed
+    3  there is no such task; nothing was changed
+    4  the database cannot be reached, or does not let you in
+    5  the schema is missing or of another version (see: stint help migrate)
+    6  tasks stand in the way: an ID is taken, a task is in progress or has started,
+       tasks would wait for each other, a task does not post its result; nothing was
+       changed
+    7  of wait: the task was aborted
+    8  of wait: the time is over and the task has not finished
+  130  interrupted by Ctrl-C or SIGTERM
+  141  whoever read the output has gone
+
+After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
+(with IDs of your own), abort and delete again: 6 from insert, and 3 from delete, then
+tell that it had been made.`,
+	}
+}
+
+// The outcomes that have an exit code and are no errors of the library.
+var (
+	errInput       = errors.New("wrong input")
+	errUnreachable = errors.New("database cannot be reached")
+	errAborted     = errors.New("task was aborted")
+	errTimedOut    = errors.New("task has not finished in time")
+)
+
+func exitCode(err error) int {
+	var connecting *pgconn.ConnectError
+	var parsing *pgconn.ParseConfigError
+	is := func(targets ...error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case err == nil:
+		return exitDone
+	case is(syscall.EPIPE):
+		return exitReaderGone
+	case is(errInput, stint.ErrInvalidArgument), errors.As(err, &parsing):
+		return exitUsage
+	case is(stint.ErrTaskNotFound):
+		return exitNotFound
+	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
+		return exitSchema
+	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
+		stint.ErrNoPostResult):
+		return exitRefused
+	case is(errAborted):
+		return exitAborted
+	case is(errTimedOut):
+		return exitTimedOut
+	case is(errUnreachable), errors.As(err, &connecting), isLost(err):
+		return exitUnreachable
+	case is(context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// isLost reports whether the connection broke, or the server ended it.
+func isLost(err error) bool {
+	const classConnectionException, classOperatorIntervention = "08", "57P"
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return errors.Is(err, syscall.ECONNRESET)
+	}
+	return len(pgErr.Code) == 5 && (pgErr.Code[:2] == classConnectionException ||
+		pgErr.Code[:3] == classOperatorIntervention)
+}

@@ -1,0 +1,179 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+// Input within these limits is read before anything else is done, so its tasks can name each other
+// in any order. What is longer is streamed.
+const (
+	gatheredTasksMax = 100_000
+	gatheredBytesMax = 64 << 20
+)
+
+func (p *program) insertCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "insert",
+		Short: "Insert tasks, given as JSON lines on standard input",
+		Long: fmt.Sprintf(`Insert tasks, all or none. Standard input has an object for each, on
+a line of its own, with these fields:
+
+  id               a string; if it is left out, a new UUID, which is printed
+  action           a string, the name of the procedure to perform; the only one needed
+  body             its parameters: a string, or any other JSON, whose text is the body
+  body_base64      the same, as bytes in base64
+  priority         a whole number, higher first (default 0)
+  max_tries        how often the task is handed out at most (default 0, no limit)
+  not_before       a time as of RFC 3339, before which the task is not handed out
+  deadline         a time at which the task is aborted unless it has finished
+  post_result      true makes it possible to wait for the task
+  on_abort         what to do when a task that this one waits for is aborted:
+                   "abort-too" (the default) or "run-anyway"
+  after            a list of the IDs of tasks that this one waits for
+  to_signal_after  a list of the IDs of tasks that wait for this one
+
+null is as if the field were left out. Any other field is refused.
+
+The tasks at the other ends of after and to_signal_after are in the input, in any order,
+or in the store. An input of more than %d tasks or %d MiB is not read at once; there
+after names earlier tasks or stored ones, and to_signal_after is refused.
+
+Prints new IDs on standard output, one to a line, and the number of tasks on standard
+error. With --json, one document: inserted (the number of tasks), new_ids.`,
+			gatheredTasksMax, gatheredBytesMax>>20),
+		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
+  id=$(echo '{"action": "sum", "body": [1, 2], "post_result": true}' | stint insert)
+  stint insert < tasks.jsonl`,
+		GroupID: groupTasks,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.insert(cmd.Context())
+		},
+	}
+}
+
+// An inputTask is what the reader of standard input passes on.
+type inputTask struct {
+	task stint.Task
+	err  error
+}
+
+func (p *program) insert(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tasks := newDecoder(p.stdin)
+	input := tasks.inBackground(ctx)
+	gathered, all, err := gather(ctx, input)
+	if err != nil {
+		return err
+	}
+	var inserted int64
+	err = p.withStore(ctx, func(ctx context.Context, db *database) error {
+		if all {
+			inserted = int64(len(gathered))
+			return db.store.InsertTasks(ctx, gathered)
+		}
+		var err error
+		inserted, err = db.store.InsertTasksFrom(ctx, rest(ctx, gathered, input))
+		return err
+	})
+	var refused *stint.ArgumentError
+	if errors.As(err, &refused) && refused.Index >= 0 {
+		return fmt.Errorf("line %d: %w", tasks.lineOf(refused.Index), err)
+	}
+	if err != nil {
+		return err
+	}
+	return p.printInserted(inserted, tasks.named)
+}
+
+func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
+	if p.json {
+		return p.printJSON(struct {
+			Inserted int64          `json:"inserted"`
+			NewIDs   []stint.TaskID `json:"new_ids"`
+		}{inserted, append([]stint.TaskID{}, named...)})
+	}
+	fmt.Fprintf(p.stderr, "inserted %s\n", count(inserted, "task"))
+	var ids strings.Builder
+	for _, id := range named {
+		ids.WriteString(string(id) + "\n")
+	}
+	return p.printf("%s", ids.String())
+}
+
+// inBackground reads the tasks where Ctrl-C need not wait for the next line. It ends, at the latest
+// behind that, when ctx ends.
+func (d *decoder) inBackground(ctx context.Context) <-chan inputTask {
+	input := make(chan inputTask)
+	go func() {
+		defer close(input)
+		for {
+			task, err := d.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			select {
+			case input <- inputTask{task, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return input
+}
+
+// gather reads tasks up to the limits, and reports whether these are all.
+func gather(ctx context.Context, input <-chan inputTask) ([]stint.Task, bool, error) {
+	var tasks []stint.Task
+	bytes := 0
+	for len(tasks) < gatheredTasksMax && bytes < gatheredBytesMax {
+		select {
+		case next, more := <-input:
+			if !more || next.err != nil {
+				return tasks, true, next.err
+			}
+			tasks = append(tasks, next.task)
+			bytes += len(next.task.Body) + len(next.task.ID)
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+	return tasks, false, nil
+}
+
+// rest are the tasks gathered and those that come behind them.
+func rest(
+	ctx context.Context, gathered []stint.Task, input <-chan inputTask,
+) iter.Seq2[stint.Task, error] {
+	return func(yield func(stint.Task, error) bool) {
+		for _, task := range gathered {
+			if !yield(task, nil) {
+				return
+			}
+		}
+		for {
+			select {
+			case next, more := <-input:
+				if !more || !yield(next.task, next.err) {
+					return
+				}
+			case <-ctx.Done():
+				yield(stint.Task{}, ctx.Err())
+				return
+			}
+		}
+	}
+}

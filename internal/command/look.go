@@ -1,0 +1,257 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+const listedTasksDefault = 100
+
+func (p *program) listCommand() *cobra.Command {
+	filter := stint.Filter{Limit: listedTasksDefault}
+	var states []string
+	var actor, after string
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List tasks",
+		Long: `List tasks in the order of their IDs. A task is listed if it passes all the filters.
+
+With --json, a task to a line (see: stint help json).`,
+		Example: `  stint ls --state ready,in-progress --action copy
+  stint ls --prefix export/main/ --limit 1000
+  stint ls --after export/main/0100
+  stint ls --state aborted --json | jq -r .id`,
+		GroupID: groupTasks,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter.Actor, filter.After = stint.ActorID(actor), stint.TaskID(after)
+			for _, state := range states {
+				if !slices.Contains(stateNames(), state) {
+					return fmt.Errorf("%w: --state %s: want one of %s", errInput, plain(state),
+						strings.Join(stateNames(), ", "))
+				}
+				filter.States = append(filter.States, stint.State(state))
+			}
+			return p.list(cmd.Context(), filter)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&filter.Actions, "action", nil,
+		"with that `action`; may be given several times")
+	flags.StringSliceVar(&states, "state", nil,
+		"in these `states`: "+strings.Join(stateNames(), ", "))
+	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose ID begins with that `text`")
+	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or was the last to own")
+	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
+	flags.StringVar(&after, "after", "", "behind that `ID`, the last one of the page before")
+	completeWith(cmd, "state", stateNames())
+	return cmd
+}
+
+func stateNames() []string {
+	var names []string
+	for _, state := range []stint.State{
+		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
+		stint.StateCompleted, stint.StateAborted,
+	} {
+		names = append(names, string(state))
+	}
+	return names
+}
+
+// completeWith lets shells complete the values of a flag.
+func completeWith(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	cobra.CheckErr(err) // there is no such flag, which any test would find
+}
+
+func (p *program) list(ctx context.Context, filter stint.Filter) error {
+	if filter.Limit < 1 {
+		return fmt.Errorf("%w: --limit %d: want 1 to 10000", errInput, filter.Limit)
+	}
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		tasks, err := db.store.ListTasks(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			documents := make([]any, len(tasks))
+			for i, task := range tasksJSON(tasks) {
+				documents[i] = task
+			}
+			return p.printJSON(documents...)
+		}
+		now, err := db.now(ctx)
+		if err != nil {
+			return err
+		}
+		return p.printTasks(tasks, filter.Limit, now)
+	})
+}
+
+func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) error {
+	if len(tasks) == 0 {
+		fmt.Fprintln(p.stderr, "no tasks")
+		return nil
+	}
+	paint := p.painter()
+	rows := [][]string{{"ID", "ACTION", paint.state("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
+	for i := range tasks {
+		task := &tasks[i]
+		rows = append(rows, []string{
+			plain(string(task.ID)), plain(task.Action), paint.state(string(task.State)),
+			tries(task), when(task, now), plain(string(task.Actor)), firstWords(task.Status),
+		})
+	}
+	if err := p.printTable(rows); err != nil {
+		return err
+	}
+	if len(tasks) == limit {
+		fmt.Fprintf(p.stderr, "there may be more: --after %s\n",
+			shellQuote(string(tasks[len(tasks)-1].ID)))
+	}
+	return nil
+}
+
+func tries(task *stint.TaskInfo) string {
+	if task.MaxTries == 0 {
+		return strconv.Itoa(task.Tries)
+	}
+	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)
+}
+
+// when is the time that matters to a task in its state.
+func when(task *stint.TaskInfo, now time.Time) string {
+	switch task.State {
+	case stint.StateScheduled:
+		return "begins " + relative(task.NotBefore, now)
+	case stint.StateInProgress:
+		if task.ActionDeadline.IsZero() {
+			return "no deadline"
+		}
+		return "expires " + relative(task.ActionDeadline, now)
+	case stint.StateCompleted, stint.StateAborted:
+		return "ended " + relative(task.FinishedAt, now)
+	case stint.StateBlocked, stint.StateReady:
+	}
+	return "inserted " + relative(task.InsertedAt, now)
+}
+
+// firstWords is the beginning of a status text.
+func firstWords(status string) string {
+	const runesMax = 60
+	runes := []rune(status)
+	if len(runes) > runesMax {
+		return plain(string(runes[:runesMax-1])) + "…"
+	}
+	return plain(status)
+}
+
+// shellQuote is text as a POSIX shell reads it.
+func shellQuote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+func (p *program) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a task, with its body and result",
+		Long: `Show all that the store knows of a task. Of a long body or result, or one that is not
+text, only its size is shown.
+
+With --json, the task (see: stint help json), with all of its body and result.`,
+		Example: `  stint show greet/world
+  stint show greet/world --json | jq -r .result`,
+		GroupID:           groupTasks,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				tasks, err := db.store.GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
+				if err != nil {
+					return err
+				}
+				return p.printTask(ctx, db, &tasks[0])
+			})
+		},
+	}
+}
+
+func (p *program) printTask(ctx context.Context, db *database, task *stint.TaskInfo) error {
+	if p.json {
+		return p.printJSON(newTaskJSON(task))
+	}
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
+	return p.printTable(describe(task, now, p.painter()))
+}
+
+// describe are the rows that show a task.
+func describe(task *stint.TaskInfo, now time.Time, paint painter) [][]string {
+	var rows [][]string
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	at := func(name string, t time.Time) {
+		if !t.IsZero() {
+			add(name, absolute(t, now))
+		}
+	}
+	add("id", plain(string(task.ID)))
+	add("action", plain(task.Action))
+	add("state", paint.state(string(task.State)))
+	add("abort cause", string(task.AbortCause))
+	add("status", plain(task.Status))
+	if task.Progress > 0 {
+		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
+	}
+	add("actor", plain(string(task.Actor)))
+	at("lease expires", task.ActionDeadline)
+	at("not before", task.NotBefore)
+	at("finished", task.FinishedAt)
+	at("inserted", task.InsertedAt)
+	at("deadline", task.Deadline)
+	add("tries", tries(task))
+	if task.Priority != 0 {
+		add("priority", strconv.Itoa(int(task.Priority)))
+	}
+	if task.OnAbort == stint.RunAnyway {
+		add("on abort", runAnywayText)
+	}
+	if task.PostResult {
+		add("posts result", "yes")
+	}
+	add("body", content(task.Body))
+	add("result", content(task.Result))
+	return rows
+}
+
+// content is a body or a result, or how large it is.
+func content(value []byte) string {
+	const bytesMax = 4 << 10
+	switch {
+	case len(value) > bytesMax:
+		return count(int64(len(value)), "byte") + " (see: --json)"
+	case utf8.Valid(value) && strings.IndexFunc(string(value), unprintable) < 0:
+		// Further lines are put below the first one.
+		return strings.ReplaceAll(strings.TrimRight(string(value), "\n"), "\n", "\n\t")
+	}
+	return count(int64(len(value)), "byte") + ", not text (see: --json)"
+}
+
+func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

@@ -1,0 +1,121 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint/migrations"
+)
+
+func (p *program) migrateCommand() *cobra.Command {
+	to, down := int32(-1), false
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the schema up to date",
+		Long: `Bring the schema to the newest version that this release knows, creating it if need
+be. Run it again at will: a schema that is up to date is left alone, and calls made at
+once wait for one another. A schema that is newer than this release is refused.
+
+The role needs CREATE on the database the first time, and to own the schema later.
+
+--to migrates to another version. Going back to an earlier one drops what the later
+versions added, with the tasks that are in it (0 drops everything), and therefore asks
+for --down as well.
+
+With --json: schema, version (before), newest (that this release knows); of migrate
+itself also migrated_to.`,
+		Example: `  STINT_DATABASE_URL=postgres://owner@localhost/app stint migrate
+  stint migrate status
+  stint migrate --to 1
+  stint migrate --to 0 --down`,
+		GroupID: groupOperations,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("to") {
+				to = migrations.Version()
+			}
+			return p.migrate(cmd.Context(), to, down)
+		},
+	}
+	cmd.Flags().Int32Var(&to, "to", to,
+		"go to that `version`, 0 for no tables (default: the newest)")
+	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
+	cmd.Flag("to").DefValue = "" // the help says it in words
+	cmd.AddCommand(&cobra.Command{
+		Use:   "status",
+		Short: "Say which version the schema is at",
+		Long: `Say which version the schema is at, and which one this release works with. The exit
+code is 0 if it is the same, else 5. It changes nothing.`,
+		Example: "  stint migrate status --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.migrateStatus(cmd.Context())
+		},
+	})
+	return cmd
+}
+
+// A schemaJSON is what migrate prints.
+type schemaJSON struct {
+	Schema     string `json:"schema"`
+	Version    int32  `json:"version"`
+	Newest     int32  `json:"newest"`
+	MigratedTo *int32 `json:"migrated_to,omitempty"`
+}
+
+func (p *program) migrate(ctx context.Context, to int32, down bool) error {
+	if newest := migrations.Version(); to < 0 || to > newest {
+		return fmt.Errorf("%w: --to %d: this release knows the versions 0 to %d",
+			errInput, to, newest)
+	}
+	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
+		before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
+		if err != nil {
+			return err
+		}
+		if before > to && before <= migrations.Version() && !down {
+			return fmt.Errorf("%w: the schema %q is at version %d; going back to %d drops tasks, "+
+				"and needs --down", errInput, p.schema, before, to)
+		}
+		if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
+			return err
+		}
+		if p.json {
+			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to})
+		}
+		if before == to {
+			return p.printf("the schema %q is at version %d already\n", p.schema, to)
+		}
+		return p.printf("migrated the schema %q from version %d to %d\n", p.schema, before, to)
+	})
+}
+
+func (p *program) migrateStatus(ctx context.Context) error {
+	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
+		current, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
+		if err != nil {
+			return err
+		}
+		newest := migrations.Version()
+		if p.json {
+			err = p.printJSON(schemaJSON{Schema: p.schema, Version: current, Newest: newest})
+		} else {
+			err = p.printf("the schema %q is at version %d, this release works with %d\n",
+				p.schema, current, newest)
+		}
+		if err != nil {
+			return err
+		}
+		return p.checkSchema(ctx, conn.Conn())
+	})
+}
+
+// withConn calls work with a connection to the database, whatever its schema.
+func (p *program) withConn(ctx context.Context, work func(conn *pgxpool.Conn) error) error {
+	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
+		return db.pool.AcquireFunc(ctx, work)
+	})
+}

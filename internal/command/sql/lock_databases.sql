@@ -1,0 +1,5 @@
+-- name: lock_databases
+--
+-- Held to the end of the session, since a database cannot be created in a transaction. The number
+-- is arbitrary; it must only be the same everywhere.
+SELECT pg_advisory_lock(6153097412580362)

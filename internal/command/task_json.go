@@ -1,0 +1,110 @@
+package command
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+func jsonTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "json",
+		Short: "What --json prints",
+		Long: `With --json, ls and actors print JSON lines, an object for each task or actor; all
+others print one JSON document, described by their help.
+
+A task has these fields. Those of times are as of RFC 3339, in UTC. What a task does not
+have is left out.
+
+  id, action, priority, max_tries (0: no limit), deadline, post_result,
+  on_abort ("abort-too" or "run-anyway")
+                   as they were inserted
+  inserted_at      a time
+  status_code      "pending", "in-progress", "completed" or "aborted"
+  state            the same, with "blocked", "scheduled" and "ready" for "pending"
+  abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired"
+  tries            how often the task has been handed out
+  actor            who owns the task, or was the last to own it
+  not_before       when a scheduled task becomes ready
+  action_deadline  when the lease on a task in progress expires
+  finished_at      when the task completed or was aborted
+  status           what the owner last said of it, for people
+  progress         how far the owner said it is, from 0 to 1
+  body, result     strings; not from ls, explain and graph
+  body_base64, result_base64
+                   the same as bytes in base64, if they are not UTF-8`,
+		Example: `  stint ls --json --state aborted | jq -r .id
+  stint show greet/world --json | jq -r .result`,
+	}
+}
+
+// A taskJSON is a task as --json prints it.
+type taskJSON struct {
+	ID             string           `json:"id"`
+	Action         string           `json:"action"`
+	StatusCode     stint.StatusCode `json:"status_code"`
+	State          stint.State      `json:"state"`
+	AbortCause     stint.AbortCause `json:"abort_cause,omitzero"`
+	Priority       int16            `json:"priority"`
+	Tries          int              `json:"tries"`
+	MaxTries       int              `json:"max_tries"`
+	PostResult     bool             `json:"post_result"`
+	OnAbort        string           `json:"on_abort"`
+	Actor          string           `json:"actor,omitzero"`
+	Status         string           `json:"status,omitzero"`
+	Progress       float64          `json:"progress,omitzero"`
+	InsertedAt     time.Time        `json:"inserted_at"`
+	NotBefore      time.Time        `json:"not_before,omitzero"`
+	Deadline       time.Time        `json:"deadline,omitzero"`
+	ActionDeadline time.Time        `json:"action_deadline,omitzero"`
+	FinishedAt     time.Time        `json:"finished_at,omitzero"`
+	Body           *string          `json:"body,omitzero"`
+	BodyBase64     []byte           `json:"body_base64,omitzero"`
+	Result         *string          `json:"result,omitzero"`
+	ResultBase64   []byte           `json:"result_base64,omitzero"`
+}
+
+func newTaskJSON(info *stint.TaskInfo) taskJSON {
+	task := taskJSON{
+		ID: string(info.ID), Action: info.Action, StatusCode: info.StatusCode, State: info.State,
+		AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
+		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: abortTooText,
+		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
+		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
+		Deadline: utc(info.Deadline), ActionDeadline: utc(info.ActionDeadline),
+		FinishedAt: utc(info.FinishedAt),
+	}
+	if info.OnAbort == stint.RunAnyway {
+		task.OnAbort = runAnywayText
+	}
+	task.Body, task.BodyBase64 = textOrBytes(info.Body)
+	task.Result, task.ResultBase64 = textOrBytes(info.Result)
+	return task
+}
+
+func tasksJSON(infos []stint.TaskInfo) []taskJSON {
+	tasks := make([]taskJSON, len(infos))
+	for i := range infos {
+		tasks[i] = newTaskJSON(&infos[i])
+	}
+	return tasks
+}
+
+// utc leaves the zero time as it is, for omitzero.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+func textOrBytes(value []byte) (*string, []byte) {
+	if value == nil || !utf8.Valid(value) {
+		return nil, value
+	}
+	text := string(value)
+	return &text, nil
+}
