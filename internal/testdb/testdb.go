@@ -17,6 +17,9 @@ var shared = testserver.Server{Container: startContainer}
 // from TestMain and nothing else.
 func Main(m *testing.M) { shared.Main(m) }
 
+// Run is [Main] for a TestMain that has more to do: it returns the exit code.
+func Run(m *testing.M) int { return shared.Run(m) }
+
 // New returns a pool on a new database, migrated to the newest schema and dropped when the test
 // ends. The server is the one named by STINT_TEST_DATABASE_URL, whose role must be allowed to
 // create databases; else a private one, started from PostgreSQL programs on this machine; else a

@@ -35,13 +35,16 @@ type Server struct {
 }
 
 // Main runs the tests of a package, stops the server that they may have started, and exits.
-func (s *Server) Main(m *testing.M) {
+func (s *Server) Main(m *testing.M) { os.Exit(s.Run(m)) }
+
+// Run is [Server.Main] for a TestMain that has more to do: it returns the exit code.
+func (s *Server) Run(m *testing.M) int {
 	code := m.Run()
 	if err := s.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop test server:", err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	return code
 }
 
 // New returns a pool on a new database, migrated to the newest schema or empty, and dropped when

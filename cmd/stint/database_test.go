@@ -1,0 +1,368 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"lst"},
+		{"ls", "--frm"},
+		{"show"},
+		{"show", "a", "b"},
+		{"migrate", "up"},
+		{"ls", "--database-url", ""},
+		{"ls", "--schema", ""},
+		{"ls", "--schema", strings.Repeat("x", 64)},
+		{"migrate", "--to", "-1"},
+		{"migrate", "--to", "99"},
+		{"migrate", "--to", "new"},
+	} {
+		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
+		run(t, env, "", args...).wantExit(t, 2, "stint: ")
+	}
+}
+
+func TestHelp_IsThereForEverything(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                         "Usage:",
+		"help":                     "stint insert",
+		"insert --help":            "body_base64",
+		"help exit-codes":          "130  interrupted",
+		"help json":                "abort_cause",
+		"completion bash":          "__start_stint",
+		"--version":                "stint version",
+		"__complete ls --state in": "in-progress",
+	} {
+		run(t, nil, "", strings.Fields(args)...).wantExit(t, 0).wantOutput(t, want)
+	}
+}
+
+func TestColours_AreForTerminalsAlone(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	if r := db.run(t, "", "ls"); strings.Contains(r.stdout, "\x1b") {
+		t.Errorf("ls into a pipe is coloured: %q", r.stdout)
+	}
+	const coloured = "\x1b[33mready\x1b[0m"
+	if got := onTerminal(t, db.env, "ls"); !strings.Contains(got, coloured) {
+		t.Errorf("ls on a terminal printed %q, want %q in it", got, coloured)
+	}
+	for _, variable := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		got := onTerminal(t, append(slices.Clone(db.env), variable), "ls")
+		if !strings.Contains(got, "ready") || strings.Contains(got, "\x1b") {
+			t.Errorf("ls with %s printed %q", variable, got)
+		}
+	}
+}
+
+// onTerminal is what the command prints on a terminal.
+func onTerminal(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := newCommand(t, append([]string{"TERM=xterm"}, env...), args...)
+	terminal, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	output, _ := io.ReadAll(terminal) // ends with an error on some systems
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("stint %q: %v\n%s", args, err, output)
+	}
+	return string(output)
+}
+
+func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"ls"},
+		{"show", "a"},
+		{"explain", "a"},
+		{"graph", "a"},
+		{"wait", "a"},
+		{"actors"},
+		{"abort", "a"},
+		{"delete", "a"},
+		{"migrate"},
+		{"migrate", "status"},
+		{"insert"},
+	} {
+		flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
+		r := run(t, nil, `{"action": "act"}`, append(flag, args...)...)
+		r.wantExit(t, 4, "127.0.0.1:1")
+		if strings.Contains(r.stderr, "secret") {
+			t.Errorf("%q tells the password: %s", args, r.stderr)
+		}
+	}
+	r := run(t, nil, "", "ls", "--database-url", "postgres://app:secret@host:port/none")
+	r.wantExit(t, 2)
+	if strings.Contains(r.stderr, "secret") {
+		t.Errorf("it tells the password: %s", r.stderr)
+	}
+}
+
+func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			refusePassword(conn)
+		}
+	}()
+	url := fmt.Sprintf("postgres://app:secret@%s/none?sslmode=disable", listener.Addr())
+	r := run(t, []string{"STINT_DATABASE_URL=" + url}, "", "ls")
+	r.wantExit(t, 4, "password authentication failed")
+	if strings.Contains(r.stderr, "secret") {
+		t.Errorf("it tells the password: %s", r.stderr)
+	}
+}
+
+// refusePassword is a server that asks for a password and takes none.
+func refusePassword(conn net.Conn) {
+	defer conn.Close()
+	backend := pgproto3.NewBackend(conn, conn)
+	if _, err := backend.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	backend.Send(&pgproto3.AuthenticationCleartextPassword{})
+	_ = backend.SetAuthType(pgproto3.AuthTypeCleartextPassword)
+	if backend.Flush() != nil {
+		return
+	}
+	if _, err := backend.Receive(); err != nil {
+		return
+	}
+	backend.Send(&pgproto3.ErrorResponse{
+		Severity: "FATAL", Code: "28P01",
+		Message: `password authentication failed for user "app"`,
+	})
+	_ = backend.Flush()
+}
+
+func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
+	t.Parallel()
+	db := databaseOn(t, testdb.NewEmpty(t))
+	db.run(t, "", "ls").wantExit(t, 5, "stint migrate", `"stint"`)
+	db.run(t, `{"action": "act"}`, "insert").wantExit(t, 5, "stint migrate")
+	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "at version 1 already")
+	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
+	db.run(t, "", "ls").wantExit(t, 0)
+	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`)
+	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
+	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
+	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
+}
+
+func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.exec(t, "UPDATE stint.stint_schema_version SET version = 99")
+	for _, args := range [][]string{
+		{"ls"}, {"migrate"}, {"migrate", "--to", "0", "--down"}, {"migrate", "status"},
+	} {
+		db.run(t, "", args...).wantExit(t, 5, "newer", "99")
+	}
+	if r := db.run(t, "", "migrate", "status", "--json"); !strings.Contains(r.stdout, `:99,`) {
+		t.Errorf("migrate status --json = %s", r.stdout)
+	}
+}
+
+func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "kept", Action: "act"})
+	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops tasks", "--down")
+	db.run(t, "", "show", "kept").wantExit(t, 0)
+	r := db.run(t, "", "migrate", "--to", "0", "--down", "--json").wantExit(t, 0)
+	want := fmt.Sprintf(`{"schema":"stint","version":%d,"newest":%d,"migrated_to":0}`,
+		migrations.Version(), migrations.Version())
+	r.wantOutput(t, want)
+	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
+	db.run(t, "", "migrate", "--to", "1").wantExit(t, 0)
+	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
+}
+
+func TestInsert_IsInterruptedWhileItReads(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	cmd := newCommand(t, db.env, "insert")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inserting := start(t, cmd)
+	// More than a pipe holds: when all is written, some of it was read.
+	line := `{"action": "act", "body": "` + strings.Repeat("x", 1<<20) + "\"}\n"
+	if _, err := io.WriteString(stdin, line); err != nil {
+		t.Fatal(err)
+	}
+	inserting.interrupt(t)
+	inserting.wantExit(t, 130)
+	if got := db.ids(t); len(got) != 0 {
+		t.Errorf("it inserted %q", got)
+	}
+}
+
+// waitForWaiter waits until a command waits for a task.
+func (d *database) waitForWaiter(t *testing.T) {
+	t.Helper()
+	eventually(t, "a command that waits", func() bool {
+		var n int
+		err := d.pool.QueryRow(t.Context(), waitersQuery).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}
+
+const waitersQuery = `SELECT count(*) FROM pg_stat_activity
+	WHERE datname = current_database() AND application_name = 'stint'
+	AND state = 'idle' AND query = 'commit'`
+
+func TestWait_IsInterruptedAndHandsNothingBack(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "slow", Action: "slow", PostResult: true})
+	waiting := start(t, newCommand(t, db.env, "wait", "slow"))
+	db.waitForWaiter(t)
+	waiting.interrupt(t)
+	waiting.wantExit(t, 130)
+	db.run(t, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
+}
+
+// privateHome returns a new data directory, as the environment has it, and where the private server
+// keeps its files. The account of a server that root starts can reach it.
+func privateHome(t *testing.T) (env []string, dir string) {
+	t.Helper()
+	home, err := os.MkdirTemp("", "stint-home-") //nolint:usetesting // those are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"XDG_DATA_HOME=" + home}, filepath.Join(home, "stint", "postgres")
+}
+
+// wantNoServer checks that no process of the server is left: each would hold this lock.
+func wantNoServer(t *testing.T, dir string) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, "server.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Errorf("a server is left: %v", err)
+	}
+}
+
+func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	var both [2]*process // at once, so both find the database missing
+	for i := range both {
+		cmd := newCommand(t, env, "insert")
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"id": "%d", "action": "act"}`, i))
+		both[i] = start(t, cmd)
+	}
+	for _, p := range both {
+		p.wantExit(t, 0)
+	}
+	wantNoServer(t, dir)
+	run(t, env, "", "ls").wantExit(t, 0).wantOutput(t, "\n0 ", "\n1 ")
+	run(t, env, "", "migrate").wantExit(t, 0).wantOutput(t, "already")
+	wantNoServer(t, dir)
+
+	// Somebody reads no further: head, or a pager that was left.
+	cmd := newCommand(t, env, "ls", "--json")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	cmd.Stdout = write
+	err = cmd.Run()
+	write.Close()
+	if got := cmd.ProcessState.ExitCode(); got != 141 {
+		t.Errorf("ls into a closed pipe: exit code %d, want 141, %v", got, err)
+	}
+	wantNoServer(t, dir)
+}
+
+func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	run(t, env, `{"id": "slow", "action": "slow", "post_result": true}`, "insert").wantExit(t, 0)
+	waiting := start(t, newCommand(t, env, "wait", "slow"))
+	joinUntilWaiting(t, dir)
+	waiting.interrupt(t)
+	waiting.wantExit(t, 130)
+	wantNoServer(t, dir)
+	run(t, env, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
+}
+
+// joinUntilWaiting uses the private server, together with the command, until that waits.
+func joinUntilWaiting(t *testing.T, dir string) {
+	t.Helper()
+	server, err := localpg.Start(testContext(t), localpg.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := pgx.Connect(testContext(t), server.URL("stint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	eventually(t, "a command that waits", func() bool {
+		var n int
+		if err := conn.QueryRow(t.Context(), waitersQuery).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}

@@ -1,0 +1,383 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+)
+
+func TestInsert_PrintsTheIDsItMakes(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	input := "{\"action\": \"act\"}\n\n{\"id\": \"given\", \"action\": \"act\"}\r\n" +
+		"{\"id\": null, \"action\": \"act\"}"
+	r := db.run(t, input, "insert").wantExit(t, 0, "inserted 3 tasks")
+	made := strings.Fields(r.stdout)
+	if len(made) != 2 || made[0] == made[1] {
+		t.Fatalf("insert printed %q, want two IDs", r.stdout)
+	}
+	for _, id := range made {
+		if _, err := uuid.Parse(id); err != nil {
+			t.Errorf("ID %q: %v", id, err)
+		}
+		db.run(t, "", "show", id).wantExit(t, 0)
+	}
+	db.run(t, "", "show", "given").wantExit(t, 0)
+
+	var document struct {
+		Inserted int
+		NewIDs   []string `json:"new_ids"`
+	}
+	r = db.run(t, `{"action":"act"}`, "insert", "--json").wantExit(t, 0)
+	r.decode(t, &document)
+	if document.Inserted != 1 || len(document.NewIDs) != 1 {
+		t.Errorf("insert --json printed %s", r.stdout)
+	}
+	r = db.run(t, "", "insert", "--json").wantExit(t, 0)
+	if r.stdout != "{\"inserted\":0,\"new_ids\":[]}\n" {
+		t.Errorf("insert --json of nothing printed %s", r.stdout)
+	}
+}
+
+func TestInsert_TakesEveryField(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	input := `{"id": "first", "action": "act", "to_signal_after": ["all"]}
+		{"id": "all", "action": "act", "body": "text", "priority": -7, "max_tries": 3,` +
+		`"not_before": "2999-01-02T03:04:05+01:00", "deadline": "2999-02-03T04:05:06.5Z",` +
+		`"post_result": true, "on_abort": "run-anyway", "after": ["last", "first"]}
+		{"id": "last", "action": "other"}`
+	db.run(t, input, "insert").wantExit(t, 0)
+	var got map[string]any
+	db.run(t, "", "show", "all", "--json").wantExit(t, 0).decode(t, &got)
+	if _, ok := got["inserted_at"]; !ok {
+		t.Error("show says nothing of inserted_at")
+	}
+	delete(got, "inserted_at")
+	want := map[string]any{
+		"id": "all", "action": "act", "body": "text", "priority": -7.0, "max_tries": 3.0,
+		"not_before": "2999-01-02T02:04:05Z", "deadline": "2999-02-03T04:05:06.5Z",
+		"post_result": true, "on_abort": "run-anyway", "state": "blocked",
+		"status_code": "pending", "tries": 0.0,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("show --json = %v\nwant %v", got, want)
+	}
+	var why struct{ Missing int }
+	db.run(t, "", "explain", "all", "--json").wantExit(t, 0).decode(t, &why)
+	if why.Missing != 2 {
+		t.Errorf("it waits for %d tasks, want 2", why.Missing)
+	}
+}
+
+func TestInsert_TakesBodiesOfEveryKind(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	for member, want := range map[string]struct{ body, base64 any }{
+		``:                             {nil, nil},
+		`, "body": null`:               {nil, nil},
+		`, "body": ""`:                 {"", nil},
+		`, "body": "\u0000é\n"`:        {"\x00é\n", nil},
+		`, "body": {"a": [1, "ü"] }`:   {`{"a": [1, "ü"] }`, nil},
+		`, "body": 12345678901234567.`: {nil, nil},
+		`, "body": 9007199254740993`:   {"9007199254740993", nil},
+		`, "body": false`:              {"false", nil},
+		`, "body_base64": "AP8="`:      {nil, "AP8="},
+		`, "body_base64": "YWJj"`:      {"abc", nil},
+	} {
+		id := uuid.NewString()
+		r := db.run(t, `{"id": "`+id+`", "action": "act"`+member+`}`, "insert")
+		if strings.HasSuffix(member, ".") {
+			r.wantExit(t, 2, "line 1, column ")
+			continue
+		}
+		r.wantExit(t, 0)
+		var got map[string]any
+		db.run(t, "", "show", id, "--json").wantExit(t, 0).decode(t, &got)
+		if got["body"] != want.body || got["body_base64"] != want.base64 {
+			t.Errorf("%s became %v, want %v", member, got, want)
+		}
+	}
+}
+
+func TestInsert_AddsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "taken", Action: "act"}, stint.Task{ID: "owned", Action: "own"})
+	db.own(t, "own")
+	first := `{"id": "new", "action": "act"}` + "\n"
+	tests := map[string]struct {
+		line string
+		code int
+		want string
+	}{
+		"taken":     {`{"id": "taken", "action": "act"}`, 6, `task exists: "taken"`},
+		"twice":     {`{"id": "new", "action": "act"}`, 6, `task exists: "new"`},
+		"malformed": {`{"id": "a", "action": "act",}`, 2, "line 2, column 29: invalid character"},
+		"unknown":   {`{"id": "a", "actoin": "act"}`, 2, `line 2, column 13: unknown field`},
+		"dangling":  {`{"id": "a", "action": "act", "after": ["no"]}`, 3, `task not found: "no"`},
+		"started": {
+			`{"id": "a", "action": "act", "to_signal_after": ["owned"]}`, 6, "task has started",
+		},
+		"cycle":    {`{"id": "a", "action": "act", "after": ["a"]}`, 6, `cycle: "a" -> "a"`},
+		"too long": {`{"id": "a", "action": "` + strings.Repeat("x", 256) + `"}`, 2, "line 2: "},
+		"negative": {`{"id": "a", "action": "act", "max_tries": -1}`, 2, "line 2: "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := db.run(t, first+test.line, "insert").wantExit(t, test.code, test.want)
+			if r.stdout != "" {
+				t.Errorf("it printed %q", r.stdout)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		tasks, err := db.store.ListTasks(context.WithoutCancel(t.Context()),
+			stint.Filter{})
+		if err != nil || len(tasks) != 2 {
+			t.Errorf("there are %d tasks, %v, want 2", len(tasks), err)
+		}
+	})
+}
+
+func TestInsert_StreamsLongInput(t *testing.T) {
+	t.Parallel()
+	const n = 100_001
+	db := newDatabase(t)
+	var input strings.Builder
+	for i := range n {
+		fmt.Fprintf(&input, "{\"id\": \"%06d\", \"action\": \"act\"}\n", i)
+	}
+	last := `{"id": "last", "action": "act", "after": ["000000"]}`
+	count := func() (n int) {
+		t.Helper()
+		err := db.pool.QueryRow(t.Context(), "SELECT count(*) FROM stint.tasks").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for line, want := range map[string]string{
+		"\n[]": "line 100003, column 1: want an object",
+		`{"id": "a", "action": "act", "to_signal_after": ["000000"]}`: "line 100002: insert",
+	} {
+		db.run(t, input.String()+line, "insert").wantExit(t, 2, want)
+		if got := count(); got != 0 {
+			t.Fatalf("%d tasks were inserted before an error", got)
+		}
+	}
+	db.run(t, input.String()+last, "insert").wantExit(t, 0, "inserted 100002 tasks")
+	if got := count(); got != n+1 {
+		t.Errorf("there are %d tasks, want %d", got, n+1)
+	}
+}
+
+func TestList_Filters(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t,
+		stint.Task{ID: "a/1", Action: "copy"}, stint.Task{ID: "a/2", Action: "move"},
+		stint.Task{ID: "b/1", Action: "own"}, stint.Task{ID: "b/2", Action: "copy,all"},
+		stint.Task{ID: "c", Action: "copy", After: []stint.TaskID{"a/1"}},
+		stint.Task{ID: "it's", Action: "copy", NotBefore: time.Now().Add(90 * time.Minute)},
+	)
+	db.own(t, "own")
+	tests := map[string][]string{
+		"":                                       {"a/1", "a/2", "b/1", "b/2", "c", "it's"},
+		"--action copy":                          {"a/1", "c", "it's"},
+		"--action move --action copy,all":        {"a/2", "b/2"},
+		"--state blocked,scheduled":              {"c", "it's"},
+		"--state in-progress":                    {"b/1"},
+		"--prefix a/":                            {"a/1", "a/2"},
+		"--actor actor":                          {"b/1"},
+		"--limit 2":                              {"a/1", "a/2"},
+		"--limit 2 --after a/2":                  {"b/1", "b/2"},
+		"--state ready --action copy --limit 10": {"a/1"},
+		"--state aborted":                        nil,
+	}
+	for flags, want := range tests {
+		r := db.run(t, "", append([]string{"ls", "--json"}, strings.Fields(flags)...)...)
+		r.wantExit(t, 0)
+		var got []string
+		for line := range strings.Lines(r.stdout) {
+			var task struct{ ID string }
+			if err := json.Unmarshal([]byte(line), &task); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, task.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("ls %s = %q, want %q", flags, got, want)
+		}
+	}
+	r := db.run(t, "", "ls", "--limit", "6").wantExit(t, 0, `there may be more: --after 'it'\''s'`)
+	r.wantOutput(t, "ID    ACTION    STATE        TRIES  WHEN", "begins in 1h", "expires in 5",
+		"inserted ")
+	db.run(t, "", "ls", "--state", "aborted").wantExit(t, 0, "no tasks")
+	for _, args := range [][]string{
+		{"--state", "done"},
+		{"--limit", "0"},
+		{"--limit", "10001"},
+		{"--prefix", "\xff"},
+		{"--action", ""},
+		{"more"},
+	} {
+		db.run(t, "", append([]string{"ls"}, args...)...).wantExit(t, 2)
+	}
+}
+
+func TestShow_ShowsAllOfATask(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{
+		ID: "new\nline", Action: "act", Body: []byte("one\ntwo"), Priority: 5, MaxTries: 2,
+		PostResult: true,
+	})
+	db.complete(t, "act", []byte{0xff})
+	r := db.run(t, "", "show", "new\nline").wantExit(t, 0)
+	r.wantOutput(t, `"new\nline"`, "completed", "well done", "1 of 2", "one\n", "two\n",
+		"1 byte, not text", "priority", "actor", "finished")
+	r = db.run(t, "", "show", "new\nline", "--json").wantExit(t, 0)
+	r.wantOutput(t, `"id":"new\nline"`, `"result_base64":"/w=="`, `"actor":"actor"`)
+}
+
+func TestTasks_UnknownOnesAreNamed(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "known", Action: "act"})
+	for _, args := range [][]string{
+		{"show", "no"},
+		{"explain", "no"},
+		{"graph", "no"},
+		{"wait", "no"},
+		{"abort", "known", "no"},
+		{"delete", "known", "no"},
+	} {
+		r := db.run(t, "", args...).wantExit(t, 3, `task not found: "no"`)
+		if r.stdout != "" {
+			t.Errorf("%q printed %q", args, r.stdout)
+		}
+		args[len(args)-1] = ""
+		db.run(t, "", args...).wantExit(t, 2, "empty")
+	}
+	db.run(t, "", "ls", "--state", "ready").wantExit(t, 0).wantOutput(t, "known")
+}
+
+func TestExplain_SaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", MaxTries: 3, After: []stint.TaskID{"first"}})
+	r := db.run(t, "", "explain", "second").wantExit(t, 0)
+	r.wantOutput(t, "\"second\" is blocked: it waits for 1\n  \"first\" (ready)",
+		"tries left: 3 of 3")
+	var why struct {
+		Task     struct{ State string }
+		WaitsFor []struct{ ID string } `json:"waits_for"`
+		Missing  int
+		Tries    int `json:"tries_left"`
+		Now      time.Time
+	}
+	db.run(t, "", "explain", "second", "--json").wantExit(t, 0).decode(t, &why)
+	if why.Task.State != "blocked" || why.Missing != 1 || why.Tries != 3 ||
+		why.WaitsFor[0].ID != "first" || why.Now.IsZero() {
+		t.Errorf("explain --json = %+v", why)
+	}
+}
+
+func TestGraph_DrawsTheNetwork(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
+	db.run(t, "", "graph", "first").wantExit(t, 0).wantOutput(t, "digraph tasks {", "n0 -> n1")
+	db.run(t, "", "graph", "first", "--format", "mermaid").wantExit(t, 0).
+		wantOutput(t, "flowchart LR", "n0 --> n1")
+	r := db.run(t, "", "graph", "second", "--json").wantExit(t, 0)
+	r.wantOutput(t, `"dependencies":[{"after":"first","run":"second"}],"cut":false`)
+	db.run(t, "", "graph", "first", "--format", "svg").wantExit(t, 2, "want dot or mermaid")
+}
+
+func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
+	r := db.run(t, "", "abort", "first", "first", "--status", "no need").wantExit(t, 0)
+	r.wantOutput(t, "aborted 1 task\n")
+	db.run(t, "", "show", "first").wantOutput(t, "cancelled", "no need")
+	db.run(t, "", "show", "second").wantOutput(t, "aborted", "dependency")
+	r = db.run(t, "", "abort", "first", "--json").wantExit(t, 0)
+	r.wantOutput(t, `{"aborted":["first"]}`)
+	db.run(t, "", "abort").wantExit(t, 2)
+}
+
+func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "ready", Action: "act"})
+	db.own(t, "own")
+	db.run(t, "", "delete", "ready", "owned").wantExit(t, 6, `task is in progress: "owned"`)
+	db.run(t, "", "delete", "ready").wantExit(t, 0).wantOutput(t, "deleted 1 task\n")
+	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"owned"}) {
+		t.Errorf("there are %q, want the owned one", got)
+	}
+	db.run(t, "", "delete", "ready").wantExit(t, 3)
+	db.insert(t, stint.Task{ID: "ready", Action: "act"})
+	r := db.run(t, "", "delete", "ready", "--json").wantExit(t, 0)
+	r.wantOutput(t, `{"deleted":["ready"]}`)
+}
+
+func TestWait_TellsHowTheTaskEnded(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
+		stint.Task{ID: "bad", Action: "bad", PostResult: true},
+		stint.Task{ID: "slow", Action: "slow", PostResult: true},
+		stint.Task{ID: "silent", Action: "silent"})
+	waiting := start(t, newCommand(t, db.env, "wait", "good", "--timeout", "1m"))
+	db.waitForWaiter(t)
+	db.complete(t, "good", []byte("42"))
+	waiting.wantExit(t, 0)
+	r := db.run(t, "", "wait", "good", "--json").wantExit(t, 0)
+	r.wantOutput(t, `"result":"42"`, `"state":"completed"`)
+	db.run(t, "", "abort", "bad").wantExit(t, 0)
+	db.run(t, "", "wait", "bad").wantExit(t, 7, `"bad", cause: cancelled`).
+		wantOutput(t, "aborted")
+	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
+	db.run(t, "", "wait", "silent").wantExit(t, 6, "does not post its result")
+	for _, timeout := range []string{"0", "-1s", "soon"} {
+		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
+	}
+}
+
+func TestActors_AreThoseThatLive(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.run(t, "", "actors").wantExit(t, 0, "no actors")
+	err := db.store.RegisterActor(t.Context(), "worker-1", []string{"own", "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.run(t, "", "actors").wantExit(t, 0).wantOutput(t, "ACTOR", "worker-1", "other, own")
+	var actor struct {
+		Actor   string
+		Actions []string
+		Since   time.Time
+	}
+	db.run(t, "", "actors", "--json").wantExit(t, 0).decode(t, &actor)
+	if actor.Actor != "worker-1" || len(actor.Actions) != 2 || actor.Since.IsZero() {
+		t.Errorf("actors --json = %+v", actor)
+	}
+}

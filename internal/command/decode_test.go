@@ -1,0 +1,112 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stint-tasks/stint"
+)
+
+// decodeAll reads tasks up to the end or an error.
+func decodeAll(r io.Reader) ([]stint.Task, *decoder, error) {
+	d := newDecoder(r)
+	var tasks []stint.Task
+	for {
+		task, err := d.next()
+		if errors.Is(err, io.EOF) {
+			return tasks, d, nil
+		}
+		if err != nil {
+			return tasks, d, err
+		}
+		tasks = append(tasks, task)
+	}
+}
+
+func TestDecoder_NamesLineAndColumn(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		`{"action": "act"`:                          "line 1, column 17: unexpected end",
+		"{\"action\": \"act\"\r\n}":                 "line 1, column 17: unexpected end",
+		`{"action": act}`:                           "line 1, column 12: invalid character 'a'",
+		`{"action": "é", x}`:                        "line 1, column 17: invalid character 'x'",
+		`{"action": "act"} {}`:                      "line 1, column 19: invalid character '{'",
+		"{\"action\": \"act\"}\n\n {\"action\":}":   "line 3, column 12: invalid character '}'",
+		`  [{"action": "act"}]`:                     "line 1, column 3: want an object",
+		`null`:                                      "line 1, column 1: want an object",
+		"{\"action\": \"a\tb\"}":                    "line 1, column 14: invalid character '\\t'",
+		"{\"action\": \"a\xffb\"}":                  "line 1, column 14: not UTF-8",
+		` {"id": "a"}`:                              "line 1, column 2: action is missing",
+		`{"action": ""}`:                            "line 1, column 1: action is missing",
+		`{"action": "a", "actions": 1}`:             `line 1, column 17: unknown field "actions"`,
+		`{"action": "a", "Body": 1}`:                `line 1, column 17: unknown field "Body"`,
+		`{"action": "a" ,  "action": "b"}`:          `line 1, column 19: "action" comes twice`,
+		`{"action": 1}`:                             "line 1, column 2: action: want a string",
+		`{"id": "", "action": "a"}`:                 "line 1, column 2: id is empty",
+		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: want a string",
+		`{"action": "a", "priority": 32768}`:        "column 17: priority: want a whole number",
+		`{"action": "a", "priority": "high"}`:       "column 17: priority: want a whole number",
+		`{"action": "a", "max_tries": 1.5}`:         "column 17: max_tries: want a whole number",
+		`{"action": "a", "post_result": "yes"}`:     "column 17: post_result: want true or",
+		`{"action": "a", "on_abort": "run"}`:        `column 17: on_abort: want "abort-too" or`,
+		`{"action": "a", "not_before": "tomorrow"}`: "column 17: not_before: want a time",
+		`{"action": "a", "deadline": 1700000000}`:   "column 17: deadline: want a time",
+		`{"action": "a", "after": "b"}`:             "column 17: after: want a list of IDs",
+		`{"action": "a", "body_base64": "?"}`:       "column 17: body_base64: want a string in",
+		`{"action": "a", "body_base64": [1]}`:       "column 17: body_base64: want a string in",
+	}
+	both := `{"action": "a", "body": 1, "body_base64": "AA=="}`
+	tests[both] = "line 1, column 1: body and body_base64 exclude each other"
+	for input, want := range tests {
+		_, _, err := decodeAll(strings.NewReader(input))
+		if !errors.Is(err, errInput) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", input, err, want)
+		}
+	}
+}
+
+func TestDecoder_KnowsTheLinesOfTasks(t *testing.T) {
+	t.Parallel()
+	input := "\n{\"action\": \"2\"}\n{\"action\": \"3\"}\n\n \t\n{\"action\": \"6\"}\n\n"
+	tasks, d, err := decodeAll(iotest.OneByteReader(strings.NewReader(input)))
+	if err != nil || len(tasks) != 3 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	for i, want := range []int{2, 3, 6} {
+		if got := d.lineOf(i); got != want {
+			t.Errorf("task %d is from line %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestDecoder_PassesOnWhatReadingFailsWith(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	input := io.MultiReader(strings.NewReader("{\"action\": \"a\"}\n{"), iotest.ErrReader(broken))
+	tasks, _, err := decodeAll(input)
+	if !errors.Is(err, broken) || len(tasks) != 1 {
+		t.Errorf("%d tasks, %v, want 1 and what was broken", len(tasks), err)
+	}
+}
+
+func FuzzDecoder(f *testing.F) {
+	f.Add(`{"id": "a", "action": "act", "body": {"x": [1, null]}, "after": ["b"]}`)
+	f.Add(`{"action": "\ud800", "body": "\u0000"`)
+	f.Fuzz(func(t *testing.T, input string) {
+		tasks, d, err := decodeAll(strings.NewReader(input))
+		if err != nil && !errors.Is(err, errInput) {
+			t.Errorf("%v", err)
+		}
+		for i := range tasks {
+			if tasks[i].ID == "" || tasks[i].Action == "" {
+				t.Errorf("task %d has no ID or no action", i)
+			}
+			if line := d.lineOf(i); line < 1 || line > d.line {
+				t.Errorf("task %d is from line %d of %d", i, line, d.line)
+			}
+		}
+	})
+}
