@@ -47,11 +47,11 @@ With --json, a task to a line (see: stint help json).`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&filter.Actions, "action", nil,
-		"with that `action`; may be given several times")
+		"that have that `action`; may be given several times")
 	flags.StringSliceVar(&states, "state", nil,
 		"in these `states`: "+strings.Join(stateNames(), ", "))
-	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose ID begins with that `text`")
-	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or was the last to own")
+	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose IDs begin with that `text`")
+	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or owned last")
 	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
 	flags.StringVar(&after, "after", "", "behind that `ID`, the last one of the page before")
 	completeWith(cmd, "state", stateNames())
