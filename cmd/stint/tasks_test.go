@@ -381,3 +381,34 @@ func TestActors_AreThoseThatLive(t *testing.T) {
 		t.Errorf("actors --json = %+v", actor)
 	}
 }
+
+func TestStats_CountsTasksByActionAndState(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.run(t, "", "stats").wantExit(t, 0).wantOutput(t, "ACTION", "IN-PROGRESS")
+	err := db.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "copy"},
+		{ID: "b", Action: "copy"},
+		{ID: "c", Action: "report", After: []stint.TaskID{"a", "b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.run(t, "", "stats").wantExit(t, 0).wantOutput(t, "copy", "report")
+	var stats struct {
+		Actions []struct {
+			Action  string
+			Ready   int
+			Blocked int
+			Oldest  *float64 `json:"oldest_ready_seconds"`
+		}
+		Estimated []string
+	}
+	db.run(t, "", "stats", "--json").wantExit(t, 0).decode(t, &stats)
+	if len(stats.Actions) != 2 || stats.Actions[0].Ready != 2 || stats.Actions[1].Blocked != 1 ||
+		stats.Actions[0].Oldest == nil || stats.Actions[1].Oldest != nil ||
+		stats.Estimated == nil || len(stats.Estimated) > 0 {
+		t.Errorf("stats --json = %+v", stats)
+	}
+	db.run(t, "", "stats", "copy").wantExit(t, 2, "copy")
+}

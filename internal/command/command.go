@@ -94,7 +94,7 @@ tables are made by themselves. In a database of your own make them by: stint mig
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.deleteCommand(),
-		p.waitCommand(), p.actorsCommand(), exitCodesTopic(), jsonTopic(),
+		p.waitCommand(), p.actorsCommand(), p.statsCommand(), exitCodesTopic(), jsonTopic(),
 	)
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+func (p *program) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count tasks by action and state",
+		Long: `Count tasks by action and state, in the same time however many there are: of states
+with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
+long ago the ready task was inserted that has waited longest.
+
+With --json: actions, a list of objects with action, oldest_ready_seconds and a number for
+each state that some are in; and estimated, the states whose numbers are estimates.`,
+		Example: "  stint stats\n" +
+			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
+		GroupID: groupTasks,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), p.stats)
+		},
+	}
+}
+
+func (p *program) stats(ctx context.Context, db *database) error {
+	stats, err := db.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(statsJSON(stats))
+	}
+	header := []string{"ACTION"}
+	for _, state := range stateNames() {
+		header = append(header, strings.ToUpper(state))
+	}
+	rows := [][]string{append(header, "OLDEST READY")}
+	for _, a := range stats.Actions {
+		row := []string{plain(a.Action)}
+		for state, tasks := range a.ByState() {
+			number := strconv.FormatInt(tasks, 10)
+			if slices.Contains(stats.Estimated, state) {
+				number = "~" + number
+			}
+			row = append(row, number)
+		}
+		if a.Ready > 0 {
+			row = append(row, span(a.OldestReady))
+		}
+		rows = append(rows, row)
+	}
+	return p.printTable(rows)
+}
+
+func statsJSON(stats stint.Stats) any {
+	actions := make([]map[string]any, len(stats.Actions))
+	for i, a := range stats.Actions {
+		actions[i] = map[string]any{"action": a.Action}
+		for state, tasks := range a.ByState() {
+			if tasks > 0 {
+				actions[i][string(state)] = tasks
+			}
+		}
+		if a.Ready > 0 {
+			actions[i]["oldest_ready_seconds"] = a.OldestReady.Seconds()
+		}
+	}
+	estimated := stats.Estimated
+	if estimated == nil {
+		estimated = []stint.State{}
+	}
+	return map[string]any{"actions": actions, "estimated": estimated}
+}
