@@ -65,7 +65,9 @@ const (
 // The counts of different states are not of one instant. Of more than 1,000 pairs of action and
 // priority that are ready, some may be missing.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	counts := tally{exact: map[counted]int64{}, ages: map[string]time.Duration{}}
+	counts := tally{
+		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
+	}
 	err := s.run(ctx,
 		step{
 			name: "count_ready", args: []any{countedSpansMax, countedLanesMax},
@@ -91,9 +93,11 @@ type counted struct {
 
 // A tally is what was counted.
 type tally struct {
-	exact map[counted]int64
-	// many are the states of which not all were counted.
+	tasks map[counted]int64
+	// many are the states of which not all were counted. All ready tasks with one of the actions in
+	// few were.
 	many []State
+	few  map[string]bool
 	ages map[string]time.Duration
 }
 
@@ -105,8 +109,10 @@ func (t *tally) readReady(rows pgx.Rows) error {
 	lanes := 0
 	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age}, func() error {
 		lanes++
-		t.exact[counted{StateReady, action}] += tasks
+		t.tasks[counted{StateReady, action}] += tasks
 		t.ages[action] = max(t.ages[action], age)
+		known, met := t.few[action]
+		t.few[action] = !more && (known || !met)
 		if more {
 			t.notAll(StateReady)
 		}
@@ -114,6 +120,7 @@ func (t *tally) readReady(rows pgx.Rows) error {
 	})
 	if lanes == countedLanesMax {
 		t.notAll(StateReady)
+		t.few[action] = false // there may be more of the last one
 	}
 	return err
 }
@@ -125,7 +132,7 @@ func (t *tally) readOthers(rows pgx.Rows) error {
 	var tasks, spans int64
 	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &spans}, func() error {
 		state := countedState(number)
-		t.exact[counted{state, action}] += tasks
+		t.tasks[counted{state, action}] += tasks
 		spansOf[state] += spans
 		return nil
 	})
@@ -155,8 +162,9 @@ func (t *tally) readSample(rows pgx.Rows) error {
 	var tasks int64
 	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks}, func() error {
 		of := counted{countedState(number), action}
-		if slices.Contains(t.many, of.state) {
-			t.exact[of] = max(t.exact[of], tasks)
+		isCounted := of.state == StateReady && t.few[action]
+		if slices.Contains(t.many, of.state) && !isCounted {
+			t.tasks[of] = max(t.tasks[of], tasks)
 		}
 		return nil
 	})
@@ -183,7 +191,7 @@ func countedState(number int16) State {
 
 func (t *tally) stats() Stats {
 	actions := map[string]*ActionStats{}
-	for of, tasks := range t.exact {
+	for of, tasks := range t.tasks {
 		a := actions[of.action]
 		if a == nil {
 			a = &ActionStats{Action: of.action, OldestReady: t.ages[of.action]}
