@@ -33,10 +33,12 @@ package branch
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -76,11 +78,22 @@ func New(
 	return &Exporter{pool: pool, store: store, dir: dir, lease: lease}, nil
 }
 
-// inTx runs work in a transaction, together with whatever tasks it changes.
+// inTx runs work in a transaction, together with whatever tasks it changes. If it gets into a
+// deadlock with somebody who locks tasks of the network in another order, it begins again.
 func (e *Exporter) inTx(
 	ctx context.Context, work func(tx pgx.Tx, tasks *stint.Store) error,
 ) error {
-	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
-		return work(tx, e.store.WithTx(tx))
-	})
+	const attempts = 5
+	const deadlockDetected = "40P01"
+	var err error
+	for range attempts {
+		err = pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+			return work(tx, e.store.WithTx(tx))
+		})
+		var failure *pgconn.PgError
+		if !errors.As(err, &failure) || failure.Code != deadlockDetected {
+			break
+		}
+	}
+	return err
 }

@@ -11,7 +11,8 @@ import (
 
 // Commit makes the next commit of a branch, and asks for its export, in one transaction: there is
 // no commit without its request, and no request for a commit that was rolled back. What changes is
-// decided under the lock of the branch; if that is nothing, there is no commit.
+// decided under the lock of the branch, and anew if the transaction has to begin again; if that is
+// nothing, there is no commit.
 func (e *Exporter) Commit(
 	ctx context.Context, branch string, decide func(head int64, tree Tree) []Change,
 ) (made bool, err error) {
