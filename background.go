@@ -2,7 +2,10 @@ package stint
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
+	"time"
 )
 
 // background is the work that a store does besides its verbs, until it is closed.
@@ -50,4 +53,23 @@ func (b *background) stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// repeat does a part of the store's background work every so often: the parts do not wait for each
+// other.
+func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
+	s.background.start(func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(around(every)):
+			}
+			err := work(ctx)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+				s.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
+					slog.Any("error", err), slog.Duration("every", every))
+			}
+		}
+	})
 }

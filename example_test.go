@@ -317,6 +317,34 @@ func ExampleStore_Stats() {
 	// estimates: [] <nil>
 }
 
+func ExampleStore_Trouble() {
+	ctx := context.Background()
+	store, drop := exampleStore(
+		stint.Task{ID: "copy/a", Action: "copy", MaxTries: 1},
+		stint.Task{ID: "copy/b", Action: "copy"},
+		stint.Task{ID: "copy/c", Action: "copy"})
+	defer drop()
+
+	owned, err := store.OwnTasks(ctx, "me", 3, []string{"copy"}, time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	for _, task := range owned[:2] {
+		err := store.ReturnTask(ctx, task.ID, task.Token, "the disk is full", stint.StatusPending)
+		if err != nil {
+			panic(err)
+		}
+	}
+	trouble, err := store.Trouble(ctx, 10)
+	fmt.Println("in progress:", trouble.Slow[0].ID)
+	fmt.Println("tried again:", trouble.Failing[0].ID, "-", trouble.Failing[0].Status)
+	fmt.Println("failed:", trouble.Failed[0].ID, "-", trouble.Failed[0].AbortCause, err)
+	// Output:
+	// in progress: copy/c
+	// tried again: copy/b - the disk is full
+	// failed: copy/a - tries <nil>
+}
+
 // A worker completes a task, inserts its successor and writes its own row, in one commit.
 func ExampleStore_WithTx() {
 	ctx := context.Background()

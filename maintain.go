@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -264,28 +263,10 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		m.repeat(maintainEvery, m.store.settleDue)
-		m.repeat(pruneEvery, m.store.prune)
+		m.store.repeat(maintainEvery, m.store.settleDue)
+		m.store.repeat(pruneEvery, m.store.prune)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
-	})
-}
-
-// repeat does a part of the work every so often: the parts do not wait for each other.
-func (m *maintainer) repeat(every time.Duration, work func(context.Context) error) {
-	m.store.background.start(func(ctx context.Context) {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(around(every)):
-			}
-			err := work(ctx)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-				m.store.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
-					slog.Any("error", err), slog.Duration("every", every))
-			}
-		}
 	})
 }
 

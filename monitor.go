@@ -263,18 +263,18 @@ func readInfos(rows pgx.Rows) ([]TaskInfo, error) {
 func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var info TaskInfo
 	var state int16
-	var deadline, until pgtype.Timestamptz
+	var deadline, until, ownedAt pgtype.Timestamptz
 	var actor, status *string
 	var progress *float64
 	err := row.Scan(append([]any{
 		&info.ID, &info.Action, &info.Body, &info.Priority, &info.MaxTries, &deadline,
 		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
-		&status, &progress, &info.Result,
+		&ownedAt, &status, &progress, &info.Result,
 	}, more...)...)
 	if err != nil {
 		return info, err
 	}
-	info.Deadline = finite(deadline)
+	info.Deadline, info.OwnedAt = finite(deadline), finite(ownedAt)
 	if actor != nil {
 		info.Actor = ActorID(*actor)
 	}

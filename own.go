@@ -229,6 +229,7 @@ func (s *Store) handOut(
 		pause := s.queues.pause(actions)
 		answer.next.pause = &pause
 	}
+	s.countTries(answer.rows)
 	s.tell(ctx, told)
 	return &answer, nil
 }

@@ -35,21 +35,26 @@ var sample = map[string]struct {
 	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},
-	"notify":           {"'stint', '{a}', '{b}', true", nil},
-	"ping_session":     {"'stint', 'ping'", nil},
-	"prepare_session":  {"", nil},
-	"still_owned":      {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
-	"waited_tasks":     {"'{5,70}'", []string{"finished_pkey", "tasks_pkey"}},
-	"add_edges":        {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
-	"allocate_blocks":  {"3", nil},
-	"check_store":      {"10", nil},
-	"carve_ready":      {"'{5,70}'", []string{"ready_pkey"}},
-	"carve_leased":     {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
-	"carve_finished":   {"'{5,70}'", []string{"finished_pkey"}},
-	"claimed_tasks":    {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
-	"count_ready":      {"10, 10", []string{"ready_order", "tasks_pkey"}},
-	"count_tasks":      {"10", []string{"tasks_pkey"}},
-	"sample_tasks":     {"10", []string{"tasks_pkey"}},
+	"notify":          {"'stint', '{a}', '{b}', true", nil},
+	"ping_session":    {"'stint', 'ping'", nil},
+	"prepare_session": {"", nil},
+	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
+	"waited_tasks":    {"'{5,70}'", []string{"finished_pkey", "tasks_pkey"}},
+	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
+	"allocate_blocks": {"3", nil},
+	"check_store":     {"10", nil},
+	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
+	"carve_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
+	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
+	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"count_ready":     {"10, 10", []string{"ready_order", "tasks_pkey"}},
+	"count_tasks":     {"10", []string{"tasks_pkey"}},
+	"count_tries":     {"10", nil},
+	"note_tries":      {"'{a,b}', '{1,2}', '{0,1}'", nil},
+	"sample_tasks":    {"10", []string{"tasks_pkey"}},
+	"list_trouble": {"10", []string{
+		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
+	}},
 	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
 	"due_tasks": {"10, 5", []string{
 		"leases_order", "leased_pkey", "tasks_pkey", "deadlines_pkey", "scheduled_order",
@@ -151,6 +156,9 @@ var freePlans = []string{"check_store", "prune_finished", "schema_version", "uns
 // smallTables have one row per process, so they are best scanned.
 var smallTables = []string{"sessions", "actors"}
 
+// scanned are the tables that a statement reads from end to end, for the reason that it gives.
+var scanned = map[string]string{"list_trouble": "leases"}
+
 // isSmallScan reports whether a line of a plan goes through all of a small table.
 func isSmallScan(line string) bool {
 	return slices.ContainsFunc(smallTables, func(table string) bool {
@@ -224,7 +232,8 @@ func checkPlans(t *testing.T, conn *pgxpool.Conn, when string) {
 			continue
 		}
 		isScan := func(line string) bool {
-			return strings.Contains(line, "Seq Scan") && !isSmallScan(line)
+			return strings.Contains(line, "Seq Scan") && !isSmallScan(line) &&
+				(scanned[name] == "" || !strings.Contains(line, "Seq Scan on "+scanned[name]))
 		}
 		if slices.ContainsFunc(strings.Split(got, "\n"), isScan) {
 			t.Errorf("%s, %s scans a table:\n%s", when, name, got)

@@ -31,8 +31,9 @@ var (
 		"waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
-		"check_store", "count_ready", "count_tasks", "explain_task", "get_tasks", "graph_tasks",
-		"list_actors", "list_tasks", "sample_tasks", "schema_version", "task_ids",
+		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
+		"graph_tasks", "list_actors", "list_tasks", "list_trouble", "sample_tasks",
+		"schema_version", "task_ids",
 		"unsettled_edges", "waited_tasks",
 	}
 )

@@ -14,7 +14,7 @@ import (
 
 // Stats is how many tasks there are.
 type Stats struct {
-	// Actions are the actions that tasks have, in the order of their names.
+	// Actions are the actions that tasks have, or had lately, in the order of their names.
 	Actions []ActionStats
 
 	// Estimated are the states of which there are so many tasks that some counts are estimates.
@@ -34,6 +34,12 @@ type ActionStats struct {
 	// OldestReady is how long ago the ready task was inserted that has waited longest in the queue
 	// of its priority; zero if none is ready.
 	OldestReady time.Duration
+
+	// Tries is how many tasks were handed out so far, Retries how many of these not for their first
+	// try: two looks tell the rate. Both only grow, until nobody has asked for the action for a
+	// week; then they begin anew. Each process adds what it counted once a second, so what it
+	// handed out right before its end may be missing.
+	Tries, Retries int64
 }
 
 // ByState yields the counts with their states, in the order of a task's life.
@@ -67,13 +73,15 @@ const (
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	counts := tally{
 		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
+		tries: map[string]tryCount{},
 	}
 	err := s.run(ctx,
 		step{
 			name: "count_ready", args: []any{countedSpansMax, countedLanesMax},
 			read: counts.readReady,
 		},
-		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers})
+		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers},
+		step{name: "count_tries", args: []any{countedLanesMax}, read: counts.readTries})
 	if err == nil && len(counts.many) > 0 {
 		err = s.run(ctx, step{
 			name: "sample_tasks", args: []any{sampledPages}, read: counts.readSample,
@@ -99,6 +107,8 @@ type tally struct {
 	many []State
 	few  map[string]bool
 	ages map[string]time.Duration
+	// tries are the hand-outs, by action.
+	tries map[string]tryCount
 }
 
 func (t *tally) readReady(rows pgx.Rows) error {
@@ -171,6 +181,16 @@ func (t *tally) readSample(rows pgx.Rows) error {
 	return err
 }
 
+func (t *tally) readTries(rows pgx.Rows) error {
+	var action string
+	var n tryCount
+	_, err := pgx.ForEachRow(rows, []any{&action, &n.tries, &n.retries}, func() error {
+		t.tries[action] = n
+		return nil
+	})
+	return err
+}
+
 // countedState is the state with a number that count_tasks gives it.
 func countedState(number int16) State {
 	switch number {
@@ -191,13 +211,20 @@ func countedState(number int16) State {
 
 func (t *tally) stats() Stats {
 	actions := map[string]*ActionStats{}
-	for of, tasks := range t.tasks {
-		a := actions[of.action]
-		if a == nil {
-			a = &ActionStats{Action: of.action, OldestReady: t.ages[of.action]}
-			actions[of.action] = a
+	of := func(action string) *ActionStats {
+		if actions[action] == nil {
+			n := t.tries[action]
+			actions[action] = &ActionStats{
+				Action: action, OldestReady: t.ages[action], Tries: n.tries, Retries: n.retries,
+			}
 		}
-		*a.of(of.state) = tasks
+		return actions[action]
+	}
+	for counted, tasks := range t.tasks {
+		*of(counted.action).of(counted.state) = tasks
+	}
+	for action := range t.tries {
+		of(action)
 	}
 	stats := Stats{Estimated: t.many}
 	for _, a := range slices.SortedFunc(maps.Values(actions), func(a, b *ActionStats) int {

@@ -97,3 +97,44 @@ func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 		t.Errorf("Stats = %+v, want one ready task an hour old", rare)
 	}
 }
+
+func TestStats_CountsTriesOfAllStores(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	stores := []*stint.Store{
+		openStore(t, pool, stint.Options{}),
+		openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever}),
+	}
+	insert(t, stores[0], numbered("t", 10)...)
+	for _, store := range stores {
+		for _, task := range own(t, store, 4) {
+			returnWith(t, store, task, stint.Return{Code: stint.StatusPending, Status: "no luck"})
+		}
+	}
+	own(t, stores[0], 10) // 2 are new
+	var got stint.ActionStats
+	eventually(t, soon, "18 tries were counted", func() bool {
+		_, byAction := statsOf(t, stores[1])
+		got = byAction["act"]
+		return got.Tries >= 18
+	})
+	if got.Tries != 18 || got.Retries != 8 {
+		t.Errorf("Stats = %+v, want 18 tries, 8 of them retries", got)
+	}
+}
+
+// An action is there as long as its counts are, so that counters do not come and go.
+func TestStats_KeepsActionsOfWhichNoTaskIsLeft(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepNone},
+	})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	returnWith(t, store, ownOne(t, store), stint.Return{Code: stint.StatusCompleted})
+	want := stint.ActionStats{Action: "act", Tries: 1}
+	eventually(t, soon, "the try was counted", func() bool {
+		_, byAction := statsOf(t, store)
+		return byAction["act"] == want
+	})
+}

@@ -141,6 +141,7 @@ type core struct {
 	queues   queues
 	keys     keyring
 	asked    asked
+	tries    tries
 	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
 	dueAfter atomic.Int64
 	closed   atomic.Bool

@@ -77,7 +77,7 @@ WITH named AS MATERIALIZED (
     WHERE lease.whole AND leases.ctid = lease.tid
 ), few AS MATERIALIZED (
     SELECT leased.lo, leased.hi, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part, lease.actor,
-           lease.session, lease.extended,
+           lease.session, lease.owned_at, lease.extended,
            (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = lease.claim)
                + dense_rank() OVER (PARTITION BY lease.claim ORDER BY lease.part) AS new_part
     FROM lease
@@ -95,11 +95,11 @@ WITH named AS MATERIALIZED (
     FROM few
     WHERE leased.ctid = few.tid
 ), split AS (
-    INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
-    SELECT few.claim, few.new_part, few.actor, few.session, few.extended,
+    INSERT INTO stint.leases (claim, part, actor, session, owned_at, deadline, size, spans)
+    SELECT few.claim, few.new_part, few.actor, few.session, few.owned_at, few.extended,
            sum(few.hi - few.lo + 1), array_agg(ARRAY[few.lo, few.hi] ORDER BY few.lo)
     FROM few
-    GROUP BY few.claim, few.new_part, few.actor, few.session, few.extended
+    GROUP BY few.claim, few.new_part, few.actor, few.session, few.owned_at, few.extended
 ), shrunk AS (
     UPDATE stint.leases
     SET size = leases.size - part.size

@@ -4,10 +4,13 @@
 //	stint.tasks{stint.task.action, stint.task.state} tasks in each state that some are in
 //	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest
 //	stint.estimated{stint.task.state}                1 where the number is an estimate
+//	stint.tries{stint.task.action}                   tasks that were handed out
+//	stint.retries{stint.task.action}                 those not for their first try
 package stintotel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -34,19 +37,7 @@ func Observe(store *stint.Store, provider metric.MeterProvider) (metric.Registra
 }
 
 func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error) {
-	tasks, err := meter.Int64ObservableGauge("stint.tasks",
-		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
-	if err != nil {
-		return nil, err
-	}
-	oldest, err := meter.Float64ObservableGauge("stint.oldest_ready",
-		metric.WithDescription("How long ago the oldest ready task was inserted."),
-		metric.WithUnit("s"))
-	if err != nil {
-		return nil, err
-	}
-	estimated, err := meter.Int64ObservableGauge("stint.estimated", metric.WithDescription(
-		"1 where there are so many tasks that their number is an estimate."))
+	i, err := newInstruments(meter)
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +46,53 @@ func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error
 		if err != nil {
 			return err
 		}
-		for _, of := range stats.Actions {
-			action := actionKey.String(of.Action)
-			for state, n := range of.ByState() {
-				if n > 0 {
-					o.ObserveInt64(tasks, n,
-						metric.WithAttributes(action, stateKey.String(string(state))))
-				}
-			}
-			if of.Ready > 0 {
-				o.ObserveFloat64(oldest, of.OldestReady.Seconds(), metric.WithAttributes(action))
-			}
-		}
-		for _, state := range stats.Estimated {
-			o.ObserveInt64(estimated, 1, metric.WithAttributes(stateKey.String(string(state))))
-		}
+		i.observe(o, stats)
 		return nil
-	}, tasks, oldest, estimated)
+	}, i.tasks, i.oldest, i.estimated, i.tries, i.retries)
+}
+
+type instruments struct {
+	tasks, estimated metric.Int64ObservableGauge
+	oldest           metric.Float64ObservableGauge
+	tries, retries   metric.Int64ObservableCounter
+}
+
+func newInstruments(meter metric.Meter) (instruments, error) {
+	var i instruments
+	errs := make([]error, 5) //nolint:mnd // one for each
+	i.tasks, errs[0] = meter.Int64ObservableGauge("stint.tasks",
+		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
+	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
+		metric.WithDescription("How long ago the oldest ready task was inserted."),
+		metric.WithUnit("s"))
+	i.estimated, errs[2] = meter.Int64ObservableGauge("stint.estimated", metric.WithDescription(
+		"1 where there are so many tasks that their number is an estimate."))
+	i.tries, errs[3] = meter.Int64ObservableCounter("stint.tries",
+		metric.WithDescription("Tasks that were handed out."), metric.WithUnit("{task}"))
+	i.retries, errs[4] = meter.Int64ObservableCounter("stint.retries",
+		metric.WithDescription("Tasks that were handed out not for their first try."),
+		metric.WithUnit("{task}"))
+	return i, errors.Join(errs...)
+}
+
+func (i *instruments) observe(o metric.Observer, stats stint.Stats) {
+	for _, of := range stats.Actions {
+		action := actionKey.String(of.Action)
+		for state, n := range of.ByState() {
+			if n > 0 {
+				o.ObserveInt64(i.tasks, n,
+					metric.WithAttributes(action, stateKey.String(string(state))))
+			}
+		}
+		if of.Ready > 0 {
+			o.ObserveFloat64(i.oldest, of.OldestReady.Seconds(), metric.WithAttributes(action))
+		}
+		if of.Tries > 0 {
+			o.ObserveInt64(i.tries, of.Tries, metric.WithAttributes(action))
+			o.ObserveInt64(i.retries, of.Retries, metric.WithAttributes(action))
+		}
+	}
+	for _, state := range stats.Estimated {
+		o.ObserveInt64(i.estimated, 1, metric.WithAttributes(stateKey.String(string(state))))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -40,21 +41,28 @@ func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := collect(t, reader)
+	got := collect(t, reader, "stint.tasks")
 	want := map[string]int64{"copy ready": 2, "report blocked": 1}
 	if !maps.Equal(got, want) {
 		t.Errorf("stint.tasks = %v, want %v", got, want)
 	}
+	if _, err := store.OwnTasks(ctx, "actor", 2, []string{"copy"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	want = map[string]int64{"copy ": 2}
+	for !maps.Equal(collect(t, reader, "stint.tries"), want) { // in a second or so
+		<-time.After(10 * time.Millisecond)
+	}
 	if err := registration.Unregister(); err != nil {
 		t.Fatal(err)
 	}
-	if got := collect(t, reader); len(got) > 0 {
+	if got := collect(t, reader, "stint.tasks"); len(got) > 0 {
 		t.Errorf("stint.tasks = %v, want nothing once it is over", got)
 	}
 }
 
-// collect returns the values of stint.tasks, by action and state.
-func collect(t *testing.T, reader metric.Reader) map[string]int64 {
+// collect returns the values of a metric, by action and state.
+func collect(t *testing.T, reader metric.Reader, name string) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -63,11 +71,17 @@ func collect(t *testing.T, reader metric.Reader) map[string]int64 {
 	found := map[string]int64{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			gauge, ok := m.Data.(metricdata.Gauge[int64])
-			if m.Name != "stint.tasks" || !ok {
+			if m.Name != name {
 				continue
 			}
-			for _, point := range gauge.DataPoints {
+			var points []metricdata.DataPoint[int64]
+			switch data := m.Data.(type) {
+			case metricdata.Gauge[int64]:
+				points = data.DataPoints
+			case metricdata.Sum[int64]:
+				points = data.DataPoints
+			}
+			for _, point := range points {
 				action, _ := point.Attributes.Value(attribute.Key("stint.task.action"))
 				state, _ := point.Attributes.Value(attribute.Key("stint.task.state"))
 				found[action.AsString()+" "+state.AsString()] = point.Value

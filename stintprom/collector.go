@@ -7,6 +7,8 @@
 //	stint_tasks{action, state}         tasks in each state that some are in
 //	stint_oldest_ready_seconds{action} how long ago the oldest ready task was inserted
 //	stint_estimated{state}             1 where there are so many that the number is an estimate
+//	stint_tries_total{action}          tasks that were handed out
+//	stint_retries_total{action}        tasks that were handed out not for their first try
 package stintprom
 
 import (
@@ -34,18 +36,25 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 		estimated: prometheus.NewDesc("stint_estimated",
 			"1 where there are so many tasks that their number is an estimate.",
 			[]string{"state"}, nil),
+		tries: prometheus.NewDesc("stint_tries_total", "Tasks that were handed out.",
+			[]string{"action"}, nil),
+		retries: prometheus.NewDesc("stint_retries_total",
+			"Tasks that were handed out not for their first try.", []string{"action"}, nil),
 	}
 }
 
 type collector struct {
 	store                    *stint.Store
 	tasks, oldest, estimated *prometheus.Desc
+	tries, retries           *prometheus.Desc
 }
 
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.tasks
 	descs <- c.oldest
 	descs <- c.estimated
+	descs <- c.tries
+	descs <- c.retries
 }
 
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
@@ -56,20 +65,26 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.NewInvalidMetric(c.tasks, err)
 		return
 	}
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	tell := func(
+		kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string,
+	) {
+		metrics <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}
 	for _, of := range stats.Actions {
 		for state, tasks := range of.ByState() {
 			if tasks > 0 {
-				gauge(c.tasks, float64(tasks), of.Action, string(state))
+				tell(prometheus.GaugeValue, c.tasks, float64(tasks), of.Action, string(state))
 			}
 		}
 		if of.Ready > 0 {
-			gauge(c.oldest, of.OldestReady.Seconds(), of.Action)
+			tell(prometheus.GaugeValue, c.oldest, of.OldestReady.Seconds(), of.Action)
+		}
+		if of.Tries > 0 {
+			tell(prometheus.CounterValue, c.tries, float64(of.Tries), of.Action)
+			tell(prometheus.CounterValue, c.retries, float64(of.Retries), of.Action)
 		}
 	}
 	for _, state := range stats.Estimated {
-		gauge(c.estimated, 1, string(state))
+		tell(prometheus.GaugeValue, c.estimated, 1, string(state))
 	}
 }

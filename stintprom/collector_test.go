@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,35 @@ stint_tasks{action="report",state="blocked"} 1
 	}
 	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
 		t.Errorf("names: %v, %v", problems, err)
+	}
+}
+
+func TestCollector_CountsTries(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, testdb.New(t))
+	err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "copy"}, {ID: "b", Action: "copy"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OwnTasks(t.Context(), "actor", 2, []string{"copy"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	collector := stintprom.NewCollector(store)
+	for testutil.CollectAndCount(collector, "stint_tries_total") == 0 { // in a second or so
+		<-time.After(10 * time.Millisecond)
+	}
+	err = testutil.CollectAndCompare(collector, strings.NewReader(`
+# HELP stint_retries_total Tasks that were handed out not for their first try.
+# TYPE stint_retries_total counter
+stint_retries_total{action="copy"} 0
+# HELP stint_tries_total Tasks that were handed out.
+# TYPE stint_tries_total counter
+stint_tries_total{action="copy"} 2
+`), "stint_tries_total", "stint_retries_total")
+	if err != nil {
+		t.Error(err)
 	}
 }
 

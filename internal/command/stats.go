@@ -17,10 +17,13 @@ func (p *program) statsCommand() *cobra.Command {
 		Short: "Count tasks by action and state",
 		Long: `Count tasks by action and state, in the same time however many there are: of states
 with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
-long ago the ready task was inserted that has waited longest.
+long ago the ready task was inserted that has waited longest, TRIES how many tasks were
+handed out so far, and RETRIES how many of these not for their first try: two looks tell
+the rate.
 
-With --json: actions, a list of objects with action, oldest_ready_seconds and a number for
-each state that some are in; and estimated, the states whose numbers are estimates.`,
+With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds
+and a number for each state that some are in; and estimated, the states whose numbers are
+estimates.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
@@ -43,7 +46,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	for _, state := range stateNames() {
 		header = append(header, strings.ToUpper(state))
 	}
-	rows := [][]string{append(header, "OLDEST READY")}
+	rows := [][]string{append(header, "OLDEST READY", "TRIES", "RETRIES")}
 	for _, a := range stats.Actions {
 		row := []string{plain(a.Action)}
 		for state, tasks := range a.ByState() {
@@ -53,10 +56,12 @@ func (p *program) stats(ctx context.Context, db *database) error {
 			}
 			row = append(row, number)
 		}
+		age := ""
 		if a.Ready > 0 {
-			row = append(row, span(a.OldestReady))
+			age = span(a.OldestReady)
 		}
-		rows = append(rows, row)
+		rows = append(rows, append(row, age,
+			strconv.FormatInt(a.Tries, 10), strconv.FormatInt(a.Retries, 10)))
 	}
 	return p.printTable(rows)
 }
@@ -64,7 +69,9 @@ func (p *program) stats(ctx context.Context, db *database) error {
 func statsJSON(stats stint.Stats) any {
 	actions := make([]map[string]any, len(stats.Actions))
 	for i, a := range stats.Actions {
-		actions[i] = map[string]any{"action": a.Action}
+		actions[i] = map[string]any{
+			"action": a.Action, "tries": a.Tries, "retries": a.Retries,
+		}
 		for state, tasks := range a.ByState() {
 			if tasks > 0 {
 				actions[i][string(state)] = tasks

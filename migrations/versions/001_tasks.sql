@@ -64,6 +64,8 @@ CREATE TABLE {{.schema}}.ready (
 -- By hi, which orders spans as lo does: an index that holds lo would be taken, and walked from end to
 -- end, for look-ups by lo when the table is small.
 CREATE INDEX ready_order ON {{.schema}}.ready (action, rank, hi);
+-- Of those that have been owned before, for people who look for what fails.
+CREATE INDEX ready_tried ON {{.schema}}.ready (tries) WHERE tries > 0;
 
 CREATE TABLE {{.schema}}.scheduled (
     key        bigint      NOT NULL,
@@ -77,6 +79,7 @@ CREATE TABLE {{.schema}}.scheduled (
     CONSTRAINT scheduled_pkey PRIMARY KEY (key)
 );
 CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before);
+CREATE INDEX scheduled_tried ON {{.schema}}.scheduled (tries) WHERE tries > 0;
 
 -- One row per call of OwnTasks: a heartbeat touches only this one. spans are the keys handed out
 -- as pairs of lo and hi, size their number. A second part is split off when only some of the tasks
@@ -84,6 +87,7 @@ CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before);
 CREATE TABLE {{.schema}}.leases (
     claim    bigint      NOT NULL,
     deadline timestamptz NOT NULL,
+    owned_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     session  bigint,
     size     integer     NOT NULL,
     part     integer     NOT NULL DEFAULT 0,
@@ -139,6 +143,8 @@ CREATE TABLE {{.schema}}.finished (
 -- Rows arrive in the order of finished_at, so a block-range index finds the old ones for nothing.
 CREATE INDEX finished_age ON {{.schema}}.finished
     USING brin (finished_at) WITH (pages_per_range = 16, autosummarize = on);
+-- Of those that failed themselves: few, and what people look for first.
+CREATE INDEX finished_failed ON {{.schema}}.finished (finished_at) WHERE cause IN (1, 2, 6);
 
 -- Tasks with an absolute deadline (R6). Removed when it passes, whatever became of the task.
 CREATE TABLE {{.schema}}.deadlines (
@@ -220,13 +226,16 @@ CREATE TABLE {{.schema}}.networks (
 );
 INSERT INTO {{.schema}}.networks VALUES (true);
 
--- When somebody last asked for tasks with an action, about.
+-- When somebody last asked for tasks with an action, and how many were handed out so far, not for the
+-- first time those of retries; all of it about. Room is left for new versions, one a second and store.
 CREATE TABLE {{.schema}}.asked (
     asked_at timestamptz NOT NULL,
+    tries    bigint      NOT NULL DEFAULT 0,
+    retries  bigint      NOT NULL DEFAULT 0,
     action   text        COLLATE "C" NOT NULL,
 
     CONSTRAINT asked_pkey PRIMARY KEY (action)
-);
+) WITH (fillfactor = 50);
 CREATE INDEX asked_order ON {{.schema}}.asked (asked_at);
 
 -- One row per store that waits for notifications or whose actors are registered. Its session, a
@@ -256,12 +265,13 @@ CREATE TABLE {{.schema}}.actors (
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
 -- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
 CREATE VIEW {{.schema}}.task_states AS
-SELECT task.*, state.state, state.tries, state.actor, state.until, state.status, state.progress,
-       state.result
+SELECT task.*, state.state, state.tries, state.actor, state.until, state.owned_at, state.status,
+       state.progress, state.result
 FROM {{.schema}}.tasks AS task
 CROSS JOIN LATERAL (
     SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
-           finished.finished_at AS until, finished.status, NULL::real AS progress, finished.result
+           finished.finished_at AS until, NULL::timestamptz AS owned_at, finished.status,
+           NULL::real AS progress, finished.result
     FROM (
         SELECT finished.*
         FROM {{.schema}}.finished
@@ -271,7 +281,8 @@ CROSS JOIN LATERAL (
     ) AS finished
     WHERE finished.hi >= task.key
     UNION ALL
-    SELECT 3, leased.tries, lease.actor, lease.deadline, leased.status, leased.progress, NULL
+    SELECT 3, leased.tries, lease.actor, lease.deadline, lease.owned_at, leased.status,
+           leased.progress, NULL
     FROM (
         SELECT leased.*
         FROM {{.schema}}.leased
@@ -280,14 +291,14 @@ CROSS JOIN LATERAL (
         LIMIT 1
     ) AS leased
     CROSS JOIN LATERAL (
-        SELECT leases.actor, leases.deadline
+        SELECT leases.actor, leases.deadline, leases.owned_at
         FROM {{.schema}}.leases
         WHERE leases.claim = leased.claim AND leases.part = leased.part
         OFFSET 0 -- a fence: looked up by the index, whatever the statistics
     ) AS lease
     WHERE leased.hi >= task.key
     UNION ALL
-    SELECT 2, ready.tries, NULL, NULL, ready.status, NULL, NULL
+    SELECT 2, ready.tries, NULL, NULL, NULL, ready.status, NULL, NULL
     FROM (
         SELECT ready.*
         FROM {{.schema}}.ready
@@ -297,11 +308,11 @@ CROSS JOIN LATERAL (
     ) AS ready
     WHERE ready.hi >= task.key
     UNION ALL
-    SELECT 1, scheduled.tries, NULL, scheduled.not_before, scheduled.status, NULL, NULL
+    SELECT 1, scheduled.tries, NULL, scheduled.not_before, NULL, scheduled.status, NULL, NULL
     FROM {{.schema}}.scheduled
     WHERE scheduled.key = task.key
     UNION ALL
-    SELECT 0, blocked.tries, NULL, blocked.not_before, blocked.status, NULL, NULL
+    SELECT 0, blocked.tries, NULL, blocked.not_before, NULL, blocked.status, NULL, NULL
     FROM {{.schema}}.blocked
     WHERE blocked.key = task.key
 ) AS state;

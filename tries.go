@@ -1,0 +1,76 @@
+package stint
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// noteTriesEvery is how often a store adds what it has handed out to the counts of all stores.
+const noteTriesEvery = time.Second
+
+// tries are how many tasks a store has handed out that are yet to be noted, by action.
+type tries struct {
+	mutex  sync.Mutex
+	once   sync.Once
+	counts map[string]tryCount
+}
+
+// A tryCount counts hand-outs, and those among them that were not a task's first.
+type tryCount struct{ tries, retries int64 }
+
+func (t *tries) add(action string, n tryCount) {
+	if t.counts == nil {
+		t.counts = map[string]tryCount{}
+	}
+	sum := t.counts[action]
+	t.counts[action] = tryCount{sum.tries + n.tries, sum.retries + n.retries}
+}
+
+// countTries counts what was handed out, and sees to it that it is noted soon.
+func (s *Store) countTries(rows []ownedRow) {
+	if len(rows) == 0 {
+		return
+	}
+	s.tries.mutex.Lock()
+	for i := range rows {
+		n := tryCount{tries: 1}
+		if rows[i].task.Try > 1 {
+			n.retries = 1
+		}
+		s.tries.add(rows[i].task.Action, n)
+	}
+	s.tries.mutex.Unlock()
+	s.tries.once.Do(func() {
+		unbound := &Store{core: s.core}
+		unbound.repeat(noteTriesEvery, unbound.noteTries)
+	})
+}
+
+// noteTries adds what was counted to the counts of all stores. What a call could not add is left
+// for the next one; if it cannot know, it may count twice.
+func (s *Store) noteTries(ctx context.Context) error {
+	s.tries.mutex.Lock()
+	counts := s.tries.counts
+	s.tries.counts = nil
+	s.tries.mutex.Unlock()
+	if len(counts) == 0 {
+		return nil
+	}
+	actions := slices.Sorted(maps.Keys(counts))
+	tries, retries := make([]int64, len(actions)), make([]int64, len(actions))
+	for i, action := range actions {
+		tries[i], retries[i] = counts[action].tries, counts[action].retries
+	}
+	err := s.run(ctx, step{name: "note_tries", args: []any{actions, tries, retries}})
+	if err != nil {
+		s.tries.mutex.Lock()
+		defer s.tries.mutex.Unlock()
+		for action, n := range counts {
+			s.tries.add(action, n)
+		}
+	}
+	return err
+}

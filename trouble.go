@@ -1,0 +1,58 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Trouble is where an operator looks first when something is wrong.
+type Trouble struct {
+	// Slow are tasks in progress, those that were handed out longest ago first.
+	Slow []TaskInfo
+	// Failing are pending tasks that were owned before and given back, or lost by their owners,
+	// those tried most often first. Blocked ones are left out.
+	Failing []TaskInfo
+	// Failed are tasks that were aborted on their own account, those that ended last first: by
+	// their owners, since their tries were exhausted, or because their Deadline passed.
+	Failed []TaskInfo
+}
+
+// Trouble returns up to limit tasks of each kind, as of one instant, without their bodies and
+// results. The limit is between 1 and 10,000. It reads the leases from end to end, of which there
+// is one for each call of OwnTasks whose tasks are in progress; beyond that it takes the same time
+// however many tasks there are.
+func (s *Store) Trouble(ctx context.Context, limit int) (Trouble, error) {
+	trouble, err := s.trouble(ctx, limit)
+	if err != nil {
+		return Trouble{}, fmt.Errorf("trouble: %w", err)
+	}
+	return trouble, nil
+}
+
+func (s *Store) trouble(ctx context.Context, limit int) (Trouble, error) {
+	if limit <= 0 {
+		return Trouble{}, argumentError("limit", "not positive")
+	}
+	if limit > listedTasksMax {
+		return Trouble{}, tooLarge("limit", limit, listedTasksMax)
+	}
+	var trouble Trouble
+	err := s.run(ctx, step{
+		name: "list_trouble", args: []any{limit},
+		read: func(rows pgx.Rows) error {
+			kinds := []*[]TaskInfo{&trouble.Slow, &trouble.Failing, &trouble.Failed}
+			for rows.Next() {
+				var kind int
+				info, err := readInfo(rows, &kind)
+				if err != nil {
+					return err
+				}
+				*kinds[kind] = append(*kinds[kind], info)
+			}
+			return rows.Err()
+		},
+	})
+	return trouble, err
+}

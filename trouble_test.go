@@ -1,0 +1,76 @@
+package stint_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+func TestTrouble_NamesSlowFailingAndFailedTasks(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	ctx := t.Context()
+	if got, err := store.Trouble(ctx, 10); err != nil ||
+		len(got.Slow)+len(got.Failing)+len(got.Failed) > 0 {
+		t.Fatalf("Trouble of an empty store = %+v, %v", got, err)
+	}
+	insert(t, store, numbered("t", 10)...)
+	insert(t, store,
+		stint.Task{ID: "after", Action: "act", After: []stint.TaskID{"t000003"}},
+		stint.Task{ID: "last", Action: "act", MaxTries: 1})
+	slow := own(t, store, 3)
+	exec(t, pool, "UPDATE stint.leases SET owned_at = owned_at - interval '1 hour'")
+	returnWith(t, store, slow[1], stint.Return{Code: stint.StatusCompleted})
+	rest := own(t, store, 10)
+	for i, code := range []stint.StatusCode{
+		stint.StatusAborted, stint.StatusPending, stint.StatusPending,
+	} {
+		returnWith(t, store, rest[i], stint.Return{Code: code, Status: "no luck"})
+	}
+	returnWith(t, store, rest[3],
+		stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
+	returnWith(t, store, rest[len(rest)-1], stint.Return{Code: stint.StatusPending})
+	again := own(t, store, 2)
+	for _, task := range again {
+		returnWith(t, store, task, stint.Return{Code: stint.StatusPending})
+	}
+	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"t000009"}, ""), nil)
+
+	got, err := store.Trouble(ctx, 4)
+	wantErr(t, "Trouble", err, nil)
+	wantIDs := func(what string, infos []stint.TaskInfo, want ...stint.TaskID) {
+		t.Helper()
+		var ids []stint.TaskID
+		for i := range infos {
+			ids = append(ids, infos[i].ID)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s are %q, want %q", what, ids, want)
+		}
+	}
+	wantIDs("slow tasks", got.Slow, "t000000", "t000002", "t000007", "t000008")
+	wantIDs("failing tasks", got.Failing, "t000004", "t000005", "t000006")
+	wantIDs("failed tasks", got.Failed, "last", "t000003")
+	if got.Slow[0].OwnedAt.Sub(got.Slow[2].OwnedAt) > -time.Hour/2 {
+		t.Errorf("owned at %v and %v, want an hour between", got.Slow[0].OwnedAt,
+			got.Slow[2].OwnedAt)
+	}
+	if got.Failing[0].Tries != 2 || got.Failed[0].AbortCause != stint.CauseTries {
+		t.Errorf("Trouble = %+v", got)
+	}
+}
+
+func TestTrouble_RefusesLimitsThatAreNone(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for limit, want := range map[int]error{
+		0: stint.ErrInvalidArgument, -1: stint.ErrInvalidArgument, 10_001: stint.ErrTooLarge,
+	} {
+		_, err := store.Trouble(t.Context(), limit)
+		wantErr(t, "Trouble", err, want)
+	}
+}
