@@ -27,14 +27,16 @@ func (m *machine) steps(t time.Time) int {
 // A report is TaskInfo with times in steps.
 type report struct {
 	stint.TaskInfo
-	Expires, Until int
+	Expires, Until, Owned int
 }
 
 func (m *machine) report(info stint.TaskInfo) report {
-	r := report{TaskInfo: info, Expires: m.steps(info.Deadline)}
+	r := report{
+		TaskInfo: info, Expires: m.steps(info.Deadline), Owned: m.steps(info.OwnedAt),
+	}
 	r.Until = m.steps(cmp.Or(info.NotBefore, info.ActionDeadline, info.FinishedAt))
 	r.Deadline, r.NotBefore, r.ActionDeadline = time.Time{}, time.Time{}, time.Time{}
-	r.FinishedAt, r.InsertedAt = time.Time{}, time.Time{}
+	r.FinishedAt, r.InsertedAt, r.OwnedAt = time.Time{}, time.Time{}, time.Time{}
 	return r
 }
 
@@ -47,7 +49,7 @@ func (t *referenceTask) report() report {
 			StatusCode: stint.StatusCode(t.state), AbortCause: t.cause, Tries: t.tries,
 			Actor: t.actor, Status: t.status,
 		},
-		Expires: t.expires, Until: t.until,
+		Expires: t.expires, Until: t.until, Owned: never,
 	}
 	switch t.state {
 	case stint.StateReady:
@@ -55,7 +57,7 @@ func (t *referenceTask) report() report {
 	case stint.StateScheduled:
 		r.StatusCode, r.Actor = stint.StatusPending, ""
 	case stint.StateInProgress:
-		r.Progress = t.progress
+		r.Progress, r.Owned = t.progress, t.ownedAt
 	default:
 		r.Result = t.result
 	}

@@ -38,6 +38,8 @@ type referenceTask struct {
 	tries   int
 	// until is when a scheduled task is due, a lease ends, or a task has finished.
 	until int
+	// ownedAt is when a task in progress was handed out, or given back to a late owner.
+	ownedAt int
 	// Ready tasks of a priority go by position and then by place; those with both alike are of the
 	// same age.
 	position, place int
@@ -298,6 +300,7 @@ func (r *reference) own(
 	for _, owned := range answer {
 		task := r.tasks[owned.ID]
 		task.state, task.until = stint.StateInProgress, r.leaseEnd(lease)
+		task.ownedAt = r.now
 		task.tries++
 		task.token, task.actor, task.late, task.progress = owned.Token, actor, false, 0
 	}
@@ -336,6 +339,7 @@ func (t *referenceTask) owned(token stint.Token) bool {
 func (r *reference) revive(task *referenceTask) {
 	if task.late {
 		task.state, task.late, task.until, task.progress = stint.StateInProgress, false, r.now, 0
+		task.ownedAt = r.now
 	}
 }
 

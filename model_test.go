@@ -464,7 +464,7 @@ WITH tasks AS (UPDATE stint.tasks SET deadline = deadline - $1::interval
      ready AS (UPDATE stint.ready SET deadline = deadline - $1 WHERE deadline IS NOT NULL),
      deadlines AS (UPDATE stint.deadlines SET deadline = deadline - $1),
      scheduled AS (UPDATE stint.scheduled SET not_before = not_before - $1),
-     leases AS (UPDATE stint.leases SET deadline = deadline - $1)
+     leases AS (UPDATE stint.leases SET deadline = deadline - $1, owned_at = owned_at - $1)
 UPDATE stint.finished SET finished_at = finished_at - $1`
 
 // begin opens a transaction that the verbs then take part in, end commits it or rolls it back.

@@ -70,6 +70,7 @@ type entry struct {
 	ID                 stint.TaskID
 	Action             string
 	OnAbort            stint.OnAbort `json:"on_abort"`
+	FinishedAt         string        `json:"finished_at"`
 	Cause              int
 	Claim              int64
 	Completed, Aborted int
@@ -162,6 +163,7 @@ type reviewed struct {
 	cause   int
 	// endedIn and leftIn are the transactions in which the task ended and left the store.
 	endedIn, leftIn string
+	finishedAt      string
 	// lost are predecessors that left the store unfinished.
 	lost []int64
 }
@@ -223,7 +225,9 @@ func (r *reviewer) apply(e entry) {
 	case "delete leased":
 		r.tasks[e.Key].held = false
 	case "insert finished":
-		r.end(r.tasks[e.Key], e)
+		if t := r.tasks[e.Key]; !t.final || t.finishedAt != e.FinishedAt { // not cut out of its span
+			r.end(t, e)
+		}
 	}
 }
 
@@ -342,7 +346,7 @@ func (r *reviewer) end(t *reviewed, e entry) {
 	if t.final || t.held {
 		r.report(t, "ended with cause %d when it was final %t, held %t", e.Cause, t.final, t.held)
 	}
-	t.final, t.cause, t.endedIn = true, e.Cause, e.tx
+	t.final, t.cause, t.endedIn, t.finishedAt = true, e.Cause, e.tx, e.FinishedAt
 	r.touched[t.key] = true
 	if e.Cause == endReplaced {
 		r.untie(t)

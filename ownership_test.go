@@ -211,13 +211,13 @@ func TestOwnershipContext_EndsWhenTheStoreIsClosed(t *testing.T) {
 func TestOwnershipContext_LeavesNothingBehind(t *testing.T) {
 	const tasks = 1000
 	pool := testdb.New(t)
-	leaks := goleak.IgnoreCurrent()
 	spied, spy := spyOn(t, pool, 2)
 	store := openStore(t, spied, stint.Options{
 		PollInterval: 5 * time.Millisecond, PollOnly: true, Maintenance: stint.MaintainNever,
 	})
 	insert(t, store, numbered("t", tasks)...)
 	owned := own(t, store, tasks)
+	leaks := goleak.IgnoreCurrent()
 	var watching []context.CancelFunc
 	for _, task := range owned {
 		ctx, done := store.OwnershipContext(t.Context(), task)
