@@ -34,6 +34,10 @@ var (
 	// path. Nothing was changed.
 	ErrCycle = errors.New("dependencies form a cycle")
 
+	// ErrPredecessorAborted reports that a task cannot be retried, since a predecessor was aborted
+	// and is not retried as well. Nothing was changed.
+	ErrPredecessorAborted = errors.New("predecessor was aborted")
+
 	// ErrInvalidToken reports that a token is not the one of the task's last owner, or that the
 	// task is no longer owned (R8). The caller has lost the task and should drop its work.
 	ErrInvalidToken = errors.New("invalid performance token")

@@ -254,6 +254,40 @@ func ExampleStore_AbortTasks() {
 	// aborted cancelled not needed any more <nil>
 }
 
+func ExampleStore_RetryTasks() {
+	ctx := context.Background()
+	store, drop := exampleStore(
+		stint.Task{ID: "save", Action: "save", MaxTries: 1},
+		stint.Task{ID: "mail", Action: "mail", After: []stint.TaskID{"save"}})
+	defer drop()
+
+	owned, err := store.OwnTasks(ctx, "me", 1, []string{"save"}, time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	task := owned[0]
+	err = store.ReturnTask(ctx, task.ID, task.Token, "the disk is full", stint.StatusPending)
+	if err != nil {
+		panic(err)
+	}
+	show := func() {
+		infos, err := store.GetTasks(ctx, []stint.TaskID{"save", "mail"})
+		for _, info := range infos {
+			fmt.Println(info.ID, info.State, info.AbortCause, err)
+		}
+	}
+	show()
+	// Somebody sees to the disk.
+	fmt.Println(store.RetryTasks(ctx, []stint.TaskID{"save"}))
+	show()
+	// Output:
+	// save aborted tries <nil>
+	// mail aborted dependency <nil>
+	// <nil>
+	// save ready  <nil>
+	// mail blocked  <nil>
+}
+
 func ExampleStore_DeleteTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})

@@ -225,7 +225,8 @@ func (r *reviewer) apply(e entry) {
 	case "delete leased":
 		r.tasks[e.Key].held = false
 	case "insert finished":
-		if t := r.tasks[e.Key]; !t.final || t.finishedAt != e.FinishedAt { // not cut out of its span
+		t := r.tasks[e.Key]
+		if cutOut := t.final && t.finishedAt == e.FinishedAt; !cutOut { // of its span
 			r.end(t, e)
 		}
 	}

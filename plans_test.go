@@ -55,6 +55,18 @@ var sample = map[string]struct {
 	"list_trouble": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
+	"keep_ends": {"", nil},
+	"lock_ends": {"", nil},
+	"find_ended": {"'{5,70}'", []string{
+		"finished_pkey", "edges_after", "tasks_pkey", "joined_pkey",
+	}},
+	"lock_finished":     {"'{5,70}'", []string{"finished_pkey"}},
+	"edges_of":          {"'{5,70}'", []string{"edges_after", "edges_run"}},
+	"cut_edges":         {"'{5,70}', '{6,71}'", []string{"edges_after"}},
+	"take_back_signals": {"'{5,70}', '{1,1}', '{0,0}'", []string{"blocked_pkey"}},
+	"reopen_tasks": {"'{5,70}'", []string{
+		"finished_pkey", "joined_pkey", "tasks_pkey",
+	}},
 	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
 	"due_tasks": {"10, 5", []string{
 		"leases_order", "leased_pkey", "tasks_pkey", "deadlines_pkey", "scheduled_order",

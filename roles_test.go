@@ -26,15 +26,14 @@ var (
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
 		"drop_session", "edges_ahead", "end_tasks", "existing_edges", "existing_tasks", "get_tasks",
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
-		"insert_tasks", "list_tasks", "lock_dependents", "lock_networks", "lock_predecessors",
-		"notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids", "task_keys",
-		"waited_tasks", "waiting_tasks", "withdraw_tasks",
+		"insert_tasks", "keep_ends", "list_tasks", "lock_dependents", "lock_networks",
+		"lock_predecessors", "notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
+		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
 		"graph_tasks", "list_actors", "list_tasks", "list_trouble", "sample_tasks",
-		"schema_version", "task_ids",
-		"unsettled_edges", "waited_tasks",
+		"schema_version", "task_ids", "unsettled_edges", "waited_tasks",
 	}
 )
 

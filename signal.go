@@ -236,9 +236,9 @@ func (t heldTask) stateName() State {
 	return info.State
 }
 
-// hold keeps tasks in their states until the transaction ends: none of afters can end and none of
-// runs can be handed out. If networks is set, nobody else can add edges between stored tasks. IDs
-// that no task has are left out of the answer.
+// hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
+// again, and none of runs can be handed out. If networks is set, nobody else can add edges between
+// stored tasks. IDs that no task has are left out of the answer.
 func (s *Store) hold(
 	ctx context.Context, afters, runs []TaskID, networks bool,
 ) (map[TaskID]heldTask, error) {
@@ -246,8 +246,9 @@ func (s *Store) hold(
 	if networks {
 		first = []step{{name: "lock_networks"}}
 	}
-	held := map[TaskID]heldTask{}
+	kept := false
 	for range withdrawAttempts {
+		held := map[TaskID]heldTask{}
 		var shared []int64
 		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
 			append(first, s.sharedTasks(afters, &shared)...)...)
@@ -282,7 +283,12 @@ func (s *Store) hold(
 		if err != nil {
 			return nil, err
 		}
-		if len(keys) == 0 { // otherwise some moved on meanwhile: look again
+		isFinal := func(id TaskID) bool { return held[id].final() }
+		switch {
+		case !kept && slices.ContainsFunc(afters, isFinal): // an end that shall stay one
+			kept = true
+			first = append(first, step{name: "keep_ends"})
+		case len(keys) == 0: // otherwise some moved on meanwhile: look again
 			return held, nil
 		}
 	}

@@ -196,8 +196,9 @@ func (s *Store) withdraw(
 	ctx context.Context, ids []TaskID, owned bool,
 ) ([]withdrawn, error) {
 	var done []withdrawn
+	var first []step
 	for range withdrawAttempts {
-		named, err := s.keysOf(ctx, ids)
+		named, err := s.keysOf(ctx, ids, first...)
 		if err != nil || len(named) == 0 {
 			return done, err
 		}
@@ -229,6 +230,15 @@ func (s *Store) withdraw(
 		}
 		for _, id := range named { // moved on meanwhile: look again
 			ids = append(ids, id)
+		}
+		if !owned && first == nil { // what is to be erased shall stay final
+			first = []step{{name: "keep_ends"}}
+			done = slices.DeleteFunc(done, func(task withdrawn) bool {
+				if task.state == withdrawnFinal {
+					ids = append(ids, task.id)
+				}
+				return task.state == withdrawnFinal
+			})
 		}
 		if len(ids) == 0 {
 			return done, nil

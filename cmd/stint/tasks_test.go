@@ -262,6 +262,7 @@ func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 		{"graph", "no"},
 		{"wait", "no"},
 		{"abort", "known", "no"},
+		{"retry", "known", "no"},
 		{"delete", "known", "no"},
 	} {
 		r := db.run(t, "", args...).wantExit(t, 3, `task not found: "no"`)
@@ -321,6 +322,21 @@ func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 	r = db.run(t, "", "abort", "first", "--json").wantExit(t, 0)
 	r.wantOutput(t, `{"aborted":["first"]}`)
 	db.run(t, "", "abort").wantExit(t, 2)
+}
+
+func TestRetry_OpensWhatWasAborted(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
+	db.run(t, "", "abort", "first").wantExit(t, 0)
+	db.run(t, "", "retry", "second").wantExit(t, 6, `predecessor was aborted: "first"`)
+	db.run(t, "", "retry", "first").wantExit(t, 0).wantOutput(t, "retried 1 task\n")
+	db.run(t, "", "show", "first").wantOutput(t, "ready")
+	db.run(t, "", "show", "second").wantOutput(t, "blocked")
+	r := db.run(t, "", "retry", "second", "--json").wantExit(t, 0)
+	r.wantOutput(t, `{"retried":["second"]}`)
+	db.run(t, "", "retry").wantExit(t, 2)
 }
 
 func TestDelete_RefusesWhatIsInProgress(t *testing.T) {

@@ -93,7 +93,7 @@ tables are made by themselves. In a database of your own make them by: stint mig
 	)
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
-		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.deleteCommand(),
+		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(), p.deleteCommand(),
 		p.waitCommand(), p.actorsCommand(), p.statsCommand(), exitCodesTopic(), jsonTopic(),
 	)
 	root.SetHelpCommandGroupID(groupOperations)

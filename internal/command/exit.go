@@ -40,8 +40,8 @@ func exitCodesTopic() *cobra.Command {
     4  the database cannot be reached, or does not let you in
     5  the schema is missing or of another version (see: stint help migrate)
     6  tasks stand in the way: an ID is taken, a task is in progress or has started,
-       tasks would wait for each other, a task does not post its result; nothing was
-       changed
+       tasks would wait for each other, a task does not post its result, a predecessor
+       was aborted; nothing was changed
     7  of wait: the task was aborted
     8  of wait: the time is over and the task has not finished
   130  interrupted by Ctrl-C or SIGTERM
@@ -84,7 +84,7 @@ func exitCode(err error) int {
 	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
-		stint.ErrNoPostResult):
+		stint.ErrNoPostResult, stint.ErrPredecessorAborted):
 		return exitRefused
 	case is(errAborted):
 		return exitAborted

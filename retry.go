@@ -1,0 +1,334 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// RetryTasks opens finished tasks again, with all their tries before them, and with them what was
+// aborted because of them ([CauseDependency]), at whatever distance; but not what another aborted
+// predecessor keeps down. It is for people who have seen to what made the tasks fail.
+//
+// The tasks are ready once their predecessors have ended, as they were after their insert; what
+// they said, their results and their NotBefore are forgotten. One whose Deadline has passed is
+// aborted anew. A pending dependent waits for them again. One that has begun or completed has had
+// their signal, and no longer depends on them. A task that is not final stays as it is, and that is
+// no error.
+//
+// If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
+// aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
+// task could not begin, unless it runs anyway. Either comes in a [*TaskError], and nothing is
+// changed. The call may be repeated after any failure: it finds what it has opened unfinished, or
+// tries it once more.
+//
+// Until the transaction ends, inserts of tasks that wait for finished ones have to wait.
+func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
+	if err := s.retryTasks(ctx, ids); err != nil {
+		return fmt.Errorf("retry tasks: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
+	if err := checkIDs(ids); err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return s.quiet(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		named, err := s.keysOf(ctx, ids, step{name: "lock_networks"}, step{name: "lock_ends"})
+		if err != nil {
+			return err
+		}
+		if err := requireAll(ids, named); err != nil {
+			return err
+		}
+		r := &reopening{named: named}
+		if err := r.lock(ctx, s); err != nil || len(r.ended) == 0 {
+			return err
+		}
+		if err := r.lookAround(ctx, s); err != nil {
+			return err
+		}
+		if err := r.choose(); err != nil {
+			return err
+		}
+		return r.reopen(ctx, s)
+	})
+}
+
+// requireAll refuses IDs that no task has.
+func requireAll(ids []TaskID, named map[int64]TaskID) error {
+	found := make(map[TaskID]bool, len(named))
+	for _, id := range named {
+		found[id] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return found[id] })
+	if len(missing) > 0 {
+		return taskError(missing, ErrTaskNotFound)
+	}
+	return nil
+}
+
+// A reopening is one call of RetryTasks.
+type reopening struct {
+	named map[int64]TaskID
+	// ended are the named tasks that are final, and what was aborted because of them. Those of them
+	// that are opened are open.
+	ended map[int64]endedTask
+	open  map[int64]bool
+	// edges are all that touch one of ended, before and behind are those of each.
+	edges          []keyEdge
+	before, behind map[int64][]int64
+	// around are the tasks at the other ends.
+	around map[int64]heldTask
+	ids    map[int64]TaskID
+}
+
+// An endedTask is a final task that may be opened.
+type endedTask struct {
+	cause   int16
+	onAbort OnAbort
+	told    toll
+}
+
+// A toll is how many tasks ended how, as a predecessor tells it.
+type toll struct{ completed, aborted int32 }
+
+func tollOf(cause int16, completed, aborted *int32) toll {
+	switch {
+	case cause != 0:
+		return toll{aborted: 1}
+	case completed != nil && aborted != nil:
+		return toll{*completed, *aborted}
+	default:
+		return toll{completed: 1}
+	}
+}
+
+// lock finds the tasks that may be opened, and keeps them from being pruned.
+func (r *reopening) lock(ctx context.Context, s *Store) error {
+	locked := map[int64]bool{}
+	for range withdrawAttempts {
+		r.ended = map[int64]endedTask{}
+		err := s.run(ctx, step{
+			name: "find_ended", args: []any{slices.Collect(maps.Keys(r.named))},
+			read: r.readEnded,
+		})
+		if err != nil {
+			return err
+		}
+		var loose []int64
+		for key := range r.ended {
+			if !locked[key] {
+				loose = append(loose, key)
+			}
+		}
+		if len(loose) == 0 {
+			return nil
+		}
+		slices.Sort(loose)
+		err = s.run(ctx, step{name: "carve_finished", args: []any{loose}}, step{
+			name: "lock_finished", args: []any{loose},
+			read: func(rows pgx.Rows) error {
+				keys, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+				for _, key := range keys {
+					locked[key] = true
+				}
+				return err
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return taskError(slices.Collect(maps.Values(r.named)), errRestless)
+}
+
+func (r *reopening) readEnded(rows pgx.Rows) error {
+	for rows.Next() {
+		var key int64
+		var task endedTask
+		var completed, aborted *int32
+		err := rows.Scan(&key, &task.cause, &task.onAbort, &completed, &aborted)
+		if err != nil {
+			return err
+		}
+		task.told = tollOf(task.cause, completed, aborted)
+		r.ended[key] = task
+	}
+	return rows.Err()
+}
+
+// lookAround reads the edges of the tasks, and holds the tasks at their other ends in their states.
+func (r *reopening) lookAround(ctx context.Context, s *Store) error {
+	r.before, r.behind = map[int64][]int64{}, map[int64][]int64{}
+	err := s.run(ctx, step{
+		name: "edges_of", args: []any{slices.Collect(maps.Keys(r.ended))},
+		read: func(rows pgx.Rows) error {
+			var e keyEdge
+			_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {
+				r.edges = append(r.edges, e)
+				r.before[e.run] = append(r.before[e.run], e.after)
+				r.behind[e.after] = append(r.behind[e.after], e.run)
+				return nil
+			})
+			return err
+		},
+	})
+	if err != nil || len(r.edges) == 0 {
+		return err
+	}
+	r.ids = map[int64]TaskID{}
+	after, run := ends(r.edges)
+	err = s.run(ctx, step{
+		name: "task_ids", args: []any{slices.Concat(after, run)}, read: readNames(r.ids),
+	})
+	if err != nil {
+		return err
+	}
+	var afters, runs []TaskID
+	for _, e := range r.edges {
+		if id, ok := r.ids[e.after]; ok && !r.mayOpen(e.after) {
+			afters = append(afters, id)
+		}
+		if id, ok := r.ids[e.run]; ok && !r.mayOpen(e.run) {
+			runs = append(runs, id)
+		}
+	}
+	held, err := s.hold(ctx, afters, runs, false)
+	r.around = make(map[int64]heldTask, len(held))
+	for _, task := range held {
+		r.around[task.key] = task
+	}
+	return err
+}
+
+func (r *reopening) mayOpen(key int64) bool {
+	_, ok := r.ended[key]
+	return ok
+}
+
+// choose says which tasks are opened: all that none of their predecessors keeps down.
+func (r *reopening) choose() error {
+	r.open = make(map[int64]bool, len(r.ended))
+	for key := range r.ended {
+		r.open[key] = true
+	}
+	var refused []TaskID
+	queue := slices.Collect(maps.Keys(r.ended))
+	for len(queue) > 0 {
+		key := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if !r.open[key] || r.ended[key].onAbort == RunAnyway {
+			continue
+		}
+		for _, before := range r.before[key] {
+			if !r.staysAborted(before) {
+				continue
+			}
+			if _, ok := r.named[key]; ok {
+				refused = append(refused, r.ids[before])
+				continue
+			}
+			r.open[key] = false
+			queue = append(queue, r.behind[key]...)
+			break
+		}
+	}
+	if len(refused) > 0 {
+		return taskError(refused, ErrPredecessorAborted)
+	}
+	return nil
+}
+
+// staysAborted reports whether a task was aborted and is not opened.
+func (r *reopening) staysAborted(key int64) bool {
+	if task, ok := r.ended[key]; ok {
+		return task.cause != 0 && !r.open[key]
+	}
+	return r.around[key].state > stateCompleted
+}
+
+// reopen writes what was chosen. As in an insert, each task waits for its predecessors and one
+// signal more, which settling then gives it.
+func (r *reopening) reopen(ctx context.Context, s *Store) error {
+	var rows networkRows
+	var keys []int64
+	for key := range r.ended {
+		if !r.open[key] {
+			continue
+		}
+		keys = append(keys, key)
+		missing, told := r.predecessorsOf(key)
+		rows.waiting = append(rows.waiting, waitingRow{key: key, missing: missing + 1})
+		rows.arrivals = append(rows.arrivals, arrivalRow{key, arrival{
+			signals: 1, completed: told.completed, aborted: told.aborted,
+		}})
+	}
+	cut, again, back := r.dependents()
+	after, run := ends(cut)
+	var waiting []int64
+	var completed, aborted []int32
+	for key, told := range back {
+		waiting = append(waiting, key)
+		completed, aborted = append(completed, told.completed), append(aborted, told.aborted)
+	}
+	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *news) []step {
+		return []step{
+			{name: "cut_edges", args: []any{after, run}},
+			addEdges(again),
+			{name: "take_back_signals", args: []any{waiting, completed, aborted}},
+			{name: "reopen_tasks", args: []any{keys}},
+			rows.step(batch, round),
+		}
+	})
+}
+
+// predecessorsOf is what an opened task has to wait for, and what it is told of those that have
+// ended.
+func (r *reopening) predecessorsOf(key int64) (missing int32, told toll) {
+	for _, before := range r.before[key] {
+		var ended toll
+		task, ok := r.around[before]
+		switch {
+		case r.open[before], ok && !task.final():
+			missing++
+			continue
+		case ok:
+			ended = tollOf(task.state-stateCompleted, task.completed, task.aborted)
+		default:
+			ended = r.ended[before].told
+		}
+		told.completed = saturated(told.completed, ended.completed)
+		told.aborted = saturated(told.aborted, ended.aborted)
+	}
+	return missing, told
+}
+
+// dependents are the edges from opened tasks to cut, those of them to add again since the dependent
+// is pending, and what such dependents were told. Edges to aborted dependents stay, for the day
+// when these are opened, too.
+func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]toll) {
+	back = map[int64]toll{}
+	for _, e := range r.edges {
+		task, ok := r.around[e.run]
+		if !ok || !r.open[e.after] || task.state > stateCompleted {
+			continue
+		}
+		cut = append(cut, e)
+		if !task.started() {
+			again = append(again, e)
+			told, ended := back[e.run], r.ended[e.after].told
+			back[e.run] = toll{
+				saturated(told.completed, ended.completed), saturated(told.aborted, ended.aborted),
+			}
+		}
+	}
+	return cut, again, back
+}

@@ -1,0 +1,20 @@
+-- name: cut_edges
+--
+-- Deletes edges.
+--
+--   $1 after  bigint[]
+--   $2 run    bigint[]
+--
+-- By -run, which the index holds.
+DELETE FROM stint.edges
+USING (
+    SELECT edge.tid
+    FROM unnest($1::bigint[], $2::bigint[]) AS named (after, run)
+    CROSS JOIN LATERAL (
+        SELECT edges.ctid AS tid
+        FROM stint.edges
+        WHERE edges.after = named.after AND -edges.run = -named.run
+        OFFSET 0
+    ) AS edge
+) AS cut
+WHERE edges.ctid = cut.tid

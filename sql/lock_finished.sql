@@ -1,0 +1,11 @@
+-- name: lock_finished
+--
+-- Keeps finished tasks in the store until the transaction ends, and returns the keys of those that it
+-- has: they must have been carved out of their spans, and may have been pruned.
+--
+--   $1 keys  bigint[]
+SELECT finished.lo
+FROM stint.finished
+WHERE finished.lo = ANY ($1::bigint[]) AND finished.hi = finished.lo
+ORDER BY finished.lo
+FOR UPDATE

@@ -1,0 +1,16 @@
+-- name: reopen_tasks
+--
+-- Takes finished tasks out of their ends, as if they had been inserted just now: lock_finished has
+-- locked them, insert_network gives them their new state. Their deadlines are watched again.
+--
+--   $1 keys  bigint[]
+WITH reopened AS (
+    DELETE FROM stint.finished WHERE finished.lo = ANY ($1::bigint[])
+), unjoined AS (
+    DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
+)
+INSERT INTO stint.deadlines (deadline, key)
+SELECT tasks.deadline, tasks.key
+FROM stint.tasks
+WHERE tasks.key = ANY ($1::bigint[]) AND tasks.deadline IS NOT NULL
+ON CONFLICT DO NOTHING
