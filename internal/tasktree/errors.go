@@ -1,8 +1,10 @@
 package tasktree
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -26,11 +28,17 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
 
-// syntaxError makes an Error of what the reader of YAML says.
-func syntaxError(err error) error {
+// syntaxError makes an Error of what the reader of YAML says of a file.
+func syntaxError(file []byte, err error) error {
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {
 		return &Error{Problem: err.Error()}
+	}
+	if load.Mark.Line == 0 && load.Mark.Index < len(file) { // it is about a byte
+		before := file[:load.Mark.Index]
+		line := before[bytes.LastIndexByte(before, '\n')+1:]
+		load.Mark.Line = bytes.Count(before, []byte("\n")) + 1
+		load.Mark.Column = utf8.RuneCount(line) + 1
 	}
 	return &Error{Line: load.Mark.Line, Column: load.Mark.Column, Problem: load.Message}
 }

@@ -50,19 +50,20 @@ type piece struct {
 // Parse reads a file. If it is not as the package comment says, the error has an [*Error] for each
 // thing that is wrong with it, joined by [errors.Join].
 func Parse(file []byte) (*Tree, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(joinSurrogates(file)))
+	file = joinSurrogates(file)
+	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	var document, further yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, &Error{Problem: "no tasks"}
 	} else if err != nil {
-		return nil, syntaxError(err)
+		return nil, syntaxError(file, err)
 	}
 	p := &parser{}
 	switch err := decoder.Decode(&further); {
 	case err == nil:
 		p.refuse(&further, "a second document; a file is one list of tasks")
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(err)
+		return nil, syntaxError(file, err)
 	}
 	p.parseList(document.Content[0])
 	if len(p.problems) == 0 {

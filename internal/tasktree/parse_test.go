@@ -139,6 +139,8 @@ func TestParse_SaysWhereItIsWrong(t *testing.T) {
 		{"", "no tasks"},
 		{"# nothing", "no tasks"},
 		{"[]", "line 1, column 1: no tasks"},
+		{"\x01", "line 1, column 1: control characters are not allowed (value: 1)"},
+		{task + "  ü: \xff", "line 3, column 6: invalid leading UTF-8 octet (value: 255)"},
 		{"name: a", "line 1, column 1: a list of tasks is wanted, not a mapping"},
 		{"- a", `line 1, column 3: a task is wanted, not "a"`},
 		{"[{name: a, action: x}", "line 2, column 1: did not find expected ',' or ']'"},

@@ -93,7 +93,14 @@ type Plan struct {
 	// Names are the names of the tasks, in the same order.
 	Names []string
 
+	tree   *Tree
 	prefix string
+}
+
+// At makes an error about a task of the plan, given by its place: it says where the file has it.
+func (p *Plan) At(place int, problem string) *Error {
+	node := p.tree.tasks[place]
+	return &Error{node.line, node.column, problem}
 }
 
 // Plan makes tasks of a tree. The ID of each is the prefix, a slash and its name. The default of
@@ -104,7 +111,7 @@ func (t *Tree) Plan(prefix string) *Plan {
 	if prefix == "" {
 		prefix = uuid.NewString()
 	}
-	plan := &Plan{prefix: prefix + "/"}
+	plan := &Plan{tree: t, prefix: prefix + "/"}
 	id := func(name string) stint.TaskID { return stint.TaskID(plan.prefix + name) }
 	for _, node := range t.tasks {
 		task := node.task
