@@ -232,6 +232,12 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
+func (b *syncBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
+}
+
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd}
@@ -256,7 +262,7 @@ func (p *process) wantExit(t *testing.T, want int) {
 	t.Helper()
 	_ = p.cmd.Wait() // the exit code says it all
 	if got := p.cmd.ProcessState.ExitCode(); got != want {
-		t.Fatalf("exit code %d, want %d\n%s", got, want, p.output.text.String())
+		t.Fatalf("exit code %d, want %d\n%s", got, want, p.output.String())
 	}
 }
 

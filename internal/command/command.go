@@ -93,8 +93,9 @@ tables are made by themselves. In a database of your own make them by: stint mig
 	)
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
-		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(), p.deleteCommand(),
-		p.waitCommand(), p.actorsCommand(), p.statsCommand(), exitCodesTopic(), jsonTopic(),
+		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
+		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
+		p.submitCommand(), p.workerCommand(), exitCodesTopic(), jsonTopic(),
 	)
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)

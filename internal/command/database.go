@@ -28,6 +28,21 @@ type database struct {
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
+	// What the command asks for can wait for a look, so it needs no session, and works through any
+	// pooler. Maintenance is for those who know how long tasks are to be kept.
+	return p.withStoreOf(ctx, stint.Options{
+		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
+	}, work)
+}
+
+const pollInterval = 250 * time.Millisecond
+
+// withStoreOf is withStore for a store with these options, and with the schema of the command line.
+func (p *program) withStoreOf(
+	ctx context.Context, options stint.Options,
+	work func(ctx context.Context, db *database) error,
+) error {
+	options.Schema = p.schema
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
 		if err := db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 			if db.server != nil {
@@ -37,20 +52,12 @@ func (p *program) withStore(
 		}); err != nil {
 			return err
 		}
-		// What the command asks for can wait for a look, so it needs no session, and works through
-		// any pooler. Maintenance is for those who know how long tasks are to be kept.
-		db.store, err = stint.New(db.pool, stint.Options{
-			Schema: p.schema, PollOnly: true, PollInterval: pollInterval,
-			Maintenance: stint.MaintainNever,
-		})
-		if err != nil {
+		if db.store, err = stint.New(db.pool, options); err != nil {
 			return err
 		}
 		return work(ctx, db)
 	})
 }
-
-const pollInterval = 250 * time.Millisecond
 
 // withDatabase calls work with the database, without a store and whatever its schema.
 func (p *program) withDatabase(

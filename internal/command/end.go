@@ -123,8 +123,8 @@ been inserted with post_result. While the database cannot be reached, wait goes 
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
-				return fmt.Errorf("%w: --timeout %v: want more than nothing", errInput, timeout)
+			if err := checkTimeout(cmd, timeout); err != nil {
+				return err
 			}
 			return p.wait(cmd.Context(), stint.TaskID(args[0]), timeout)
 		},
@@ -136,14 +136,12 @@ been inserted with post_result. While the database cannot be reached, wait goes 
 
 func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Duration) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		waiting := ctx
-		if timeout > 0 {
-			var cancel context.CancelFunc
-			waiting, cancel = context.WithTimeoutCause(ctx, timeout, errTimedOut)
-			defer cancel()
-		}
-		task, err := db.store.WaitForTask(waiting, id)
-		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(waiting), errTimedOut) {
+		var task stint.TaskInfo
+		err := within(ctx, timeout, func(ctx context.Context) (err error) {
+			task, err = db.store.WaitForTask(ctx, id)
+			return err
+		})
+		if errors.Is(err, errTimedOut) {
 			return fmt.Errorf("wait for task: %w: %q after %v", errTimedOut, string(id), timeout)
 		}
 		if err != nil {
@@ -157,4 +155,29 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		}
 		return nil
 	})
+}
+
+// checkTimeout refuses a flag --timeout that leaves no time.
+func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
+	if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
+		return fmt.Errorf("%w: --timeout %v: want more than nothing", errInput, timeout)
+	}
+	return nil
+}
+
+// within waits for no longer than timeout, unless that is 0. The error is errTimedOut if the time
+// was over before.
+func within(
+	ctx context.Context, timeout time.Duration, wait func(ctx context.Context) error,
+) error {
+	if timeout == 0 {
+		return wait(ctx)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
+	defer cancel()
+	err := wait(waiting)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(waiting), errTimedOut) {
+		return errTimedOut
+	}
+	return err
 }

@@ -33,7 +33,7 @@ func exitCodesTopic() *cobra.Command {
 		Short: "What the exit codes mean",
 		Long: `The exit codes of stint:
 
-    0  done; of wait: the task has completed
+    0  done; of wait and submit --wait: completed; of worker: stopped when told to
     1  any other error
     2  the command line or the input is wrong; nothing was changed
     3  there is no such task; nothing was changed
@@ -42,14 +42,14 @@ func exitCodesTopic() *cobra.Command {
     6  tasks stand in the way: an ID is taken, a task is in progress or has started,
        tasks would wait for each other, a task does not post its result, a predecessor
        was aborted; nothing was changed
-    7  of wait: the task was aborted
-    8  of wait: the time is over and the task has not finished
-  130  interrupted by Ctrl-C or SIGTERM
+    7  of wait and submit --wait: a task was aborted
+    8  of wait and submit --wait: the time is over and a task has not finished
+  130  interrupted by Ctrl-C or SIGTERM; of worker: told so twice
   141  whoever read the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
-(with IDs of your own), abort and delete again: 6 from insert, and 3 from delete, then
-tell that it had been made.`,
+(with IDs of your own), submit (with --prefix), abort and delete again: 6 from insert
+and submit, and 3 from delete, then tell that it had been made.`,
 	}
 }
 

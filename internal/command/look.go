@@ -148,14 +148,19 @@ func when(task *stint.TaskInfo, now time.Time) string {
 	return "inserted " + relative(task.InsertedAt, now)
 }
 
-// firstWords is the beginning of a status text.
+// firstWords is the beginning of a status text, on one line.
 func firstWords(status string) string {
 	const runesMax = 60
-	runes := []rune(status)
+	return cut(strings.Join(strings.Fields(status), " "), runesMax)
+}
+
+// cut is the beginning of a text.
+func cut(text string, runesMax int) string {
+	runes := []rune(text)
 	if len(runes) > runesMax {
 		return plain(string(runes[:runesMax-1])) + "…"
 	}
-	return plain(status)
+	return plain(text)
 }
 
 // shellQuote is text as a POSIX shell reads it.
@@ -216,7 +221,7 @@ func describe(task *stint.TaskInfo, now time.Time, paint painter) [][]string {
 	add("action", plain(task.Action))
 	add("state", paint.state(string(task.State)))
 	add("abort cause", string(task.AbortCause))
-	add("status", plain(task.Status))
+	add("status", logText(task.Status))
 	if task.Progress > 0 {
 		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
 	}
@@ -239,6 +244,16 @@ func describe(task *stint.TaskInfo, now time.Time, paint painter) [][]string {
 	add("body", content(task.Body))
 	add("result", content(task.Result))
 	return rows
+}
+
+// logText is a status, which may have many lines; the further ones are put below the first one.
+func logText(status string) string {
+	const tab = "    "
+	lines := strings.Split(strings.TrimRight(status, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = plain(strings.ReplaceAll(strings.TrimRight(line, "\r"), "\t", tab))
+	}
+	return strings.Join(lines, "\n\t")
 }
 
 // content is a body or a result, or how large it is.

@@ -13,8 +13,9 @@ func jsonTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "json",
 		Short: "What --json prints",
-		Long: `Under --json, ls and actors print JSON lines, an object for each task or actor; all
-others print one JSON document, described by their help.
+		Long: `Under --json, ls and actors print JSON lines, an object for each task or actor;
+worker logs JSON lines on standard error; all others print one JSON document, described by
+their help.
 
 A task has these fields. Those of times are as of RFC 3339, in UTC. What a task does not
 have is left out.

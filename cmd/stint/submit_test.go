@@ -1,0 +1,253 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+)
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tree.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// field is a shell command that prints a field of the only object of a list on standard input.
+func field(name string) string { return `sed 's/.*"` + name + `": *"\{0,1\}\([^"}]*\).*/\1/'` }
+
+// The two quickstarts of a queue whose workers run programs: a task of one step, whose program
+// prints a user's ID; and a tree, in which the link that one program prints is mailed by another.
+func TestSubmit_RunsTrees(t *testing.T) {
+	t.Parallel()
+	dir := writePrograms(t, map[string]string{
+		"process-user-data": field("uid") + " >&2",
+		"save-user-data": "uid=$(" + field("uid") + ")\n" +
+			`echo "{\"link\": \"https://download/for/$uid\"}"`,
+		"send-mail": "link=$(" + field("link") + ")\n" +
+			`echo "sending mail with link $link" >&2`,
+	})
+	for name, test := range map[string]struct{ file, stdout, stderr string }{
+		"one step": {
+			file: `[{"name": "mytask", "action": "process-user-data", "value": [{"uid": 1234}]}]`,
+			stdout: `NAME    ID
+mytask  t/mytask
+
+NAME    STATE      TRIES  STATUS  RESULT
+mytask  completed  1      1234
+`,
+			stderr: "1 of 1: mytask completed\n",
+		},
+		"two steps": {
+			file: `
+- name: save
+  action: save-user-data
+  value: [{uid: 1234}]
+- name: email
+  action: send-mail
+  value: [{$result: save}]
+`,
+			stdout: `NAME   ID
+save   t/save
+email  t/email
+
+NAME   STATE      TRIES  STATUS                                            RESULT
+save   completed  1                                                        ` +
+				`{"link": "https://download/for/1234"}
+email  completed  1      sending mail with link https://download/for/1234
+`,
+			stderr: "1 of 2: save completed\n2 of 2: email completed\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			working := work(t, db.env, dir)
+			r := db.run(t, "", "submit", writeFile(t, test.file), "--wait", "--prefix", "t")
+			r.wantExit(t, 0)
+			if r.stdout != test.stdout {
+				t.Errorf("it printed\n%s\nwant\n%s", r.stdout, test.stdout)
+			}
+			if r.stderr != test.stderr {
+				t.Errorf("its progress was\n%s\nwant\n%s", r.stderr, test.stderr)
+			}
+			working.end(t)
+		})
+	}
+}
+
+func TestSubmit_TellsWhatWasAborted(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{
+		"good": `[ "$STINT_TRY" = 2 ] || exit 75; cat "$STINT_INPUTS"`,
+		"bad":  "echo no such user >&2; exit 65",
+	})
+	working := work(t, db.env, dir)
+	const tree = `
+- {name: bad, action: bad}
+- {name: never, action: good, after: [bad]}
+- {name: all the same, action: good, after: [bad], on_abort: run-anyway}
+`
+	r := db.run(t, tree, "submit", "-", "--wait", "--prefix", "t").wantExit(t, 7,
+		"1 of 3: bad aborted (returned)\n2 of 3: never aborted (dependency)\n"+
+			"3 of 3: all the same completed\n",
+		`task was aborted: "bad" (returned), "never" (dependency)`)
+	r.wantOutput(t, "exit status 65 no such user", `"abort_cause":"returned"`)
+	db.run(t, "", "show", "t/bad").wantExit(t, 0).wantOutput(t, "no such user")
+	db.run(t, tree, "submit", "-", "--prefix", "t").wantExit(t, 6, `task exists: "t/all the same"`)
+
+	var document struct {
+		IDs   map[string]string
+		Tasks map[string]struct {
+			ID, State, Result string
+			Tries             int
+		}
+	}
+	db.run(t, tree, "submit", "-", "--wait", "--json").wantExit(t, 7).decode(t, &document)
+	got := document.Tasks["all the same"]
+	if len(document.IDs) != 3 || got.ID != document.IDs["all the same"] || got.Tries != 2 ||
+		got.State != "completed" || !strings.Contains(got.Result, "no such user") {
+		t.Errorf("submit --json printed %+v", document)
+	}
+	working.end(t)
+}
+
+func TestSubmit_PrintsTheIDs(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const tree = `[{"name": "a", "action": "act"}, {"name": "b", "action": "act", "after": ["a"]}]`
+	r := db.run(t, tree, "submit", "-").wantExit(t, 0)
+	fields := strings.Fields(r.stdout)
+	if len(fields) != 6 || fields[2] != "a" || fields[4] != "b" {
+		t.Fatalf("submit printed %s", r.stdout)
+	}
+	prefix, name, _ := strings.Cut(fields[3], "/")
+	if _, err := uuid.Parse(prefix); err != nil || name != "a" || fields[5] != prefix+"/b" {
+		t.Errorf("submit printed %s", r.stdout)
+	}
+	db.run(t, "", "show", fields[5]).wantExit(t, 0).wantOutput(t, "blocked")
+	r = db.run(t, tree, "submit", writeFile(t, tree), "--json", "--prefix", "t").wantExit(t, 0)
+	if want := `{"ids":{"a":"t/a","b":"t/b"}}` + "\n"; r.stdout != want {
+		t.Errorf("submit --json printed %s, want %s", r.stdout, want)
+	}
+}
+
+func TestSubmit_RefusesMalformedInput(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const one, long = "- {name: a, action: b", "bbbbbbbb"
+	for file, want := range map[string]string{
+		"":                         "standard input: no tasks",
+		"[]":                       "standard input: line 1, column 1: no tasks",
+		"{}":                       "standard input: line 1, column 1: a list of tasks is wanted",
+		`[{"name": "a",, }]`:       "standard input: line 1, column ",
+		"- name: a\n  action: [b]": "standard input: line 2, column 11: text is wanted, not a list",
+		"- name: a\n  actoin: b": "standard input: 2 problems\n" +
+			"  line 2, column 3: unknown field \"actoin\"\n" +
+			"  line 1, column 3: task without a field \"action\"\n",
+		strings.Repeat("- 1\n", 12): "line 10, column 3: a task is wanted, not \"1\"\n" +
+			"  and 2 more",
+		one + ", value: {$result: c}}":                          "column 41: no task is named",
+		one + ", after: [a]}":                                   `"a" -> "a"`,
+		one + "}\n- {name: a, action: b}":                       "line 2, column 10: name \"a\"",
+		one + "}\n---\n- {name: c, action: d}":                  "a second document",
+		one + ", deadline: today}":                              "line 1, column 34: a time",
+		one + "}\n- {name: \xff, action: b}":                    "line 2, column 10: invalid",
+		"\n" + one + strings.Repeat(long, 32) + "}":             "line 2, column 3: Task.Action ",
+		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: Task.ID ",
+	} {
+		r := db.run(t, file, "submit", "-").wantExit(t, 2, "stint: wrong input: ", want)
+		if r.stdout != "" {
+			t.Errorf("%q: it printed %q", file, r.stdout)
+		}
+	}
+	good := writeFile(t, "- {name: a, action: b}")
+	for want, args := range map[string][]string{
+		"accepts 1 arg":    {},
+		"tree.yaml.no":     {good + ".no"},
+		"is a directory":   {filepath.Dir(good)},
+		"--prefix is":      {good, "--prefix", ""},
+		"needs --wait":     {good, "--timeout", "1s"},
+		"--timeout -1s":    {good, "--wait", "--timeout", "-1s"},
+		"invalid argument": {good, "--wait", "--timeout", "soon"},
+		"Task.ID":          {good, "--prefix", "\xff"},
+	} {
+		db.run(t, "", append([]string{"submit"}, args...)...).wantExit(t, 2, want)
+	}
+	if got := db.ids(t); len(got) != 0 {
+		t.Errorf("these were inserted: %q", got)
+	}
+	run(t, nil, "", "submit", good, "--database-url", "postgres://127.0.0.1:1/none").
+		wantExit(t, 4, "127.0.0.1:1")
+}
+
+func TestSubmit_GivesUpWaiting(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	file := writeFile(t, "- {name: slow, action: slow}")
+	args := []string{"submit", file, "--wait", "--prefix"}
+	r := db.run(t, "", append(args, "text", "--timeout", "10ms")...)
+	r.wantExit(t, 8, "not finished in time: 1 of 1 task after 10ms").wantOutput(t, "text/slow")
+	r = db.run(t, "", append(args, "json", "--timeout", "10ms", "--json")...).wantExit(t, 8)
+	if want := `{"ids":{"slow":"json/slow"}}` + "\n"; r.stdout != want {
+		t.Errorf("submit --json printed %q, want %q", r.stdout, want)
+	}
+	waiting := start(t, newCommand(t, db.env, append(args, "stopped")...))
+	waiting.says(t, "stopped/slow")
+	waiting.interrupt(t)
+	waiting.wantExit(t, 130)
+	for _, id := range []stint.TaskID{"text/slow", "json/slow", "stopped/slow"} {
+		if got := db.get(t, id); got.State != stint.StateReady {
+			t.Errorf("%s is %s, want it ready", id, got.State)
+		}
+	}
+}
+
+func TestSubmit_IsInterruptedWhileItReads(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	cmd := newCommand(t, db.env, "submit", "-")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	submitting := start(t, cmd)
+	// More than a pipe holds: when all is written, some of it was read.
+	if _, err := stdin.Write([]byte(strings.Repeat("# not yet\n", 100_000))); err != nil {
+		t.Fatal(err)
+	}
+	submitting.interrupt(t)
+	submitting.wantExit(t, 130)
+}
+
+func TestSubmit_DrawsBarsOnTerminals(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	working := work(t, db.env, writePrograms(t, map[string]string{"good": "", "other": ""}))
+	tree := writeFile(t, `
+- {name: a, action: good}
+- {name: b, action: good, after: [a]}
+- {name: c, action: other, after: [b]}
+`)
+	got := onTerminal(t, db.env, "submit", tree, "--wait")
+	for _, want := range []string{"good  2 of 2 [====", "other 1 of 1 [====", "\x1b[32mcompleted"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("on a terminal it printed %q, want %q in it", got, want)
+		}
+	}
+	got = onTerminal(t, append(db.env, "TERM=dumb"), "submit", tree, "--wait")
+	if !strings.Contains(got, "3 of 3: c completed\r\n") || strings.Contains(got, "\x1b") {
+		t.Errorf("on a dumb terminal it printed %q", got)
+	}
+	working.end(t)
+}

@@ -1,0 +1,343 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// writePrograms writes shell programs into a directory of their own.
+func writePrograms(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	// A process that is forked while a file is open for writing keeps it from being executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	for name, script := range scripts {
+		script = "#!/bin/sh\n" + script
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Error(err)
+		}
+	}
+	return dir
+}
+
+// work starts a worker with these programs. The test ends it.
+func work(t *testing.T, env []string, dir string, flags ...string) *process {
+	t.Helper()
+	return start(t, newCommand(t, env, append([]string{"worker", "--dir", dir}, flags...)...))
+}
+
+// end is Ctrl-C, and the exit code is that of a graceful end.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	p.interrupt(t)
+	p.wantExit(t, 0)
+}
+
+// says waits until the process has said something.
+func (p *process) says(t *testing.T, part string) {
+	t.Helper()
+	eventually(t, part, func() bool { return strings.Contains(p.output.String(), part) })
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// started waits until a program has written its process ID.
+func started(t *testing.T, path string) int {
+	t.Helper()
+	var pid int
+	eventually(t, "a program that has begun", func() bool {
+		text, _ := os.ReadFile(path)
+		line, whole := strings.CutSuffix(string(text), "\n")
+		if !whole {
+			return false
+		}
+		var err error
+		if pid, err = strconv.Atoi(line); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+	return pid
+}
+
+func (d *database) get(t *testing.T, id stint.TaskID) stint.TaskInfo {
+	t.Helper()
+	tasks, err := d.store.GetTasks(t.Context(), []stint.TaskID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks[0]
+}
+
+func (d *database) wait(t *testing.T, id stint.TaskID) stint.TaskInfo {
+	t.Helper()
+	task, err := d.store.WaitForTask(testContext(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func TestWorker_RefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	dir := writePrograms(t, map[string]string{"act": ""})
+	for want, args := range map[string][]string{
+		"--dir: want":              {},
+		"no such file":             {"--dir", filepath.Join(dir, "none")},
+		"not a directory":          {"--dir", filepath.Join(dir, "act")},
+		"no executable file":       {"--dir", t.TempDir()},
+		"--actor \"\"":             {"--dir", dir, "--actor", ""},
+		"want 1 to 255 bytes":      {"--dir", dir, "--actor", strings.Repeat("x", 256)},
+		"--concurrency 0":          {"--dir", dir, "--concurrency", "0"},
+		"--concurrency -1":         {"--dir", dir, "--concurrency", "-1"},
+		"--timeout 0s":             {"--dir", dir, "--timeout", "0"},
+		"--lease 99ms":             {"--dir", dir, "--lease", "99ms"},
+		"--lease 24h0m1s":          {"--dir", dir, "--lease", "24h1s"},
+		"--grace -1s":              {"--dir", dir, "--grace", "-1s"},
+		"unknown command \"more\"": {"--dir", dir, "more"},
+	} {
+		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
+		run(t, env, "", append([]string{"worker"}, args...)...).wantExit(t, 2, want)
+	}
+	run(t, nil, "", "worker", "--dir", dir, "--database-url", "postgres://127.0.0.1:1/none").
+		wantExit(t, 4, "127.0.0.1:1")
+	db := databaseOn(t, testdb.NewEmpty(t))
+	db.run(t, "", "worker", "--dir", dir).wantExit(t, 5, "stint migrate")
+}
+
+func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{
+		"later": `[ "$STINT_TRY" -ge 2 ] || { echo not yet >&2; exit 75; }` + "\nprintf done",
+		"never": "printf 'no such user\\n\\tas 1234\\n' >&2\nexit 65",
+		"slow":  "exec sleep 60",
+	})
+	working := work(t, db.env, dir, "--timeout", "500ms", "--actor", "me")
+	db.insert(t,
+		stint.Task{ID: "later", Action: "later", PostResult: true},
+		stint.Task{ID: "never", Action: "never", PostResult: true},
+		stint.Task{ID: "slow", Action: "slow", MaxTries: 1, PostResult: true},
+		stint.Task{ID: "unknown", Action: "unknown"})
+	if got := db.wait(t, "later"); got.Tries != 2 || string(got.Result) != "done" {
+		t.Errorf("later: %+v, want two tries and a result", got)
+	}
+	db.run(t, "", "wait", "never").wantExit(t, 7, "cause: returned")
+	db.run(t, "", "show", "never").wantExit(t, 0).
+		wantOutput(t, "exit status 65\n              no such user\n                  as 1234\n")
+	if got := db.wait(t, "slow"); got.AbortCause != stint.CauseTries ||
+		!strings.Contains(got.Status, "time-out") {
+		t.Errorf("slow: %+v, want it to have used up its try", got)
+	}
+	if got := db.get(t, "unknown"); got.State != stint.StateReady {
+		t.Errorf("a task without a program is %s, want it left to others", got.State)
+	}
+	db.run(t, "", "actors").wantExit(t, 0).wantOutput(t, "me", "later, never, slow")
+	working.end(t)
+	db.run(t, "", "actors").wantExit(t, 0, "no actors")
+}
+
+func TestWorker_SaysWhatHappens(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	long := "head -c 5000 /dev/zero | tr '\\0' x >&2\nexit 65"
+	dir := writePrograms(t, map[string]string{"good": "", "bad": long})
+	text := work(t, db.env, dir)
+	text.says(t, `msg="worker starts"`)
+	text.says(t, `actions="[bad good]"`)
+	text.end(t)
+
+	working := work(t, db.env, dir, "--json")
+	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
+		stint.Task{ID: "bad", Action: "bad", PostResult: true})
+	db.wait(t, "good")
+	db.wait(t, "bad")
+	working.end(t)
+	seen := map[string]bool{}
+	for line := range strings.Lines(working.output.String()) {
+		var record struct {
+			Msg, Task, Error string
+			Actions          []string
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("%v\n%s", err, line)
+		}
+		if len(record.Error) > 2000 {
+			t.Errorf("the log of a program is logged with %d bytes", len(record.Error))
+		}
+		seen[record.Msg+" "+record.Task+strings.Join(record.Actions, ",")] = true
+	}
+	for _, want := range []string{
+		"worker starts bad,good", "task begins good", "task completed good", "handler failed bad",
+		"worker stops ", "worker has stopped ",
+	} {
+		if !seen[want] {
+			t.Errorf("%q was not logged:\n%s", want, working.output.String())
+		}
+	}
+}
+
+func TestWorker_FinishesWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{
+		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done; echo done`,
+	})
+	begun := filepath.Join(t.TempDir(), "begun")
+	working := work(t, append(db.env, "BEGUN="+begun), dir, "--concurrency", "1")
+	db.insert(t, stint.Task{ID: "first", Action: "act"}, stint.Task{ID: "second", Action: "act"})
+	started(t, begun)
+	working.interrupt(t)
+	working.says(t, "worker stops")
+	if err := os.WriteFile(begun+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	working.wantExit(t, 0)
+	if got := db.get(t, "first"); got.State != stint.StateCompleted {
+		t.Errorf("the task under way is %s, want it completed", got.State)
+	}
+	if got := db.get(t, "second"); got.State != stint.StateReady || got.Tries != 0 {
+		t.Errorf("the next task is %s with %d tries, want it ready", got.State, got.Tries)
+	}
+}
+
+// The program does not end by itself, nor by SIGTERM.
+const stubborn = `[ "$STINT_TRY" = 1 ] || exit 0; trap '' TERM; echo $$ > "$BEGUN"
+while :; do sleep 0.01; done`
+
+func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		grace string
+		twice bool
+		code  int
+	}{
+		"when its patience is over": {"0", false, 0},
+		"at the second Ctrl-C":      {"1h", true, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			dir := writePrograms(t, map[string]string{"act": stubborn})
+			begun := filepath.Join(t.TempDir(), "begun")
+			env := append(db.env, "BEGUN="+begun)
+			working := work(t, env, dir, "--grace", test.grace)
+			db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+			pid := started(t, begun)
+			working.interrupt(t)
+			if test.twice {
+				working.says(t, "worker stops")
+				working.interrupt(t)
+			}
+			working.wantExit(t, test.code)
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("the program runs on: %v", err)
+			}
+			if got := db.get(t, "a"); got.StatusCode != stint.StatusPending || got.Tries != 1 {
+				t.Errorf("the task is %s with %d tries, want it given back", got.State, got.Tries)
+			}
+			working = work(t, env, dir)
+			if got := db.wait(t, "a"); got.State != stint.StateCompleted || got.Tries != 2 {
+				t.Errorf("then it is %s with %d tries, want it completed", got.State, got.Tries)
+			}
+			working.end(t)
+		})
+	}
+}
+
+func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{
+		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done`,
+	})
+	begun := filepath.Join(t.TempDir(), "begun")
+	working := work(t, append(db.env, "BEGUN="+begun), dir)
+	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+	started(t, begun)
+	for range 2 {
+		if err := working.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		working.says(t, "worker stops")
+	}
+	if err := os.WriteFile(begun+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	working.wantExit(t, 0)
+	if got := db.wait(t, "a"); got.State != stint.StateCompleted {
+		t.Errorf("the task is %s, want it completed", got.State)
+	}
+}
+
+func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{"act": stubborn})
+	begun := filepath.Join(t.TempDir(), "begun")
+	env := append(db.env, "BEGUN="+begun)
+	killed := work(t, env, dir, "--lease", "24h")
+	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+	orphan := started(t, begun)
+	t.Cleanup(func() { _ = syscall.Kill(-orphan, syscall.SIGKILL) })
+	// Only a worker that is present is noticed when it dies.
+	eventually(t, "an actor", func() bool {
+		actors, err := db.store.ListActors(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(actors) == 1
+	})
+	heir := work(t, env, dir)
+	if err := killed.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed.wantExit(t, -1)
+	if got := db.wait(t, "a"); got.State != stint.StateCompleted || got.Tries != 2 {
+		t.Errorf("the task is %s with %d tries, want it completed", got.State, got.Tries)
+	}
+	heir.end(t)
+}
+
+func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := writePrograms(t, map[string]string{
+		"act": `trap 'echo bye > "$BEGUN.bye"; exit' TERM; echo $$ > "$BEGUN"
+			while :; do sleep 0.01; done`,
+	})
+	begun := filepath.Join(t.TempDir(), "begun")
+	working := work(t, append(db.env, "BEGUN="+begun), dir, "--lease", "1s")
+	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+	started(t, begun)
+	db.run(t, "", "abort", "a").wantExit(t, 0)
+	eventually(t, "the end of the program", func() bool { return exists(begun + ".bye") })
+	working.end(t)
+}
+
+func TestPrivate_IsSharedByWorkerAndSubmit(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	working := work(t, env, writePrograms(t, map[string]string{"greet": "echo hello, $(cat)"}))
+	r := run(t, env, `[{"name": "one", "action": "greet", "value": 1}]`, "submit", "-", "--wait")
+	r.wantExit(t, 0, "1 of 1: one completed").wantOutput(t, "hello, 1")
+	working.says(t, "task completed")
+	working.end(t)
+	wantNoServer(t, dir)
+	run(t, env, "", "ls").wantExit(t, 0).wantOutput(t, "/one", "completed")
+}

@@ -1,0 +1,146 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/tasktree"
+)
+
+// progress shows on standard error how far the tasks of a plan are, each time that show is called
+// with what the store knows of them, until end is called: as bars on a terminal, otherwise as
+// lines.
+func (p *program) progress(plan *tasktree.Plan) (show func(tasks []stint.TaskInfo), end func()) {
+	if os.Getenv("TERM") != "dumb" && hasSize(p.stderr) {
+		return p.progressBars(plan)
+	}
+	return p.progressLines(plan), func() {}
+}
+
+// hasSize reports whether w is a terminal of a known size, without which no bar is drawn.
+func hasSize(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	columns, rows, err := term.GetSize(int(file.Fd()))
+	return err == nil && columns > 0 && rows > 0
+}
+
+// progressLines prints a line for each task that has finished.
+func (p *program) progressLines(plan *tasktree.Plan) func(tasks []stint.TaskInfo) {
+	told := make([]bool, len(plan.Tasks))
+	finished := 0
+	return func(tasks []stint.TaskInfo) {
+		var news []int
+		for i := range tasks {
+			if !told[i] && !tasks[i].FinishedAt.IsZero() {
+				told[i] = true
+				news = append(news, i)
+			}
+		}
+		slices.SortStableFunc(news, func(a, b int) int {
+			return tasks[a].FinishedAt.Compare(tasks[b].FinishedAt)
+		})
+		for _, i := range news {
+			finished++
+			how := string(tasks[i].State)
+			if cause := tasks[i].AbortCause; cause != "" {
+				how += " (" + string(cause) + ")"
+			}
+			fmt.Fprintf(p.stderr, "%d of %d: %s %s\n", finished, len(tasks),
+				plain(plan.Names[i]), how)
+		}
+	}
+}
+
+// An actionBar shows how many tasks with an action have finished.
+type actionBar struct {
+	*mpb.Bar
+	// beside is the text behind it.
+	beside atomic.Pointer[string]
+	// Of the look at the tasks that is being shown:
+	finished, inProgress, aborted int64
+}
+
+// progressBars shows a bar for each action.
+func (p *program) progressBars(
+	plan *tasktree.Plan,
+) (show func(tasks []stint.TaskInfo), end func()) {
+	const nameRunesMax = 30
+	var actions []string
+	total := map[string]int64{}
+	for i := range plan.Tasks {
+		action := plan.Tasks[i].Action
+		if total[action] == 0 {
+			actions = append(actions, action)
+		}
+		total[action]++
+	}
+	container := mpb.New(mpb.WithOutput(p.stderr))
+	bars := make(map[string]*actionBar, len(actions))
+	for _, action := range actions {
+		bar := &actionBar{}
+		bar.beside.Store(new(string))
+		bar.Bar = container.AddBar(total[action],
+			mpb.PrependDecorators(
+				decor.Name(cut(action, nameRunesMax), decor.WCSyncSpaceR),
+				decor.CountersNoUnit("%d of %d", decor.WCSyncWidth)),
+			mpb.AppendDecorators(
+				decor.Any(func(decor.Statistics) string { return *bar.beside.Load() },
+					decor.WCSyncWidthR)))
+		bars[action] = bar
+	}
+	show = func(tasks []stint.TaskInfo) {
+		for i := range tasks {
+			bars[plan.Tasks[i].Action].count(&tasks[i])
+		}
+		for _, bar := range bars {
+			bar.show()
+		}
+	}
+	end = func() {
+		for _, bar := range bars {
+			bar.Abort(false) // no effect on one that is full
+		}
+		container.Wait()
+	}
+	return show, end
+}
+
+func (b *actionBar) count(task *stint.TaskInfo) {
+	switch task.State {
+	case stint.StateInProgress:
+		b.inProgress++
+	case stint.StateCompleted:
+		b.finished++
+	case stint.StateAborted:
+		b.finished++
+		b.aborted++
+	case stint.StateBlocked, stint.StateScheduled, stint.StateReady:
+	}
+}
+
+// show shows what was counted, and forgets it.
+func (b *actionBar) show() {
+	var parts []string
+	if b.inProgress > 0 {
+		parts = append(parts, fmt.Sprintf("%d in progress", b.inProgress))
+	}
+	if b.aborted > 0 {
+		parts = append(parts, fmt.Sprintf("%d aborted", b.aborted))
+	}
+	beside := strings.Join(parts, ", ")
+	b.beside.Store(&beside)
+	b.SetCurrent(b.finished)
+	b.finished, b.inProgress, b.aborted = 0, 0, 0
+}

@@ -1,0 +1,280 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/tasktree"
+)
+
+// A submission is what the command line of submit says.
+type submission struct {
+	file, prefix string
+	wait         bool
+	timeout      time.Duration
+}
+
+func (p *program) submitCommand() *cobra.Command {
+	s := submission{}
+	cmd := &cobra.Command{
+		Use:   "submit FILE",
+		Short: "Insert the tasks of a file, which use each other's results",
+		Long: `Insert the tasks of a file, all or none. FILE is YAML or JSON ("-" is standard
+input): a list of tasks, each with these fields:
+
+  name        names the task within the file; needed
+  action      names the procedure to perform; needed
+  value       the task's body, as JSON
+  after       a list of the names of tasks that this one waits for
+  priority    a whole number, higher first (default 0)
+  max_tries   how often the task is tried at most (default 0, no limit)
+  not_before  a time as of RFC 3339, before which the task is not handed out
+  deadline    a time at which the task is aborted unless it has finished
+  on_abort    what to do when a task that this one waits for is aborted: abort-too (the
+              default) or run-anyway
+
+Within a value, {$result: NAME} stands for the result of another task of the file, which
+the task waits for. Programs run by stint worker read the result in its place.
+
+  - name: save
+    action: save-user-data
+    value: [{uid: 1234}]
+  - name: email
+    action: send-mail
+    value: [{$result: save}]
+
+The ID of a task is the prefix, a slash and its name. The default of the prefix is a new
+UUID; one of your own makes it safe to submit the file again.
+
+Prints the name and the ID of each task. With --wait, it then shows on standard error how
+far they are, and when all have finished, prints how each ended and its result. The exit
+code is 7 if one was aborted, and 8 if the time is over before. Ctrl-C ends the waiting;
+the tasks go on.
+
+With --json: ids, an object with the ID for each name; with --wait, if all have finished,
+also tasks, an object with the task for each name (see: stint help json).`,
+		Example: `  stint submit tree.yaml --wait --timeout 10m
+  id=$(stint submit tree.yaml --json | jq -r .ids.email)
+  echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit -`,
+		GroupID: groupTasks,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.file = args[0]
+			switch {
+			case s.prefix == "" && cmd.Flags().Changed("prefix"):
+				return fmt.Errorf("%w: --prefix is empty", errInput)
+			case !s.wait && cmd.Flags().Changed("timeout"):
+				return fmt.Errorf("%w: --timeout needs --wait", errInput)
+			}
+			if err := checkTimeout(cmd, s.timeout); err != nil {
+				return err
+			}
+			return p.submit(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&s.wait, "wait", false, "wait until all the tasks have finished")
+	flags.DurationVar(&s.timeout, "timeout", 0,
+		"give up waiting after so `long`, such as 90s or 1h30m (default: wait for ever)")
+	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with that `text` and a slash")
+	return cmd
+}
+
+func (p *program) submit(ctx context.Context, s submission) error {
+	text, err := p.read(ctx, s.file)
+	if err != nil {
+		return err
+	}
+	tree, err := tasktree.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errInput, s.source(), problems(err))
+	}
+	plan := tree.Plan(s.prefix)
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		err := db.store.InsertTasks(ctx, plan.Tasks)
+		var refused *stint.ArgumentError
+		if errors.As(err, &refused) && refused.Index >= 0 {
+			problem := refused.Argument + ": " + refused.Problem
+			return fmt.Errorf("%w: %s: %w", errInput, s.source(), plan.At(refused.Index, problem))
+		}
+		if err != nil {
+			return err
+		}
+		if !s.wait {
+			return p.printSubmitted(plan, nil)
+		}
+		return p.waitForTree(ctx, db.store, plan, s.timeout)
+	})
+}
+
+// source is the file in an error.
+func (s submission) source() string {
+	if s.file == "-" {
+		return "standard input"
+	}
+	return plain(s.file)
+}
+
+// read reads a file where Ctrl-C need not wait for it.
+func (p *program) read(ctx context.Context, name string) ([]byte, error) {
+	var text []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if name == "-" {
+			text, err = io.ReadAll(p.stdin)
+		} else {
+			text, err = os.ReadFile(name) //nolint:gosec // which one is the user's choice
+		}
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
+	}
+	return text, nil
+}
+
+// problems are the errors that are joined in err, each on a line of its own if there are several.
+func problems(err error) error {
+	const namedMax = 10
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	errs := joined.Unwrap()
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	var text strings.Builder
+	text.WriteString(count(int64(len(errs)), "problem"))
+	for i, err := range errs {
+		if i == namedMax {
+			fmt.Fprintf(&text, "\n  and %d more", len(errs)-namedMax)
+			break
+		}
+		fmt.Fprintf(&text, "\n  %v", err)
+	}
+	return errors.New(text.String())
+}
+
+// A submittedJSON is what submit prints.
+type submittedJSON struct {
+	IDs   map[string]stint.TaskID `json:"ids"`
+	Tasks map[string]taskJSON     `json:"tasks,omitempty"`
+}
+
+// printSubmitted prints the IDs of tasks, and as JSON also what has become of them, if that is
+// known.
+func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
+	if !p.json {
+		rows := [][]string{{"NAME", "ID"}}
+		for i, name := range plan.Names {
+			rows = append(rows, []string{plain(name), plain(string(plan.Tasks[i].ID))})
+		}
+		return p.printTable(rows)
+	}
+	document := submittedJSON{
+		IDs:   make(map[string]stint.TaskID, len(plan.Names)),
+		Tasks: make(map[string]taskJSON, len(infos)),
+	}
+	for i, name := range plan.Names {
+		document.IDs[name] = plan.Tasks[i].ID
+	}
+	for name, info := range infos {
+		document.Tasks[name] = newTaskJSON(&info)
+	}
+	return p.printJSON(document)
+}
+
+// waitForTree prints the IDs of tasks, and when they have finished, how. As JSON it prints both at
+// the end, for there is one document, and the IDs also if the wait fails.
+func (p *program) waitForTree(
+	ctx context.Context, store *stint.Store, plan *tasktree.Plan, timeout time.Duration,
+) error {
+	if !p.json {
+		if err := p.printSubmitted(plan, nil); err != nil {
+			return err
+		}
+	}
+	var infos map[string]stint.TaskInfo
+	unfinished := len(plan.Tasks)
+	show, end := p.progress(plan)
+	err := within(ctx, timeout, func(ctx context.Context) (err error) {
+		infos, err = plan.Wait(ctx, store, func(tasks []stint.TaskInfo) {
+			unfinished = 0
+			for i := range tasks {
+				if tasks[i].FinishedAt.IsZero() {
+					unfinished++
+				}
+			}
+			show(tasks)
+		})
+		return err
+	})
+	end()
+	if errors.Is(err, errTimedOut) {
+		err = fmt.Errorf("wait for tree: %w: %d of %s after %v", err, unfinished,
+			count(int64(len(plan.Tasks)), "task"), timeout)
+	}
+	if p.json {
+		err = errors.Join(err, p.printSubmitted(plan, infos))
+	} else if err == nil {
+		err = p.printResults(plan, infos)
+	}
+	if err != nil {
+		return err
+	}
+	return aborted(plan, infos)
+}
+
+func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
+	paint := p.painter()
+	rows := [][]string{{"NAME", paint.state("STATE"), "TRIES", "STATUS", "RESULT"}}
+	for _, name := range plan.Names {
+		task := infos[name]
+		rows = append(rows, []string{
+			plain(name), paint.state(string(task.State)), tries(&task), firstWords(task.Status),
+			strings.ReplaceAll(content(task.Result), "\n\t", "\n\t\t\t\t"),
+		})
+	}
+	if err := p.printf("\n"); err != nil {
+		return err
+	}
+	return p.printTable(rows)
+}
+
+// aborted is the error that names those tasks that were.
+func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
+	const namedMax = 10
+	var named []string
+	n := 0
+	for _, name := range plan.Names {
+		task := infos[name]
+		if task.StatusCode != stint.StatusAborted {
+			continue
+		}
+		if n++; n <= namedMax {
+			named = append(named, fmt.Sprintf("%q (%s)", name, task.AbortCause))
+		}
+	}
+	switch {
+	case n == 0:
+		return nil
+	case n > namedMax:
+		named = append(named, fmt.Sprintf("and %d more", n-namedMax))
+	}
+	return fmt.Errorf("%w: %s", errAborted, strings.Join(named, ", "))
+}

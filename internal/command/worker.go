@@ -1,0 +1,215 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/programs"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// A workerSetup is what the flags of worker say.
+type workerSetup struct {
+	dir, actor            string
+	concurrency           int
+	timeout, lease, grace time.Duration
+}
+
+const (
+	leaseDefault  = 30 * time.Second
+	leaseShortest = 100 * time.Millisecond
+	leaseLongest  = 24 * time.Hour
+	graceDefault  = 20 * time.Second
+)
+
+func (p *program) workerCommand() *cobra.Command {
+	s := workerSetup{}
+	cmd := &cobra.Command{
+		Use:   "worker --dir DIR",
+		Short: "Perform tasks by running programs",
+		Long: `Perform tasks by running programs, in whatever language: a task with the action
+send-mail is performed by the executable file DIR/send-mail. The directory is read once;
+hidden files are left out.
+
+A program is given the task's body on standard input, the worker's environment, and
+
+  STINT_TASK_ID  the task's ID
+  STINT_ACTION   the task's action
+  STINT_TRY      which try this is: 1 at the first
+  STINT_INPUTS   the path of a file that holds a JSON list, with an object for each task
+                 that this one waited for: id, status_code, result, and, unless they are
+                 empty, abort_cause and status
+
+In a body that is JSON, {"$result": ID} stands for the result of the task with that ID,
+if this one waited for it; the program reads the result in its place.
+
+What the program writes to standard output is the task's result, up to 64 MiB. The last
+64 KiB of what it writes to standard error are the task's status, its log (see: stint
+show). By the exit status the task is
+
+   0  completed
+  65  aborted, and so is what depends on it (EX_DATAERR)
+  75  given back for another try after a pause (EX_TEMPFAIL), as for any other one
+
+A program that takes longer than --timeout, or whose task is aborted or given to somebody
+else, is sent SIGTERM, with all that it has started, and SIGKILL 5 s later.
+
+On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
+ended. Programs that take longer than --grace are killed, and their tasks given back. A
+second Ctrl-C kills them at once. Of a worker that was killed itself the tasks are
+handed on, within about a second.
+
+The worker removes finished tasks from the store: completed ones after 24 hours, aborted
+ones after 7 days.
+
+What happens is logged on standard error, with --json as JSON lines.`,
+		Example: `  stint worker --dir /etc/stint/worker.d
+  stint worker --dir programs --concurrency 16 --timeout 10m`,
+		GroupID: groupTasks,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(cmd); err != nil {
+				return err
+			}
+			return p.work(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.dir, "dir", "", "run the programs in that `directory`; needed")
+	flags.StringVar(&s.actor, "actor", "",
+		"go by that `name` (default: the host, the process and something random)")
+	flags.IntVar(&s.concurrency, "concurrency", 0,
+		"run at most `n` programs at once (default: the number of CPUs)")
+	flags.DurationVar(&s.timeout, "timeout", 0,
+		"kill programs after so `long`, such as 90s or 1h30m (default: never)")
+	flags.DurationVar(&s.lease, "lease", leaseDefault,
+		"own tasks for so `long` at a time: what a connection may be lost for")
+	flags.DurationVar(&s.grace, "grace", graceDefault,
+		"let programs run on for so `long` when the worker stops")
+	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
+	return cmd
+}
+
+// check refuses what the worker would, in the words of the command line and before anything is
+// done, and puts in the defaults.
+func (s *workerSetup) check(cmd *cobra.Command) error {
+	const actorBytesMax = 255
+	changed := cmd.Flags().Changed
+	switch {
+	case s.dir == "":
+		return fmt.Errorf("%w: --dir: want the directory of the programs", errInput)
+	case changed("actor") &&
+		(s.actor == "" || len(s.actor) > actorBytesMax || !utf8.ValidString(s.actor)):
+		return fmt.Errorf("%w: --actor %.80q: want 1 to %d bytes of UTF-8", errInput, s.actor,
+			actorBytesMax)
+	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
+		return fmt.Errorf("%w: --concurrency %d: want 1 or more", errInput, s.concurrency)
+	case s.lease < leaseShortest, s.lease > leaseLongest:
+		return fmt.Errorf("%w: --lease %v: want %v to %v", errInput, s.lease, leaseShortest,
+			leaseLongest)
+	case s.grace < 0:
+		return fmt.Errorf("%w: --grace %v: want 0 or more", errInput, s.grace)
+	}
+	if s.concurrency == 0 {
+		s.concurrency = runtime.GOMAXPROCS(0)
+	}
+	s.grace = max(s.grace, 1) // 0 is the worker's default
+	return checkTimeout(cmd, s.timeout)
+}
+
+func (p *program) work(ctx context.Context, s workerSetup) error {
+	directory, err := programs.Open(s.dir)
+	if err != nil {
+		return fmt.Errorf("%w: --dir: %w", errInput, err)
+	}
+	logger := p.logger()
+	// What waits for tasks is to know at once, and dead workers are to be noticed.
+	options := stint.Options{Logger: logger}
+	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
+		w, err := worker.New(db.store, worker.Options{
+			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
+			StopGrace: s.grace, Logger: logger,
+		})
+		if err != nil {
+			return err
+		}
+		var handling []worker.HandlerOption
+		if s.timeout > 0 {
+			handling = append(handling, worker.WithTimeout(s.timeout))
+		}
+		if err := directory.Handle(w, handling...); err != nil {
+			return err
+		}
+		return runWorker(ctx, w, directory)
+	})
+}
+
+// runWorker runs the worker until ctx ends and what is under way has ended, or the user does not
+// want to wait for that.
+func runWorker(ctx context.Context, w *worker.Worker, directory *programs.Directory) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ended, killed := make(chan struct{}), false
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if killed = twice(signals, ended); killed {
+			signal.Reset(os.Interrupt, syscall.SIGTERM) // a third one ends the command on the spot
+			directory.Close()
+		}
+	})
+	err := w.Run(ctx)
+	close(ended)
+	watching.Wait()
+	directory.Close()
+	if err == nil && killed {
+		return context.Canceled
+	}
+	return err
+}
+
+// twice waits for a signal and then for Ctrl-C, unless it ends before. Another SIGTERM does not
+// count: some senders of it, such as timeout(1), send it to the process and then to its group.
+func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
+	for first := true; ; first = false {
+		select {
+		case s := <-signals:
+			if !first && s == os.Interrupt {
+				return true
+			}
+		case <-ended:
+			return false
+		}
+	}
+}
+
+// logger logs on standard error all that the worker tells.
+func (p *program) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shortened}
+	if p.json {
+		return slog.New(slog.NewJSONHandler(p.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options))
+}
+
+// shortened cuts long texts, such as what a program has written. The task has all of it.
+func shortened(_ []string, attr slog.Attr) slog.Attr {
+	const bytesMax = 1 << 10
+	if attr.Value.Kind() != slog.KindString || len(attr.Value.String()) <= bytesMax {
+		return attr
+	}
+	beginning := strings.ToValidUTF8(attr.Value.String()[:bytesMax], "")
+	return slog.String(attr.Key, beginning+"…")
+}
