@@ -95,7 +95,8 @@ tables are made by themselves. In a database of your own make them by: stint mig
 		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
-		p.submitCommand(), p.workerCommand(), exitCodesTopic(), jsonTopic(),
+		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
+		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)

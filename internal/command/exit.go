@@ -41,7 +41,7 @@ func exitCodesTopic() *cobra.Command {
     5  the schema is missing or of another version (see: stint help migrate)
     6  tasks stand in the way: an ID is taken, a task is in progress or has started,
        tasks would wait for each other, a task does not post its result, a predecessor
-       was aborted; nothing was changed
+       was aborted; of demo: the schema is somebody else's; nothing was changed
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: the time is over and a task has not finished
   130  interrupted by Ctrl-C or SIGTERM; of worker: told so twice
@@ -84,7 +84,7 @@ func exitCode(err error) int {
 	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
-		stint.ErrNoPostResult, stint.ErrPredecessorAborted):
+		stint.ErrNoPostResult, stint.ErrPredecessorAborted, errTaken):
 		return exitRefused
 	case is(errAborted):
 		return exitAborted

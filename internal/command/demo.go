@@ -1,0 +1,184 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/demo"
+)
+
+func (p *program) demoCommand() *cobra.Command {
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See tasks move: the story of the library in half a minute",
+		Long: `Play a story: a network of some thousand tasks is performed by two workers. Some tasks
+fail at first, a branch of the network is aborted, and one of the workers, a process of
+its own, is killed while it owns tasks. At the end the demo checks that every task ended
+as it should have, and exits with 1 if not.
+
+It works in a schema of its own, stint_demo unless --schema names another one, which it
+makes and drops. It refuses one that it did not make.
+
+With --json: an object for each event, with event, seconds since the beginning and what
+the event is about; the last one has the event "summary".`,
+		Example: `  stint demo
+  stint demo --keep && stint ls --schema stint_demo --state aborted
+  stint demo --json | jq -c 'select(.event == "handed-on")'`,
+		GroupID:           groupTasks,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("schema") {
+				p.schema = demoSchemaName
+			}
+			return p.demo(cmd.Context(), keep)
+		},
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false,
+		"leave the tasks in the schema, to look at; the next demo replaces them")
+	return cmd
+}
+
+var errDemo = errors.New("the story did not end as it should have")
+
+func (p *program) demo(ctx context.Context, keep bool) error {
+	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
+		return p.withDemoSchema(ctx, db, keep, func(ctx context.Context) error {
+			summary, err := p.playDemo(ctx, db)
+			if err == nil {
+				err = p.printSummary(&summary, keep)
+			}
+			if err == nil && !summary.OK {
+				err = errDemo
+			}
+			return err
+		})
+	})
+}
+
+// playDemo shows the story while it is played.
+func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, err error) {
+	store, err := stint.New(db.pool, stint.Options{Schema: p.schema})
+	if err != nil {
+		return demo.Summary{}, err
+	}
+	defer func() { err = errors.Join(err, store.Close(context.WithoutCancel(ctx))) }()
+	second, err := p.demoProcess(db)
+	if err != nil {
+		return demo.Summary{}, err
+	}
+	show, stop := p.demoShow()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	summary, err := demo.Run(ctx, demo.Config{
+		Store: store, Second: second,
+		Tell: func(e demo.Event) {
+			if err := show(e); err != nil {
+				cancel(err) // whoever read it has gone
+			}
+		},
+	})
+	if err != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return summary, errors.Join(err, stop())
+}
+
+// demoProcess is the worker that will be killed. Its environment names the database, because others
+// can read the arguments of a process.
+func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	url := p.databaseURL
+	if db.server != nil {
+		url = db.server.URL(privateDatabase)
+	}
+	//nolint:gosec,noctx // It is this program, and ends with its standard input.
+	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema)
+	cmd.Env = append(os.Environ(), "STINT_DATABASE_URL="+url)
+	return cmd, nil
+}
+
+const demoWorkerName = "demo-worker"
+
+// demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but it is the demo that
+// decides when it ends.
+func (p *program) demoWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    demoWorkerName,
+		Short:  "Perform tasks for stint demo, which starts this",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := context.WithoutCancel(cmd.Context())
+			return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
+				db.store, err = stint.New(db.pool, stint.Options{Schema: p.schema})
+				if err != nil {
+					return err
+				}
+				return demo.Work(ctx, db.store, demo.SecondActor, p.stdin)
+			})
+		},
+	}
+}
+
+// demoShow is how the story is shown.
+func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
+	nothing := func() error { return nil }
+	if p.json {
+		return func(e demo.Event) error { return p.printJSON(e) }, nothing
+	}
+	style := p.demoStyle()
+	if !isTerminal(p.stdout) || os.Getenv("TERM") == "dumb" {
+		return demo.NewLines(p.stdout, style).Tell, nothing
+	}
+	screen := demo.NewScreen(p.stdout, style)
+	return screen.Tell, screen.Close
+}
+
+func (p *program) demoStyle() demo.Style {
+	const usual = 80
+	style := demo.Style{Width: usual, Colours: bool(p.painter())}
+	if file, ok := p.stdout.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			style.Width = width
+		}
+	}
+	return style
+}
+
+// printSummary prints what came of the story, and what to do next.
+func (p *program) printSummary(summary *demo.Summary, keep bool) error {
+	if p.json {
+		return p.printJSON(struct {
+			Event string `json:"event"`
+			*demo.Summary
+		}{"summary", summary})
+	}
+	text := summary.Text(p.demoStyle())
+	if !keep {
+		return p.printf("%s\n\nTo keep the tasks and look at them: stint demo --keep\n", text)
+	}
+	kept := "The tasks are kept. Look at them:"
+	if p.databaseURL != os.Getenv("STINT_DATABASE_URL") {
+		kept = "The tasks are kept. Look at them, with the same --database-url:"
+	}
+	return p.printf(`%s
+
+%s
+  stint stats%[3]s
+  stint ls%[3]s --state aborted
+  stint show%[3]s book/bind
+  stint explain%[3]s antarctica/index
+  stint graph%[3]s europe/1/page --format mermaid
+`, text, kept, " --schema "+p.schema)
+}

@@ -1,0 +1,92 @@
+package demo
+
+import (
+	"strconv"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Style is how text is set.
+type Style struct {
+	// Width is that of the terminal, in columns.
+	Width int
+	// Colours says that there are some.
+	Colours bool
+}
+
+// The colours, as terminals number them; they look as the user has set them.
+const (
+	red    = "1"
+	green  = "2"
+	yellow = "3"
+	blue   = "4"
+	grey   = "8"
+)
+
+// A mark is how a state looks in a bar. It can be told from the others without its colour.
+type mark struct{ cell, colour string }
+
+func markOf(state stint.State) mark {
+	switch state {
+	case stint.StateCompleted:
+		return mark{"█", green}
+	case stint.StateAborted:
+		return mark{"×", red}
+	case stint.StateInProgress:
+		return mark{"▓", blue}
+	case stint.StateReady:
+		return mark{"▒", yellow}
+	case stint.StateScheduled:
+		return mark{"░", grey}
+	default:
+		return mark{"·", grey}
+	}
+}
+
+// in is text in a colour; none is that of other text.
+func (s Style) in(colour, text string) string {
+	if !s.Colours || text == "" || colour == "" {
+		return text
+	}
+	return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)).Render(text)
+}
+
+func (s Style) bold(text string) string {
+	if !s.Colours {
+		return text
+	}
+	return lipgloss.NewStyle().Bold(true).Render(text)
+}
+
+// indented wraps text and puts it behind a margin.
+func (s Style) indented(text, colour string) []string {
+	const widest = 90
+	width := min(s.Width, widest) - len(margin)
+	lines := strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n")
+	for i, line := range lines {
+		lines[i] = margin + s.in(colour, strings.TrimRight(line, " "))
+	}
+	return lines
+}
+
+// margin is as wide as the time in front of a headline.
+const margin = "          "
+
+// grouped writes a number with commas between the thousands.
+func grouped(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
