@@ -83,7 +83,7 @@ func TestColours_AreForTerminalsAlone(t *testing.T) {
 func onTerminal(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := newCommand(t, append([]string{"TERM=xterm"}, env...), args...)
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See tasks move: the story of the library in half a minute",
-		Long: `Play a story: a network of some thousand tasks is performed by two workers. Some tasks
-fail at first, a branch of the network is aborted, and one of the workers, a process of
-its own, is killed while it owns tasks. At the end the demo checks that every task ended
-as it should have, and exits with 1 if not.
+		Long: `Play a story: two workers perform a network of some thousand tasks. Some tasks fail at
+first, a branch of the network is aborted, and one of the workers, a process of its own,
+is killed while it owns tasks. At the end the demo checks that every task ended as it
+should have, and exits with 1 if not.
 
 It works in a schema of its own, stint_demo unless --schema names another one, which it
 makes and drops. It refuses one that it did not make.

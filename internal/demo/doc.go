@@ -12,6 +12,6 @@
 //   - story.go: what happens, by the verbs of the package stint;
 //   - sprint.go: the verbs that a worker of your own would use, without any work to do.
 //
-// The rest is for show: process.go has the process that is killed, outcome.go checks, picture.go and
-// text.go say what happens, and screen.go shows it.
+// The rest is for show: process.go has the process that is killed, outcome.go checks, text.go and
+// picture.go say what happens, and screen.go shows it.
 package demo

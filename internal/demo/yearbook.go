@@ -24,8 +24,8 @@ const (
 	filmsPerRegion = 8
 	photosPerFilm  = 50
 
-	// orderID, bindID and printID are the tasks that are there once. What the network needs besides,
-	// joins, is named after bookName too.
+	// orderID, bindID and printID are the tasks that are there once. The joins that the network
+	// needs besides are named after bookName too.
 	bookName                = "book"
 	orderID    stint.TaskID = bookName + "/order"
 	bindID     stint.TaskID = bookName + "/bind"
