@@ -18,10 +18,10 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See tasks move: the story of the library in half a minute",
-		Long: `Play a story: two workers perform a network of some thousand tasks. Some tasks fail at
-first, a branch of the network is aborted, and one of the workers, a process of its own,
-is killed while it owns tasks. At the end the demo checks that every task ended as it
-should have, and exits with 1 if not.
+		Long: `Play a story: two workers perform a network of some thousand tasks. Some tasks fail
+at first, a branch of the network is aborted, and one of the workers, a process of its
+own, is killed while it owns tasks. At the end the demo checks that every task ended as
+it should have, and exits with 1 if not.
 
 It works in a schema of its own, stint_demo unless --schema names another one, which it
 makes and drops. It refuses one that it did not make.
@@ -110,8 +110,8 @@ func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 
 const demoWorkerName = "demo-worker"
 
-// demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but it is the demo that
-// decides when it ends.
+// demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but it is the demo
+// that decides when it ends.
 func (p *program) demoWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    demoWorkerName,
@@ -146,7 +146,7 @@ func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
 }
 
 func (p *program) demoStyle() demo.Style {
-	const usual = 80
+	const usual = 100 // columns
 	style := demo.Style{Width: usual, Colours: bool(p.painter())}
 	if file, ok := p.stdout.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {

@@ -155,11 +155,9 @@ func (s *story) summarise(ctx context.Context) (Summary, error) {
 		if task.ID == bindID {
 			sum.judge(s.plan.Tasks, &task)
 		}
-		if s.orphans[task.ID] && task.Actor != SecondActor { // or these were its last words
-			sum.HandedOn++
-		}
 	}
-	sum.Failures -= sum.HandedOn
+	sum.HandedOn = s.taken
+	sum.Failures -= s.taken
 	wrong, err := s.Store.Check(ctx)
 	for _, finding := range wrong {
 		sum.Problems = append(sum.Problems, finding.String())

@@ -54,10 +54,10 @@ type story struct {
 
 	second *process
 	killed time.Time // Zero: not yet.
-	// orphans are the tasks that the second worker owned when it was killed.
-	orphans map[stint.TaskID]bool
-	// noticed and handedOn are how long after the kill no task, or the last task, changed hands.
+	// noticed and handedOn are how long after the kill the first task was no longer the second
+	// worker's, and the last one had another owner; taken is how many have one.
 	noticed, handedOn time.Duration
+	taken             int
 	printed           time.Duration // When all tasks of the yearbook had ended.
 	sprinted          Sprint
 
@@ -196,7 +196,7 @@ func (s *story) kill(ctx context.Context) error {
 	if len(orphans) == 0 {
 		return fmt.Errorf("%s owned nothing when it was killed", SecondActor)
 	}
-	left, err := s.leaseLeft(ctx, orphans[0].ID)
+	left, err := s.leaseLeft(ctx, orphans)
 	if err != nil {
 		return err
 	}
@@ -204,43 +204,52 @@ func (s *story) kill(ctx context.Context) error {
 		Kind: KindKilled, Actor: SecondActor, Process: s.second.cmd.Process.Pid,
 		Tasks: len(orphans), LeaseLeft: left.Seconds(),
 	})
-	s.orphans = map[stint.TaskID]bool{}
-	for _, task := range orphans {
-		s.orphans[task.ID] = true
-	}
-	if err := s.awaitHandOn(ctx); err != nil {
+	if err := s.awaitHandOn(ctx, orphans); err != nil {
 		return err
 	}
 	s.tell(Event{
-		Kind: KindHandedOn, Actor: FirstActor, Tasks: len(orphans), After: s.handedOn.Seconds(),
+		Kind: KindHandedOn, Actor: FirstActor, Tasks: s.taken, After: s.handedOn.Seconds(),
 	})
 	return nil
 }
 
-// leaseLeft is how long the lease on a task has still to run, on the database's clock.
-func (s *story) leaseLeft(ctx context.Context, id stint.TaskID) (time.Duration, error) {
-	why, err := s.Store.Explain(ctx, id)
-	return why.Task.ActionDeadline.Sub(why.Now), err
+// leaseLeft is how long the last of the leases on tasks has still to run, on the database's clock.
+func (s *story) leaseLeft(ctx context.Context, tasks []stint.TaskInfo) (time.Duration, error) {
+	last := tasks[0]
+	for _, task := range tasks {
+		if task.ActionDeadline.After(last.ActionDeadline) {
+			last = task
+		}
+	}
+	why, err := s.Store.Explain(ctx, last.ID)
+	return last.ActionDeadline.Sub(why.Now), err
 }
 
-// awaitHandOn waits until somebody else owns, or has performed, what the second worker owned.
-func (s *story) awaitHandOn(ctx context.Context) error {
+// awaitHandOn waits until somebody else owns, or has performed, what the second worker owned. A
+// return that the database had received before the kill still counts: such tasks are not handed on.
+func (s *story) awaitHandOn(ctx context.Context, orphans []stint.TaskInfo) error {
 	const every = 25 * time.Millisecond
+	isOrphan := map[stint.TaskID]bool{}
+	for _, task := range orphans {
+		isOrphan[task.ID] = true
+	}
 	return s.watch(ctx, every, func(tasks []stint.TaskInfo, _ *Picture) bool {
-		owned, ready := 0, 0
+		owned, ready, taken := 0, 0, 0
 		for _, task := range tasks {
 			switch {
-			case !s.orphans[task.ID]:
-			case task.State == stint.StateInProgress && task.Actor == SecondActor:
-				owned++
+			case !isOrphan[task.ID]:
 			case task.State == stint.StateReady:
 				ready++
+			case task.Actor != SecondActor:
+				taken++
+			case task.State == stint.StateInProgress:
+				owned++
 			}
 		}
-		if s.noticed == 0 && owned < len(s.orphans) {
-			s.noticed = now().Sub(s.killed)
+		s.taken, s.handedOn = taken, now().Sub(s.killed)
+		if s.noticed == 0 && ready+taken > 0 {
+			s.noticed = s.handedOn
 		}
-		s.handedOn = now().Sub(s.killed)
 		return owned+ready == 0
 	})
 }

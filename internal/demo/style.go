@@ -63,7 +63,7 @@ func (s Style) bold(text string) string {
 
 // indented wraps text and puts it behind a margin.
 func (s Style) indented(text, colour string) []string {
-	const widest = 90
+	const widest = 100
 	width := min(s.Width, widest) - len(margin)
 	lines := strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n")
 	for i, line := range lines {
