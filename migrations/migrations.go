@@ -43,10 +43,11 @@ const codeUndefinedTable = "42P01"
 // It is safe to call at every start of every process: calls made at once wait for one another, and
 // a schema that is up to date is left alone. Each version is applied in a transaction of its own;
 // if ctx ends in between, the versions applied so far stay, and a later call goes on from there.
-// Session settings of conn are reset.
+// Session settings of conn are reset, unless the schema is up to date.
 //
 // A schema that is newer than this release is refused with [ErrNewerSchema]. The role needs CREATE
-// on the database the first time, and to own the schema later.
+// on the database the first time, and to own the schema where a later release brings a new version.
+// If the schema is up to date, what [CurrentVersion] needs is enough.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
 	return MigrateSchema(ctx, conn, DefaultSchema)
 }
@@ -69,6 +70,14 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	if newest := Version(); version < 0 || version > newest {
 		return fmt.Errorf("migrate: version %d: this release knows 0 to %d", version, newest)
 	}
+	// Who has nothing to do need not be allowed to, which the migrator would ask for.
+	current, err := CurrentVersion(ctx, conn, schema)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if current == version {
+		return nil
+	}
 	if err := makeSchema(ctx, conn, quoted); err != nil {
 		return fmt.Errorf("migrate: create schema %s: %w", quoted, err)
 	}
@@ -85,8 +94,7 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	if err := migrator.LoadMigrations(steps); err != nil {
 		return fmt.Errorf("migrate: load versions: %w", err)
 	}
-	current, err := migrator.GetCurrentVersion(ctx)
-	if err != nil {
+	if current, err = migrator.GetCurrentVersion(ctx); err != nil {
 		return fmt.Errorf("migrate: read version: %w", err)
 	}
 	if newest := Version(); current > newest {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -196,27 +197,56 @@ func TestCurrentVersion_LooksAndMakesNothing(t *testing.T) {
 	}
 }
 
-func TestMigrate_ReportsWhatTheRoleMayNot(t *testing.T) {
-	t.Parallel()
-	pool := testdb.NewEmpty(t)
+// asRole calls f with a connection that has the rights of a new role.
+func asRole(t *testing.T, pool *pgxpool.Pool, grants string, f func(conn *pgx.Conn)) {
+	t.Helper()
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Release()
 	role := "nobody_" + strings.ReplaceAll(pool.Config().ConnConfig.Database, "-", "")
-	for _, statement := range []string{"CREATE ROLE " + role, "SET ROLE " + role} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
+	run := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+	run("CREATE ROLE "+role, strings.ReplaceAll(grants, "ROLE", role), "SET ROLE "+role)
+	f(conn.Conn())
+	run("RESET ROLE", "DROP OWNED BY "+role, "DROP ROLE "+role)
+}
+
+func TestMigrate_ReportsWhatTheRoleMayNot(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	asRole(t, pool, "", func(conn *pgx.Conn) {
+		err := migrations.Migrate(t.Context(), conn)
+		if err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("Migrate = %v, want permission denied", err)
+		}
+	})
+}
+
+// A service may call it at its start, with no right but to look.
+func TestMigrate_WithNothingToDoNeedsNoRightToDoIt(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	grants := "GRANT USAGE ON SCHEMA stint TO ROLE; " +
+		"GRANT SELECT ON stint.stint_schema_version TO ROLE"
+	asRole(t, pool, grants, func(conn *pgx.Conn) {
+		if err := migrations.Migrate(t.Context(), conn); err != nil {
+			t.Errorf("Migrate = %v, want nothing to do", err)
+		}
+		_, err := pool.Exec(t.Context(), "UPDATE stint.stint_schema_version SET version = 0")
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	err = migrations.Migrate(t.Context(), conn.Conn())
-	if err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("Migrate = %v, want permission denied", err)
-	}
-	for _, statement := range []string{"RESET ROLE", "DROP ROLE " + role} {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Error(err)
+		err = migrations.Migrate(t.Context(), conn)
+		if err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("Migrate of an older schema = %v, want permission denied", err)
 		}
-	}
+	})
 }
