@@ -434,3 +434,17 @@ func ExampleStore_Maintain() {
 	// <nil>
 	// aborted expired <nil>
 }
+
+func ExampleStore_Prune() {
+	ctx := context.Background()
+	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"},
+		stint.Task{ID: "b", Action: "copy"})
+	defer drop()
+
+	if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
+		panic(err)
+	}
+	fmt.Println(store.Prune(ctx)) // aborted ones are kept for a week
+	// Output:
+	// 0 <nil>
+}

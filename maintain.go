@@ -56,10 +56,33 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.settleDue(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
-	if err := s.prune(ctx); err != nil {
+	if _, err := s.prune(ctx); err != nil {
 		return fmt.Errorf("maintain: prune: %w", err)
 	}
 	return nil
+}
+
+// Prune deletes finished tasks past the retention of this store (R18), as [Store.Maintain] does
+// among other things, and returns how many. With another [Retention] than the others have, a store
+// made for the purpose prunes earlier than they do:
+//
+//	stint.Options{
+//		Maintenance: stint.MaintainNever,
+//		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
+//	}
+//
+// What somebody may still ask for stays: the predecessors of tasks that have not finished, and for
+// an hour tasks with PostResult.
+//
+// It works in small transactions, so that it does not hold up anybody. If ctx ends or the
+// connection breaks, it returns the error and how many tasks are gone for sure; the call may be
+// repeated, also by many at once. In the caller's transaction all of it is undone with that.
+func (s *Store) Prune(ctx context.Context) (int64, error) {
+	pruned, err := s.prune(ctx)
+	if err != nil {
+		return pruned, fmt.Errorf("prune: %w", err)
+	}
+	return pruned, nil
 }
 
 // settleDue does everything but pruning, until nothing is left to do.
@@ -186,41 +209,47 @@ func reclaimUpTo(leases int, told *news, count func(int64)) step {
 	}
 }
 
-// prune deletes finished tasks in pieces. It runs without the planner settings of the other
-// statements: the index on the age is one that needs a bitmap scan.
-func (s *Store) prune(ctx context.Context) error {
+// prune deletes finished tasks in pieces, and returns how many. It runs without the planner
+// settings of the other statements: the index on the age is one that needs a bitmap scan.
+func (s *Store) prune(ctx context.Context) (int64, error) {
 	if err := s.usable(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if err := s.run(ctx, step{name: "forget_asked"}); err != nil {
-		return err
+		return 0, err
 	}
 	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
-		return nil
+		return 0, nil
 	}
 	// How many spans make up the tasks of a transaction is known from the one before.
 	const least = 16
-	for spans := int64(least); ; {
-		pruned, err := s.pruneSome(ctx, spans)
-		if err != nil || pruned == 0 {
-			return err
+	var pruned int64
+	for limit := int64(least); ; {
+		spans, tasks, err := s.pruneSome(ctx, limit)
+		pruned += tasks
+		if err != nil || spans == 0 {
+			return pruned, err
 		}
-		spans = min(max(2*pruned, least), prunedTasksMax)
+		limit = min(max(2*spans, least), prunedTasksMax)
 	}
 }
 
-// pruneSome prunes up to so many spans, and returns how many it has.
-func (s *Store) pruneSome(ctx context.Context, spans int64) (int64, error) {
+// pruneSome prunes up to so many spans, and returns how many it has, and of how many tasks.
+func (s *Store) pruneSome(ctx context.Context, limit int64) (spans, tasks int64, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	tag, err := tx.Exec(ctx, s.statements["prune_finished"], age(s.keep.Completed),
-		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax, spans)
+	err = tx.QueryRow(ctx, s.statements["prune_finished"], age(s.keep.Completed),
+		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax, limit).
+		Scan(&spans, &tasks)
 	if err != nil {
-		return 0, undo(ctx, tx, err)
+		return 0, 0, undo(ctx, tx, err)
 	}
-	return tag.RowsAffected(), tx.Commit(ctx)
+	if err := tx.Commit(ctx); err != nil {
+		return 0, 0, err
+	}
+	return spans, tasks, nil
 }
 
 // age is how a retention goes into a statement: null for ever.
@@ -264,7 +293,10 @@ func (m *maintainer) owning() {
 func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.repeat(maintainEvery, m.store.settleDue)
-		m.store.repeat(pruneEvery, m.store.prune)
+		m.store.repeat(pruneEvery, func(ctx context.Context) error {
+			_, err := m.store.prune(ctx)
+			return err
+		})
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})

@@ -3,6 +3,7 @@ package stint_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -161,6 +162,48 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R18.
+func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
+	})
+	const n = 6000 // more than one transaction prunes
+	insert(t, store, numbered("t", n)...)
+	if _, err := store.ReturnTasks(ctx, completed(own(t, store, n))); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, store, stint.Task{ID: "asked for", Action: "act"})
+	finish(t, store, "asked for", stint.StatusCompleted)
+	insert(t, store, stint.Task{
+		ID: "asks", Action: "act", After: []stint.TaskID{"asked for"},
+		NotBefore: time.Now().Add(time.Hour),
+	}, stint.Task{ID: "aborted", Action: "act"})
+	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"aborted"}, ""), nil)
+	prunes := func(store *stint.Store, want int64) {
+		t.Helper()
+		if got, err := store.Prune(ctx); got != want || err != nil {
+			t.Errorf("Prune = %d, %v, want %d", got, err, want)
+		}
+	}
+	prunes(store, 0)
+	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '2 hours'")
+	tx := begin(t, pool)
+	prunes(store.WithTx(tx), n)
+	wantErr(t, "Rollback", tx.Rollback(ctx), nil)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if got, err := store.Prune(ended); got != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Prune with a context that has ended = %d, %v", got, err)
+	}
+	prunes(store, n)
+	prunes(store, 0)
+	wantState(t, store, stint.StateCompleted, "asked for")
+	wantState(t, store, stint.StateAborted, "aborted")
+	checkStore(t, pool)
 }
 
 func TestMaintain_WorksThroughMoreThanOneBatch(t *testing.T) {

@@ -10,6 +10,8 @@
 --   $4 tasks            integer
 --   $5 spans            integer: how many to lock of those that may make up so many tasks
 --
+-- Tells how many spans, and how many tasks in them.
+--
 -- finished_age is a block-range index: it finds the old pages, so this statement alone runs with
 -- the planner's own choice of plans. Tasks in one span end alike, and one that posts its result is
 -- alone, so the first one's definition tells of all. A replaced task (5) has left its definition to
@@ -62,6 +64,9 @@ WITH old AS MATERIALIZED (
 ), joined AS (
     DELETE FROM stint.joined
     WHERE joined.key = ANY (ARRAY(SELECT pruned.key FROM pruned))
+), gone AS (
+    DELETE FROM stint.finished
+    WHERE finished.lo = ANY (ARRAY(SELECT chosen.lo FROM chosen))
+    RETURNING finished.lo, finished.hi
 )
-DELETE FROM stint.finished
-WHERE finished.lo = ANY (ARRAY(SELECT chosen.lo FROM chosen))
+SELECT count(*), coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone
