@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -126,6 +127,24 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 
 func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 	t.Parallel()
+	r := run(t, []string{serve(t, refusePassword)}, "", "ls")
+	r.wantExit(t, 4, "password authentication failed")
+	if strings.Contains(r.stderr, "secret") {
+		t.Errorf("it tells the password: %s", r.stderr)
+	}
+}
+
+func TestDatabase_ThatHangsUpIsNamed(t *testing.T) {
+	t.Parallel()
+	env := []string{serve(t, hangUp)}
+	for _, args := range [][]string{{"ls"}, {"check"}, {"prune", "--completed-after", "1h"}} {
+		run(t, env, "", args...).wantExit(t, 4, "EOF")
+	}
+}
+
+// serve has a server answer each connection, and returns its address as the environment has it.
+func serve(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -137,14 +156,24 @@ func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 			if err != nil {
 				return
 			}
-			refusePassword(conn)
+			answer(conn)
 		}
 	}()
-	url := fmt.Sprintf("postgres://app:secret@%s/none?sslmode=disable", listener.Addr())
-	r := run(t, []string{"STINT_DATABASE_URL=" + url}, "", "ls")
-	r.wantExit(t, 4, "password authentication failed")
-	if strings.Contains(r.stderr, "secret") {
-		t.Errorf("it tells the password: %s", r.stderr)
+	return fmt.Sprintf("STINT_DATABASE_URL=postgres://app:secret@%s/none?sslmode=disable",
+		listener.Addr())
+}
+
+// hangUp is a server that lets everybody in, and answers nothing.
+func hangUp(conn net.Conn) {
+	defer conn.Close()
+	backend := pgproto3.NewBackend(conn, conn)
+	if _, err := backend.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	backend.Send(&pgproto3.AuthenticationOk{})
+	backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	if backend.Flush() == nil {
+		_, _ = backend.Receive()
 	}
 }
 
@@ -339,6 +368,88 @@ func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 	waiting.wantExit(t, 130)
 	wantNoServer(t, dir)
 	run(t, env, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
+}
+
+// Ctrl-C while initdb runs, which does not end by itself here.
+func TestPrivate_LeavesNoServerWhenInterruptedInInitdb(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	programs, running := slowPrograms(t)
+	starting := start(t, newCommand(t, append(env, "STINT_PG_BIN="+programs), "ls"))
+	eventually(t, "initdb", func() bool { _, err := os.Stat(running); return err == nil })
+	starting.interrupt(t)
+	starting.wantExit(t, 130)
+	wantNoServer(t, dir)
+	run(t, env, "", "ls").wantExit(t, 0, "no tasks")
+}
+
+// slowPrograms returns a directory of PostgreSQL's programs whose initdb makes a file, and then runs
+// until it is ended.
+func slowPrograms(t *testing.T) (dir, running string) {
+	t.Helper()
+	env, home := privateHome(t)
+	run(t, env, "", "ls").wantExit(t, 0)
+	text, err := os.ReadFile(filepath.Join(home, "data", "postmaster.opts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, _, _ := strings.Cut(string(text), " ")
+	dir = filepath.Join(home, "slow")
+	running = filepath.Join(dir, "running")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil { // the server's account is another one for root
+		t.Fatal(err)
+	}
+	if err := os.Symlink(postgres, filepath.Join(dir, "postgres")); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\n>'%s'\nexec sleep 600\n", running)
+	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir, running
+}
+
+// Ctrl-C while the server starts, which never ends here: it waits for more to recover.
+func TestPrivate_LeavesNoServerWhenInterruptedInItsStart(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	run(t, env, "", "ls").wantExit(t, 0)
+	makeStandby(t, dir, "hot_standby = off")
+	starting := start(t, newCommand(t, env, "ls"))
+	eventually(t, "a server that recovers", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+		return strings.Contains(string(text), "standby")
+	})
+	starting.interrupt(t)
+	starting.wantExit(t, 130)
+	wantNoServer(t, dir)
+	if err := os.Remove(filepath.Join(dir, "data", "standby.signal")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, env, "", "ls").wantExit(t, 0, "no tasks")
+}
+
+// makeStandby has the private server, which is not running, start as a standby.
+func makeStandby(t *testing.T, dir, settings string) {
+	t.Helper()
+	for name, text := range map[string]string{
+		"standby.signal": "", "postgresql.auto.conf": settings + "\n",
+	} {
+		file, err := os.OpenFile(filepath.Join(dir, "data", name),
+			os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(file.Chmod(0o666), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // joinUntilWaiting uses the private server, together with the command, until that waits.

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,8 +50,8 @@ func exitCodesTopic() *cobra.Command {
   141  whoever read the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
-(with IDs of your own), submit (with --prefix), abort and delete again: 6 from insert
-and submit, and 3 from delete, then tell that it had been made.`,
+(with IDs of your own), submit (with --prefix), abort, delete and prune again: 6 from
+insert and submit, and 3 from delete, then tell that it had been made.`,
 	}
 }
 
@@ -64,6 +66,7 @@ var (
 func exitCode(err error) int {
 	var connecting *pgconn.ConnectError
 	var parsing *pgconn.ParseConfigError
+	var network *net.OpError
 	is := func(targets ...error) bool {
 		for _, target := range targets {
 			if errors.Is(err, target) {
@@ -75,7 +78,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(syscall.EPIPE):
+	case is(syscall.EPIPE) && !errors.As(err, &network):
 		return exitReaderGone
 	case is(errInput, stint.ErrInvalidArgument), errors.As(err, &parsing):
 		return exitUsage
@@ -103,7 +106,9 @@ func isLost(err error) bool {
 	const classConnectionException, classOperatorIntervention = "08", "57P"
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
-		return errors.Is(err, syscall.ECONNRESET)
+		var network *net.OpError
+		return errors.As(err, &network) || errors.Is(err, io.EOF) ||
+			errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	return len(pgErr.Code) == 5 && (pgErr.Code[:2] == classConnectionException ||
 		pgErr.Code[:3] == classOperatorIntervention)

@@ -19,7 +19,8 @@ func (p *program) migrateCommand() *cobra.Command {
 be. Run it again at will: a schema that is up to date is left alone, and calls made at
 once wait for one another. A schema that is newer than this release is refused.
 
-The role needs CREATE on the database the first time, and to own the schema later.
+The role needs CREATE on the database the first time, and to own the schema to change it
+later.
 
 --to migrates to another version. Going back to an earlier one drops what the later
 versions added, with the tasks that are in it (0 drops everything), and therefore asks

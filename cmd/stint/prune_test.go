@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+)
+
+func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "done", Action: "do"}, stint.Task{ID: "off", Action: "act"},
+		stint.Task{ID: "left", Action: "act"})
+	db.complete(t, "do", nil)
+	db.run(t, "", "abort", "off").wantExit(t, 0)
+	db.exec(t, "UPDATE stint.finished SET finished_at = finished_at - interval '40 days'")
+	db.insert(t, stint.Task{ID: "young", Action: "do"}, stint.Task{ID: "asked", Action: "do"},
+		stint.Task{ID: "asks", Action: "act", After: []stint.TaskID{"asked"}})
+	db.complete(t, "do", nil)
+	db.complete(t, "do", nil)
+
+	prune := func(output string, args ...string) {
+		t.Helper()
+		db.run(t, "", append([]string{"prune"}, args...)...).wantExit(t, 0).wantOutput(t, output)
+	}
+	prune("would prune 1 task\n", "--completed-after", "39d", "--dry-run")
+	prune(`{"would_prune":2}`, "--completed-after", "39d", "--aborted-after", "39d", "--dry-run",
+		"--json")
+	prune("pruned 0 tasks\n", "--completed-after", "41d", "--aborted-after", "41d")
+	prune("pruned 1 task\n", "--completed-after", "39d")
+	prune(`{"pruned":1}`, "--aborted-after", "39d23h", "--json")
+	prune("pruned 1 task\n", "--completed-after", "0")
+	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"asked", "asks", "left"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.run(t, "", "prune").wantExit(t, 2, "--completed-after, --aborted-after or both")
+	db.run(t, "", "prune", "--dry-run").wantExit(t, 2)
+	for _, age := range []string{"", "-1h", "7", "7 days", "never"} {
+		db.run(t, "", "prune", "--aborted-after", age).wantExit(t, 2, "such as 90m")
+	}
+	db.run(t, "", "prune", "--aborted-after", "1h", "more").wantExit(t, 2)
+}
+
+// What keeps it waiting is a lock that PostgreSQL tells of.
+func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "done", Action: "do"})
+	db.complete(t, "do", nil)
+	db.exec(t, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
+	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SELECT FROM stint.tasks FOR UPDATE"); err != nil {
+			return err
+		}
+		pruning := start(t, newCommand(t, db.env, "prune", "--completed-after", "1h"))
+		eventually(t, "a command that waits for the lock", func() (waits bool) {
+			err := db.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return waits
+		})
+		pruning.interrupt(t)
+		pruning.wantExit(t, 130)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.run(t, "", "show", "done").wantExit(t, 0)
+	db.run(t, "", "prune", "--completed-after", "1h").wantExit(t, 0).
+		wantOutput(t, "pruned 1 task\n")
+}

@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+func (p *program) pruneCommand() *cobra.Command {
+	completed, aborted := age(stint.KeepForever), age(stint.KeepForever)
+	dryRun := false
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Delete tasks that finished long ago",
+		Long: `Delete tasks that finished at least so long ago, of the kinds given; their IDs are free
+then. Workers do this by themselves, at the ages of their Options.Retention.
+
+What somebody may still ask for stays, however old: the predecessors of tasks that have
+not finished, and for an hour tasks with post_result.
+
+It works in small transactions and may be interrupted: what it has pruned until then is
+gone, and said. --dry-run prunes in one transaction and undoes that: it writes as much,
+and holds up vacuum, and whoever inserts those IDs, while it runs.
+
+With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
+		Example: `  stint prune --completed-after 1d12h
+  stint prune --completed-after 7d --aborted-after 90d --dry-run`,
+		GroupID: groupOperations,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags := cmd.Flags(); !flags.Changed("completed-after") &&
+				!flags.Changed("aborted-after") {
+				return fmt.Errorf("%w: want --completed-after, --aborted-after or both", errInput)
+			}
+			keep := stint.Retention{
+				Completed: time.Duration(completed), Aborted: time.Duration(aborted),
+			}
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				return p.prune(ctx, db, keep, dryRun)
+			})
+		},
+	}
+	cmd.Flags().Var(&completed, "completed-after",
+		"prune tasks that completed that `age` ago, such as 90m, 36h, 7d")
+	cmd.Flags().Var(&aborted, "aborted-after", "prune tasks that were aborted that `age` ago")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say how many tasks would be pruned")
+	return cmd
+}
+
+func (p *program) prune(
+	ctx context.Context, db *database, keep stint.Retention, dryRun bool,
+) (err error) {
+	store, err := stint.New(db.pool, stint.Options{
+		Schema: p.schema, PollOnly: true, Maintenance: stint.MaintainNever, Retention: keep,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close(context.WithoutCancel(ctx))) }()
+	if dryRun {
+		return p.pruneDry(ctx, db, store)
+	}
+	pruned, err := store.Prune(ctx)
+	if err != nil && pruned == 0 {
+		return err
+	}
+	if p.json {
+		return errors.Join(err, p.printJSON(map[string]int64{"pruned": pruned}))
+	}
+	return errors.Join(err, p.printf("pruned %s\n", count(pruned, "task")))
+}
+
+// errUndo undoes what a dry run does.
+var errUndo = errors.New("dry run")
+
+func (p *program) pruneDry(ctx context.Context, db *database, store *stint.Store) error {
+	var pruned int64
+	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
+		if pruned, err = store.WithTx(tx).Prune(ctx); err != nil {
+			return err
+		}
+		return errUndo
+	})
+	if !errors.Is(err, errUndo) {
+		return err
+	}
+	if p.json {
+		return p.printJSON(map[string]int64{"would_prune": pruned})
+	}
+	return p.printf("would prune %s\n", count(pruned, "task"))
+}
+
+// An age is how long ago tasks finished that are pruned.
+type age time.Duration
+
+// Set reads an age: days, then what else Go's durations have.
+func (a *age) Set(text string) error {
+	const day = 24 * time.Hour
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		days, rest = "0", text
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return errors.New("want an age such as 90m, 36h, 7d or 1d12h")
+	}
+	total := time.Duration(n) * day //nolint:gosec // 16 bits of days are less than 300 years
+	if rest != "" || !found {
+		more, err := time.ParseDuration(rest)
+		if err != nil || more < 0 || total+more < total {
+			return errors.New("want an age such as 90m, 36h, 7d or 1d12h")
+		}
+		total += more
+	}
+	if total == 0 {
+		total = stint.KeepNone
+	}
+	*a = age(total)
+	return nil
+}
+
+// String is empty for an age that was not given.
+func (a *age) String() string {
+	switch d := time.Duration(*a); d {
+	case stint.KeepForever, 0: // pflag compares with a zero value
+		return ""
+	case stint.KeepNone:
+		return "0"
+	default:
+		return d.String()
+	}
+}
+
+// Type is for the help.
+func (a *age) Type() string { return "age" }
