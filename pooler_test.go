@@ -1,20 +1,10 @@
 package stint_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	osexec "os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,65 +19,10 @@ import (
 // database of a pool.
 func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *pgxpool.Pool {
 	t.Helper()
-	program, err := osexec.LookPath("pgbouncer")
-	if err != nil {
-		if program, err = osexec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			t.Skip("there is no pgbouncer here to test with: apt-get install pgbouncer")
-		}
-	}
-	server := pool.Config().ConnConfig
-	//nolint:usetesting // t.TempDir is closed to other accounts
-	dir, err := os.MkdirTemp("", "stint-pgbouncer-")
-	wantErr(t, "MkdirTemp", err, nil)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	wantErr(t, "Chmod", os.Chmod(dir, 0o755), nil)
-	var listening net.ListenConfig
-	listener, err := listening.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	wantErr(t, "Listen", err, nil)
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		t.Fatal("not a TCP address")
-	}
-	wantErr(t, "Close", listener.Close(), nil)
-	password := ""
-	if server.Password != "" {
-		password = " password='" + strings.ReplaceAll(server.Password, "'", "''") + "'"
-	}
-	config := filepath.Join(dir, "pgbouncer.ini")
-	wantErr(t, "WriteFile", os.WriteFile(config, fmt.Appendf(nil, `[databases]
-* = host=%s port=%d user=%s%s
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
-auth_type = any
-pool_mode = %s
-default_pool_size = 10
-max_client_conn = 100
-`, server.Host, server.Port, server.User, password, address.Port, mode), 0o600), nil)
-	command := osexec.CommandContext(context.WithoutCancel(t.Context()), program, config)
-	command.Dir = "/"
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if os.Geteuid() == 0 { // it refuses to run as root
-		uid, gid := accountFor(t, server.Host)
-		command.SysProcAttr = &syscall.SysProcAttr{
-			Credential: &syscall.Credential{Uid: uid, Gid: gid},
-		}
-		wantErr(t, "Chown", os.Chown(config, int(uid), int(gid)), nil)
-	}
-	wantErr(t, "Start", command.Start(), nil)
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			const end = 2000
-			t.Logf("pgbouncer said:\n%s", log.Bytes()[max(0, log.Len()-end):])
-		}
-	})
+	port := testdb.StartPooler(t, pool, mode)
 	pooled := poolOf(t, pool, func(config *pgxpool.Config) {
 		config.MaxConns = conns
-		config.ConnConfig.Host, config.ConnConfig.Port = "127.0.0.1", uint16(address.Port)
+		config.ConnConfig.Host, config.ConnConfig.Port = "127.0.0.1", port
 		config.ConnConfig.TLSConfig, config.ConnConfig.Fallbacks = nil, nil
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	})
@@ -95,24 +30,6 @@ max_client_conn = 100
 		return pooled.Ping(t.Context()) == nil
 	})
 	return pooled
-}
-
-// accountFor is an account that may use the server's socket.
-func accountFor(t *testing.T, host string) (uid, gid uint32) {
-	t.Helper()
-	if strings.HasPrefix(host, "/") {
-		info, err := os.Stat(host)
-		wantErr(t, "Stat", err, nil)
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
-			return stat.Uid, stat.Gid
-		}
-	}
-	nobody, err := user.Lookup("nobody")
-	wantErr(t, "Lookup", err, nil)
-	uid64, uidErr := strconv.ParseUint(nobody.Uid, 10, 32)
-	gid64, gidErr := strconv.ParseUint(nobody.Gid, 10, 32)
-	wantErr(t, "the account", errors.Join(uidErr, gidErr), nil)
-	return uint32(uid64), uint32(gid64)
 }
 
 // R20: behind a pooler that gives each transaction another connection, everything works.
