@@ -110,6 +110,8 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 		{"migrate"},
 		{"migrate", "status"},
 		{"insert"},
+		{"prune", "--completed-after", "1d"},
+		{"check"},
 	} {
 		flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
 		r := run(t, nil, `{"action": "act"}`, append(flag, args...)...)
@@ -383,8 +385,8 @@ func TestPrivate_LeavesNoServerWhenInterruptedInInitdb(t *testing.T) {
 	run(t, env, "", "ls").wantExit(t, 0, "no tasks")
 }
 
-// slowPrograms returns a directory of PostgreSQL's programs whose initdb makes a file, and then runs
-// until it is ended.
+// slowPrograms returns a directory of PostgreSQL's programs whose initdb makes a file, and then
+// runs until it is ended.
 func slowPrograms(t *testing.T) (dir, running string) {
 	t.Helper()
 	env, home := privateHome(t)

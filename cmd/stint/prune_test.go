@@ -51,7 +51,19 @@ func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
 	db.run(t, "", "prune", "--aborted-after", "1h", "more").wantExit(t, 2)
 }
 
-// What keeps it waiting is a lock that PostgreSQL tells of.
+// waitForLock waits until a command waits for a lock.
+func (d *database) waitForLock(t *testing.T) {
+	t.Helper()
+	eventually(t, "a command that waits for a lock", func() (waits bool) {
+		err := d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+}
+
 func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -63,14 +75,7 @@ func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 			return err
 		}
 		pruning := start(t, newCommand(t, db.env, "prune", "--completed-after", "1h"))
-		eventually(t, "a command that waits for the lock", func() (waits bool) {
-			err := db.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-				WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return waits
-		})
+		db.waitForLock(t)
 		pruning.interrupt(t)
 		pruning.wantExit(t, 130)
 		return nil

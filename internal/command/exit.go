@@ -25,6 +25,7 @@ const (
 	exitRefused     = 6
 	exitAborted     = 7
 	exitTimedOut    = 8
+	exitFindings    = 9
 	exitInterrupted = 130 // As of a program that Ctrl-C has ended.
 	exitReaderGone  = 141 // As of a program that SIGPIPE has ended.
 )
@@ -46,6 +47,7 @@ func exitCodesTopic() *cobra.Command {
        was aborted; of demo: the schema is somebody else's; nothing was changed
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: the time is over and a task has not finished
+    9  of check: there are errors or warnings
   130  interrupted by Ctrl-C or SIGTERM; of worker: told so twice
   141  whoever read the output has gone
 
@@ -93,6 +95,8 @@ func exitCode(err error) int {
 		return exitAborted
 	case is(errTimedOut):
 		return exitTimedOut
+	case is(errFindings):
+		return exitFindings
 	case is(errUnreachable), errors.As(err, &connecting), isLost(err):
 		return exitUnreachable
 	case is(context.Canceled):

@@ -17,8 +17,8 @@ func TestExitCode_TellsABrokenConnectionFromAReaderThatHasGone(t *testing.T) {
 	for want, errs := range map[int][]error{
 		exitUnreachable: {
 			io.EOF, io.ErrUnexpectedEOF, &pgconn.PgError{Code: "57P01"},
-			&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
-			&net.OpError{Op: "write", Net: "unix", Err: os.NewSyscallError("write", syscall.EPIPE)},
+			&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
+			&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)},
 		},
 		exitReaderGone: {&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}},
 		exitFailed:     {errors.New("other"), &pgconn.PgError{Code: "42501"}},

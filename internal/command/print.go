@@ -91,6 +91,16 @@ func (coloured painter) state(text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
 }
 
+// severity is the name of a severity in its colour.
+func (coloured painter) severity(s severity) string {
+	if !coloured {
+		return string(s)
+	}
+	const red, yellow, grey = 31, 33, 90
+	colour := map[severity]int{severityError: red, severityWarning: yellow, severityNote: grey}[s]
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, s)
+}
+
 // plain is text that terminals take for nothing else, and that stays on its line.
 func plain(text string) string {
 	for _, r := range text {

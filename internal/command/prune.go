@@ -20,8 +20,8 @@ func (p *program) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
-		Long: `Delete tasks that finished at least so long ago, of the kinds given; their IDs are free
-then. Workers do this by themselves, at the ages of their Options.Retention.
+		Long: `Delete tasks of the kinds given that finished at least so long ago; their IDs are
+free then. Workers do this by themselves, at the ages of their Options.Retention.
 
 What somebody may still ask for stays, however old: the predecessors of tasks that have
 not finished, and for an hour tasks with post_result.
@@ -108,11 +108,11 @@ func (a *age) Set(text string) error {
 	if !found {
 		days, rest = "0", text
 	}
-	n, err := strconv.ParseUint(days, 10, 16)
+	n, err := strconv.ParseUint(days, 10, 16) // less than 300 years
 	if err != nil {
 		return errors.New("want an age such as 90m, 36h, 7d or 1d12h")
 	}
-	total := time.Duration(n) * day //nolint:gosec // 16 bits of days are less than 300 years
+	total := time.Duration(n) * day
 	if rest != "" || !found {
 		more, err := time.ParseDuration(rest)
 		if err != nil || more < 0 || total+more < total {

@@ -1,0 +1,494 @@
+package command
+
+import (
+	"cmp"
+	_ "embed" // for the objects
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A severity says how bad a finding is.
+type severity string
+
+const (
+	severityError   severity = "error"
+	severityWarning severity = "warning"
+	severityNote    severity = "note"
+)
+
+func (s severity) rank() int {
+	return slices.Index([]severity{severityError, severityWarning, severityNote}, s)
+}
+
+// A finding is something that stint check has to say.
+type finding struct {
+	Severity severity     `json:"severity"`
+	Topic    string       `json:"topic"`
+	ID       stint.TaskID `json:"id,omitempty"`
+	Text     string       `json:"text"`
+}
+
+func found(s severity, topic, format string, args ...any) finding {
+	return finding{Severity: s, Topic: topic, Text: fmt.Sprintf(format, args...)}
+}
+
+func unseen(topic, message string) finding {
+	s, what := severityNote, topic
+	if topic == "consistency" {
+		s, what = severityWarning, "whether the tables agree"
+	}
+	return found(s, topic, "%s could not be looked at: %s", what, message)
+}
+
+func inconsistent(inconsistencies []stint.Inconsistency) []finding {
+	findings := make([]finding, len(inconsistencies))
+	for i, inconsistency := range inconsistencies {
+		findings[i] = found(severityError, "consistency", "%s; if nobody has changed the tables "+
+			"by hand, it is a bug of stint: please report it", inconsistency)
+		findings[i].ID = inconsistency.ID
+	}
+	return findings
+}
+
+// A server is what check_server tells.
+type server struct {
+	Version     int
+	VersionText string
+	Standby     bool
+	Connections int64
+	SeesAll     bool
+	Role        string
+}
+
+// settingNames are the settings that serverFindings and others look at.
+func settingNames() []string {
+	return []string{
+		"autovacuum", "autovacuum_freeze_max_age", "autovacuum_multixact_freeze_max_age", "fsync",
+		"full_page_writes", "idle_in_transaction_session_timeout", "max_connections",
+		"reserved_connections", "superuser_reserved_connections", "synchronous_commit",
+		"synchronous_standby_names", "track_counts", "wal_writer_delay", "zero_damaged_pages",
+	}
+}
+
+// number is a setting that is a number, 0 if the server does not have it.
+func number(settings map[string]string, name string) int64 {
+	n, _ := strconv.ParseInt(settings[name], 10, 64)
+	return n
+}
+
+func serverFindings(s server, settings map[string]string) []finding {
+	const versionMin = 150000
+	var findings []finding
+	add := func(s severity, topic, format string, args ...any) {
+		findings = append(findings, found(s, topic, format, args...))
+	}
+	if s.Version < versionMin {
+		add(severityError, "server", "the server is PostgreSQL %s, stint needs 15 or newer: "+
+			"upgrade it", s.VersionText)
+	}
+	if s.Standby {
+		add(severityWarning, "server", "this is a hot standby, which lacks the unlogged table "+
+			"settling and knows nothing of sessions and vacuum: whether the tables agree, and "+
+			"much else, was not looked at; run stint check on the primary")
+	}
+	if !s.SeesAll {
+		add(severityNote, "vacuum", "what the transactions of other roles hold up could not be "+
+			"looked at; to see it: GRANT pg_read_all_stats TO %s",
+			pgx.Identifier{s.Role}.Sanitize())
+	}
+	usable := number(settings, "max_connections") - number(settings, "reserved_connections") -
+		number(settings, "superuser_reserved_connections")
+	if usable > 0 && s.Connections*10 >= usable*9 {
+		add(severityWarning, "connections", "%d of %d connections are taken: make pools smaller, "+
+			"or raise max_connections", s.Connections, usable)
+	}
+	return append(findings, settingFindings(settings)...)
+}
+
+// settingFindings are about settings that lose what was committed, or keep vacuum from running.
+func settingFindings(settings map[string]string) []finding {
+	var findings []finding
+	add := func(s severity, name, format string, args ...any) {
+		text := fmt.Sprintf("%s is %s: ", name, settings[name]) + fmt.Sprintf(format, args...)
+		findings = append(findings, finding{Severity: s, Topic: "settings", Text: text})
+	}
+	isOff := func(name string) bool { return settings[name] == "off" }
+	if isOff("fsync") {
+		add(severityError, "fsync", "a crash of the host may destroy the database; turn it on")
+	}
+	if isOff("full_page_writes") {
+		add(severityWarning, "full_page_writes", "a crash of the host may destroy pages, unless "+
+			"the file system writes them whole; turn it on")
+	}
+	if settings["zero_damaged_pages"] == "on" {
+		add(severityError, "zero_damaged_pages", "tasks on damaged pages vanish without a word; "+
+			"turn it off")
+	}
+	switch settings["synchronous_commit"] {
+	case "off":
+		const delays = 3 // is how long the server may take to write a commit
+		add(severityWarning, "synchronous_commit", "a crash of the server loses the calls of the "+
+			"last %v, though they have returned; turn it on unless tasks are cheap to repeat",
+			delays*time.Duration(number(settings, "wal_writer_delay"))*time.Millisecond)
+	case "local":
+		if settings["synchronous_standby_names"] != "" {
+			add(severityWarning, "synchronous_commit", "calls return before a synchronous "+
+				"standby has them, and a failover may lose them; turn it on")
+		}
+	}
+	for _, name := range []string{"autovacuum", "track_counts"} {
+		if isOff(name) {
+			add(severityWarning, name, "nothing removes dead rows, and hand-outs become slow; "+
+				"turn it on")
+		}
+	}
+	return findings
+}
+
+func overrideFindings(roles []string) []finding {
+	var findings []finding
+	for _, role := range roles {
+		findings = append(findings, found(severityNote, "settings", "synchronous_commit is off "+
+			"for %s, by a setting of the role or the database: if it uses stint, a crash of "+
+			"the server loses its last calls, though they have returned", role))
+	}
+	return findings
+}
+
+//go:embed objects.txt
+var objectsText string
+
+// expectedObjects are what the migrations make.
+func expectedObjects() []string { return strings.Split(strings.TrimSpace(objectsText), "\n") }
+
+// An object is a part of the schema.
+type object struct {
+	Name  string
+	Valid bool
+}
+
+func objectFindings(schema string, expected []string, objects []object) []finding {
+	var findings []finding
+	valid := map[string]bool{}
+	for _, o := range objects {
+		valid[o.Name] = o.Valid
+		if name, ok := strings.CutPrefix(o.Name, "unlogged table "); ok &&
+			slices.Contains(expected, "table "+name) {
+			valid["table "+name] = true
+			findings = append(findings, found(severityError, "schema", "the table %q is unlogged, "+
+				"so a crash of the server empties it: ALTER TABLE %s SET LOGGED", name,
+				pgx.Identifier{schema, name}.Sanitize()))
+		}
+	}
+	for _, name := range expected {
+		isValid, isThere := valid[name]
+		kind, bare, _ := strings.Cut(name, " ")
+		if !isThere && strings.HasPrefix(name, "unlogged ") {
+			isValid, isThere = valid[strings.TrimPrefix(name, "unlogged ")]
+		}
+		relation, _, _ := strings.Cut(bare, ".")
+		switch {
+		case !isThere && kind == "column" && !isRelation(valid, relation): // which says it all
+		case !isThere:
+			findings = append(findings, found(severityError, "schema", "%s is missing from the "+
+				"schema %q: make it anew, as the file in migrations/versions has it", name, schema))
+		case !isValid && kind == "index":
+			findings = append(findings, found(severityError, "schema", "%s is invalid, so nothing "+
+				"goes along it: REINDEX INDEX CONCURRENTLY %s", name,
+				pgx.Identifier{schema, bare}.Sanitize()))
+		case !isValid:
+			findings = append(findings, found(severityWarning, "schema", "%s was never validated",
+				name))
+		}
+	}
+	return findings
+}
+
+func isRelation(objects map[string]bool, name string) bool {
+	kinds := []string{"table ", "unlogged table ", "view "}
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		_, ok := objects[kind+name]
+		return ok
+	})
+}
+
+// A horizon is how old the oldest transaction and multixact are in a table or a database.
+type horizon struct {
+	Name                     string
+	Transactions, Multixacts int64
+}
+
+// horizonFindings are about numbers of transactions that vacuum does not free in time. It begins to
+// insist at the settings' ages, and the server stops at about two thousand million.
+func horizonFindings(kind string, h horizon, settings map[string]string) []finding {
+	const tooOld = 1_600_000_000
+	var findings []finding
+	for _, n := range []struct {
+		what, setting string
+		age           int64
+	}{
+		{"transaction", "autovacuum_freeze_max_age", h.Transactions},
+		{"multixact", "autovacuum_multixact_freeze_max_age", h.Multixacts},
+	} {
+		old := min(number(settings, n.setting)*3/2, tooOld)
+		if old == 0 || n.age < old {
+			continue
+		}
+		s := severityWarning
+		if n.age >= tooOld {
+			s = severityError
+		}
+		findings = append(findings, found(s, "wraparound", "the oldest %s in the %s %q is %d %ss "+
+			"old, and at 2,147,000,000 the server stops: end what holds vacuum up, then VACUUM "+
+			"(FREEZE)", n.what, kind, h.Name, n.age, n.what))
+	}
+	return findings
+}
+
+// A table is what check_tables tells.
+type table struct {
+	horizon
+	Live, Dead int64
+	// Vacuumed is how long ago; nil for never.
+	Vacuumed  *time.Duration
+	VacuumOff bool
+}
+
+// queueTables are those whose rows live for seconds, so that dead ones gather.
+func queueTables() []string {
+	return []string{"ready", "leased", "leases", "scheduled", "blocked"}
+}
+
+func tableFindings(schema string, t table) []finding {
+	// A healthy autovacuum comes once a minute. Until then dead rows are nothing unusual.
+	const deadMany, deadTooMany, vacuumedLately = 10_000, 1_000_000, 5 * time.Minute
+	var findings []finding
+	name := pgx.Identifier{schema, t.Name}.Sanitize()
+	if t.VacuumOff {
+		findings = append(findings, found(severityWarning, "vacuum", "autovacuum is off for the "+
+			"table %q: ALTER TABLE %s RESET (autovacuum_enabled)", t.Name, name))
+	}
+	if !slices.Contains(queueTables(), t.Name) || t.Dead < deadMany || t.Dead < t.Live {
+		return findings
+	}
+	s, vacuumed := severityNote, "it was never vacuumed"
+	if t.Vacuumed != nil {
+		vacuumed = fmt.Sprintf("it was vacuumed %s ago", span(*t.Vacuumed))
+		if *t.Vacuumed > vacuumedLately {
+			s = severityWarning
+		}
+	}
+	if t.Dead >= deadTooMany {
+		s = severityWarning
+	}
+	return append(findings, found(s, "vacuum", "the table %q has %d dead rows to %d live ones, "+
+		"which slows hand-outs; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
+		t.Name, t.Dead, t.Live, vacuumed, name))
+}
+
+// A holder keeps vacuum from its work, or locks.
+type holder struct {
+	Kind, Name, Application, Role, State string
+	// Since is how long it has been there, nil if that is not known.
+	Since *time.Duration
+	// Transactions is how many have begun since.
+	Transactions int64
+}
+
+func holderFindings(h holder, settings map[string]string) []finding {
+	const (
+		longNote, longWarning = 10 * time.Second, 5 * time.Minute
+		manyNote, manyWarning = 10_000, 1_000_000
+	)
+	s := severity("")
+	switch {
+	case h.Since != nil && *h.Since >= longWarning, h.Transactions >= manyWarning,
+		h.Kind == "replication slot" && h.State == "inactive":
+		s = severityWarning
+	case h.Since != nil && *h.Since >= longNote, h.Transactions >= manyNote:
+		s = severityNote
+	default:
+		return nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s", h.Kind, h.Name)
+	for _, said := range []string{h.Application, h.Role, h.State} {
+		if said != "" {
+			fmt.Fprintf(&text, ", %s", plain(said))
+		}
+	}
+	if h.Since != nil {
+		fmt.Fprintf(&text, ", has been open for %s", span(*h.Since))
+	}
+	held := "what it has locked waits for it"
+	if h.Transactions > 0 {
+		held = "vacuum keeps what died in the last " + count(h.Transactions, "transaction")
+	}
+	fmt.Fprintf(&text, ": %s; ", held)
+	switch h.Kind {
+	case "prepared transaction":
+		text.WriteString("COMMIT PREPARED or ROLLBACK PREPARED it")
+	case "replication slot":
+		text.WriteString("drop the slot if nobody reads it, or end what is old on the standby")
+	default:
+		fmt.Fprintf(&text, "end it, or SELECT pg_terminate_backend(%s)", h.Name)
+		if strings.HasPrefix(h.State, "idle in transaction") &&
+			number(settings, "idle_in_transaction_session_timeout") == 0 {
+			text.WriteString(", and set idle_in_transaction_session_timeout")
+		}
+	}
+	return []finding{{Severity: s, Topic: "vacuum", Text: text.String()}}
+}
+
+// An overdue is what nobody has seen to.
+type overdue struct {
+	Kind  string
+	Tasks int64
+	Since time.Duration
+}
+
+func overdueFindings(late []overdue) []finding {
+	var findings []finding
+	for _, o := range late {
+		what := map[string]string{
+			"lease":      "owned though the lease has expired",
+			"not before": "scheduled though the time has come",
+			"deadline":   "past the deadline and not seen to",
+		}[o.Kind]
+		findings = append(findings, found(severityWarning, "maintenance", "%s %s, for up to %s: "+
+			"no store maintains the schema; start a worker, or a store with MaintainAlways",
+			count(o.Tasks, "task"), what, span(o.Since)))
+	}
+	return findings
+}
+
+// A goneSession is one of a process that is gone, and owns tasks.
+type goneSession struct {
+	// Gone is how long ago somebody noticed; nil if nobody has.
+	Gone   *time.Duration
+	Actors []string
+	Tasks  int64
+}
+
+func sessionFindings(gone []goneSession) []finding {
+	const takesOver = 10 * time.Second
+	var findings []finding
+	for _, g := range gone {
+		actors := make([]string, len(g.Actors))
+		for i, actor := range g.Actors {
+			actors[i] = strconv.Quote(actor)
+		}
+		s, noticed := severityNote, "nobody has noticed yet"
+		if g.Gone != nil {
+			noticed = fmt.Sprintf("that was noticed %s ago", span(*g.Gone))
+			if *g.Gone > takesOver {
+				s = severityWarning
+			}
+		}
+		findings = append(findings, found(s, "maintenance", "the process of %s is gone, %s, and "+
+			"%s that it owned not handed on: start a store that maintains, or wait until the "+
+			"leases expire", strings.Join(actors, ", "), noticed, countAre(g.Tasks)))
+	}
+	return findings
+}
+
+func countAre(n int64) string {
+	if n == 1 {
+		return "1 task is"
+	}
+	return fmt.Sprintf("%d tasks are", n)
+}
+
+// An unserved action is one that nobody asks for.
+type unserved struct {
+	Action string
+	Tasks  int64
+	Oldest time.Duration
+	// Asked is how long ago somebody asked; nil for never.
+	Asked *time.Duration
+}
+
+func unservedFindings(actions []unserved) []finding {
+	const old = 10 * time.Minute
+	var findings []finding
+	for _, u := range actions {
+		s, asked := severityNote, "nobody has asked for it"
+		if u.Oldest >= old {
+			s = severityWarning
+		}
+		if u.Asked != nil {
+			asked = fmt.Sprintf("nobody has asked for it for %s", span(*u.Asked))
+		}
+		findings = append(findings, found(s, "actions", "%s ready with the action %q, the oldest "+
+			"inserted %s ago, and %s: start a worker that performs it", countAre(u.Tasks), u.Action,
+			span(u.Oldest), asked))
+	}
+	return findings
+}
+
+func futureFindings(ahead time.Duration) []finding {
+	if ahead < time.Second {
+		return nil
+	}
+	return []finding{found(severityWarning, "clock", "there are rows from %s in the future, so "+
+		"the database's clock was put back: leases last that much longer; let the server's clock "+
+		"be slewed, not set", span(ahead))}
+}
+
+// A reading is the database's clock, read between two moments of this machine's.
+type reading struct {
+	before   time.Time
+	trip     time.Duration
+	database time.Time
+}
+
+// clockFindings compares the clocks by the reading that took the least time, which is right to half
+// of that.
+func clockFindings(readings []reading) []finding {
+	const much, tooMuch = time.Second, time.Minute
+	var findings []finding
+	for i := range readings[1:] {
+		if back := readings[i].database.Sub(readings[i+1].database); back > 0 {
+			findings = append(findings, found(severityWarning, "clock", "the database's clock "+
+				"went back by %v between two readings: let the server's clock be slewed, not set",
+				back))
+		}
+	}
+	best := slices.MinFunc(readings, func(a, b reading) int { return cmp.Compare(a.trip, b.trip) })
+	ahead := best.database.Sub(best.before.Add(best.trip / 2))
+	if ahead.Abs()-best.trip/2 < much {
+		return findings
+	}
+	s, way := severityNote, "ahead of"
+	if ahead.Abs()-best.trip/2 >= tooMuch {
+		s = severityWarning
+	}
+	if ahead < 0 {
+		way = "behind"
+	}
+	return append(findings, found(s, "clock", "the database's clock is %v %s this machine's: "+
+		"stint goes by the database's alone, but NotBefore and Deadline that were reckoned here "+
+		"are off by that", ahead.Abs().Round(time.Millisecond), way))
+}
+
+func poolerFindings(mode pooling) []finding {
+	switch mode {
+	case poolingTransaction:
+		return []finding{found(severityNote, "pooler", "a pooler gives each transaction on this "+
+			"address another connection: stores behind it need PollOnly, wait by polling, and "+
+			"their actors are noticed as dead only when leases expire")}
+	case poolingSession:
+		return []finding{found(severityNote, "pooler", "a pooler stands between this address and "+
+			"the server: stores behind it poll, so say PollOnly, and their actors are noticed as "+
+			"dead only when leases expire")}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+var update = flag.Bool("update", false, "write objects.txt")
+
+// After a new migration: go test -run Objects ./internal/command -update.
+func TestObjects_AreThoseThatTheMigrationsMake(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	var names []string
+	err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		c := &checkup{conn: conn, schema: "stint"}
+		return c.askRows(t.Context(), "schema", "check_objects", func(rows pgx.Rows) error {
+			objects, err := pgx.CollectRows(rows, pgx.RowToStructByName[object])
+			for _, o := range objects {
+				names = append(names, o.Name)
+			}
+			return err
+		}, "stint")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(names, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("objects.txt", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != objectsText {
+		t.Error("objects.txt is not what the migrations make; write it with -update")
+	}
+}
