@@ -394,10 +394,12 @@ func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
 
 func TestListTasks_FiltersAndPages(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
+	store, pool := newStoreAndPool(t, stint.Options{})
 	oneInEachState(t, store)
 	insert(t, store, stint.Task{ID: "sp%_1", Action: "other"},
 		stint.Task{ID: "sp\U0010ffffz", Action: "other"})
+	exec(t, pool, `UPDATE stint.tasks SET inserted_at = inserted_at - interval '2 hours'
+		WHERE id = 'sp%_1'`)
 	ctx := t.Context()
 	inProgress := []stint.State{stint.StateInProgress}
 	two := []stint.State{stint.StateScheduled, stint.StateAborted}
@@ -421,6 +423,10 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"two states":    {stint.Filter{States: two}, 2},
 		"actor":         {stint.Filter{Actor: "actor"}, 3},
 		"stranger":      {stint.Filter{Actor: "stranger"}, 0},
+		"old":           {stint.Filter{MinAge: time.Hour}, 1},
+		"older":         {stint.Filter{MinAge: 3 * time.Hour}, 0},
+		"young":         {stint.Filter{MaxAge: time.Hour, Limit: 10_000}, 1006},
+		"between":       {stint.Filter{MinAge: time.Hour, MaxAge: 3 * time.Hour}, 1},
 		"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},
 	} {
 		list, err := store.ListTasks(ctx, test.filter)
@@ -448,6 +454,8 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"state":  {States: []stint.State{"unheard of"}},
 		"limit":  {Limit: 10_001},
 		"below":  {Limit: -1},
+		"age":    {MinAge: -1},
+		"youth":  {MaxAge: -time.Hour},
 		"prefix": {IDPrefix: "\xff"},
 		"actor":  {Actor: "a\x00"},
 		"action": {Actions: []string{""}},

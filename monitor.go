@@ -111,6 +111,10 @@ type Filter struct {
 	// Actor is the owner, or the last owner of a finished task. Default: any.
 	Actor ActorID
 
+	// MinAge and MaxAge are how long ago the task was inserted at least and at most, on the
+	// database's clock. Default: any age.
+	MinAge, MaxAge time.Duration
+
 	// After is the ID that the answer begins behind: the last one of the page before.
 	After TaskID
 
@@ -152,7 +156,8 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) ([]TaskInfo, error
 		name: "list_tasks",
 		args: []any{
 			filter.IDPrefix, string(filter.After), prefixEnd(filter.IDPrefix),
-			actions, states, nonEmpty(string(filter.Actor)), limit,
+			actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
+			positive(filter.MaxAge), limit,
 		},
 		read: func(rows pgx.Rows) error {
 			var err error
@@ -189,6 +194,9 @@ func (f *Filter) check() error {
 			return err
 		}
 	}
+	if f.MinAge < 0 || f.MaxAge < 0 {
+		return argumentError("Filter.MinAge and MaxAge", "negative")
+	}
 	if f.Limit < 0 {
 		return argumentError("Filter.Limit", "negative")
 	}
@@ -222,6 +230,13 @@ func nonEmpty(text string) *string {
 		return nil
 	}
 	return &text
+}
+
+func positive(age time.Duration) *time.Duration {
+	if age == 0 {
+		return nil
+	}
+	return &age
 }
 
 func stateNumbers(state State) []int16 {

@@ -9,9 +9,11 @@
 --   $4 actions  text[], or null: all
 --   $5 states   smallint[], or null: all
 --   $6 actor    text, or null: all
---   $7 tasks    integer
+--   $7 min_age  interval, or null
+--   $8 max_age  interval, or null
+--   $9 tasks    integer
 --
--- Runs along tasks_id_key and stops at $7, so what a rare state costs is a walk over the IDs.
+-- Runs along tasks_id_key and stops at $9, so what a rare state costs is a walk over the IDs.
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress,
@@ -23,5 +25,7 @@ WHERE task.id >= coalesce($1::text, '')
   AND ($4::text[] IS NULL OR task.action = ANY ($4::text[]))
   AND ($5::smallint[] IS NULL OR task.state = ANY ($5::smallint[]))
   AND ($6::text IS NULL OR task.actor = $6::text)
+  AND ($7::interval IS NULL OR task.inserted_at <= statement_timestamp() - $7::interval)
+  AND ($8::interval IS NULL OR task.inserted_at >= statement_timestamp() - $8::interval)
 ORDER BY task.id
-LIMIT $7::integer
+LIMIT $9::integer

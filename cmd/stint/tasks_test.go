@@ -205,6 +205,8 @@ func TestList_Filters(t *testing.T) {
 		"--limit 2 --after a/2":                  {"b/1", "b/2"},
 		"--state ready --action copy --limit 10": {"a/1"},
 		"--state aborted":                        nil,
+		"--older-than 1d":                        nil,
+		"--older-than 0 --newer-than 1h --limit 1": {"a/1"},
 	}
 	for flags, want := range tests {
 		r := db.run(t, "", append([]string{"ls", "--json"}, strings.Fields(flags)...)...)
@@ -228,6 +230,8 @@ func TestList_Filters(t *testing.T) {
 	for _, args := range [][]string{
 		{"--state", "done"},
 		{"--limit", "0"},
+		{"--older-than", "soon"},
+		{"--newer-than", "-1h"},
 		{"--limit", "10001"},
 		{"--prefix", "\xff"},
 		{"--action", ""},

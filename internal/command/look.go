@@ -21,6 +21,7 @@ func (p *program) listCommand() *cobra.Command {
 	filter := stint.Filter{Limit: listedTasksDefault}
 	var states []string
 	var actor, after string
+	var olderThan, newerThan age
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List tasks",
@@ -29,12 +30,14 @@ func (p *program) listCommand() *cobra.Command {
 With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
   stint ls --prefix export/main/ --limit 1000
+  stint ls --state ready --older-than 1h
   stint ls --after export/main/0100
   stint ls --state aborted --json | jq -r .id`,
 		GroupID: groupTasks,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter.Actor, filter.After = stint.ActorID(actor), stint.TaskID(after)
+			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
 			for _, state := range states {
 				if !slices.Contains(stateNames(), state) {
 					return fmt.Errorf("%w: --state %s: want one of %s", errInput, plain(state),
@@ -52,6 +55,8 @@ With --json, a task to a line (see: stint help json).`,
 		"in these `states`: "+strings.Join(stateNames(), ", "))
 	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose IDs begin with that `text`")
 	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or owned last")
+	flags.Var(&olderThan, "older-than", "inserted at least that `age` ago, such as 90m, 36h, 7d")
+	flags.Var(&newerThan, "newer-than", "inserted at most that `age` ago")
 	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
 	flags.StringVar(&after, "after", "", "behind that `ID`, the last one of the page before")
 	completeWith(cmd, "state", stateNames())

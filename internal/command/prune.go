@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -15,7 +12,7 @@ import (
 )
 
 func (p *program) pruneCommand() *cobra.Command {
-	completed, aborted := age(stint.KeepForever), age(stint.KeepForever)
+	var completed, aborted age
 	dryRun := false
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -36,12 +33,11 @@ With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 		GroupID: groupOperations,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if flags := cmd.Flags(); !flags.Changed("completed-after") &&
-				!flags.Changed("aborted-after") {
+			if !completed.given && !aborted.given {
 				return fmt.Errorf("%w: want --completed-after, --aborted-after or both", errInput)
 			}
 			keep := stint.Retention{
-				Completed: time.Duration(completed), Aborted: time.Duration(aborted),
+				Completed: completed.retention(), Aborted: aborted.retention(),
 			}
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				return p.prune(ctx, db, keep, dryRun)
@@ -97,47 +93,3 @@ func (p *program) pruneDry(ctx context.Context, db *database, store *stint.Store
 	}
 	return p.printf("would prune %s\n", count(pruned, "task"))
 }
-
-// An age is how long ago tasks finished that are pruned.
-type age time.Duration
-
-// Set reads an age: days, then what else Go's durations have.
-func (a *age) Set(text string) error {
-	const day = 24 * time.Hour
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
-		days, rest = "0", text
-	}
-	n, err := strconv.ParseUint(days, 10, 16) // less than 300 years
-	if err != nil {
-		return errors.New("want an age such as 90m, 36h, 7d or 1d12h")
-	}
-	total := time.Duration(n) * day
-	if rest != "" || !found {
-		more, err := time.ParseDuration(rest)
-		if err != nil || more < 0 || total+more < total {
-			return errors.New("want an age such as 90m, 36h, 7d or 1d12h")
-		}
-		total += more
-	}
-	if total == 0 {
-		total = stint.KeepNone
-	}
-	*a = age(total)
-	return nil
-}
-
-// String is empty for an age that was not given.
-func (a *age) String() string {
-	switch d := time.Duration(*a); d {
-	case stint.KeepForever, 0: // pflag compares with a zero value
-		return ""
-	case stint.KeepNone:
-		return "0"
-	default:
-		return d.String()
-	}
-}
-
-// Type is for the help.
-func (a *age) Type() string { return "age" }

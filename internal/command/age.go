@@ -1,0 +1,64 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// An age is a flag that says how long ago.
+type age struct {
+	ago   time.Duration
+	given bool
+}
+
+var errAge = errors.New("want an age such as 90m, 36h, 7d or 1d12h")
+
+// Set reads an age: days, then what else Go's durations have.
+func (a *age) Set(text string) error {
+	const day = 24 * time.Hour
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		days, rest = "0", text
+	}
+	n, err := strconv.ParseUint(days, 10, 16) // less than 300 years
+	if err != nil {
+		return errAge
+	}
+	total := time.Duration(n) * day
+	if rest != "" || !found {
+		more, err := time.ParseDuration(rest)
+		if err != nil || more < 0 || total+more < total {
+			return errAge
+		}
+		total += more
+	}
+	*a = age{total, true}
+	return nil
+}
+
+// retention keeps what is younger, and all if no age was given.
+func (a *age) retention() time.Duration {
+	switch {
+	case !a.given:
+		return stint.KeepForever
+	case a.ago == 0:
+		return stint.KeepNone
+	default:
+		return a.ago
+	}
+}
+
+// String is empty for an age that was not given.
+func (a *age) String() string {
+	if !a.given {
+		return ""
+	}
+	return a.ago.String()
+}
+
+// Type is for the help.
+func (a *age) Type() string { return "age" }
