@@ -62,8 +62,9 @@ var (
 	// ErrClosed reports that the store was closed.
 	ErrClosed = errors.New("store is closed")
 
-	// ErrSchemaVersion reports that the database schema is missing, or of another version than
-	// this release works with. The package migrations brings it up to date.
+	// ErrSchemaVersion reports that the database schema is missing, older than this release works
+	// with, or so much newer that it does not work with this release. The package migrations brings
+	// it up to date.
 	ErrSchemaVersion = errors.New("schema version does not fit")
 )
 

@@ -98,10 +98,19 @@ func TestVerbs_ReturnErrClosedAfterClose(t *testing.T) {
 	wantErr(t, "InsertTasks of nothing", store.InsertTasks(t.Context(), nil), stint.ErrClosed)
 }
 
+// A schema says which releases work with it, so that processes may be replaced one by one.
+func TestVerbs_WorkWithANewerSchemaThatSupportsThem(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	exec(t, pool, "UPDATE stint.stint_schema_version SET version = version + 1")
+	wholeLife(t, openStore(t, pool, stint.Options{}), nil)
+}
+
 func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 	t.Parallel()
 	newer := testdb.New(t)
 	exec(t, newer, "UPDATE stint.stint_schema_version SET version = version + 1")
+	exec(t, newer, "UPDATE stint.supported SET since = 2")
 	older := testdb.New(t)
 	exec(t, older, "UPDATE stint.stint_schema_version SET version = version - 1")
 	for name, test := range map[string]struct {

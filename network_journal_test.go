@@ -59,7 +59,8 @@ BEGIN
 	EXECUTE (
 		SELECT 'TRUNCATE public.journal, public.ends, ' || string_agg('stint.' || tablename, ', ')
 		FROM pg_tables
-		WHERE schemaname = 'stint' AND tablename NOT IN ('networks', 'stint_schema_version'));
+		WHERE schemaname = 'stint'
+		  AND tablename NOT IN ('networks', 'supported', 'stint_schema_version'));
 END $$`
 
 // An entry of the journal.

@@ -70,7 +70,8 @@ DECLARE
 	name text;
 BEGIN
 	FOR name IN SELECT tablename FROM pg_tables
-		WHERE schemaname = 'stint' AND tablename NOT IN ('networks', 'stint_schema_version')
+		WHERE schemaname = 'stint'
+		  AND tablename NOT IN ('networks', 'supported', 'stint_schema_version')
 	LOOP
 		EXECUTE 'DELETE FROM stint.' || name;
 	END LOOP;

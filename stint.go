@@ -465,8 +465,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var version int32
-	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version)
+	var version, since int32
+	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
 	undoErr := undo(ctx, tx, nil)
 	switch {
 	case isCode(err, codeUndefinedTable):
@@ -474,9 +474,12 @@ func (s *Store) checkSchema(ctx context.Context) error {
 			ErrSchemaVersion, s.schema)
 	case err != nil:
 		return err
-	case version != schemaVersion:
-		return fmt.Errorf("%w: %q is at version %d, this release works with %d",
+	case version < schemaVersion:
+		return fmt.Errorf("%w: %q is at version %d, this release works with %d and up: migrate it",
 			ErrSchemaVersion, s.schema, version, schemaVersion)
+	case since > schemaVersion:
+		return fmt.Errorf("%w: %q is at version %d, which works with releases for %d and up, "+
+			"this one is for %d", ErrSchemaVersion, s.schema, version, since, schemaVersion)
 	}
 	return undoErr
 }

@@ -45,7 +45,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA stint FROM stint_producer, stint_worker, stin
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint FROM stint_producer, stint_worker, stint_monitor;
 GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor;
 
-GRANT SELECT ON stint.stint_schema_version, stint.task_states
+GRANT SELECT ON stint.stint_schema_version, stint.supported, stint.task_states
     TO stint_producer, stint_worker, stint_monitor;
 
 -- Keys of tasks, and places in the queue.

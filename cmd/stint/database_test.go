@@ -221,8 +221,14 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	db.exec(t, "UPDATE stint.stint_schema_version SET version = 99")
+	db.run(t, "", "ls").wantExit(t, 0)
+	r := db.run(t, "", "migrate", "status").wantExit(t, 0)
+	r.wantOutput(t, "99", "this release is made for 1")
+	db.exec(t, "UPDATE stint.supported SET since = 98")
+	db.run(t, "", "ls").wantExit(t, 5, "version 99", "98 and up")
+	db.run(t, "", "migrate", "status").wantExit(t, 5, "98 and up")
 	for _, args := range [][]string{
-		{"ls"}, {"migrate"}, {"migrate", "--to", "0", "--down"}, {"migrate", "status"},
+		{"migrate"}, {"migrate", "--to", "0", "--down"},
 	} {
 		db.run(t, "", args...).wantExit(t, 5, "newer", "99")
 	}

@@ -45,10 +45,14 @@ func (p *program) withStoreOf(
 	options.Schema = p.schema
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
 		if err := db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-			if db.server != nil {
-				return migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
+			if db.server == nil {
+				return p.checkSchema(ctx, conn.Conn())
 			}
-			return p.checkSchema(ctx, conn.Conn())
+			err := migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
+			if errors.Is(err, migrations.ErrNewerSchema) {
+				return nil // whether it will do is for the store to say
+			}
+			return err
 		}); err != nil {
 			return err
 		}
@@ -142,16 +146,14 @@ func createPrivate(ctx context.Context, url string) (err error) {
 	return err
 }
 
-// checkSchema says what to do about a schema that this release does not work with.
+// checkSchema says what to do about a schema that is missing or old. Whether one that is newer will
+// do is for the store to say.
 func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	current, err := migrations.CurrentVersion(ctx, conn, p.schema)
 	if err != nil {
 		return err
 	}
 	switch newest := migrations.Version(); {
-	case current > newest:
-		return fmt.Errorf("%w: %q is at version %d, this release knows %d; install a newer stint",
-			migrations.ErrNewerSchema, p.schema, current, newest)
 	case current == 0:
 		return fmt.Errorf("%w: there is none named %q, or it was never migrated; "+
 			"make it by: stint migrate", stint.ErrSchemaVersion, p.schema)

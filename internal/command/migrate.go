@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -49,7 +50,7 @@ itself also migrated_to.`,
 		Use:   "status",
 		Short: "Say which version the schema is at",
 		Long: `Say which version the schema is at, and which one this release works with. The exit
-code is 0 if it is the same, else 5. It changes nothing.`,
+code is 0 if this release works with it, else 5. It changes nothing.`,
 		Example: "  stint migrate status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,22 +96,29 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 }
 
 func (p *program) migrateStatus(ctx context.Context) error {
-	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
-		current, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
-		if err != nil {
+	newest := migrations.Version()
+	var current int32
+	err := p.withConn(ctx, func(conn *pgxpool.Conn) (err error) {
+		if current, err = migrations.CurrentVersion(ctx, conn.Conn(), p.schema); err != nil {
 			return err
 		}
-		newest := migrations.Version()
 		if p.json {
 			err = p.printJSON(schemaJSON{Schema: p.schema, Version: current, Newest: newest})
 		} else {
-			err = p.printf("the schema %q is at version %d, this release works with %d\n",
+			err = p.printf("the schema %q is at version %d, this release is made for %d\n",
 				p.schema, current, newest)
 		}
 		if err != nil {
 			return err
 		}
 		return p.checkSchema(ctx, conn.Conn())
+	})
+	if err != nil || current <= newest {
+		return err
+	}
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		_, err := db.store.ListTasks(ctx, stint.Filter{Limit: 1}) // if the schema lets it
+		return err
 	})
 }
 

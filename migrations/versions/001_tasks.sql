@@ -9,6 +9,13 @@
 -- There are no foreign keys: each would cost a lock and a lookup per task moved. The statements
 -- keep the invariants, and docs/lifecycle.md names them.
 
+-- The oldest version of the schema whose releases work with this one, too: so they may go on while
+-- processes are replaced. A later version that they cannot work with says so here.
+CREATE TABLE {{.schema}}.supported (
+    since integer NOT NULL
+);
+INSERT INTO {{.schema}}.supported VALUES (1);
+
 CREATE SEQUENCE {{.schema}}.blocks;
 CREATE SEQUENCE {{.schema}}.positions;
 
@@ -335,7 +342,7 @@ ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
+DROP TABLE {{.schema}}.supported, {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
     {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;
