@@ -101,7 +101,7 @@ func TestDashboard_NamesMetricsThatExist(t *testing.T) {
 	known := []string{
 		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_outcome",
 		"stint_worker_performed_total", "stint_worker_duration_seconds_bucket",
-		"stint_worker_running",
+		"stint_worker_running", "stint_tries_total", "stint_retries_total",
 	}
 	for _, name := range regexp.MustCompile(`stint_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {
