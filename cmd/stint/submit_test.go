@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/programs/programtest"
 )
 
 func writeFile(t *testing.T, text string) string {
@@ -29,7 +30,7 @@ func field(name string) string { return `sed 's/.*"` + name + `": *"\{0,1\}\([^"
 // prints a user's ID; and a tree, in which the link that one program prints is mailed by another.
 func TestSubmit_RunsTrees(t *testing.T) {
 	t.Parallel()
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"process-user-data": field("uid") + " >&2",
 		"save-user-data": "uid=$(" + field("uid") + ")\n" +
 			`echo "{\"link\": \"https://download/for/$uid\"}"`,
@@ -88,7 +89,7 @@ email  completed  1      sending mail with link https://download/for/1234
 func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"good": `[ "$STINT_TRY" = 2 ] || exit 75; cat "$STINT_INPUTS"`,
 		"bad":  "echo no such user >&2; exit 65",
 	})
@@ -233,7 +234,7 @@ func TestSubmit_IsInterruptedWhileItReads(t *testing.T) {
 func TestSubmit_DrawsBarsOnTerminals(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	working := work(t, db.env, writePrograms(t, map[string]string{"good": "", "other": ""}))
+	working := work(t, db.env, programtest.Write(t, map[string]string{"good": "", "other": ""}))
 	tree := writeFile(t, `
 - {name: a, action: good}
 - {name: b, action: good, after: [a]}

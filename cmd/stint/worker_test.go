@@ -13,24 +13,9 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
-
-// writePrograms writes shell programs into a directory of their own.
-func writePrograms(t *testing.T, scripts map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	// A process that is forked while a file is open for writing keeps it from being executed.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	for name, script := range scripts {
-		script = "#!/bin/sh\n" + script
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-			t.Error(err)
-		}
-	}
-	return dir
-}
 
 // work starts a worker with these programs. The test ends it.
 func work(t *testing.T, env []string, dir string, flags ...string) *process {
@@ -95,7 +80,7 @@ func (d *database) wait(t *testing.T, id stint.TaskID) stint.TaskInfo {
 
 func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
-	dir := writePrograms(t, map[string]string{"act": ""})
+	dir := programtest.Write(t, map[string]string{"act": ""})
 	for want, args := range map[string][]string{
 		"--dir: want":              {},
 		"no such file":             {"--dir", filepath.Join(dir, "none")},
@@ -123,7 +108,7 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"later": `[ "$STINT_TRY" -ge 2 ] || { echo not yet >&2; exit 75; }` + "\nprintf done",
 		"never": "printf 'no such user\\n\\tas 1234\\n' >&2\nexit 65",
 		"slow":  "exec sleep 60",
@@ -156,7 +141,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	long := "head -c 5000 /dev/zero | tr '\\0' x >&2\nexit 65"
-	dir := writePrograms(t, map[string]string{"good": "", "bad": long})
+	dir := programtest.Write(t, map[string]string{"good": "", "bad": long})
 	text := work(t, db.env, dir)
 	text.says(t, `msg="worker starts"`)
 	text.says(t, `actions="[bad good]"`)
@@ -195,7 +180,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 func TestWorker_FinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done; echo done`,
 	})
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -233,7 +218,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newDatabase(t)
-			dir := writePrograms(t, map[string]string{"act": stubborn})
+			dir := programtest.Write(t, map[string]string{"act": stubborn})
 			begun := filepath.Join(t.TempDir(), "begun")
 			env := append(db.env, "BEGUN="+begun)
 			working := work(t, env, dir, "--grace", test.grace)
@@ -263,7 +248,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done`,
 	})
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -288,7 +273,7 @@ func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{"act": stubborn})
+	dir := programtest.Write(t, map[string]string{"act": stubborn})
 	begun := filepath.Join(t.TempDir(), "begun")
 	env := append(db.env, "BEGUN="+begun)
 	killed := work(t, env, dir, "--lease", "24h")
@@ -317,7 +302,7 @@ func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := writePrograms(t, map[string]string{
+	dir := programtest.Write(t, map[string]string{
 		"act": `trap 'echo bye > "$BEGUN.bye"; exit' TERM; echo $$ > "$BEGUN"
 			while :; do sleep 0.01; done`,
 	})
@@ -333,7 +318,7 @@ func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 func TestPrivate_IsSharedByWorkerAndSubmit(t *testing.T) {
 	t.Parallel()
 	env, dir := privateHome(t)
-	working := work(t, env, writePrograms(t, map[string]string{"greet": "echo hello, $(cat)"}))
+	working := work(t, env, programtest.Write(t, map[string]string{"greet": "echo hello, $(cat)"}))
 	r := run(t, env, `[{"name": "one", "action": "greet", "value": 1}]`, "submit", "-", "--wait")
 	r.wantExit(t, 0, "1 of 1: one completed").wantOutput(t, "hello, 1")
 	working.says(t, "task completed")

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/worker"
 )
 
 func TestOpen_FindsExecutableRegularFiles(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"b": "", "a.py": "", ".hidden": "", "README": ""})
+	dir := programtest.Write(t, map[string]string{"b": "", "a.py": "", ".hidden": "", "README": ""})
 	err := errors.Join(
 		os.Chmod(filepath.Join(dir, "README"), 0o600),
 		os.Mkdir(filepath.Join(dir, "directory"), 0o700),
@@ -46,7 +47,7 @@ func TestOpen_RefusesADirectoryWithoutPrograms(t *testing.T) {
 
 func TestProgram_RefusesWhatIsNotAFileOfTheDirectory(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"a": "", "outside": "", ".hidden": ""})
+	dir := programtest.Write(t, map[string]string{"a": "", "outside": "", ".hidden": ""})
 	if err := os.Mkdir(filepath.Join(dir, "inner"), 0o700); err != nil {
 		t.Fatal(err)
 	}

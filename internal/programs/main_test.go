@@ -14,31 +14,16 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/worker"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// write writes shell programs into a directory of their own.
-func write(t *testing.T, scripts map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	// A process that is forked while a file is open for writing keeps it from being executed.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	for name, script := range scripts {
-		script = "#!/bin/sh\n" + script
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func newDirectory(t *testing.T, scripts map[string]string) *Directory {
 	t.Helper()
-	d, err := Open(write(t, scripts))
+	d, err := Open(programtest.Write(t, scripts))
 	if err != nil {
 		t.Fatal(err)
 	}
