@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // lineBytesMax has room for the largest body, even if JSON escapes every byte of it.
@@ -242,7 +243,7 @@ func readTime(into *time.Time, value json.RawMessage, name string) error {
 // The ways to write OnAbort.
 const (
 	abortTooText  = "abort-too"
-	runAnywayText = "run-anyway"
+	runAnywayText = readable.RunAnyway
 )
 
 func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {

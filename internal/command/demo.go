@@ -147,7 +147,7 @@ func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
 
 func (p *program) demoStyle() demo.Style {
 	const usual = 100 // columns
-	style := demo.Style{Width: usual, Colours: bool(p.painter())}
+	style := demo.Style{Width: usual, Colours: bool(p.painter().Painter)}
 	if file, ok := p.stdout.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			style.Width = width

@@ -4,15 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 const listedTasksDefault = 100
@@ -116,7 +114,8 @@ func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) e
 		task := &tasks[i]
 		rows = append(rows, []string{
 			plain(string(task.ID)), plain(task.Action), paint.state(string(task.State)),
-			tries(task), when(task, now), plain(string(task.Actor)), firstWords(task.Status),
+			readable.Tries(task), readable.When(task, now), plain(string(task.Actor)),
+			readable.FirstWords(task.Status),
 		})
 	}
 	if err := p.printTable(rows); err != nil {
@@ -127,45 +126,6 @@ func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) e
 			shellQuote(string(tasks[len(tasks)-1].ID)))
 	}
 	return nil
-}
-
-func tries(task *stint.TaskInfo) string {
-	if task.MaxTries == 0 {
-		return strconv.Itoa(task.Tries)
-	}
-	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)
-}
-
-// when is the time that matters to a task in its state.
-func when(task *stint.TaskInfo, now time.Time) string {
-	switch task.State {
-	case stint.StateScheduled:
-		return "begins " + relative(task.NotBefore, now)
-	case stint.StateInProgress:
-		if task.ActionDeadline.IsZero() {
-			return "no deadline"
-		}
-		return "expires " + relative(task.ActionDeadline, now)
-	case stint.StateCompleted, stint.StateAborted:
-		return "ended " + relative(task.FinishedAt, now)
-	case stint.StateBlocked, stint.StateReady:
-	}
-	return "inserted " + relative(task.InsertedAt, now)
-}
-
-// firstWords is the beginning of a status text, on one line.
-func firstWords(status string) string {
-	const runesMax = 60
-	return cut(strings.Join(strings.Fields(status), " "), runesMax)
-}
-
-// cut is the beginning of a text.
-func cut(text string, runesMax int) string {
-	runes := []rune(text)
-	if len(runes) > runesMax {
-		return plain(string(runes[:runesMax-1])) + "…"
-	}
-	return plain(text)
 }
 
 // shellQuote is text as a POSIX shell reads it.
@@ -206,72 +166,11 @@ func (p *program) printTask(ctx context.Context, db *database, task *stint.TaskI
 	if err != nil {
 		return err
 	}
-	return p.printTable(describe(task, now, p.painter()))
-}
-
-// describe are the rows that show a task.
-func describe(task *stint.TaskInfo, now time.Time, paint painter) [][]string {
 	var rows [][]string
-	add := func(name, value string) {
-		if value != "" {
-			rows = append(rows, []string{name, value})
-		}
+	for _, line := range readable.Task(task, now, p.painter().Painter) {
+		// Further lines of a value are put below the first one.
+		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
+		rows = append(rows, []string{line.Name, value})
 	}
-	at := func(name string, t time.Time) {
-		if !t.IsZero() {
-			add(name, absolute(t, now))
-		}
-	}
-	add("id", plain(string(task.ID)))
-	add("action", plain(task.Action))
-	add("state", paint.state(string(task.State)))
-	add("abort cause", string(task.AbortCause))
-	add("status", logText(task.Status))
-	if task.Progress > 0 {
-		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
-	}
-	add("actor", plain(string(task.Actor)))
-	at("lease expires", task.ActionDeadline)
-	at("not before", task.NotBefore)
-	at("finished", task.FinishedAt)
-	at("inserted", task.InsertedAt)
-	at("deadline", task.Deadline)
-	add("tries", tries(task))
-	if task.Priority != 0 {
-		add("priority", strconv.Itoa(int(task.Priority)))
-	}
-	if task.OnAbort == stint.RunAnyway {
-		add("on abort", runAnywayText)
-	}
-	if task.PostResult {
-		add("posts result", "yes")
-	}
-	add("body", content(task.Body))
-	add("result", content(task.Result))
-	return rows
+	return p.printTable(rows)
 }
-
-// logText is a status, which may have many lines; the further ones are put below the first one.
-func logText(status string) string {
-	const tab = "    "
-	lines := strings.Split(strings.TrimRight(status, "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = plain(strings.ReplaceAll(strings.TrimRight(line, "\r"), "\t", tab))
-	}
-	return strings.Join(lines, "\n\t")
-}
-
-// content is a body or a result, or how large it is.
-func content(value []byte) string {
-	const bytesMax = 4 << 10
-	switch {
-	case len(value) > bytesMax:
-		return count(int64(len(value)), "byte") + " (see: --json)"
-	case utf8.Valid(value) && strings.IndexFunc(string(value), unprintable) < 0:
-		// Further lines are put below the first one.
-		return strings.ReplaceAll(strings.TrimRight(string(value), "\n"), "\n", "\n\t")
-	}
-	return count(int64(len(value)), "byte") + ", not text (see: --json)"
-}
-
-func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

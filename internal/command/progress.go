@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/internal/tasktree"
 )
 
@@ -93,7 +94,7 @@ func (p *program) progressBars(
 		bar.beside.Store(new(string))
 		bar.Bar = container.AddBar(total[action],
 			mpb.PrependDecorators(
-				decor.Name(cut(action, nameRunesMax), decor.WCSyncSpaceR),
+				decor.Name(readable.Cut(action, nameRunesMax), decor.WCSyncSpaceR),
 				decor.CountersNoUnit("%d of %d", decor.WCSyncWidth)),
 			mpb.AppendDecorators(
 				decor.Any(func(decor.Statistics) string { return *bar.beside.Load() },

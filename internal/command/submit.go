@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/internal/tasktree"
 )
 
@@ -246,8 +247,9 @@ func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskI
 	for _, name := range plan.Names {
 		task := infos[name]
 		rows = append(rows, []string{
-			plain(name), paint.state(string(task.State)), tries(&task), firstWords(task.Status),
-			strings.ReplaceAll(content(task.Result), "\n\t", "\n\t\t\t\t"),
+			plain(name), paint.state(string(task.State)), readable.Tries(&task),
+			readable.FirstWords(task.Status),
+			strings.ReplaceAll(readable.Content(task.Result), "\n", "\n\t\t\t\t"),
 		})
 	}
 	if err := p.printf("\n"); err != nil {

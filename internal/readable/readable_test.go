@@ -1,0 +1,75 @@
+package readable
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPainter_WritesAllStatesWithAsManyBytes(t *testing.T) {
+	t.Parallel()
+	texts := []string{
+		"blocked", "scheduled", "ready", "in-progress", "completed", "aborted", "STATE",
+	}
+	for _, text := range texts {
+		if got := Painter(true).State(text); len(got) != len(text)+len("\x1b[30m\x1b[0m") {
+			t.Errorf("%q is painted %q", text, got)
+		}
+		if got := Painter(false).State(text); got != text {
+			t.Errorf("%q is painted %q without colours", text, got)
+		}
+	}
+}
+
+func TestRelative_SaysWhatMatters(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for ahead, want := range map[time.Duration]string{
+		0:                           "0s ago",
+		-59 * time.Second:           "59s ago",
+		61 * time.Second:            "in 1m01s",
+		-59 * time.Minute:           "59m ago",
+		90 * time.Minute:            "in 1h30m",
+		-100 * 24 * time.Hour:       "100d ago",
+		time.Duration(1<<63 - 1):    "in 106751d",
+		-time.Duration(1<<63-1) - 1: "106751d ago",
+	} {
+		if got := Relative(now.Add(ahead), now); got != want {
+			t.Errorf("%v ahead is %q, want %q", ahead, got, want)
+		}
+	}
+}
+
+func TestTask_ShowsBodiesThatTerminalsCan(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"":                        "",
+		"one line\n":              "one line",
+		"two\nlines":              "two\nlines",
+		"\x1b[31mred":             "8 bytes, not text (see: --json)",
+		"\x00":                    "1 byte, not text (see: --json)",
+		strings.Repeat("x", 4097): "4097 bytes (see: --json)",
+	} {
+		if got := Content([]byte(body)); got != want {
+			t.Errorf("%.20q is shown as %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestText_IsQuotedWhereTerminalsWouldObey(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":             "",
+		"copy/été/表":   "copy/été/表",
+		"\x1b[2J":      `"\x1b[2J"`,
+		"a\u202eb":     `"a\u202eb"`,
+		"a\u009bb":     `"a\u009bb"`,
+		"\x9b2J":       `"\x9b2J"`,
+		"two\nlines":   `"two\nlines"`,
+		"zero\u200bed": `"zero\u200bed"`,
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("Text(%q) = %s, want %s", text, got, want)
+		}
+	}
+}

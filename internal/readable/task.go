@@ -1,0 +1,125 @@
+package readable
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stint-tasks/stint"
+)
+
+// RunAnyway is what a task has for [stint.RunAnyway].
+const RunAnyway = "run-anyway"
+
+// Tries is how often a task was handed out, and how often it may be.
+func Tries(task *stint.TaskInfo) string {
+	if task.MaxTries == 0 {
+		return strconv.Itoa(task.Tries)
+	}
+	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)
+}
+
+// When is the time that matters to a task in its state.
+func When(task *stint.TaskInfo, now time.Time) string {
+	switch task.State {
+	case stint.StateScheduled:
+		return "begins " + Relative(task.NotBefore, now)
+	case stint.StateInProgress:
+		if task.ActionDeadline.IsZero() {
+			return "no deadline"
+		}
+		return "expires " + Relative(task.ActionDeadline, now)
+	case stint.StateCompleted, stint.StateAborted:
+		return "ended " + Relative(task.FinishedAt, now)
+	case stint.StateBlocked, stint.StateReady:
+	}
+	return "inserted " + Relative(task.InsertedAt, now)
+}
+
+// FirstWords is the beginning of a status text, on one line.
+func FirstWords(status string) string {
+	const runesMax = 60
+	return Cut(strings.Join(strings.Fields(status), " "), runesMax)
+}
+
+// Cut is the beginning of a text.
+func Cut(text string, runesMax int) string {
+	runes := []rune(text)
+	if len(runes) > runesMax {
+		return Text(string(runes[:runesMax-1])) + "…"
+	}
+	return Text(text)
+}
+
+// A Line is something that is known of a task: its name and the value, which has several lines if
+// it is a status, a body or a result that has.
+type Line struct{ Name, Value string }
+
+// Task is all that is known of a task.
+func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
+	var lines []Line
+	add := func(name, value string) {
+		if value != "" {
+			lines = append(lines, Line{name, value})
+		}
+	}
+	at := func(name string, t time.Time) {
+		if !t.IsZero() {
+			add(name, Absolute(t, now))
+		}
+	}
+	add("id", Text(string(task.ID)))
+	add("action", Text(task.Action))
+	add("state", paint.State(string(task.State)))
+	add("abort cause", string(task.AbortCause))
+	add("status", logText(task.Status))
+	if task.Progress > 0 {
+		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
+	}
+	add("actor", Text(string(task.Actor)))
+	at("lease expires", task.ActionDeadline)
+	at("not before", task.NotBefore)
+	at("finished", task.FinishedAt)
+	at("inserted", task.InsertedAt)
+	at("deadline", task.Deadline)
+	add("tries", Tries(task))
+	if task.Priority != 0 {
+		add("priority", strconv.Itoa(int(task.Priority)))
+	}
+	if task.OnAbort == stint.RunAnyway {
+		add("on abort", RunAnyway)
+	}
+	if task.PostResult {
+		add("posts result", "yes")
+	}
+	add("body", Content(task.Body))
+	add("result", Content(task.Result))
+	return lines
+}
+
+// logText is a status, which may have many lines.
+func logText(status string) string {
+	const tab = "    "
+	lines := strings.Split(strings.TrimRight(status, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = Text(strings.ReplaceAll(strings.TrimRight(line, "\r"), "\t", tab))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Content is a body or a result, or how large it is.
+func Content(value []byte) string {
+	const bytesMax = 4 << 10
+	switch {
+	case len(value) > bytesMax:
+		return Count(int64(len(value)), "byte") + " (see: --json)"
+	case utf8.Valid(value) && strings.IndexFunc(string(value), unprintable) < 0:
+		return strings.TrimRight(string(value), "\n")
+	}
+	return Count(int64(len(value)), "byte") + ", not text (see: --json)"
+}
+
+func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
