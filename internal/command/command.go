@@ -96,7 +96,7 @@ tables are made by themselves. In a database of your own make them by: stint mig
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
-		p.pruneCommand(), p.checkCommand(), exitCodesTopic(), jsonTopic(),
+		p.pruneCommand(), p.checkCommand(), p.topCommand(), exitCodesTopic(), jsonTopic(),
 	)
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)

@@ -63,6 +63,7 @@ var (
 	errUnreachable = errors.New("database cannot be reached")
 	errAborted     = errors.New("task was aborted")
 	errTimedOut    = errors.New("task has not finished in time")
+	errInterrupted = errors.New("interrupted")
 )
 
 func exitCode(err error) int {
@@ -99,7 +100,7 @@ func exitCode(err error) int {
 		return exitFindings
 	case is(errUnreachable), errors.As(err, &connecting), isLost(err):
 		return exitUnreachable
-	case is(context.Canceled):
+	case is(context.Canceled, errInterrupted):
 		return exitInterrupted
 	}
 	return exitFailed

@@ -80,6 +80,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
 	}
 	add("actor", Text(string(task.Actor)))
+	at("handed out", task.OwnedAt)
 	at("lease expires", task.ActionDeadline)
 	at("not before", task.NotBefore)
 	at("finished", task.FinishedAt)

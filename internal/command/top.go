@@ -1,0 +1,90 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint/internal/top"
+)
+
+func (p *program) topCommand() *cobra.Command {
+	interval := time.Second
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch tasks on a terminal",
+		Long: `Watch tasks, in three lists between which tab switches:
+
+  actions  how many tasks there are in each state (~: an estimate), how long ago the ready
+           task was inserted that has waited longest, and how many tasks were handed out
+           per second in the last ten seconds, for their first try or another one
+  tasks    those in progress for longest, those that were tried before and wait for another
+           try, and those that failed last; with a filter, also those of any state whose IDs
+           begin with it
+  actors   those that live
+
+Enter opens a task and shows what show and explain print, a aborts it with everything that
+depends on it, r retries it once it has finished; both ask before. / filters, s changes the
+order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
+
+The lists are looked at anew an --interval after the last look has ended. While the database
+cannot be reached, top says so, and goes on when it is back.
+
+It needs a terminal, as standard input and output. Scripts ask stint stats, ls and actors,
+with --json, which top refuses.`,
+		Example: `  stint top
+  stint top --interval 10s`,
+		GroupID: groupTasks,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.checkTop(interval); err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				return p.top(ctx, db, interval)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&interval, "interval", interval,
+		"pause so `long` between two looks, such as 500ms or 10s")
+	return cmd
+}
+
+func (p *program) checkTop(interval time.Duration) error {
+	const shortest = 100 * time.Millisecond
+	switch {
+	case p.json:
+		return fmt.Errorf("%w: top shows a live view and prints nothing; "+
+			"for JSON ask: stint stats --json", errInput)
+	case interval < shortest:
+		return fmt.Errorf("%w: --interval %v: want %v or more", errInput, interval, shortest)
+	case !isTerminal(p.stdin) || !isTerminal(p.stdout) || os.Getenv("TERM") == "dumb":
+		return fmt.Errorf("%w: top needs a terminal that it can draw on; scripts ask: stint stats",
+			errInput)
+	}
+	return nil
+}
+
+func (p *program) top(ctx context.Context, db *database, interval time.Duration) error {
+	source := top.Store{Store: db.store, Clock: db.now}
+	err := top.Run(ctx, source, top.Options{
+		Database: db.name(), Interval: interval, Colours: bool(p.painter().Painter),
+	}, p.stdin, p.stdout)
+	if errors.Is(err, top.ErrInterrupted) {
+		return errInterrupted
+	}
+	return err
+}
+
+// name says to people which database it is.
+func (db *database) name() string {
+	config := db.pool.Config().ConnConfig
+	if db.server != nil {
+		return "the private PostgreSQL"
+	}
+	return fmt.Sprintf("%s on %s", config.Database, config.Host)
+}

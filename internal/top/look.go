@@ -1,0 +1,105 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Look is what was seen at one time.
+type Look struct {
+	// Now is the time on the database's clock.
+	Now time.Time
+
+	Stats   stint.Stats
+	Trouble stint.Trouble
+	Actors  []stint.ActorInfo
+
+	// Found are tasks whose IDs begin with what was asked for.
+	Found []stint.TaskInfo
+}
+
+// Details are what is known of one task.
+type Details struct {
+	Task        stint.TaskInfo
+	Explanation stint.Explanation
+}
+
+// A Source is where tasks are.
+type Source interface {
+	// Look looks at all tasks, and for those whose IDs begin with prefix, unless that is empty.
+	Look(ctx context.Context, prefix string) (Look, error)
+
+	// Open looks at one task. What is known of it already may be taken from there.
+	Open(ctx context.Context, id stint.TaskID, known *Details) (*Details, error)
+
+	// Abort aborts a task, with everything that depends on it.
+	Abort(ctx context.Context, id stint.TaskID) error
+
+	// Retry reopens a finished task.
+	Retry(ctx context.Context, id stint.TaskID) error
+}
+
+// A Store is a store as a source.
+type Store struct {
+	*stint.Store
+
+	// Clock is the time on the database's clock.
+	Clock func(ctx context.Context) (time.Time, error)
+}
+
+const (
+	troubledTasksMax = 100
+	foundTasksMax    = 100
+)
+
+// Look is as [Source] has it. The verbs take the same time however many tasks there are.
+func (s Store) Look(ctx context.Context, prefix string) (look Look, err error) {
+	if look.Now, err = s.Clock(ctx); err != nil {
+		return look, err
+	}
+	if look.Stats, err = s.Stats(ctx); err != nil {
+		return look, err
+	}
+	if look.Trouble, err = s.Trouble(ctx, troubledTasksMax); err != nil {
+		return look, err
+	}
+	if look.Actors, err = s.ListActors(ctx); err != nil || prefix == "" {
+		return look, err
+	}
+	look.Found, err = s.ListTasks(ctx, stint.Filter{IDPrefix: prefix, Limit: foundTasksMax})
+	return look, err
+}
+
+// Open is as [Source] has it. Bodies and results, which may be large and never change, are asked
+// for once.
+func (s Store) Open(
+	ctx context.Context, id stint.TaskID, known *Details,
+) (*Details, error) {
+	explanation, err := s.Explain(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	task := explanation.Task
+	if known != nil && known.Task.InsertedAt.Equal(task.InsertedAt) &&
+		known.Task.FinishedAt.Equal(task.FinishedAt) {
+		task.Body, task.Result = known.Task.Body, known.Task.Result
+		return &Details{task, explanation}, nil
+	}
+	tasks, err := s.GetTasks(ctx, []stint.TaskID{id})
+	if err != nil {
+		return nil, err
+	}
+	return &Details{tasks[0], explanation}, nil
+}
+
+// Abort is as [Source] has it.
+func (s Store) Abort(ctx context.Context, id stint.TaskID) error {
+	return s.AbortTasks(ctx, []stint.TaskID{id}, "")
+}
+
+// Retry is as [Source] has it.
+func (s Store) Retry(ctx context.Context, id stint.TaskID) error {
+	return s.RetryTasks(ctx, []stint.TaskID{id})
+}

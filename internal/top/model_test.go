@@ -1,0 +1,245 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"pgregory.net/rapid"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A frame fits its screen and does nothing to the terminal, whatever the size, the keys and the
+// texts.
+func TestFrame_FitsAnyScreen(t *testing.T) {
+	t.Parallel()
+	keys := []string{
+		"tab", "enter", "esc", "down", "up", "pgdown", "pgup", "end", "home", "left", "right",
+		"backspace", "j", "k", "g", "G", "s", "p", "?", "a", "y", "n", "r", "/", "表\x1b", "e",
+	}
+	looks := []Look{{}, {Now: fixtureNow}, fixture(), manyActions(), hostile()}
+	rapid.Check(t, func(t *rapid.T) {
+		size := func(name string) int { return rapid.IntRange(0, 130).Draw(t, name) }
+		s := newScreen(size("width"), size("height"), rapid.SampledFrom(looks).Draw(t, "look"))
+		s.options.Colours = rapid.Bool().Draw(t, "colours")
+		opened := openedFixture(80, 24).source.details
+		for _, task := range hostile().Trouble.Slow {
+			opened[task.ID] = &Details{task, stint.Explanation{Task: task}}
+		}
+		s.source.details = opened
+		t.Repeat(map[string]func(*rapid.T){
+			"press": func(t *rapid.T) { s.press(rapid.SampledFrom(keys).Draw(t, "key")) },
+			"paste": func(t *rapid.T) { s.Update(tea.PasteMsg{Content: "a\x1b[2J\nb"}) },
+			"resize": func(t *rapid.T) {
+				width := rapid.IntRange(0, 130).Draw(t, "width")
+				s.Update(tea.WindowSizeMsg{Width: width, Height: rapid.IntRange(0, 50).Draw(t, "height")})
+			},
+			"answer": func(*rapid.T) { s.answer() },
+			"look":   func(t *rapid.T) { s.later(rapid.SampledFrom(looks).Draw(t, "look")) },
+			"fail": func(t *rapid.T) {
+				s.source.err = errors.New("no\x1b[2J\nroute " + strings.Repeat("x", 300))
+				s.later(s.source.look)
+				s.source.err = nil
+			},
+			"": func(t *rapid.T) { s.check(t) },
+		})
+	})
+}
+
+func TestLook_BeginsWhenTheOneBeforeHasEnded(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture())
+	s.Update(tickMsg{s.looks})
+	if len(s.pending) != 1 {
+		t.Fatalf("a tick began %d looks, want 1", len(s.pending))
+	}
+	s.Update(tickMsg{s.looks})
+	s.press("tab", "/m", "enter")
+	if len(s.pending) != 1 {
+		t.Fatalf("there are %d looks under way, want 1", len(s.pending))
+	}
+	s.answer() // also the one that the filter asked for
+	if s.source.prefix != "m" || s.looks != 3 {
+		t.Errorf("look %d is for %q, want look 3 for m", s.looks, s.source.prefix)
+	}
+	s.Update(tickMsg{s.looks - 1})
+	if len(s.pending) != 0 {
+		t.Error("the tick of an earlier look began one")
+	}
+}
+
+func TestLook_WaitsWhilePaused(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture()).press("p")
+	s.Update(tickMsg{s.looks})
+	if len(s.pending) != 0 {
+		t.Error("it looks while it is paused")
+	}
+	if s.press("p"); len(s.pending) != 1 {
+		t.Error("it does not look when it goes on")
+	}
+}
+
+func TestLook_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture())
+	s.source.err = errors.New("connection refused")
+	s.later(s.source.look)
+	if frame := s.content(); !strings.Contains(frame, "database away: connection refused") ||
+		!strings.Contains(frame, "copy") {
+		t.Errorf("while it is away the frame is\n%s", frame)
+	}
+	s.source.err = nil
+	s.later(s.source.look)
+	if frame := s.content(); strings.Contains(frame, "away") {
+		t.Errorf("when it is back the frame is\n%s", frame)
+	}
+}
+
+func TestCursor_StaysWithItsTask(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture()).press("tab", "down")
+	look := fixture()
+	look.Trouble.Slow = append([]stint.TaskInfo{{ID: "new"}}, look.Trouble.Slow...)
+	s.later(look)
+	if row, _ := s.selected(); row.key != "export/main/0002" {
+		t.Errorf("the cursor is on %q", row.key)
+	}
+	s.press("g")
+	look.Trouble.Slow = append([]stint.TaskInfo{{ID: "newer"}}, look.Trouble.Slow...)
+	s.later(look)
+	if row, _ := s.selected(); row.key != "newer" {
+		t.Errorf("the cursor on the first row is on %q", row.key)
+	}
+}
+
+func TestChange_IsMadeWhenConfirmedAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		keys    []string
+		changes []string
+		message string
+	}{
+		{[]string{"a"}, nil, "abort export/main/0001 and what depends on it? y/n"},
+		{[]string{"a", "n"}, nil, ""},
+		{[]string{"a", "esc"}, nil, ""},
+		{[]string{"a", "enter"}, nil, ""},
+		{[]string{"a", "y"}, []string{"abort export/main/0001"}, "aborted export/main/0001"},
+		{[]string{"a", "n", "y"}, nil, ""},
+		{[]string{"r"}, nil, "only what has finished can be retried"},
+		{[]string{"end", "a"}, nil, "mail/3 is aborted already"},
+		{[]string{"end", "r", "y"}, []string{"retry mail/3"}, "reopened mail/3"},
+		{[]string{"enter", "a"}, nil, "abort: choose a task first"}, // not known yet
+		{[]string{"tab", "a"}, nil, "abort: choose a task first"},
+		{[]string{"tab", "r", "y"}, nil, ""},
+	} {
+		s := newScreen(80, 24, fixture()).press("tab")
+		for _, key := range c.keys {
+			if s.press(key); key == "y" {
+				s.answer()
+			}
+		}
+		if !slices.Equal(s.source.changes, c.changes) {
+			t.Errorf("%q changed %q, want %q", c.keys, s.source.changes, c.changes)
+		}
+		if frame := s.content(); !strings.Contains(frame, c.message) {
+			t.Errorf("%q: the frame is\n%s\nwant %q in it", c.keys, frame, c.message)
+		}
+	}
+}
+
+func TestChange_ThatFailsIsTold(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture()).press("tab", "a", "y")
+	s.source.err = fmt.Errorf("abort tasks: %w", context.DeadlineExceeded)
+	s.press("q") // waits for what comes of it
+	s.answer()
+	if frame := s.content(); !strings.Contains(frame, "abort tasks: context deadline") {
+		t.Errorf("the frame is\n%s", frame)
+	}
+}
+
+func TestQuit_WaitsForAChange(t *testing.T) {
+	t.Parallel()
+	s := newScreen(80, 24, fixture()).press("tab", "a", "y", "q")
+	if s.last != nil {
+		t.Fatal("it quits before the task is aborted")
+	}
+	change := s.pending[len(s.pending)-1]
+	_, cmd := s.Update(change(t.Context()))
+	if _, quits := cmd().(tea.QuitMsg); !quits {
+		t.Error("it does not quit when the task is aborted")
+	}
+}
+
+func TestKeys_QuitFromEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]string{{}, {"?"}, {"tab", "enter"}, {"tab", "a", "n"}} {
+		s := newScreen(80, 24, fixture()).press(keys...).press("q")
+		if _, quits := s.last().(tea.QuitMsg); !quits {
+			t.Errorf("q after %q does not quit", keys)
+		}
+	}
+	for _, keys := range [][]string{{}, {"?"}, {"/"}, {"tab", "enter"}, {"tab", "a"}} {
+		s := newScreen(80, 24, fixture()).press(keys...).press("ctrl+c")
+		if _, ends := s.last().(tea.InterruptMsg); !ends {
+			t.Errorf("Ctrl-C after %q does not interrupt", keys)
+		}
+	}
+}
+
+func TestFilter_IsEdited(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"mail": "mail", "qa?": "qa?", "a\x00b": "ab", "é": "é"} {
+		if s := newScreen(80, 24, fixture()).press("/", typed); s.filter != want {
+			t.Errorf("typing %q gives %q", typed, s.filter)
+		}
+	}
+	s := newScreen(80, 24, fixture()).press("/né", "backspace")
+	if s.filter != "n" {
+		t.Errorf("the filter is %q, want n", s.filter)
+	}
+	s.press("enter", "esc")
+	if s.filter != "" || len(s.rows()) != 3 {
+		t.Errorf("after esc the filter is %q, and there are %d rows", s.filter, len(s.rows()))
+	}
+	s.press("enter") // on copy
+	if s.filter != "copy" || s.panel != panelTasks {
+		t.Errorf("enter on an action gives filter %q, panel %d", s.filter, s.panel)
+	}
+}
+
+func TestRates_AreOfTheLastTenSeconds(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int, tries int64) Look {
+		return Look{
+			Now:   fixtureNow.Add(time.Duration(seconds) * time.Second),
+			Stats: stint.Stats{Actions: []stint.ActionStats{{Action: "act", Tries: tries}}},
+		}
+	}
+	s := newScreen(80, 24, at(0, 1000))
+	for _, step := range []struct {
+		look Look
+		want float64
+	}{
+		{at(1, 1010), 10},
+		{at(5, 1010), 2},
+		{at(10, 1100), 10},
+		{at(15, 1110), 10},
+		{at(100, 1280), 2},
+		{at(101, 0), 0},
+		{at(50, 10), 0},
+		{at(51, 20), 10},
+	} {
+		s.later(step.look)
+		if got := s.rates["act"].tries; got != step.want {
+			t.Errorf("at %v the rate is %v, want %v", step.look.Now, got, step.want)
+		}
+	}
+}

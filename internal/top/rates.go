@@ -1,0 +1,59 @@
+package top
+
+import (
+	"strconv"
+	"time"
+)
+
+// A pace is how many tasks are handed out per second, and how many of these not for their first
+// try.
+type pace struct{ tries, retries float64 }
+
+// ratesOver is how far apart the looks are that rates are told from. Stores add what they hand out
+// to the counts once a second, so looks nearer to each other say little.
+const ratesOver = 10 * time.Second
+
+// remember adds a look to those that rates are told from, and tells the rates.
+func (m *model) remember(look Look) {
+	if n := len(m.past); n > 0 && !look.Now.After(m.past[n-1].Now) {
+		m.past = nil // The database's clock was set back.
+	}
+	m.past = append(m.past, look)
+	for len(m.past) > 2 && look.Now.Sub(m.past[1].Now) >= ratesOver {
+		m.past = m.past[1:]
+	}
+	m.rates = nil
+	if len(m.past) == 1 {
+		return
+	}
+	first := m.past[0]
+	seconds := look.Now.Sub(first.Now).Seconds()
+	m.rates = map[string]pace{}
+	now := map[string][2]int64{}
+	for _, a := range look.Stats.Actions {
+		now[a.Action] = [2]int64{a.Tries, a.Retries}
+	}
+	for _, a := range first.Stats.Actions {
+		// The counts of an action begin anew when nobody has asked for it for long.
+		m.rates[a.Action] = pace{
+			tries:   max(float64(now[a.Action][0]-a.Tries), 0) / seconds,
+			retries: max(float64(now[a.Action][1]-a.Retries), 0) / seconds,
+		}
+	}
+}
+
+// rate is a number of tasks per second; nothing as long as there was one look only.
+func (m *model) rate(perSecond float64) string {
+	const wholeMin, thousand = 99.95, 1000
+	switch {
+	case m.rates == nil:
+		return ""
+	case perSecond == 0:
+		return "0"
+	case perSecond < wholeMin:
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	case perSecond < wholeMin*thousand:
+		return strconv.FormatFloat(perSecond, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(perSecond/thousand, 'f', 0, 64) + "k"
+}

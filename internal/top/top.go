@@ -1,0 +1,86 @@
+// Package top is a live view of tasks on a terminal: a model that bubbletea runs, which looks at a
+// [Source] again and again, and turns what it sees into frames.
+package top
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// ErrInterrupted is the error of [Run] when somebody typed Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
+
+// Options is how the view looks.
+type Options struct {
+	// Database says to people which database it is.
+	Database string
+
+	// Interval is how long to wait after a look before the next one.
+	Interval time.Duration
+
+	// Colours are used. Otherwise frames are plain text.
+	Colours bool
+}
+
+// answerMax is how long the view waits for an answer of the source.
+const answerMax = 10 * time.Second
+
+// Run shows the view until the user quits, and leaves the terminal as it was. It returns when
+// nothing that it asked of the source is under way any more. The error is [ErrInterrupted], that of
+// the terminal, or that of ctx.
+func Run(ctx context.Context, source Source, options Options, in io.Reader, out io.Writer) error {
+	questions := &questions{}
+	asking, stop := context.WithCancel(ctx)
+	defer questions.end()
+	defer stop()
+	ask := func(question func(ctx context.Context) tea.Msg) tea.Cmd {
+		return func() tea.Msg {
+			if !questions.begin() {
+				return nil
+			}
+			defer questions.underWay.Done()
+			ctx, cancel := context.WithTimeout(asking, answerMax)
+			defer cancel()
+			return question(ctx)
+		}
+	}
+	_, err := tea.NewProgram(newModel(source, options, ask), tea.WithContext(ctx),
+		tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, tea.ErrInterrupted):
+		return ErrInterrupted
+	}
+	return err
+}
+
+// The questions are those under way. Bubbletea does not wait for them.
+type questions struct {
+	mutex    sync.Mutex
+	ended    bool
+	underWay sync.WaitGroup
+}
+
+// begin reports whether one more may be asked.
+func (q *questions) begin() bool {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if !q.ended {
+		q.underWay.Add(1)
+	}
+	return !q.ended
+}
+
+// end waits for those under way, and lets no others begin.
+func (q *questions) end() {
+	q.mutex.Lock()
+	q.ended = true
+	q.mutex.Unlock()
+	q.underWay.Wait()
+}

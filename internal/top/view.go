@@ -1,0 +1,334 @@
+package top
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+// View is the frame to show.
+func (m *model) View() tea.View {
+	view := tea.NewView(strings.Join(m.frame(), "\n"))
+	view.AltScreen = true
+	if m.typing {
+		column := ansi.StringWidth(filterPrompt) + ansi.StringWidth(m.filter)
+		view.Cursor = tea.NewCursor(min(column, max(m.width-1, 0)), max(m.height-1, 0))
+	}
+	return view
+}
+
+// frame are the lines on the screen, none wider than that, and no more than there is room for. The
+// lowest line, which may ask something, is there on any screen.
+func (m *model) frame() []string {
+	top, bottom := m.topLines(), m.bottomLine()
+	lines := top
+	switch {
+	case m.help:
+		lines = append(lines, strings.Split(helpText, "\n")...)
+	case m.opened != "":
+		body := m.detailLines()
+		lines = append(lines, body[min(m.scroll, len(body)):]...)
+	default:
+		lines = append(lines, m.listLines()...)
+	}
+	height := max(m.height-1, 0)
+	lines = lines[:min(len(lines), height)]
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	lines = append(lines, bottom)
+	for i := range lines {
+		lines[i] = ansi.Truncate(lines[i], m.width, "…")
+	}
+	return lines
+}
+
+// The heights below which something is left out.
+const (
+	heightForAllTotals = 20
+	heightForTotals    = 9
+	heightForTitle     = 7
+	heightForTabs      = 5
+)
+
+const linesOfTotalsMax = 4
+
+// topLines are above the list or the details.
+func (m *model) topLines() []string {
+	var lines []string
+	if m.height >= heightForTitle {
+		lines = append(lines, m.title())
+	}
+	if m.lookErr != nil {
+		lines = append(lines, m.alarm(middle(away(m.lookErr), m.width)))
+	}
+	switch {
+	case !m.looked:
+	case m.height >= heightForAllTotals:
+		lines = append(lines, m.totals(linesOfTotalsMax)...)
+	case m.height >= heightForTotals:
+		lines = append(lines, m.totals(1)...)
+	}
+	if m.height >= heightForTabs && m.opened == "" {
+		lines = append(lines, m.tabs())
+	}
+	return lines
+}
+
+func (m *model) bodyHeight() int { return max(m.height-1-len(m.topLines()), 0) }
+
+// listHeight is how many rows there is room for, below the titles of the columns.
+func (m *model) listHeight() int { return max(m.bodyHeight()-1, 0) }
+
+func (m *model) title() string {
+	left := "stint top  " + readable.Text(m.options.Database)
+	right := "looking"
+	if m.looked {
+		right = m.look.Now.UTC().Format("15:04:05Z")
+	}
+	if m.paused {
+		right += " paused"
+	} else {
+		right += " every " + m.options.Interval.String()
+	}
+	return m.bold(ends(left, right, m.width))
+}
+
+// ends puts one text to the left and one to the right, and cuts the left one where it must.
+func ends(left, right string, width int) string {
+	left = ansi.Truncate(left, max(width-ansi.StringWidth(right)-1, 0), "…")
+	pad := width - ansi.StringWidth(left) - ansi.StringWidth(right)
+	return left + strings.Repeat(" ", max(pad, 1)) + right
+}
+
+// totals are the numbers of all tasks, on so many lines at most.
+func (m *model) totals(linesMax int) []string {
+	var sum stint.ActionStats
+	var tries, retries float64
+	for _, a := range m.look.Stats.Actions {
+		sum.Blocked += a.Blocked
+		sum.Scheduled += a.Scheduled
+		sum.Ready += a.Ready
+		sum.InProgress += a.InProgress
+		sum.Completed += a.Completed
+		sum.Aborted += a.Aborted
+		tries += m.rates[a.Action].tries
+		retries += m.rates[a.Action].retries
+	}
+	var parts []string
+	for state, n := range sum.ByState() {
+		parts = append(parts, m.paint(string(state), state)+" "+m.number(n, state))
+	}
+	if m.rates != nil {
+		parts = append(parts, "tries "+m.rate(tries)+"/s", "retries "+m.rate(retries)+"/s")
+	}
+	lines := []string{parts[0]}
+	for _, part := range parts[1:] {
+		last := &lines[len(lines)-1]
+		if longer := *last + "  " + part; ansi.StringWidth(longer) <= m.width {
+			*last = longer
+		} else {
+			lines = append(lines, part)
+		}
+	}
+	return lines[:min(len(lines), linesMax)]
+}
+
+func (m *model) tabs() string {
+	text := ""
+	for i, name := range []string{"actions", "tasks", "actors"} {
+		if panel(i) == m.panel {
+			text += m.bold("[" + name + "]")
+		} else {
+			text += " " + name + " "
+		}
+		text += " "
+	}
+	right := "s order: " + m.panel.orders()[m.lists[m.panel].order]
+	if m.filter != "" {
+		right = "filter: " + readable.Text(m.filter) + "  " + right
+	}
+	room := m.width - ansi.StringWidth(text) - 1
+	return ends(text, ansi.Truncate(right, max(room, 0), "…"), m.width)
+}
+
+func (m *model) listLines() []string {
+	rows, list := m.rows(), m.lists[m.panel]
+	if len(rows) == 0 {
+		return []string{"", "  " + m.nothing()}
+	}
+	const cursor, noCursor = "> ", "  "
+	columns := fit(m.panel.columns(), m.width-len(cursor))
+	var titles []string
+	for _, c := range m.panel.columns() {
+		titles = append(titles, c.title)
+	}
+	for _, c := range columns {
+		titles[c.cell] = c.title
+	}
+	as := func(_ shown, text string) string { return text }
+	lines := []string{m.bold(noCursor + line(columns, titles, as))}
+	for i := list.top; i < min(list.top+m.listHeight(), len(rows)); i++ {
+		if i == list.index {
+			lines = append(lines, m.reverse(cursor+line(columns, rows[i].cells(), as)))
+			continue
+		}
+		task := rows[i].task
+		text := line(columns, rows[i].cells(), func(c shown, text string) string {
+			if c.state {
+				return m.paint(text, task.State)
+			}
+			return text
+		})
+		lines = append(lines, noCursor+text)
+	}
+	return lines
+}
+
+// nothing says why a list is empty.
+func (m *model) nothing() string {
+	switch {
+	case !m.looked && m.lookErr != nil:
+		return "nothing was seen yet"
+	case !m.looked:
+		return "looking …"
+	case m.filter != "":
+		return "nothing here begins with " + readable.Text(m.filter) + " (esc: all)"
+	case m.panel == panelActions:
+		return "no tasks"
+	case m.panel == panelTasks:
+		return "no task is in progress or failing, none failed lately (/: look for tasks)"
+	}
+	return "no actors"
+}
+
+// detailLines are what is known of the opened task.
+func (m *model) detailLines() []string {
+	var lines []string
+	switch {
+	case m.openErr != nil:
+		lines = append(lines, m.alarm(oneLine(m.openErr)), "")
+		if m.details == nil {
+			return lines
+		}
+	case m.details == nil:
+		return []string{"looking for " + readable.Text(string(m.opened)) + " …"}
+	}
+	const nameWidth = 16
+	now := m.details.Explanation.Now
+	all := readable.Task(&m.details.Task, now, readable.Painter(m.options.Colours))
+	for _, item := range all {
+		name := item.Name
+		wrapped := ansi.Hardwrap(item.Value, max(m.width-nameWidth, 1), true)
+		for value := range strings.SplitSeq(wrapped, "\n") {
+			lines = append(lines, fmt.Sprintf("%-*s%s", nameWidth, name, value))
+			name = ""
+		}
+	}
+	lines = append(lines, "")
+	for text := range strings.SplitSeq(m.details.Explanation.String(), "\n") {
+		wrapped := ansi.Hardwrap(readable.Text(text), max(m.width, 1), true)
+		lines = append(lines, strings.Split(wrapped, "\n")...)
+	}
+	return lines
+}
+
+const filterPrompt = "filter: "
+
+// bottomLine asks or says something, or names the keys.
+func (m *model) bottomLine() string {
+	switch {
+	case m.asking != nil:
+		return m.questionLine()
+	case m.typing:
+		room := max(m.width-ansi.StringWidth(filterPrompt)-1, 0)
+		cut := max(ansi.StringWidth(m.filter)-room, 0)
+		return filterPrompt + ansi.TruncateLeft(m.filter, cut, "")
+	case m.message != "":
+		return m.message
+	case m.help:
+		return "any key: back"
+	case m.opened != "":
+		return "q quit  esc back  a abort  r retry  j/k scroll  p pause  ? help"
+	}
+	return "q quit  ? help  tab panel  enter open  / filter  p pause  a abort  r retry"
+}
+
+// questionLine is the question, whose ID is cut in the middle if there is no room for it.
+func (m *model) questionLine() string {
+	q := m.asking
+	id := readable.Text(string(q.id))
+	before, after := q.verb+" ", q.note+"? y/n"
+	room := m.width - ansi.StringWidth(before+after)
+	if idMin := 16; room < min(idMin, ansi.StringWidth(id)) {
+		after = "? y/n"
+		room = m.width - ansi.StringWidth(before+after)
+	}
+	return m.alarm(before + middle(id, room) + after)
+}
+
+// middle is text of a width at most, without its middle if it is wider.
+func middle(text string, width int) string {
+	wide := ansi.StringWidth(text)
+	if wide <= width {
+		return text
+	}
+	half := max(width-1, 0) / 2 //nolint:mnd // a half
+	return ansi.Truncate(text, max(width-1, 0)-half, "") + "…" +
+		ansi.TruncateLeft(text, wide-half, "")
+}
+
+const helpText = `
+  arrows, j, k       move                 space, pgup, pgdn  a page
+  g, G               first, last          tab, left, right   next panel
+  enter              open a task; of an action or an actor: its tasks
+  esc                back; all, after a filter
+  /                  filter: what begins with a text; in tasks, of all those in the store
+  s                  another order
+  a                  abort a task and what depends on it (asks before)
+  r                  retry a task that has finished (asks before)
+  p                  pause, go on
+  q, ctrl+c          quit
+
+  ~ is an estimate; tries are hand-outs, per second in the last ten seconds
+  tasks are those in progress for longest, failing ones, and those that failed lately`
+
+// away is why the last look failed: most often since the database does not answer.
+func away(err error) string {
+	if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) {
+		return oneLine(err)
+	}
+	return "database away: " + oneLine(err)
+}
+
+// oneLine is the text of an error.
+func oneLine(err error) string {
+	return readable.Text(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+func (m *model) paint(text string, state stint.State) string {
+	// The painter knows states; a cell goes on behind.
+	name := string(state)
+	if rest, ok := strings.CutPrefix(text, name); ok {
+		return readable.Painter(m.options.Colours).State(name) + rest
+	}
+	return text
+}
+
+func (m *model) bold(text string) string    { return m.style(text, "1") }
+func (m *model) reverse(text string) string { return m.style(text, "7") }
+func (m *model) alarm(text string) string   { return m.style(text, "31") }
+
+func (m *model) style(text, attribute string) string {
+	if !m.options.Colours {
+		return text
+	}
+	return "\x1b[" + attribute + "m" + text + "\x1b[0m"
+}
