@@ -14,8 +14,18 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // So that a second Ctrl-C ends the program on the spot.
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	heedHangup := !signal.Ignored(syscall.SIGHUP) // as nohup has it
+	if heedHangup {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, func() {
+		if heedHangup {
+			signal.Ignore(syscall.SIGHUP) // A terminal that goes away sends it twice.
+		}
+		stop() // So that a second Ctrl-C ends the program on the spot.
+	})
 	// A reader that goes away (stint ls | head) is an error to write to. The signal would end the
 	// program before it has stopped its server.
 	signal.Ignore(syscall.SIGPIPE)

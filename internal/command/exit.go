@@ -48,7 +48,7 @@ func exitCodesTopic() *cobra.Command {
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: the time is over and a task has not finished
     9  of check: there are errors or warnings
-  130  interrupted by Ctrl-C or SIGTERM; of worker: told so twice
+  130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: told so twice
   141  whoever read the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert

@@ -14,8 +14,8 @@ func jsonTopic() *cobra.Command {
 		Use:   "json",
 		Short: "What --json prints",
 		Long: `Under --json, ls and actors print JSON lines, an object for each task or actor;
-worker logs JSON lines on standard error; all others print one JSON document, described by
-their help.
+worker logs JSON lines on standard error; top refuses; all others print one JSON document,
+described by their help.
 
 A task has these fields. Those of times are as of RFC 3339, in UTC. What a task does not
 have is left out.

@@ -174,7 +174,8 @@ func fixture() Look {
 			Actions: []stint.ActionStats{
 				{
 					Action: "copy", Ready: 123_456, InProgress: 12, Blocked: 40,
-					Completed: 2_345_678, Aborted: 3, OldestReady: 754 * time.Second, Tries: 1000, Retries: 10,
+					Completed: 2_345_678, Aborted: 3, OldestReady: 754 * time.Second,
+					Tries: 1000, Retries: 10,
 				},
 				{Action: "mail", Ready: 2, Scheduled: 7, OldestReady: time.Second, Tries: 5},
 				{Action: "write-manifest", Blocked: 1},
@@ -361,7 +362,8 @@ func TestFrames(t *testing.T) {
 			s := newScreen(80, 24, Look{})
 			s.looked, s.past, s.rates = false, nil, nil
 			s.source.err = fmt.Errorf("stats: %w", &pgconn.PgError{
-				Severity: "ERROR", Message: "permission\ndenied", Code: "42501",
+				Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
+				Message: "permission\ndenied",
 			})
 			s.later(Look{})
 			return s

@@ -35,14 +35,16 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 		s.source.details = opened
 		t.Repeat(map[string]func(*rapid.T){
 			"press": func(t *rapid.T) { s.press(rapid.SampledFrom(keys).Draw(t, "key")) },
-			"paste": func(t *rapid.T) { s.Update(tea.PasteMsg{Content: "a\x1b[2J\nb"}) },
+			"paste": func(*rapid.T) { s.Update(tea.PasteMsg{Content: "a\x1b[2J\nb"}) },
 			"resize": func(t *rapid.T) {
-				width := rapid.IntRange(0, 130).Draw(t, "width")
-				s.Update(tea.WindowSizeMsg{Width: width, Height: rapid.IntRange(0, 50).Draw(t, "height")})
+				width, height := rapid.IntRange(0, 130), rapid.IntRange(0, 50)
+				s.Update(tea.WindowSizeMsg{
+					Width: width.Draw(t, "width"), Height: height.Draw(t, "height"),
+				})
 			},
 			"answer": func(*rapid.T) { s.answer() },
 			"look":   func(t *rapid.T) { s.later(rapid.SampledFrom(looks).Draw(t, "look")) },
-			"fail": func(t *rapid.T) {
+			"fail": func(*rapid.T) {
 				s.source.err = errors.New("no\x1b[2J\nroute " + strings.Repeat("x", 300))
 				s.later(s.source.look)
 				s.source.err = nil
@@ -196,7 +198,9 @@ func TestKeys_QuitFromEverywhere(t *testing.T) {
 
 func TestFilter_IsEdited(t *testing.T) {
 	t.Parallel()
-	for typed, want := range map[string]string{"mail": "mail", "qa?": "qa?", "a\x00b": "ab", "é": "é"} {
+	for typed, want := range map[string]string{
+		"mail": "mail", "qa?": "qa?", "a\x00b": "ab", "é": "é",
+	} {
 		if s := newScreen(80, 24, fixture()).press("/", typed); s.filter != want {
 			t.Errorf("typing %q gives %q", typed, s.filter)
 		}

@@ -302,7 +302,8 @@ const helpText = `
 
 // away is why the last look failed: most often since the database does not answer.
 func away(err error) string {
-	if refusal := (*pgconn.PgError)(nil); errors.As(err, &refusal) {
+	refusal := (*pgconn.PgError)(nil)
+	if errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR" {
 		return oneLine(err)
 	}
 	return "database away: " + oneLine(err)

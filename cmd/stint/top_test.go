@@ -1,0 +1,292 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pgcut"
+)
+
+// A terminal is one that the command draws on.
+type terminal struct {
+	*os.File
+	tty    *os.File
+	cmd    *exec.Cmd
+	before *term.State
+	output syncBuffer
+	read   chan struct{} // Closed when there is nothing more to read.
+	size   pty.Winsize
+}
+
+func startOnTerminal(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	x := &terminal{
+		cmd:  newCommand(t, append([]string{"TERM=xterm-256color"}, env...), args...),
+		read: make(chan struct{}),
+		size: pty.Winsize{Rows: 40, Cols: 120},
+	}
+	file, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.File, x.tty = file, tty
+	t.Cleanup(func() { file.Close(); tty.Close() })
+	x.resize(t)
+	if x.before, err = term.GetState(int(tty.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = tty, tty, tty
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(x.read)
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := file.Read(buffer)
+			_, _ = x.output.Write(buffer[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return x
+}
+
+// resize makes the terminal a bit wider, so that all of it is drawn anew.
+func (x *terminal) resize(t *testing.T) {
+	t.Helper()
+	x.size.Cols++
+	if err := pty.Setsize(x.File, &x.size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (x *terminal) printed() string {
+	x.output.mutex.Lock()
+	defer x.output.mutex.Unlock()
+	return x.output.text.String()
+}
+
+// waitFor waits until a text is drawn, behind all that was drawn before.
+func (x *terminal) waitFor(t *testing.T, text string) {
+	t.Helper()
+	from := len(x.printed())
+	looks := 0
+	eventually(t, text, func() bool {
+		const looksUntilDrawnAnew = 50
+		if looks%looksUntilDrawnAnew == 0 {
+			x.resize(t)
+		}
+		looks++
+		return strings.Contains(ansi.Strip(x.printed()[from:]), text)
+	})
+}
+
+func (x *terminal) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := x.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantExit waits for the end, and checks that the terminal is as it was.
+func (x *terminal) wantExit(t *testing.T, want int) {
+	t.Helper()
+	_ = x.cmd.Wait() // the exit code says it all
+	if got := x.cmd.ProcessState.ExitCode(); got != want {
+		t.Fatalf("exit code %d, want %d\n%s", got, want, x.printed())
+	}
+	after, err := term.GetState(int(x.tty.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.tty.Close()
+	<-x.read
+	if *after != *x.before {
+		t.Errorf("the terminal is left in another mode: %+v, was %+v", after, x.before)
+	}
+	// The other screen, pastes, and the cursor, which is hidden by being set to l.
+	for set, back := range map[string]string{
+		"?1049h": "?1049l", "?2004h": "?2004l", "?25l": "?25h",
+	} {
+		if strings.LastIndex(x.printed(), set) > strings.LastIndex(x.printed(), back) {
+			t.Errorf("the terminal is left with %s", set)
+		}
+	}
+}
+
+func TestTop_ShowsTasksUntilItIsQuit(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	db.insert(t, stint.Task{ID: "greet/moon\x1b[2J", Action: "hail"})
+	x := startOnTerminal(t, db.env, "top", "--interval", "100ms")
+	x.waitFor(t, "greet")
+	db.own(t, "greet")
+	x.press(t, "\t")
+	x.waitFor(t, "greet/world")
+	x.press(t, "\r")
+	x.waitFor(t, "lease expires")
+	x.waitFor(t, "owns it until")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+	if strings.Contains(x.printed(), "moon\x1b") {
+		t.Error("an ID reached the terminal as it is")
+	}
+}
+
+func TestTop_AbortsTheTaskThatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"},
+		stint.Task{ID: "greet/others", Action: "greet", After: []stint.TaskID{"greet/world"}})
+	db.own(t, "greet")
+	x := startOnTerminal(t, db.env, "top", "--interval", "100ms")
+	x.waitFor(t, "greet")
+	x.press(t, "\t")
+	x.waitFor(t, "greet/world")
+	x.press(t, "an")
+	x.press(t, "a")
+	x.waitFor(t, "abort greet/world and what depends on it? y/n")
+	if r := db.run(t, "", "show", "greet/world"); !strings.Contains(r.stdout, "in-progress") {
+		t.Fatalf("before it is confirmed the task is\n%s", r.stdout)
+	}
+	x.press(t, "y")
+	x.waitFor(t, "aborted greet/world")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+	for _, id := range []string{"greet/world", "greet/others"} {
+		db.run(t, "", "show", id).wantExit(t, 0).wantOutput(t, "aborted")
+	}
+}
+
+func TestTop_FindsAnyTaskByItsID(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	x := startOnTerminal(t, db.env, "top")
+	x.waitFor(t, "greet")
+	x.press(t, "\t/gree")
+	x.waitFor(t, "filter: gree")
+	x.press(t, "\r")
+	x.waitFor(t, "greet/world")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+}
+
+func TestTop_IsInterrupted(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	for name, interrupt := range map[string]func(x *terminal) error{
+		"Ctrl-C": func(x *terminal) error {
+			_, err := x.WriteString("\x03")
+			return err
+		},
+		"SIGINT":  func(x *terminal) error { return x.cmd.Process.Signal(syscall.SIGINT) },
+		"SIGTERM": func(x *terminal) error { return x.cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := startOnTerminal(t, db.env, "top")
+			x.waitFor(t, "greet")
+			if err := interrupt(x); err != nil {
+				t.Fatal(err)
+			}
+			x.wantExit(t, 130)
+			if !strings.Contains(x.printed(), "stint: interrupted") {
+				t.Errorf("it printed %q", x.printed())
+			}
+		})
+	}
+}
+
+func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	proxy := pgcut.New(t, db.pool)
+	config := proxy.Pool(t, 1).Config().ConnConfig
+	env := []string{fmt.Sprintf(
+		"STINT_DATABASE_URL=host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable",
+		config.Host, config.Port, config.User, config.Password, config.Database)}
+	x := startOnTerminal(t, env, "top", "--interval", "100ms")
+	x.waitFor(t, "greet")
+	proxy.Refuse(true)
+	db.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'stint'`)
+	x.waitFor(t, "database away")
+	x.waitFor(t, "greet") // as it was
+	db.insert(t, stint.Task{ID: "hail/moon", Action: "hail"})
+	proxy.Refuse(false)
+	x.waitFor(t, "hail")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+}
+
+func TestTop_LeavesNoServer(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	for _, c := range []struct {
+		keys string
+		code int
+	}{{"q", 0}, {"\x03", 130}} {
+		x := startOnTerminal(t, env, "top")
+		x.waitFor(t, "no tasks")
+		x.press(t, c.keys)
+		x.wantExit(t, c.code)
+		wantNoServer(t, dir)
+	}
+	x := startOnTerminal(t, env, "top")
+	x.waitFor(t, "no tasks")
+	x.tty.Close()
+	x.Close() // The window is closed.
+	if err := x.cmd.Wait(); err == nil {
+		t.Error("without a terminal it ends well")
+	}
+	wantNoServer(t, dir)
+}
+
+func TestTop_NeedsATerminal(t *testing.T) {
+	t.Parallel()
+	nowhere := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
+	run(t, nowhere, "", "top").wantExit(t, 2, "terminal", "stint stats")
+	run(t, nowhere, "", "top", "--json").wantExit(t, 2, "stint stats --json")
+	run(t, nowhere, "", "top", "--interval", "1ms").wantExit(t, 2, "--interval 1ms", "100ms")
+	run(t, nowhere, "", "top", "x").wantExit(t, 2)
+	x := startOnTerminal(t, append(nowhere, "TERM=dumb"), "top")
+	x.wantExit(t, 2)
+	x = startOnTerminal(t, nowhere, "top")
+	x.wantExit(t, 4)
+}
+
+func TestTop_HasNoColoursWithoutThem(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	for _, c := range []struct {
+		env      string
+		coloured bool
+	}{{"NO_COLOR=", true}, {"NO_COLOR=1", false}} {
+		x := startOnTerminal(t, append([]string{c.env}, db.env...), "top")
+		x.waitFor(t, "greet")
+		x.press(t, "q")
+		x.wantExit(t, 0)
+		if got := strings.Contains(x.printed(), "\x1b[33m"); got != c.coloured {
+			t.Errorf("with %s it is coloured: %v", c.env, got)
+		}
+	}
+}
