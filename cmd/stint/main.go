@@ -1,5 +1,5 @@
 // Command stint looks after the tasks of package stint: it makes their tables, inserts, shows,
-// explains, aborts and deletes tasks, and waits for them.
+// watches, explains, aborts and deletes tasks, and waits for them.
 //
 //	stint --help
 package main

@@ -83,7 +83,6 @@ func (m *model) pressOnDetails(name string) {
 	case "end", "G":
 		m.scroll = len(m.detailLines())
 	}
-	m.scroll = max(min(m.scroll, len(m.detailLines())-m.bodyHeight()), 0)
 }
 
 func (m *model) pressOnList(name string) tea.Cmd {
@@ -130,8 +129,7 @@ func (m *model) enter() tea.Cmd {
 	case !ok:
 		return nil
 	case row.task != nil:
-		m.opened = row.task.ID
-		return m.open()
+		return m.open(row.task.ID)
 	}
 	m.setFilter(row.filter)
 	m.panel = panelTasks

@@ -65,8 +65,9 @@ func newModel(
 // The messages.
 type (
 	lookMsg struct {
-		look Look
-		err  error
+		look   Look
+		err    error
+		opened *openedMsg // nil if no task was opened.
 	}
 	tickMsg   struct{ look int } // The time for the look after that one has come.
 	openedMsg struct {
@@ -91,24 +92,35 @@ func (m *model) lookNow() tea.Cmd {
 	}
 	m.looking, m.again = true, false
 	m.looks++
-	prefix := m.filter
-	look := m.ask(func(ctx context.Context) tea.Msg {
+	prefix, open := m.filter, m.questionOpen()
+	return m.ask(func(ctx context.Context) tea.Msg {
 		look, err := m.source.Look(ctx, prefix)
-		return lookMsg{look, err}
+		seen := lookMsg{look: look, err: err}
+		if err == nil && open != nil {
+			opened := open(ctx)
+			seen.opened = &opened
+		}
+		return seen
 	})
-	return tea.Batch(look, m.open())
 }
 
-// open looks at the opened task.
-func (m *model) open() tea.Cmd {
+// questionOpen asks for the opened task; nil if there is none.
+func (m *model) questionOpen() func(ctx context.Context) openedMsg {
 	id, known := m.opened, m.details
 	if id == "" {
 		return nil
 	}
-	return m.ask(func(ctx context.Context) tea.Msg {
+	return func(ctx context.Context) openedMsg {
 		details, err := m.source.Open(ctx, id, known)
 		return openedMsg{id, details, err}
-	})
+	}
+}
+
+// open opens a task.
+func (m *model) open(id stint.TaskID) tea.Cmd {
+	m.opened = id
+	question := m.questionOpen()
+	return m.ask(func(ctx context.Context) tea.Msg { return question(ctx) })
 }
 
 // Update takes a message in.
@@ -130,12 +142,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			cmd = m.lookNow()
 		}
 	case openedMsg:
-		if msg.id == m.opened {
-			m.openErr = msg.err
-			if msg.err == nil {
-				m.details = msg.details
-			}
-		}
+		m.seeOpened(msg)
 	case changedMsg:
 		cmd = m.changed(msg)
 	}
@@ -150,11 +157,24 @@ func (m *model) see(msg lookMsg) tea.Cmd {
 		m.look, m.looked = msg.look, true
 		m.remember(msg.look)
 	}
+	if msg.opened != nil {
+		m.seeOpened(*msg.opened)
+	}
 	if m.again {
 		return m.lookNow()
 	}
 	look := m.looks
 	return tea.Tick(m.options.Interval, func(time.Time) tea.Msg { return tickMsg{look} })
+}
+
+func (m *model) seeOpened(msg openedMsg) {
+	if msg.id != m.opened {
+		return // it was closed meanwhile
+	}
+	m.openErr = msg.err
+	if msg.err == nil {
+		m.details = msg.details
+	}
 }
 
 // confirm does what was asked for.
@@ -180,8 +200,10 @@ func (m *model) changed(msg changedMsg) tea.Cmd {
 	return m.lookNow()
 }
 
-// settle makes the cursor of the list stay with its row.
+// settle keeps the cursor with its row, and the details on the screen.
 func (m *model) settle() {
-	rows := m.rows()
-	m.lists[m.panel].settle(rows, m.listHeight())
+	m.lists[m.panel].settle(m.rows(), m.listHeight())
+	if m.opened != "" {
+		m.scroll = max(min(m.scroll, len(m.detailLines())-m.bodyHeight()), 0)
+	}
 }
