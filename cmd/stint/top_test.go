@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -135,12 +136,19 @@ func TestTop_ShowsTasksUntilItIsQuit(t *testing.T) {
 	db.insert(t, stint.Task{ID: "greet/moon\x1b[2J", Action: "hail"})
 	x := startOnTerminal(t, db.env, "top", "--interval", "100ms")
 	x.waitFor(t, "greet")
-	db.own(t, "greet")
+	owned := db.own(t, "greet")
 	x.press(t, "\t")
 	x.waitFor(t, "greet/world")
 	x.press(t, "\r")
 	x.waitFor(t, "lease expires")
 	x.waitFor(t, "owns it until")
+	errs, err := db.store.ReturnTasks(t.Context(), []stint.Return{{
+		ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted, Result: []byte("greetings"),
+	}})
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	x.waitFor(t, "greetings")
 	x.press(t, "q")
 	x.wantExit(t, 0)
 	if strings.Contains(x.printed(), "moon\x1b") {
