@@ -181,6 +181,28 @@ func TestTop_AbortsTheTaskThatWasConfirmed(t *testing.T) {
 	}
 }
 
+func TestTop_RetriesATaskThatFailed(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
+	owned := db.own(t, "greet")
+	err := db.store.ReturnTask(t.Context(), owned.ID, owned.Token, "no voice", stint.StatusAborted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := startOnTerminal(t, db.env, "top", "--interval", "100ms")
+	x.waitFor(t, "greet")
+	x.press(t, "\t")
+	x.waitFor(t, "no voice")
+	x.press(t, "r")
+	x.waitFor(t, "retry greet/world and what was aborted because of it? y/n")
+	x.press(t, "y")
+	x.waitFor(t, "retried greet/world")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+	db.run(t, "", "show", "greet/world").wantExit(t, 0).wantOutput(t, "ready")
+}
+
 func TestTop_FindsAnyTaskByItsID(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

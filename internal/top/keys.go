@@ -218,7 +218,7 @@ func (m *model) askRetry() {
 			readable.Text(string(task.ID)), task.State)
 	default:
 		m.asking = &question{
-			verb: "retry", done: "reopened", id: task.ID,
+			verb: "retry", done: "retried", id: task.ID,
 			note: " and what was aborted because of it", change: m.source.Retry,
 		}
 	}

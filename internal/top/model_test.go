@@ -23,10 +23,14 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 		"tab", "enter", "esc", "down", "up", "pgdown", "pgup", "end", "home", "left", "right",
 		"backspace", "j", "k", "g", "G", "s", "p", "?", "a", "y", "n", "r", "/", "表\x1b", "e",
 	}
-	looks := []Look{{}, {Now: fixtureNow}, fixture(), manyActions(), hostile()}
+	looks := map[string]Look{
+		"none": {}, "empty": {Now: fixtureNow}, "fixture": fixture(), "many": manyActions(),
+		"hostile": hostile(),
+	}
+	look := rapid.SampledFrom([]string{"none", "empty", "fixture", "many", "hostile"})
 	rapid.Check(t, func(t *rapid.T) {
 		size := func(name string) int { return rapid.IntRange(0, 130).Draw(t, name) }
-		s := newScreen(size("width"), size("height"), rapid.SampledFrom(looks).Draw(t, "look"))
+		s := newScreen(size("width"), size("height"), looks[look.Draw(t, "look")])
 		s.options.Colours = rapid.Bool().Draw(t, "colours")
 		opened := openedFixture(80, 24).source.details
 		for _, task := range hostile().Trouble.Slow {
@@ -43,7 +47,7 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 				})
 			},
 			"answer": func(*rapid.T) { s.answer() },
-			"look":   func(t *rapid.T) { s.later(rapid.SampledFrom(looks).Draw(t, "look")) },
+			"look":   func(t *rapid.T) { s.later(looks[look.Draw(t, "look")]) },
 			"fail": func(*rapid.T) {
 				s.source.err = errors.New("no\x1b[2J\nroute " + strings.Repeat("x", 300))
 				s.later(s.source.look)
@@ -136,7 +140,7 @@ func TestChange_IsMadeWhenConfirmedAlone(t *testing.T) {
 		{[]string{"a", "n", "y"}, nil, ""},
 		{[]string{"r"}, nil, "only what has finished can be retried"},
 		{[]string{"end", "a"}, nil, "mail/3 is aborted already"},
-		{[]string{"end", "r", "y"}, []string{"retry mail/3"}, "reopened mail/3"},
+		{[]string{"end", "r", "y"}, []string{"retry mail/3"}, "retried mail/3"},
 		{[]string{"enter", "a"}, nil, "abort: choose a task first"}, // not known yet
 		{[]string{"tab", "a"}, nil, "abort: choose a task first"},
 		{[]string{"tab", "r", "y"}, nil, ""},

@@ -18,7 +18,7 @@ func (m *model) View() tea.View {
 	view := tea.NewView(strings.Join(m.frame(), "\n"))
 	view.AltScreen = true
 	if m.typing {
-		column := ansi.StringWidth(filterPrompt) + ansi.StringWidth(m.filter)
+		column := ansi.StringWidth(filterPrompt) + ansi.StringWidth(readable.Text(m.filter))
 		view.Cursor = tea.NewCursor(min(column, max(m.width-1, 0)), max(m.height-1, 0))
 	}
 	return view
@@ -249,8 +249,9 @@ func (m *model) bottomLine() string {
 		return m.questionLine()
 	case m.typing:
 		room := max(m.width-ansi.StringWidth(filterPrompt)-1, 0)
-		cut := max(ansi.StringWidth(m.filter)-room, 0)
-		return filterPrompt + ansi.TruncateLeft(m.filter, cut, "")
+		filter := readable.Text(m.filter)
+		cut := max(ansi.StringWidth(filter)-room, 0)
+		return filterPrompt + ansi.TruncateLeft(filter, cut, "")
 	case m.message != "":
 		return m.message
 	case m.help:
