@@ -223,6 +223,7 @@ func TestList_Filters(t *testing.T) {
 			t.Errorf("ls %s = %q, want %q", flags, got, want)
 		}
 	}
+	db.run(t, "", "show", "b/1", "--json").wantExit(t, 0).wantOutput(t, `"owned_at":"20`)
 	r := db.run(t, "", "ls", "--limit", "6").wantExit(t, 0, `there may be more: --after 'it'\''s'`)
 	r.wantOutput(t, "ID    ACTION    STATE        TRIES  WHEN", "begins in 1h", "expires in 5",
 		"inserted ")

@@ -30,6 +30,7 @@ have is left out.
   tries            how often the task has been handed out
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
+  owned_at         when a task in progress was handed out
   action_deadline  when the lease on a task in progress expires
   finished_at      when the task completed or was aborted
   status           what the owner last said of it, for people
@@ -60,6 +61,7 @@ type taskJSON struct {
 	InsertedAt     time.Time        `json:"inserted_at"`
 	NotBefore      time.Time        `json:"not_before,omitzero"`
 	Deadline       time.Time        `json:"deadline,omitzero"`
+	OwnedAt        time.Time        `json:"owned_at,omitzero"`
 	ActionDeadline time.Time        `json:"action_deadline,omitzero"`
 	FinishedAt     time.Time        `json:"finished_at,omitzero"`
 	Body           *string          `json:"body,omitzero"`
@@ -76,7 +78,7 @@ func newTaskJSON(info *stint.TaskInfo) taskJSON {
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), ActionDeadline: utc(info.ActionDeadline),
-		FinishedAt: utc(info.FinishedAt),
+		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),
 	}
 	if info.OnAbort == stint.RunAnyway {
 		task.OnAbort = runAnywayText
