@@ -1,0 +1,206 @@
+// Package drawing draws networks of tasks: it lays them out in layers and writes them as SVG.
+package drawing
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+//go:embed style.css
+var style string
+
+// The parts of a picture.
+const (
+	head = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d"
+ xml:space="preserve">
+<title>The network around %[3]s</title>
+<style>
+%s</style>
+<defs>
+<marker id="arrow" viewBox="0 0 %d 8" markerWidth="%[5]d" markerHeight="8" refY="4"
+ markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L%[5]d 4L0 8z"/></marker>
+<clipPath id="names"><rect width="%d" height="%d"/></clipPath>
+</defs>
+<rect class="page" width="100%%" height="100%%"/>
+`
+	cut = `<text x="%d" y="%d">The network goes on; these are the %d tasks that are nearest.</text>
+`
+	task = `<g class="task %s" transform="translate(%d %d)">
+<title>%s</title>
+`
+	outline = `<rect class="asked" x="-%d" y="-%[1]d" width="%d" height="%d" rx="%d"/>
+`
+	box = `<rect width="%d" height="%d" rx="%d"/>
+`
+	names = `<g clip-path="url(#names)">
+<text class="id" x="%d" y="%d">%s</text>
+<text class="action" x="%[1]d" y="%[4]d">%s</text>
+</g>
+`
+	state = `<text class="state" x="%d" y="%d">%s</text>
+<text class="tries" x="%d" y="%[2]d">%[5]s</text>
+</g>
+`
+)
+
+// Lengths are in pixels.
+const (
+	margin     = 28
+	boxHeight  = 66
+	boxGap     = 20 // between boxes of a layer
+	padding    = 14 // between a box and its text
+	round      = 8
+	arrow      = 9
+	away       = 5 // the outline of the task that was asked for
+	noteHeight = 32
+	gapMin     = 64 // between layers
+	gapMax     = 280
+	steepness  = 4 // how much further an edge may go up or down than to the right
+)
+
+// WriteSVG writes a picture of the graph that needs nothing else to be seen, with the task that was
+// asked for outlined. The same graph gives the same bytes.
+//
+// The error is that of the writer.
+func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {
+	p := newPicture(graph, asked)
+	var svg strings.Builder
+	fmt.Fprintf(&svg, head, p.width, p.height, escape(printable(string(asked))), style, arrow,
+		p.box-1, stateTop)
+	if graph.Cut {
+		fmt.Fprintf(&svg, cut, margin, margin+4, len(graph.Tasks))
+	}
+	p.writeEdges(&svg)
+	for i := range graph.Tasks {
+		p.writeTask(&svg, i)
+	}
+	svg.WriteString("</svg>\n")
+	_, err := io.WriteString(w, svg.String())
+	return err
+}
+
+// A picture is a graph with a place for everything.
+type picture struct {
+	tasks              []stint.TaskInfo
+	asked              int // the index of the task that was asked for
+	labels             []label
+	layers             *layers
+	box, width, height int
+	lefts              []int // of the layers
+	top                int
+}
+
+func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
+	index := make(map[stint.TaskID]int, len(graph.Tasks))
+	p := &picture{tasks: graph.Tasks, top: margin}
+	for i := range graph.Tasks {
+		index[graph.Tasks[i].ID] = i
+		p.labels = append(p.labels, newLabel(&graph.Tasks[i]))
+		p.box = max(p.box, p.labels[i].width()+2*padding)
+	}
+	edges := make([]edge, len(graph.Dependencies))
+	for i, dependency := range graph.Dependencies {
+		edges[i] = edge{index[dependency.After], index[dependency.Run]}
+	}
+	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
+	p.layers = layOut(len(graph.Tasks), edges)
+	if graph.Cut {
+		p.top += noteHeight
+	}
+	for i := range p.layers.places {
+		p.height = max(p.height, int(p.layers.places[i].y)+(boxHeight+boxGap)/2)
+	}
+	p.height += p.top + margin - boxGap
+	x := margin
+	for _, gap := range p.gaps() {
+		p.lefts = append(p.lefts, x)
+		x += p.box + gap
+	}
+	p.lefts = append(p.lefts, x)
+	p.width = x + p.box + margin
+	return p
+}
+
+// gaps are the distances between the layers: wide where edges are steep.
+func (p *picture) gaps() []int {
+	gaps := make([]int, max(len(p.layers.order)-1, 0))
+	for i := range gaps {
+		gaps[i] = gapMin
+	}
+	for at := range p.layers.places {
+		from := &p.layers.places[at]
+		for _, to := range from.after {
+			steep := int(math.Abs(p.layers.places[to].y-from.y)) / steepness
+			gaps[from.layer] = max(gaps[from.layer], min(steep, gapMax))
+		}
+	}
+	return gaps
+}
+
+// y is the height of a place in the picture.
+func (p *picture) y(at int) int { return p.top + int(p.layers.places[at].y) - boxGap/2 }
+
+// writeEdges draws a curve for each edge, level where it leaves and enters a layer.
+func (p *picture) writeEdges(svg *strings.Builder) {
+	svg.WriteString("<g class=\"edges\" marker-end=\"url(#arrow)\">\n")
+	for _, path := range p.layers.paths {
+		run := path[len(path)-1]
+		svg.WriteString("<path")
+		if p.tasks[run].OnAbort == stint.RunAnyway {
+			svg.WriteString(` class="anyway"`)
+		}
+		x, y := p.lefts[p.layers.places[path[0]].layer]+p.box, p.y(path[0])
+		if path[0] == p.asked {
+			x += away
+		}
+		fmt.Fprintf(svg, ` d="M%d %d`, x, y)
+		for _, at := range path[1:] {
+			nextX, nextY := p.lefts[p.layers.places[at].layer], p.y(at)
+			if at == run {
+				nextX -= arrow
+			}
+			if at == p.asked {
+				nextX -= away
+			}
+			middle := (x + nextX) / 2
+			fmt.Fprintf(svg, "C%d %d %d %d %d %d", middle, y, middle, nextY, nextX, nextY)
+			if x, y = nextX, nextY; at != run {
+				x += p.box
+				fmt.Fprintf(svg, "H%d", x)
+			}
+		}
+		svg.WriteString("\"/>\n")
+	}
+	svg.WriteString("</g>\n")
+}
+
+// These are heights within a box: of lines of text, and of what is above the line of the state.
+// The ID and the action are cut off there, so that no letter can reach into the state.
+const (
+	lineID     = 22
+	lineAction = 39
+	lineState  = 56
+	stateTop   = 44
+)
+
+func (p *picture) writeTask(svg *strings.Builder, i int) {
+	info, label := &p.tasks[i], &p.labels[i]
+	corner := round
+	if info.Action == stint.Spontaneous {
+		corner = boxHeight / 2
+	}
+	fmt.Fprintf(svg, task, info.State, p.lefts[p.layers.places[i].layer], p.y(i)-boxHeight/2,
+		escape(label.title))
+	if i == p.asked {
+		fmt.Fprintf(svg, outline, away, p.box+2*away, boxHeight+2*away, corner+away)
+	}
+	fmt.Fprintf(svg, box, p.box, boxHeight, corner)
+	fmt.Fprintf(svg, names, padding, lineID, escape(label.id), lineAction, escape(label.action))
+	fmt.Fprintf(svg, state, padding, lineState, label.state, p.box-padding, label.tries)
+}
