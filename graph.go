@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -47,12 +46,12 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	names := map[int64]TaskID{}
 	var before [][]int64 // the predecessors of each task
 	err := s.run(ctx, step{
-		name: "graph_tasks", args: []any{string(id), graphTasksMax + 1},
+		name: "graph_tasks", args: []any{string(id), graphTasksMax},
 		read: func(rows pgx.Rows) error {
 			for rows.Next() {
 				var key int64
 				var predecessors []int64
-				info, err := readInfo(rows, &key, &predecessors)
+				info, err := readInfo(rows, &key, &predecessors, &graph.Cut)
 				if err != nil {
 					return err
 				}
@@ -68,11 +67,6 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	}
 	if len(graph.Tasks) == 0 {
 		return nil, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
-	}
-	if graph.Cut = len(graph.Tasks) > graphTasksMax; graph.Cut {
-		last := graph.Tasks[graphTasksMax].ID
-		graph.Tasks, before = graph.Tasks[:graphTasksMax], before[:graphTasksMax]
-		maps.DeleteFunc(names, func(_ int64, id TaskID) bool { return id == last })
 	}
 	for i, predecessors := range before {
 		slices.Sort(predecessors)

@@ -1,6 +1,8 @@
 package stint_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,39 @@ func TestGraph_IsTheNetworkAroundATask(t *testing.T) {
 		`n2(["j<br/>blocked"]):::blocked`, "n0 --> n2", "classDef completed fill:")
 	_, err = store.Graph(t.Context(), "none")
 	wantTasks(t, "Graph", err, stint.ErrTaskNotFound, "none")
+}
+
+// The task that was asked for is the last one inserted, and all others are next to it.
+func TestGraph_IsCutWhereItIsFarthest(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	const most = 10_000
+	tasks := make([]stint.Task, most)
+	last := join("last")
+	for i := range tasks {
+		tasks[i] = after(stint.TaskID(fmt.Sprint(i)))
+		last.After = append(last.After, tasks[i].ID)
+	}
+	insert(t, store, append(tasks, last)...)
+	for _, id := range []stint.TaskID{"last", "0", "9999"} {
+		graph, err := store.Graph(t.Context(), id)
+		wantErr(t, "Graph", err, nil)
+		named := slices.ContainsFunc(graph.Tasks, func(task stint.TaskInfo) bool {
+			return task.ID == id
+		})
+		if !graph.Cut || !named || len(graph.Tasks) != most ||
+			len(graph.Dependencies) != most-1 {
+			t.Errorf("Graph(%q) = %d tasks, %d dependencies, cut: %v, itself: %v",
+				id, len(graph.Tasks), len(graph.Dependencies), graph.Cut, named)
+		}
+	}
+	wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"0"}), nil)
+	graph, err := store.Graph(t.Context(), "last")
+	wantErr(t, "Graph", err, nil)
+	if graph.Cut || len(graph.Tasks) != most || len(graph.Dependencies) != most-1 {
+		t.Errorf("Graph = %d tasks, %d dependencies, cut: %v",
+			len(graph.Tasks), len(graph.Dependencies), graph.Cut)
+	}
 }
 
 // IDs may hold anything; the drawing must stay one.

@@ -1,13 +1,13 @@
 -- name: graph_tasks
 --
 -- The network around the task with ID $1: the $2 tasks that are nearest to it along edges in either
--- direction, each in the form of get_tasks without body and result, with its key and the keys of
--- its predecessors.
+-- direction, each in the form of get_tasks without body and result, with its key, the keys of its
+-- predecessors, and whether the network goes on beyond them all.
 --
 --   $1 id     text
 --   $2 tasks  integer
 --
--- The recursion goes outwards step by step and ends with the LIMIT.
+-- The recursion goes outwards step by step and ends one task behind the LIMIT.
 WITH RECURSIVE around (key) AS (
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text
     UNION
@@ -26,7 +26,8 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress,
        NULL::bytea AS result, task.key,
-       ARRAY(SELECT edges.after FROM stint.edges WHERE edges.run = task.key) AS predecessors
+       ARRAY(SELECT edges.after FROM stint.edges WHERE edges.run = task.key) AS predecessors,
+       EXISTS (SELECT FROM around OFFSET $2::integer) AS cut
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0
