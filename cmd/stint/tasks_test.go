@@ -5,7 +5,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -312,7 +315,55 @@ func TestGraph_DrawsTheNetwork(t *testing.T) {
 		wantOutput(t, "flowchart LR", "n0 --> n1")
 	r := db.run(t, "", "graph", "second", "--json").wantExit(t, 0)
 	r.wantOutput(t, `"dependencies":[{"after":"first","run":"second"}],"cut":false`)
-	db.run(t, "", "graph", "first", "--format", "svg").wantExit(t, 2, "want dot or mermaid")
+	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2, "want dot, mermaid or svg")
+}
+
+func TestGraph_DrawsAPicture(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	hostile := stint.TaskID("<b>&\"'\x1b]\u202e" + strings.Repeat("long", 100))
+	db.insert(t, stint.Task{ID: hostile, Action: "act", MaxTries: 3},
+		stint.Task{
+			ID: "second", Action: "act", After: []stint.TaskID{hostile},
+			OnAbort: stint.RunAnyway,
+		})
+	db.own(t, "act")
+	r := db.run(t, "", "graph", "second", "--format", "svg").wantExit(t, 0)
+	r.wantOutput(t, "<svg ", ">in-progress</text>", ">1 of 3 tries</text>", ">second</text>",
+		`class="anyway"`, `class="asked"`, "</svg>\n")
+	elements := map[string]int{}
+	for decoder := xml.NewDecoder(strings.NewReader(r.stdout)); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v\n%s", err, r.stdout)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			elements[start.Name.Local]++
+		}
+	}
+	if elements["title"] != 3 || elements["b"] != 0 {
+		t.Errorf("the elements are %v", elements)
+	}
+	if again := db.run(t, "", "graph", "second", "--format", "svg"); again.stdout != r.stdout {
+		t.Error("the same network is drawn differently")
+	}
+}
+
+func TestGraph_SaysThatTheNetworkGoesOn(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	tasks := make([]stint.Task, 10_000)
+	last := stint.Task{ID: "last", Action: stint.Spontaneous}
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(i)), Action: "act"}
+		last.After = append(last.After, tasks[i].ID)
+	}
+	db.insert(t, append(tasks, last)...)
+	r := db.run(t, "", "graph", "last", "--format", "svg").wantExit(t, 0, "the network goes on")
+	r.wantOutput(t, "The network goes on; these are the 10000 tasks that are nearest.",
+		`class="asked"`, ">last</text>")
 }
 
 func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {

@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/drawing"
 )
 
 func (p *program) explainCommand() *cobra.Command {
@@ -64,33 +66,38 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 const (
 	formatDOT     = "dot"
 	formatMermaid = "mermaid"
+	formatSVG     = "svg"
 )
 
 func (p *program) graphCommand() *cobra.Command {
-	format := formatDOT
+	format, formats := formatDOT, []string{formatDOT, formatMermaid, formatSVG}
 	cmd := &cobra.Command{
 		Use:   "graph ID",
 		Short: "Draw the network around a task",
 		Long: `Draw everything that a task depends on or that depends on it, and so on, up to 10,000
-tasks, in the language of Graphviz or of Mermaid.
+tasks: in the language of Graphviz or of Mermaid, or as a picture, SVG, that browsers
+show without either. Boxes are tasks, round ones spontaneous; the one that was asked for
+has an outline. Dashed arrows lead to tasks that run even if what they wait for is
+aborted. IDs are shortened; the mouse shows them in full.
 
 With --json: tasks (see: stint help json), dependencies (after and run, the IDs of two
 tasks), cut (true if the network goes on).`,
-		Example: `  stint graph export/main/end | dot -Tsvg > network.svg
-  stint graph export/main/end --format mermaid`,
+		Example: `  stint graph export/main/end --format svg > network.svg
+  stint graph export/main/end --format mermaid
+  stint graph export/main/end | dot -Tpdf > network.pdf`,
 		GroupID:           groupTasks,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != formatDOT && format != formatMermaid {
-				return fmt.Errorf("%w: --format %s: want %s or %s", errInput, plain(format),
-					formatDOT, formatMermaid)
+			if !slices.Contains(formats, format) {
+				return fmt.Errorf("%w: --format %s: want %s, %s or %s", errInput, plain(format),
+					formatDOT, formatMermaid, formatSVG)
 			}
 			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "dot or mermaid, a `language`")
-	completeWith(cmd, "format", []string{formatDOT, formatMermaid})
+	cmd.Flags().StringVar(&format, "format", format, "dot, mermaid or svg, a `language`")
+	completeWith(cmd, "format", formats)
 	return cmd
 }
 
@@ -124,10 +131,14 @@ func (p *program) graph(ctx context.Context, id stint.TaskID, format string) err
 			fmt.Fprintf(p.stderr, "the network goes on; these are the %s that are nearest\n",
 				count(int64(len(graph.Tasks)), "task"))
 		}
-		if format == formatMermaid {
+		switch format {
+		case formatMermaid:
 			return graph.WriteMermaid(p.stdout)
+		case formatSVG:
+			return drawing.WriteSVG(p.stdout, graph, id)
+		default:
+			return graph.WriteDOT(p.stdout)
 		}
-		return graph.WriteDOT(p.stdout)
 	})
 }
 
