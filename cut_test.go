@@ -52,6 +52,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 		if *store, err = stint.New(pool, opts); err != nil {
 			t.Fatalf("New = %v", err)
 		}
+		stint.LeaveTriesUnnoted(*store)
 		t.Cleanup(func() {
 			wantErr(t, "Close", (*store).Close(context.WithoutCancel(t.Context())), nil)
 		})
