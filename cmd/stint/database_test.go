@@ -27,21 +27,38 @@ import (
 
 func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"lst"},
-		{"ls", "--frm"},
-		{"show"},
-		{"show", "a", "b"},
-		{"migrate", "up"},
-		{"ls", "--database-url", ""},
-		{"ls", "--schema", ""},
-		{"ls", "--schema", strings.Repeat("x", 64)},
-		{"migrate", "--to", "-1"},
-		{"migrate", "--to", "99"},
-		{"migrate", "--to", "new"},
+	for _, test := range []struct{ args, want string }{
+		{"lst", `there is no sub-command "lst"; did you mean ls? (see: stint --help)`},
+		{"cancel a", "did you mean abort?"},
+		{"version", `there is no sub-command "version" (see: stint --help)`},
+		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
+		{"ls ready", `it takes no arguments, so not "ready" (see: stint ls --help)`},
+		{"ls --limit ten", `--limit "ten": want a whole number`},
+		{"ls --limit 10001", "--limit 10001: want 1 to 10000"},
+		{"ls --json=yes", `--json "yes": want true or false`},
+		{"ls --action=", `--action "": want 1 to 255 bytes`},
+		{"ls --older-than 7", `--older-than "7": want an age such as 90m`},
+		{"show", "want the ID of one task, not 0 (see: stint show --help)"},
+		{"show a b", "want the ID of one task, not 2"},
+		{"show " + strings.Repeat("x", 513), "an ID has 1 to 512 bytes"},
+		{"abort", "want the IDs of tasks (see: stint abort --help)"},
+		{"abort a \xff", `"\xff": an ID has 1 to 512 bytes of UTF-8`},
+		{"wait a --timeout 5", `--timeout "5": want a time with its unit, such as 90s`},
+		{"submit", "want one FILE (- is standard input), not 0"},
+		{"help lst", "did you mean ls?"},
+		{"help migrate stats", "did you mean status?"},
+		{"help nope", `there is no sub-command "nope" (see: stint`},
+		{"completion bsh", "did you mean bash or zsh?"},
+		{"migrate up", `there is no sub-command "up"`},
+		{"ls --database-url=", "--database-url is empty"},
+		{"ls --schema=", `--schema ""`},
+		{"ls --schema " + strings.Repeat("x", 64), "want 1 to 63 bytes"},
+		{"migrate --to -1", "the versions 0 to"},
+		{"migrate --to 99", "the versions 0 to"},
+		{"migrate --to new", "want a whole number"},
 	} {
 		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
-		run(t, env, "", args...).wantExit(t, 2, "stint: ")
+		run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
 	}
 }
 
@@ -50,6 +67,10 @@ func TestHelp_IsThereForEverything(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                         "Usage:",
 		"help":                     "stint insert",
+		"help insert":              "-h, --help",
+		"help migrate status":      "stint migrate status --json",
+		"help completion":          "source <(stint completion bash)",
+		"__complete help migr":     "migrate\tBring",
 		"insert --help":            "body_base64",
 		"help exit-codes":          "130  interrupted",
 		"help json":                "abort_cause",

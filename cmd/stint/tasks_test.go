@@ -278,7 +278,7 @@ func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 			t.Errorf("%q printed %q", args, r.stdout)
 		}
 		args[len(args)-1] = ""
-		db.run(t, "", args...).wantExit(t, 2, "empty")
+		db.run(t, "", args...).wantExit(t, 2, `"": an ID has 1 to 512 bytes`)
 	}
 	db.run(t, "", "ls", "--state", "ready").wantExit(t, 0).wantOutput(t, "known")
 }

@@ -18,8 +18,9 @@ import (
 
 func (p *program) checkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check",
-		Short: "Look for what is wrong with the tables and the server",
+		Use:        "check",
+		SuggestFor: []string{"doctor"},
+		Short:      "Look for what is wrong with the tables and the server",
 		Long: `Look for what is wrong, and say what to do about it:
 
   - whether the tables agree with one another, as the verb Check does
@@ -46,7 +47,7 @@ with severity (error, warning or note), topic, text, and id where it is about on
 		Example: `  stint check
   stint check --json | jq -r '.findings[] | select(.severity == "error").text'`,
 		GroupID: groupOperations,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				findings, err := p.check(ctx, db)

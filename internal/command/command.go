@@ -37,7 +37,7 @@ func Run(
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	code := exitCode(err)
 	switch {
 	case err == nil:
@@ -50,7 +50,7 @@ func Run(
 	case code == exitReaderGone:
 	case !p.parsed:
 		code = exitUsage
-		fmt.Fprintf(stderr, "stint: %v (see: stint --help)\n", err)
+		fmt.Fprintf(stderr, "stint: %v (see: %s --help)\n", err, cmd.CommandPath())
 	default:
 		fmt.Fprintf(stderr, "stint: %v\n", err)
 	}
@@ -76,7 +76,7 @@ tables are made by themselves. In a database of your own make them by: stint mig
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          subCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return p.checkFlags(cmd)
@@ -98,8 +98,11 @@ tables are made by themselves. In a database of your own make them by: stint mig
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.pruneCommand(), p.checkCommand(), p.topCommand(), exitCodesTopic(), jsonTopic(),
 	)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)
+	addCompletionCommand(root)
 	return root
 }
 

@@ -32,7 +32,7 @@ the event is about; the last one has the event "summary".`,
   stint demo --keep && stint ls --schema stint_demo --state aborted
   stint demo --json | jq -c 'select(.event == "handed-on")'`,
 		GroupID:           groupTasks,
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("schema") {
@@ -117,7 +117,7 @@ func (p *program) demoWorkerCommand() *cobra.Command {
 		Use:    demoWorkerName,
 		Short:  "Perform tasks for stint demo, which starts this",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := context.WithoutCancel(cmd.Context())
 			return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {

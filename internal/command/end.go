@@ -15,8 +15,9 @@ import (
 func (p *program) abortCommand() *cobra.Command {
 	var status string
 	cmd := &cobra.Command{
-		Use:   "abort ID...",
-		Short: "Abort tasks, with everything that depends on them",
+		Use:        "abort ID...",
+		SuggestFor: []string{"cancel", "kill", "stop"},
+		Short:      "Abort tasks, with everything that depends on them",
 		Long: `Abort tasks, whatever their state, and then what depends on them, except for what
 runs anyway. A task that has finished already stays as it is, and that is no error. If
 there is no task of one of the IDs, nothing is aborted.
@@ -25,7 +26,7 @@ With --json: aborted, the IDs given.`,
 		Example: `  stint abort export/main/end
   stint abort greet/world greet/moon --status "nobody is at home"`,
 		GroupID:           groupTasks,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              someIDs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withTasks(cmd.Context(), args, "aborted",
@@ -53,7 +54,7 @@ With --json: retried, the IDs given.`,
   stint ls --state aborted --json | jq -r 'select(.abort_cause == "tries").id' |
     xargs stint retry`,
 		GroupID:           groupTasks,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              someIDs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withTasks(cmd.Context(), args, "retried",
@@ -66,8 +67,9 @@ With --json: retried, the IDs given.`,
 
 func (p *program) deleteCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete ID...",
-		Short: "Delete tasks",
+		Use:        "delete ID...",
+		SuggestFor: []string{"rm", "remove"},
+		Short:      "Delete tasks",
 		Long: `Remove tasks from the store, finished ones included, so that their IDs are free. What
 depends on an unfinished one no longer waits for it; a task that then has nothing left
 to wait for is deleted too. If one of them is in progress, or there is no task of one
@@ -76,7 +78,7 @@ of the IDs, nothing is deleted.
 With --json: deleted, the IDs given.`,
 		Example:           "  stint delete greet/world",
 		GroupID:           groupTasks,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              someIDs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withTasks(cmd.Context(), args, "deleted",
@@ -120,7 +122,7 @@ been inserted with post_result. While the database cannot be reached, wait goes 
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
 		GroupID:           groupTasks,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneID,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkTimeout(cmd, timeout); err != nil {

@@ -22,8 +22,9 @@ const (
 
 func (p *program) insertCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "insert",
-		Short: "Insert tasks, given as JSON lines on standard input",
+		Use:        "insert",
+		SuggestFor: []string{"add", "enqueue"},
+		Short:      "Insert tasks, given as JSON lines on standard input",
 		Long: fmt.Sprintf(`Insert tasks, all or none. Standard input has an object for each, on
 a line of its own, with these fields:
 
@@ -54,7 +55,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
   id=$(echo '{"action": "sum", "body": [1, 2], "post_result": true}' | stint insert)
   stint insert < tasks.jsonl`,
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.insert(cmd.Context())
 		},

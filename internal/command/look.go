@@ -13,7 +13,10 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-const listedTasksDefault = 100
+const (
+	listedTasksDefault = 100
+	listedTasksMax     = 10_000
+)
 
 func (p *program) listCommand() *cobra.Command {
 	filter := stint.Filter{Limit: listedTasksDefault}
@@ -21,8 +24,9 @@ func (p *program) listCommand() *cobra.Command {
 	var actor, after string
 	var olderThan, newerThan age
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List tasks",
+		Use:        "ls",
+		SuggestFor: []string{"list", "tasks"},
+		Short:      "List tasks",
 		Long: `List tasks in the order of their IDs. A task is listed if it passes all the filters.
 
 With --json, a task to a line (see: stint help json).`,
@@ -32,7 +36,7 @@ With --json, a task to a line (see: stint help json).`,
   stint ls --after export/main/0100
   stint ls --state aborted --json | jq -r .id`,
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter.Actor, filter.After = stint.ActorID(actor), stint.TaskID(after)
 			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
@@ -80,8 +84,11 @@ func completeWith(cmd *cobra.Command, flag string, values []string) {
 }
 
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
-	if filter.Limit < 1 {
-		return fmt.Errorf("%w: --limit %d: want 1 to 10000", errInput, filter.Limit)
+	if filter.Limit < 1 || filter.Limit > listedTasksMax {
+		return fmt.Errorf("%w: --limit %d: want 1 to %d", errInput, filter.Limit, listedTasksMax)
+	}
+	if err := checkNames("action", filter.Actions...); err != nil {
+		return err
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		tasks, err := db.store.ListTasks(ctx, filter)
@@ -135,8 +142,9 @@ func shellQuote(text string) string {
 
 func (p *program) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a task, with its body and result",
+		Use:        "show ID",
+		SuggestFor: []string{"get", "status"},
+		Short:      "Show a task, with its body and result",
 		Long: `Show all that the store knows of a task. Of a long body or result, or one that is not
 text, only its size is shown.
 
@@ -144,7 +152,7 @@ With --json, the task (see: stint help json), with all of its body and result.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID:           groupTasks,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneID,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {

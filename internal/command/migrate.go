@@ -14,8 +14,9 @@ import (
 func (p *program) migrateCommand() *cobra.Command {
 	to, down := int32(-1), false
 	cmd := &cobra.Command{
-		Use:   "migrate",
-		Short: "Bring the schema up to date",
+		Use:        "migrate",
+		SuggestFor: []string{"init", "upgrade"},
+		Short:      "Bring the schema up to date",
 		Long: `Bring the schema to the newest version that this release knows, creating it if need
 be. Run it again at will: a schema that is up to date is left alone, and calls made at
 once wait for one another. A schema that is newer than this release is refused.
@@ -34,7 +35,7 @@ itself also migrated_to.`,
   stint migrate --to 1
   stint migrate --to 0 --down`,
 		GroupID: groupOperations,
-		Args:    cobra.NoArgs,
+		Args:    subCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("to") {
 				to = migrations.Version()
@@ -45,14 +46,14 @@ itself also migrated_to.`,
 	cmd.Flags().Int32Var(&to, "to", to,
 		"go to that `version`, 0 for no tables (default: the newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
-	cmd.Flag("to").DefValue = "" // the help says it in words
+	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.AddCommand(&cobra.Command{
 		Use:   "status",
 		Short: "Say which version the schema is at",
 		Long: `Say which version the schema is at, and which one this release works with. The exit
 code is 0 if this release works with it, else 5. It changes nothing.`,
 		Example: "  stint migrate status --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrateStatus(cmd.Context())
 		},

@@ -15,8 +15,9 @@ import (
 
 func (p *program) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain ID",
-		Short: "Say why a task does not run",
+		Use:        "explain ID",
+		SuggestFor: []string{"why"},
+		Short:      "Say why a task does not run",
 		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, how
 many tries are left, and whether anybody asks for its action.
 
@@ -26,7 +27,7 @@ waits_for (these, 100 at most), tries_left (left out if there is no limit), aske
 week), now.`,
 		Example:           "  stint explain greet/world",
 		GroupID:           groupTasks,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneID,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.explain(cmd.Context(), stint.TaskID(args[0]))
@@ -86,7 +87,7 @@ tasks), cut (true if the network goes on).`,
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,
 		GroupID:           groupTasks,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneID,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
@@ -144,15 +145,16 @@ func (p *program) graph(ctx context.Context, id stint.TaskID, format string) err
 
 func (p *program) actorsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "actors",
-		Short: "List the registered actors that live",
+		Use:        "actors",
+		SuggestFor: []string{"workers"},
+		Short:      "List the registered actors that live",
 		Long: `List the actors of all worker processes that live. One that is registered at several
 stores comes once for each. That a process has died shows within a second.
 
 With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
 		Example: "  stint actors",
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.actors(cmd.Context())
 		},

@@ -31,7 +31,7 @@ With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 		Example: `  stint prune --completed-after 1d12h
   stint prune --completed-after 7d --aborted-after 90d --dry-run`,
 		GroupID: groupOperations,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !completed.given && !aborted.given {
 				return fmt.Errorf("%w: want --completed-after, --aborted-after or both", errInput)

@@ -13,8 +13,9 @@ import (
 
 func (p *program) statsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "stats",
-		Short: "Count tasks by action and state",
+		Use:        "stats",
+		SuggestFor: []string{"count"},
+		Short:      "Count tasks by action and state",
 		Long: `Count tasks by action and state, in the same time however many there are: of states
 with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
 long ago the ready task was inserted that has waited longest, TRIES how many tasks were
@@ -27,7 +28,7 @@ estimates.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd.Context(), p.stats)
 		},

@@ -66,7 +66,12 @@ also tasks, an object with the task for each name (see: stint help json).`,
   id=$(stint submit tree.yaml --json | jq -r .ids.email)
   echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit -`,
 		GroupID: groupTasks,
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want one FILE (- is standard input), not %d", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.file = args[0]
 			switch {

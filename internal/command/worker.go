@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -37,8 +36,9 @@ const (
 func (p *program) workerCommand() *cobra.Command {
 	s := workerSetup{}
 	cmd := &cobra.Command{
-		Use:   "worker --dir DIR",
-		Short: "Perform tasks by running programs",
+		Use:        "worker --dir DIR",
+		SuggestFor: []string{"run", "start"},
+		Short:      "Perform tasks by running programs",
 		Long: `Perform tasks by running programs, in whatever language: a task with the action
 send-mail is performed by the executable file DIR/send-mail. The directory is read once;
 hidden files are left out.
@@ -78,7 +78,7 @@ What happens is logged on standard error, with --json as JSON lines.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m`,
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.check(cmd); err != nil {
 				return err
@@ -105,15 +105,12 @@ What happens is logged on standard error, with --json as JSON lines.`,
 // check refuses what the worker would, in the words of the command line and before anything is
 // done, and puts in the defaults.
 func (s *workerSetup) check(cmd *cobra.Command) error {
-	const actorBytesMax = 255
 	changed := cmd.Flags().Changed
 	switch {
 	case s.dir == "":
 		return fmt.Errorf("%w: --dir: want the directory of the programs", errInput)
-	case changed("actor") &&
-		(s.actor == "" || len(s.actor) > actorBytesMax || !utf8.ValidString(s.actor)):
-		return fmt.Errorf("%w: --actor %.80q: want 1 to %d bytes of UTF-8", errInput, s.actor,
-			actorBytesMax)
+	case changed("actor") && checkNames("actor", s.actor) != nil:
+		return checkNames("actor", s.actor)
 	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
 		return fmt.Errorf("%w: --concurrency %d: want 1 or more", errInput, s.concurrency)
 	case s.lease < leaseShortest, s.lease > leaseLongest:

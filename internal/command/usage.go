@@ -1,0 +1,160 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// noArguments is for sub-commands that take none.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("it takes no arguments, so not %q", args[0])
+	}
+	return nil
+}
+
+// subCommand is for commands whose arguments could only be the names of sub-commands.
+func subCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	const shortest = 5 // of what may be mistyped twice
+	cmd.SuggestionsMinimumDistance = 2
+	if len(args[0]) < shortest {
+		cmd.SuggestionsMinimumDistance = 1
+	}
+	similar := cmd.SuggestionsFor(args[0])
+	if len(similar) == 0 {
+		return fmt.Errorf("there is no sub-command %q", args[0])
+	}
+	slices.Sort(similar)
+	return fmt.Errorf("there is no sub-command %q; did you mean %s?", args[0],
+		strings.Join(slices.Compact(similar), " or "))
+}
+
+// oneID is for sub-commands that are about one task.
+func oneID(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want the ID of one task, not %d", len(args))
+	}
+	return checkID(args[0])
+}
+
+// someIDs is for sub-commands that are about several tasks.
+func someIDs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want the IDs of tasks")
+	}
+	for _, id := range args {
+		if err := checkID(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkID(id string) error {
+	const idBytesMax = 512
+	if id == "" || len(id) > idBytesMax || !utf8.ValidString(id) {
+		return fmt.Errorf("%.80q: an ID has 1 to %d bytes of UTF-8", id, idBytesMax)
+	}
+	return nil
+}
+
+// checkNames checks the names of actions or actors that a flag has.
+func checkNames(flag string, names ...string) error {
+	const nameBytesMax = 255
+	for _, name := range names {
+		if name == "" || len(name) > nameBytesMax || !utf8.ValidString(name) {
+			return fmt.Errorf("%w: --%s %.80q: want 1 to %d bytes of UTF-8", errInput, flag, name,
+				nameBytesMax)
+		}
+	}
+	return nil
+}
+
+// flagError says what a flag wants in words that are not those of a parser of Go.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var want string
+	switch flag := invalid.GetFlag(); flag.Value.Type() {
+	case "duration":
+		want = "want a time with its unit, such as 90s or 1h30m"
+	case "int", "int32":
+		want = "want a whole number"
+	case "bool":
+		want = "want true or false, or the flag alone"
+	default:
+		want = invalid.Unwrap().Error()
+	}
+	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+}
+
+// helpCommand is cobra's, but refuses what there is no help on.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [sub-command or topic]",
+		Short: "Show the help of a sub-command, or of a topic",
+		Long:  "Show the help of a sub-command, as its flag --help does, or of a topic.",
+		Example: `  stint help insert
+  stint help exit-codes`,
+		Args: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			return subCommand(found, rest)
+		},
+		ValidArgsFunction: func(
+			_ *cobra.Command, args []string, _ string,
+		) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			if found, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, cmd := range found.Commands() {
+					if !cmd.Hidden {
+						names = append(names, cobra.CompletionWithDesc(cmd.Name(), cmd.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, _, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			found.InitDefaultHelpFlag() // without which a help does not list the flag
+			return found.Help()
+		},
+	}
+}
+
+// addCompletionCommand adds cobra's, with words of ours.
+func addCompletionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Short = "Make a shell complete what you type"
+		cmd.Long = `Print a script with which a shell completes sub-commands, flags and their
+values. The help of each shell's says how to load it.`
+		cmd.Example = `  source <(stint completion bash)
+  stint completion zsh --help`
+		cmd.Args = subCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range cmd.Commands() {
+			shell.Short = "Print the script for " + shell.Name()
+			shell.Args = noArguments
+		}
+	}
+}
