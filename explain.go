@@ -20,6 +20,11 @@ type Explanation struct {
 	// WaitsFor are these predecessors, 100 of them at most, without their bodies and results.
 	WaitsFor []TaskInfo
 
+	// BecauseOf are, of a task that was aborted because predecessors were, those of them that are
+	// still there, 100 at most, without their bodies and results. These may have been aborted
+	// because of others in their turn.
+	BecauseOf []TaskInfo
+
 	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
 	TriesLeft int
 
@@ -35,7 +40,8 @@ type Explanation struct {
 const explainedTasksMax = 100
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
-// until when, how many tries are left, and when somebody last asked for its action.
+// until when, how many tries are left, when somebody last asked for its action, and which
+// predecessors it was aborted for.
 //
 // If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
@@ -63,8 +69,12 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 				if err != nil {
 					return err
 				}
-				if found {
+				switch {
+				case found && e.Task.State == StateBlocked:
 					e.WaitsFor = append(e.WaitsFor, info)
+					continue
+				case found:
+					e.BecauseOf = append(e.BecauseOf, info)
 					continue
 				}
 				found = true
@@ -106,6 +116,9 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&text, " since %s", stamp(e.Task.FinishedAt))
 		if e.Task.AbortCause != "" {
 			fmt.Fprintf(&text, ", cause: %s", e.Task.AbortCause)
+		}
+		for _, before := range e.BecauseOf {
+			fmt.Fprintf(&text, "\n  %q (aborted, cause: %s)", string(before.ID), before.AbortCause)
 		}
 		return text.String()
 	}

@@ -33,6 +33,38 @@ func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
 	wantText(t, got.String(), `nobody has asked for "act" since `)
 }
 
+func TestExplain_NamesWhatATaskWasAbortedFor(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	anyway := after("anyway", "b")
+	anyway.OnAbort = stint.RunAnyway
+	insert(t, store, after("a"), after("b"), after("c"), after("d", "a", "b", "c"),
+		after("e", "d"), anyway)
+	finish(t, store, "a", stint.StatusCompleted)
+	finish(t, store, "b", stint.StatusAborted)
+	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"c"}, ""), nil)
+	finish(t, store, "anyway", stint.StatusAborted)
+	explain := func(id stint.TaskID) stint.Explanation {
+		t.Helper()
+		got, err := store.Explain(t.Context(), id)
+		wantErr(t, "Explain", err, nil)
+		if len(got.WaitsFor) > 0 {
+			t.Errorf("%q waits for %v", id, got.WaitsFor)
+		}
+		return got
+	}
+	got := explain("d")
+	if len(got.BecauseOf) != 2 || got.BecauseOf[0].ID != "b" || got.BecauseOf[1].ID != "c" {
+		t.Errorf("BecauseOf = %+v, want b and c", got.BecauseOf)
+	}
+	wantText(t, got.String(), `"d" is aborted since `, "cause: dependency\n",
+		`"b" (aborted, cause: returned)`, `"c" (aborted, cause: cancelled)`)
+	wantText(t, explain("e").String(), `"d" (aborted, cause: dependency)`)
+	if got := explain("anyway"); len(got.BecauseOf) > 0 {
+		t.Errorf("what was returned is aborted because of %v", got.BecauseOf)
+	}
+}
+
 func TestExplain_TellsOfEveryState(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -1,13 +1,26 @@
 -- name: explain_task
 --
--- A task (place 0) and up to $2 of the predecessors that it waits for (place 1), each in the form
--- of get_tasks without body and result, with how many it waits for in all, when somebody last asked
--- for its action, and what time it is.
+-- A task (place 0) and up to $2 of the predecessors that it waits for, or because of which it was
+-- aborted (place 1), each in the form of get_tasks without body and result, with how many it waits
+-- for in all, when somebody last asked for its action, and what time it is.
+--
+-- Cause 3 is an aborted predecessor; 0, completed, is the only one that aborts nobody.
 --
 --   $1 id     text
 --   $2 tasks  integer
 WITH named AS MATERIALIZED (
-    SELECT tasks.key, tasks.action FROM stint.tasks WHERE tasks.id = $1::text
+    SELECT tasks.key, tasks.action,
+           (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
+           (SELECT span.cause = 3 AND span.hi >= tasks.key
+            FROM (
+                SELECT finished.hi, finished.cause
+                FROM stint.finished
+                WHERE finished.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
+                ORDER BY finished.lo DESC
+                LIMIT 1
+            ) AS span) AS fell
+    FROM stint.tasks
+    WHERE tasks.id = $1::text
 ), chosen AS MATERIALIZED (
     SELECT named.key, 0 AS place FROM named
     UNION ALL
@@ -18,16 +31,19 @@ WITH named AS MATERIALIZED (
         CROSS JOIN LATERAL (
             SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
         ) AS edge
-        WHERE (SELECT true FROM stint.blocked WHERE blocked.key = named.key)
-          AND (SELECT span.hi
-               FROM (
-                   SELECT finished.hi
-                   FROM stint.finished
-                   WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
-                   ORDER BY finished.lo DESC
-                   LIMIT 1
-               ) AS span
-               WHERE span.hi >= edge.after) IS NULL
+        CROSS JOIN LATERAL (
+            SELECT (SELECT span.cause
+                    FROM (
+                        SELECT finished.hi, finished.cause
+                        FROM stint.finished
+                        WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
+                        ORDER BY finished.lo DESC
+                        LIMIT 1
+                    ) AS span
+                    WHERE span.hi >= edge.after) AS cause
+            OFFSET 0
+        ) AS ended
+        WHERE named.waits AND ended.cause IS NULL OR named.fell AND ended.cause <> 0
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before

@@ -305,6 +305,31 @@ func TestExplain_SaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestExplain_SaysBecauseOfWhom(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
+	r := db.run(t, "", "explain", "second", "--json").wantExit(t, 0)
+	if strings.Contains(r.stdout, "because_of") {
+		t.Errorf("of a task that waits, explain --json printed %s", r.stdout)
+	}
+	db.run(t, "", "abort", "first").wantExit(t, 0)
+	r = db.run(t, "", "explain", "second").wantExit(t, 0)
+	r.wantOutput(t, "cause: dependency\n  \"first\" (aborted, cause: cancelled)\n")
+	var why struct {
+		BecauseOf []struct {
+			ID    string
+			Cause string `json:"abort_cause"`
+		} `json:"because_of"`
+	}
+	db.run(t, "", "explain", "second", "--json").wantExit(t, 0).decode(t, &why)
+	if len(why.BecauseOf) != 1 || why.BecauseOf[0].ID != "first" ||
+		why.BecauseOf[0].Cause != "cancelled" {
+		t.Errorf("explain --json = %+v", why)
+	}
+}
+
 func TestGraph_DrawsTheNetwork(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

@@ -19,12 +19,14 @@ func (p *program) explainCommand() *cobra.Command {
 		SuggestFor: []string{"why"},
 		Short:      "Say why a task does not run",
 		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, how
-many tries are left, and whether anybody asks for its action.
+many tries are left, whether anybody asks for its action, and because of which tasks it
+was aborted.
 
 With --json: task (see: stint help json), missing (how many tasks it waits for),
-waits_for (these, 100 at most), tries_left (left out if there is no limit), asked_at
-(when somebody last asked for the action, to half a minute; left out if nobody has in a
-week), now.`,
+waits_for (these, 100 at most), because_of (the aborted tasks because of which it was
+aborted, 100 at most; left out if there are none), tries_left (left out if there is no
+limit), asked_at (when somebody last asked for the action, to half a minute; left out if
+nobody has in a week), now.`,
 		Example:           "  stint explain greet/world",
 		GroupID:           groupTasks,
 		Args:              oneID,
@@ -39,6 +41,7 @@ type explanationJSON struct {
 	Task      taskJSON   `json:"task"`
 	Missing   int        `json:"missing"`
 	WaitsFor  []taskJSON `json:"waits_for"`
+	BecauseOf []taskJSON `json:"because_of,omitempty"`
 	TriesLeft *int       `json:"tries_left,omitempty"`
 	AskedAt   time.Time  `json:"asked_at,omitzero"`
 	Now       time.Time  `json:"now"`
@@ -55,7 +58,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 		}
 		document := explanationJSON{
 			Task: newTaskJSON(&why.Task), Missing: why.Missing, WaitsFor: tasksJSON(why.WaitsFor),
-			AskedAt: utc(why.AskedAt), Now: utc(why.Now),
+			BecauseOf: tasksJSON(why.BecauseOf), AskedAt: utc(why.AskedAt), Now: utc(why.Now),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft
