@@ -94,6 +94,7 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 		"--lease 99ms":          {"--dir", dir, "--lease", "99ms"},
 		"--lease 24h0m1s":       {"--dir", dir, "--lease", "24h1s"},
 		"--grace -1s":           {"--dir", dir, "--grace", "-1s"},
+		"or forever":            {"--dir", dir, "--keep-aborted", "never"},
 		"it takes no arguments": {"--dir", dir, "more"},
 	} {
 		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
@@ -135,6 +136,19 @@ func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	db.run(t, "", "actors").wantExit(t, 0).wantOutput(t, "me", "later, never, slow")
 	working.end(t)
 	db.run(t, "", "actors").wantExit(t, 0, "no actors")
+}
+
+func TestWorker_KeepsWhatItIsToldTo(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := programtest.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
+	working := work(t, db.env, dir, "--keep-completed", "0", "--keep-aborted", "forever")
+	db.insert(t, stint.Task{ID: "good", Action: "good"}, stint.Task{ID: "bad", Action: "bad"})
+	eventually(t, "the end of both", func() bool {
+		ids := db.ids(t)
+		return len(ids) == 1 && ids[0] == "bad" && db.get(t, "bad").State == stint.StateAborted
+	})
+	working.end(t)
 }
 
 func TestWorker_SaysWhatHappens(t *testing.T) {

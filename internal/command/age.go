@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,33 @@ func (a *age) retention() time.Duration {
 		return a.ago
 	}
 }
+
+// A keeping is a flag that says for how long finished tasks are kept.
+type keeping struct {
+	text      string
+	retention time.Duration
+}
+
+const forever = "forever"
+
+// Set reads an age, or forever.
+func (k *keeping) Set(text string) error {
+	if text == forever {
+		*k = keeping{text, stint.KeepForever}
+		return nil
+	}
+	var a age
+	if err := a.Set(text); err != nil {
+		return fmt.Errorf("%w, or %s", err, forever)
+	}
+	*k = keeping{text, a.retention()}
+	return nil
+}
+
+func (k *keeping) String() string { return k.text }
+
+// Type is for the help.
+func (k *keeping) Type() string { return "age" }
 
 // String is empty for an age that was not given.
 func (a *age) String() string {

@@ -3,6 +3,8 @@ package command
 import (
 	"testing"
 	"time"
+
+	"github.com/stint-tasks/stint"
 )
 
 func TestAge_ReadsDaysAndDurations(t *testing.T) {
@@ -23,6 +25,24 @@ func TestAge_ReadsDaysAndDurations(t *testing.T) {
 	} {
 		var got age
 		if err := got.Set(text); err == nil || got.given {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}
+
+func TestKeeping_ReadsAgesAndForever(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"36h": 36 * time.Hour, "forever": stint.KeepForever, "0": stint.KeepNone,
+	} {
+		var got keeping
+		if err := got.Set(text); err != nil || got != (keeping{text, want}) {
+			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "7", "-1h", "Forever", "never"} {
+		var got keeping
+		if err := got.Set(text); err == nil || got != (keeping{}) {
 			t.Errorf("%q is read as %v", text, got)
 		}
 	}

@@ -39,7 +39,7 @@ with --json, which top refuses.`,
 		Example: `  stint top
   stint top --interval 10s`,
 		GroupID: groupTasks,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := p.checkTop(interval); err != nil {
 				return err

@@ -24,6 +24,7 @@ type workerSetup struct {
 	dir, actor            string
 	concurrency           int
 	timeout, lease, grace time.Duration
+	completed, aborted    keeping
 }
 
 const (
@@ -31,10 +32,15 @@ const (
 	leaseShortest = 100 * time.Millisecond
 	leaseLongest  = 24 * time.Hour
 	graceDefault  = 20 * time.Second
+
+	completedDefault = 24 * time.Hour
+	abortedDefault   = 7 * completedDefault
 )
 
 func (p *program) workerCommand() *cobra.Command {
-	s := workerSetup{}
+	s := workerSetup{
+		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
+	}
 	cmd := &cobra.Command{
 		Use:        "worker --dir DIR",
 		SuggestFor: []string{"run", "start"},
@@ -69,14 +75,18 @@ else, is sent SIGTERM, with all that it has started, and SIGKILL 5 s later.
 On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
 ended. Programs that take longer than --grace are killed, and their tasks given back. A
 second Ctrl-C kills them at once. Of a worker that was killed itself the tasks are
-handed on, within about a second.
+handed on, within about a second; but its programs run on, and find nobody to take their
+results.
 
-The worker removes finished tasks from the store: completed ones after 24 hours, aborted
-ones after 7 days.
+The worker prunes tasks of all actions that finished as long ago as --keep-completed and
+--keep-aborted say, except for what somebody may still ask for (see: stint help prune).
+Of all workers on a schema, the shortest of these decides: tell all the same, also those
+that are programs of yours.
 
 What happens is logged on standard error, with --json as JSON lines.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
-  stint worker --dir programs --concurrency 16 --timeout 10m`,
+  stint worker --dir programs --concurrency 16 --timeout 10m
+  stint worker --dir programs --keep-completed 7d --keep-aborted forever`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,6 +96,11 @@ What happens is logged on standard error, with --json as JSON lines.`,
 			return p.work(cmd.Context(), s)
 		},
 	}
+	s.addFlags(cmd)
+	return cmd
+}
+
+func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.dir, "dir", "", "run the programs in that `directory`; needed")
 	flags.StringVar(&s.actor, "actor", "",
@@ -98,8 +113,10 @@ What happens is logged on standard error, with --json as JSON lines.`,
 		"own tasks for so `long` at a time: what a connection may be lost for")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
 		"let programs run on for so `long` when the worker stops")
+	flags.Var(&s.completed, "keep-completed",
+		"keep completed tasks for that `age`, such as 90m, 36h, 7d, or "+forever)
+	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for that `age`, or "+forever)
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
-	return cmd
 }
 
 // check refuses what the worker would, in the words of the command line and before anything is
@@ -133,7 +150,9 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	}
 	logger := p.logger()
 	// What waits for tasks is to know at once, and dead workers are to be noticed.
-	options := stint.Options{Logger: logger}
+	options := stint.Options{Logger: logger, Retention: stint.Retention{
+		Completed: s.completed.retention, Aborted: s.aborted.retention,
+	}}
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
 		w, err := worker.New(db.store, worker.Options{
 			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
