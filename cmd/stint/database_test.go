@@ -150,8 +150,12 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 
 func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 	t.Parallel()
-	r := run(t, []string{serve(t, refusePassword)}, "", "ls")
+	url := strings.Replace(serve(t, refusePassword), "sslmode=disable", "sslmode=prefer", 1)
+	r := run(t, []string{url}, "", "ls")
 	r.wantExit(t, 4, "password authentication failed")
+	if strings.Count(r.stderr, "\n") != 1 || strings.Contains(r.stderr, "TLS") {
+		t.Errorf("it does not say in a line what matters: %s", r.stderr)
+	}
 	if strings.Contains(r.stderr, "secret") {
 		t.Errorf("it tells the password: %s", r.stderr)
 	}
@@ -204,7 +208,13 @@ func hangUp(conn net.Conn) {
 func refusePassword(conn net.Conn) {
 	defer conn.Close()
 	backend := pgproto3.NewBackend(conn, conn)
-	if _, err := backend.ReceiveStartupMessage(); err != nil {
+	message, err := backend.ReceiveStartupMessage()
+	if _, ok := message.(*pgproto3.SSLRequest); ok {
+		if _, err = conn.Write([]byte("N")); err == nil { // it knows no TLS
+			_, err = backend.ReceiveStartupMessage()
+		}
+	}
+	if err != nil {
 		return
 	}
 	backend.Send(&pgproto3.AuthenticationCleartextPassword{})
@@ -232,7 +242,8 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "at version 1 already")
 	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
 	db.run(t, "", "ls").wantExit(t, 0)
-	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`)
+	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
+		"stint migrate --schema 'other'")
 	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
 	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
@@ -369,6 +380,7 @@ func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
 	wantNoServer(t, dir)
 	run(t, env, "", "ls").wantExit(t, 0).wantOutput(t, "\n0 ", "\n1 ")
 	run(t, env, "", "migrate").wantExit(t, 0).wantOutput(t, "already")
+	run(t, env, "", "ls", "--schema", "stnt").wantExit(t, 5, "stint migrate --schema 'stnt'")
 	wantNoServer(t, dir)
 
 	// Somebody reads no further: head, or a pager that was left.

@@ -164,8 +164,8 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 		one + "}\n---\n- {name: c, action: d}":                  "a second document",
 		one + ", deadline: today}":                              "line 1, column 34: a time",
 		one + "}\n- {name: \xff, action: b}":                    "line 2, column 10: invalid",
-		"\n" + one + strings.Repeat(long, 32) + "}":             "line 2, column 3: Task.Action ",
-		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: Task.ID ",
+		"\n" + one + strings.Repeat(long, 32) + "}":             "column 3: action bytes: 257",
+		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: id bytes: 549",
 	} {
 		r := db.run(t, file, "submit", "-").wantExit(t, 2, "stint: wrong input: ", want)
 		if r.stdout != "" {
@@ -174,14 +174,14 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 	}
 	good := writeFile(t, "- {name: a, action: b}")
 	for want, args := range map[string][]string{
-		"accepts 1 arg":    {},
-		"tree.yaml.no":     {good + ".no"},
-		"is a directory":   {filepath.Dir(good)},
-		"--prefix is":      {good, "--prefix", ""},
-		"needs --wait":     {good, "--timeout", "1s"},
-		"--timeout -1s":    {good, "--wait", "--timeout", "-1s"},
-		"invalid argument": {good, "--wait", "--timeout", "soon"},
-		"Task.ID":          {good, "--prefix", "\xff"},
+		"want one FILE":                 {},
+		"tree.yaml.no":                  {good + ".no"},
+		"is a directory":                {filepath.Dir(good)},
+		"--prefix is":                   {good, "--prefix", ""},
+		"needs --wait":                  {good, "--timeout", "1s"},
+		"--timeout -1s":                 {good, "--wait", "--timeout", "-1s"},
+		`--timeout "soon": want a time`: {good, "--wait", "--timeout", "soon"},
+		"id: not valid UTF-8":           {good, "--prefix", "\xff"},
 	} {
 		db.run(t, "", append([]string{"submit"}, args...)...).wantExit(t, 2, want)
 	}

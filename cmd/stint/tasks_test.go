@@ -132,9 +132,14 @@ func TestInsert_AddsAllOrNothing(t *testing.T) {
 		"started": {
 			`{"id": "a", "action": "act", "to_signal_after": ["owned"]}`, 6, "task has started",
 		},
-		"cycle":    {`{"id": "a", "action": "act", "after": ["a"]}`, 6, `cycle: "a" -> "a"`},
-		"too long": {`{"id": "a", "action": "` + strings.Repeat("x", 256) + `"}`, 2, "line 2: "},
-		"negative": {`{"id": "a", "action": "act", "max_tries": -1}`, 2, "line 2: "},
+		"cycle": {`{"id": "a", "action": "act", "after": ["a"]}`, 6, `cycle: "a" -> "a"`},
+		"too long": {
+			`{"id": "a", "action": "` + strings.Repeat("x", 256) + `"}`, 2,
+			"line 2: action bytes: 256,",
+		},
+		"negative": {
+			`{"id": "a", "action": "act", "max_tries": -1}`, 2, "line 2: max_tries: not between",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +178,7 @@ func TestInsert_StreamsLongInput(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"\n[]": "line 100003, column 1: want an object",
-		`{"id": "a", "action": "act", "to_signal_after": ["000000"]}`: "line 100002: insert",
+		`{"id": "a", "action": "act", "to_signal_after": ["000000"]}`: "line 100002: to_signal_af",
 	} {
 		db.run(t, input.String()+line, "insert").wantExit(t, 2, want)
 		if got := count(); got != 0 {
@@ -411,7 +416,8 @@ func TestRetry_OpensWhatWasAborted(t *testing.T) {
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
 	db.run(t, "", "abort", "first").wantExit(t, 0)
-	db.run(t, "", "retry", "second").wantExit(t, 6, `predecessor was aborted: "first"`)
+	db.run(t, "", "retry", "second").wantExit(t, 6,
+		`predecessor was aborted: "first"; name that one`)
 	db.run(t, "", "retry", "first").wantExit(t, 0).wantOutput(t, "retried 1 task\n")
 	db.run(t, "", "show", "first").wantOutput(t, "ready")
 	db.run(t, "", "show", "second").wantOutput(t, "blocked")
@@ -425,7 +431,8 @@ func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "ready", Action: "act"})
 	db.own(t, "own")
-	db.run(t, "", "delete", "ready", "owned").wantExit(t, 6, `task is in progress: "owned"`)
+	db.run(t, "", "delete", "ready", "owned").wantExit(t, 6,
+		`task is in progress: "owned"; abort it first`)
 	db.run(t, "", "delete", "ready").wantExit(t, 0).wantOutput(t, "deleted 1 task\n")
 	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"owned"}) {
 		t.Errorf("there are %q, want the owned one", got)
@@ -453,7 +460,7 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	db.run(t, "", "wait", "bad").wantExit(t, 7, `"bad", cause: cancelled`).
 		wantOutput(t, "aborted")
 	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
-	db.run(t, "", "wait", "silent").wantExit(t, 6, "does not post its result")
+	db.run(t, "", "wait", "silent").wantExit(t, 6, `result: "silent"; only what was`)
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}

@@ -52,7 +52,7 @@ func Run(
 		code = exitUsage
 		fmt.Fprintf(stderr, "stint: %v (see: %s --help)\n", err, cmd.CommandPath())
 	default:
-		fmt.Fprintf(stderr, "stint: %v\n", err)
+		fmt.Fprintf(stderr, "stint: %v%s\n", err, hint(err))
 	}
 	return code
 }
@@ -67,7 +67,8 @@ Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, 
 it starts when needed and stops again. Its data stay in your data directory
 ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS ~/Library/Application
 Support/stint; for root, if other accounts cannot enter that, /var/lib/stint), and its
-tables are made by themselves. In a database of your own make them by: stint migrate`,
+tables are made by themselves. In a database of your own, or another schema than stint,
+make them by: stint migrate`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
@@ -85,7 +86,7 @@ tables are made by themselves. In a database of your own make them by: stint mig
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", "",
 		"work on the database at `URL` (default $STINT_DATABASE_URL, else a private one)")
-	flags.StringVar(&p.schema, "schema", "stint", "use the tables in that `schema`")
+	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in that `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(
 		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
@@ -105,6 +106,8 @@ tables are made by themselves. In a database of your own make them by: stint mig
 	addCompletionCommand(root)
 	return root
 }
+
+const schemaDefault = "stint"
 
 // The groups that the help lists the sub-commands in.
 const (

@@ -45,7 +45,7 @@ func (p *program) withStoreOf(
 	options.Schema = p.schema
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
 		if err := db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-			if db.server == nil {
+			if db.server == nil || p.schema != schemaDefault { // another one may be misspelt
 				return p.checkSchema(ctx, conn.Conn())
 			}
 			err := migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
@@ -101,7 +101,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 		}
 		err = db.pool.Ping(ctx)
 	}
-	return err
+	return brief(err)
 }
 
 const (
@@ -156,13 +156,21 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	switch newest := migrations.Version(); {
 	case current == 0:
 		return fmt.Errorf("%w: there is none named %q, or it was never migrated; "+
-			"make it by: stint migrate", stint.ErrSchemaVersion, p.schema)
+			"make it by: %s", stint.ErrSchemaVersion, p.schema, p.migrateLine())
 	case current < newest:
 		return fmt.Errorf("%w: %q is at version %d, this release works with %d; "+
-			"bring it up to date by: stint migrate",
-			stint.ErrSchemaVersion, p.schema, current, newest)
+			"bring it up to date by: %s",
+			stint.ErrSchemaVersion, p.schema, current, newest, p.migrateLine())
 	}
 	return nil
+}
+
+// migrateLine is what to type to migrate the schema.
+func (p *program) migrateLine() string {
+	if p.schema == schemaDefault {
+		return "stint migrate"
+	}
+	return "stint migrate --schema " + shellQuote(p.schema)
 }
 
 func isCode(err error, code string) bool {

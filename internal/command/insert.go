@@ -89,12 +89,23 @@ func (p *program) insert(ctx context.Context) error {
 	})
 	var refused *stint.ArgumentError
 	if errors.As(err, &refused) && refused.Index >= 0 {
-		return fmt.Errorf("line %d: %w", tasks.lineOf(refused.Index), err)
+		return fmt.Errorf("%w: line %d: %s", errInput, tasks.lineOf(refused.Index),
+			refusedField(refused))
 	}
 	if err != nil {
 		return err
 	}
 	return p.printInserted(inserted, tasks.named)
+}
+
+// refusedField says what is wrong with a field of a task, by the name it has in the input.
+func refusedField(refused *stint.ArgumentError) string {
+	names := strings.NewReplacer(
+		"Task.ID", "id", "Task.Action", "action", "Task.Body", "body", "Task.MaxTries", "max_tries",
+		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
+		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after",
+	)
+	return names.Replace(refused.Argument + ": " + refused.Problem)
 }
 
 func (p *program) printInserted(inserted int64, named []stint.TaskID) error {

@@ -108,8 +108,8 @@ func (p *program) submit(ctx context.Context, s submission) error {
 		err := db.store.InsertTasks(ctx, plan.Tasks)
 		var refused *stint.ArgumentError
 		if errors.As(err, &refused) && refused.Index >= 0 {
-			problem := refused.Argument + ": " + refused.Problem
-			return fmt.Errorf("%w: %s: %w", errInput, s.source(), plan.At(refused.Index, problem))
+			return fmt.Errorf("%w: %s: %w", errInput, s.source(),
+				plan.At(refused.Index, refusedField(refused)))
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,68 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint"
+)
+
+// hint says what to do about an error that does not say it.
+func hint(err error) string {
+	const codeInsufficientPrivilege = "42501"
+	switch {
+	case errors.Is(err, stint.ErrNoPostResult):
+		return "; only what was inserted with post_result can be waited for"
+	case errors.Is(err, stint.ErrPredecessorAborted):
+		return "; name that one, and what was aborted because of it is opened too"
+	case errors.Is(err, stint.ErrTaskInProgress):
+		return "; abort it first, or wait for its end"
+	case isCode(err, codeInsufficientPrivilege):
+		return "; what roles need: " +
+			"https://github.com/stint-tasks/stint/blob/main/docs/operations.md#roles"
+	}
+	return ""
+}
+
+// A refusal is a connection that failed, in fewer words than pgx's.
+type refusal struct {
+	text string
+	err  *pgconn.ConnectError
+}
+
+// brief leaves out of the error of a connection what pgx met on the way, but what kept nobody from
+// connecting: that a server knows no TLS, where it need not, and what it says twice.
+func brief(err error) error {
+	var connecting *pgconn.ConnectError
+	if !errors.As(err, &connecting) {
+		return err
+	}
+	const withoutTLS = "tls error: server refused TLS connection"
+	lines := strings.Split(connecting.Error(), "\n\t")
+	var reasons []string
+	for _, line := range lines[1:] {
+		said := slices.ContainsFunc(reasons, func(reason string) bool {
+			return strings.HasSuffix(reason, line)
+		})
+		if !said && !strings.HasSuffix(line, withoutTLS) {
+			reasons = append(reasons, line)
+		}
+	}
+	switch {
+	case len(lines) == 1:
+		return err
+	case len(reasons) == 0:
+		reasons = lines[1:]
+	}
+	if len(reasons) == 1 {
+		return &refusal{lines[0] + " " + reasons[0], connecting}
+	}
+	return &refusal{lines[0] + "\n\t" + strings.Join(reasons, "\n\t"), connecting}
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func (r *refusal) Unwrap() error { return r.err }
