@@ -498,7 +498,10 @@ func TestStats_CountsTasksByActionAndState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.run(t, "", "stats").wantExit(t, 0).wantOutput(t, "copy", "report")
+	db.run(t, "", "stats").wantExit(t, 0).wantOutput(t,
+		"ACTION  BLOCKED  SCHEDULED  READY ",
+		"\ncopy          0          0      2 ",
+		"\nreport        1          0      0 ")
 	var stats struct {
 		Actions []struct {
 			Action  string

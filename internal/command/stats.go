@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,21 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		rows = append(rows, append(row, age,
 			strconv.FormatInt(a.Tries, 10), strconv.FormatInt(a.Retries, 10)))
 	}
+	alignRight(rows)
 	return p.printTable(rows)
+}
+
+// alignRight puts the numbers below one another, in all columns but the first.
+func alignRight(rows [][]string) {
+	for column := 1; column < len(rows[0]); column++ {
+		width := 0
+		for _, row := range rows {
+			width = max(width, len(row[column]))
+		}
+		for _, row := range rows {
+			row[column] = fmt.Sprintf("%*s", width, row[column])
+		}
+	}
 }
 
 func statsJSON(stats stint.Stats) any {
