@@ -102,7 +102,30 @@ func TestColours_AreForTerminalsAlone(t *testing.T) {
 }
 
 // onTerminal is what the command prints on a terminal.
+func TestInput_FromTerminalsIsAskedFor(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const endOfFile = "\x04"
+	got := typed(t, db.env, `{"id": "a", "action": "act"}`+"\n"+endOfFile, "insert")
+	if !strings.Contains(got, "type tasks") || !strings.Contains(got, "inserted 1 task") {
+		t.Errorf("insert printed %q", got)
+	}
+	got = typed(t, db.env, "[{name: a, action: act}]\n"+endOfFile, "submit", "-")
+	if !strings.Contains(got, "type a list of tasks") || !strings.Contains(got, "NAME") {
+		t.Errorf("submit printed %q", got)
+	}
+	if r := db.run(t, "", "insert").wantExit(t, 0); strings.Contains(r.stderr, "type") {
+		t.Errorf("insert without a terminal printed %q", r.stderr)
+	}
+}
+
 func onTerminal(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	return typed(t, env, "", args...)
+}
+
+// typed is what a command prints on a terminal at which somebody types.
+func typed(t *testing.T, env []string, text string, args ...string) string {
 	t.Helper()
 	cmd := newCommand(t, append([]string{"TERM=xterm"}, env...), args...)
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 100})
@@ -110,6 +133,9 @@ func onTerminal(t *testing.T, env []string, args ...string) string {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
+	if _, err := terminal.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
 	output, _ := io.ReadAll(terminal) // ends with an error on some systems
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("stint %q: %v\n%s", args, err, output)

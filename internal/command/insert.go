@@ -71,6 +71,7 @@ type inputTask struct {
 func (p *program) insert(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	p.prompt("tasks, each a JSON object on a line of its own")
 	tasks := newDecoder(p.stdin)
 	input := tasks.inBackground(ctx)
 	gathered, all, err := gather(ctx, input)

@@ -60,6 +60,13 @@ func (p *program) painter() painter {
 		isTerminal(p.stdout))}
 }
 
+// prompt says what is to be typed, where it would seem that the command hangs.
+func (p *program) prompt(what string) {
+	if isTerminal(p.stdin) {
+		fmt.Fprintf(p.stderr, "type %s, and Ctrl-D at the end\n", what)
+	}
+}
+
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -89,7 +89,7 @@ also tasks, an object with the task for each name (see: stint help json).`,
 	flags := cmd.Flags()
 	flags.BoolVar(&s.wait, "wait", false, "wait until all the tasks have finished")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"give up waiting after so `long`, such as 90s or 1h30m (default: wait for ever)")
+		"give up waiting after that `time`, such as 90s or 1h30m (default: wait for ever)")
 	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with that `text` and a slash")
 	return cmd
 }
@@ -131,6 +131,9 @@ func (s submission) source() string {
 
 // read reads a file where Ctrl-C need not wait for it.
 func (p *program) read(ctx context.Context, name string) ([]byte, error) {
+	if name == "-" {
+		p.prompt("a list of tasks in YAML or JSON")
+	}
 	var text []byte
 	var err error
 	done := make(chan struct{})
