@@ -132,7 +132,7 @@ been inserted with post_result. While the database cannot be reached, wait goes 
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0,
-		"give up after so `long`, such as 90s or 1h30m (default: wait for ever)")
+		"give up after that `time`, such as 90s or 1h30m (default: wait for ever)")
 	return cmd
 }
 

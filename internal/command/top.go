@@ -50,7 +50,7 @@ with --json, which top refuses.`,
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", interval,
-		"pause so `long` between two looks, such as 500ms or 10s")
+		"pause for that `time` between two looks, such as 500ms or 10s")
 	return cmd
 }
 

@@ -108,11 +108,11 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.IntVar(&s.concurrency, "concurrency", 0,
 		"run at most `n` programs at once (default: the number of CPUs)")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"kill programs after so `long`, such as 90s or 1h30m (default: never)")
+		"kill programs after that `time`, such as 90s or 1h30m (default: never)")
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
-		"own tasks for so `long` at a time: what a connection may be lost for")
+		"own tasks for that `time`, again and again: what a connection may be lost for")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
-		"let programs run on for so `long` when the worker stops")
+		"let programs run on for that `time` when the worker stops")
 	flags.Var(&s.completed, "keep-completed",
 		"keep completed tasks for that `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for that `age`, or "+forever)
