@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -61,12 +62,15 @@ func (s Style) bold(text string) string {
 	return lipgloss.NewStyle().Bold(true).Render(text)
 }
 
-// indented wraps text and puts it behind a margin.
+// indented wraps text, but not between a number and its unit, and puts it behind a margin.
 func (s Style) indented(text, colour string) []string {
 	const widest = 100
 	width := min(s.Width, widest) - len(margin)
+	const unbroken = "\u00a0"
+	text = regexp.MustCompile(`(\d) (m?s\b)`).ReplaceAllString(text, "${1}"+unbroken+"${2}")
 	lines := strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n")
 	for i, line := range lines {
+		line = strings.ReplaceAll(line, unbroken, " ")
 		lines[i] = margin + s.in(colour, strings.TrimRight(line, " "))
 	}
 	return lines
