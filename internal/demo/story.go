@@ -226,7 +226,8 @@ func (s *story) leaseLeft(ctx context.Context, tasks []stint.TaskInfo) (time.Dur
 }
 
 // awaitHandOn waits until somebody else owns, or has performed, what the second worker owned. A
-// return that the database had received before the kill still counts: such tasks are not handed on.
+// return that the database had received before the kill still counts: such tasks are not handed on,
+// and one that is to be tried again later is as good as any other.
 func (s *story) awaitHandOn(ctx context.Context, orphans []stint.TaskInfo) error {
 	const every = 25 * time.Millisecond
 	isOrphan := map[stint.TaskID]bool{}
@@ -238,6 +239,8 @@ func (s *story) awaitHandOn(ctx context.Context, orphans []stint.TaskInfo) error
 		for _, task := range tasks {
 			switch {
 			case !isOrphan[task.ID]:
+			case task.State == stint.StateScheduled && s.noticed == 0:
+				delete(isOrphan, task.ID)
 			case task.State == stint.StateReady:
 				ready++
 			case task.Actor != SecondActor:
