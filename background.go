@@ -58,18 +58,22 @@ func (b *background) stop(ctx context.Context) error {
 // repeat does a part of the store's background work every so often: the parts do not wait for each
 // other.
 func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
-	s.background.start(func(ctx context.Context) {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(around(every)):
-			}
-			err := work(ctx)
-			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-				s.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
-					slog.Any("error", err), slog.Duration("every", every))
-			}
+	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, every, work) })
+}
+
+func (s *Store) repeatUntil(
+	ctx context.Context, every time.Duration, work func(context.Context) error,
+) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(around(every)):
 		}
-	})
+		err := work(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			s.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
+				slog.Any("error", err), slog.Duration("every", every))
+		}
+	}
 }

@@ -37,8 +37,8 @@ type ActionStats struct {
 
 	// Tries is how many tasks were handed out so far, Retries how many of these not for their first
 	// try: two looks tell the rate. Both only grow, until nobody has asked for the action for a
-	// week; then they begin anew. Each process adds what it counted once a second, so what it
-	// handed out right before its end may be missing.
+	// week; then they begin anew. Each store adds what it counted once a second, and when it is
+	// closed; what a process handed out right before it died is missing.
 	Tries, Retries int64
 }
 

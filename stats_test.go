@@ -138,3 +138,16 @@ func TestStats_KeepsActionsOfWhichNoTaskIsLeft(t *testing.T) {
 		return byAction["act"] == want
 	})
 }
+
+func TestStats_CountsTriesOfAStoreThatIsClosed(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{})
+	insert(t, store, numbered("t", 3)...)
+	own(t, store, 3)
+	wantErr(t, "Close", store.Close(t.Context()), nil)
+	_, byAction := statsOf(t, openStore(t, pool, stint.Options{}))
+	if got := byAction["act"].Tries; got != 3 {
+		t.Errorf("%d tries were counted, want 3", got)
+	}
+}

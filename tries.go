@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -43,10 +44,18 @@ func (s *Store) countTries(rows []ownedRow) {
 		s.tries.add(rows[i].task.Action, n)
 	}
 	s.tries.mutex.Unlock()
-	s.tries.once.Do(func() {
-		unbound := &Store{core: s.core}
-		unbound.repeat(noteTriesEvery, unbound.noteTries)
-	})
+	s.tries.once.Do(func() { s.background.start((&Store{core: s.core, parting: true}).keepNoting) })
+}
+
+// keepNoting notes tries until the store is closed, and then the rest, if that is done soon: they
+// are no more than about right.
+func (s *Store) keepNoting(ctx context.Context) {
+	s.repeatUntil(ctx, noteTriesEvery, s.noteTries)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTriesEvery)
+	defer cancel()
+	if err := s.noteTries(ctx); err != nil {
+		s.logger.WarnContext(ctx, "tries were not counted", slog.Any("error", err))
+	}
 }
 
 // noteTries adds what was counted to the counts of all stores. What a call could not add is left
