@@ -287,7 +287,7 @@ func (r *reference) own(
 		}
 		last = task
 		if owned.Action != task.Action || string(owned.Body) != string(task.Body) ||
-			owned.Try != task.tries+1 {
+			owned.Try != task.tries+1 || owned.MaxTries != task.MaxTries {
 			return fmt.Errorf("task %d is %v, want %v after %d tries",
 				i, owned, task.Task, task.tries)
 		}

@@ -30,6 +30,9 @@ type OwnedTask struct {
 	// Try counts the hand-outs of the task, this one included: 1 at the first.
 	Try int
 
+	// MaxTries is at which Try the task is aborted if it is returned as pending; zero if at none.
+	MaxTries int
+
 	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
 	// spontaneous task that completed stands for those it waited for.
 	Completed, Aborted int
@@ -328,7 +331,8 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var signals, posts, alone bool
 		var floor *int64
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&deadline, &completed, &aborted, &signals, &posts, &alone, &row.rank, &floor)
+			&row.task.MaxTries, &deadline, &completed, &aborted, &signals, &posts, &alone,
+			&row.rank, &floor)
 		if err != nil {
 			return err
 		}

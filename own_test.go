@@ -185,12 +185,12 @@ func TestOwnTasks_PassesOverWhatOthersAreTaking(t *testing.T) {
 func TestOwnTasks_CountsTriesAndTellsTheDeadline(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
-	insert(t, store, stint.Task{ID: "a", Action: "act", Body: []byte("b")})
+	insert(t, store, stint.Task{ID: "a", Action: "act", Body: []byte("b"), MaxTries: 7})
 	for try := 1; try <= 3; try++ {
 		task := ownOne(t, store)
 		left := time.Until(task.Deadline)
-		if task.Try != try || string(task.Body) != "b" || task.Action != "act" ||
-			left < 50*time.Minute || left > 70*time.Minute {
+		if task.Try != try || task.MaxTries != 7 || string(task.Body) != "b" ||
+			task.Action != "act" || left < 50*time.Minute || left > 70*time.Minute {
 			t.Errorf("try %d: OwnTasks = %+v", try, task)
 		}
 		err := store.ReturnTask(t.Context(), "a", task.Token, "again", stint.StatusPending)

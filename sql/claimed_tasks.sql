@@ -4,8 +4,9 @@
 -- and the order of own_tasks: the spans of a lease are in the order in which they were taken.
 --
 --   $1 claim  bigint
-SELECT task.key, task.id, task.action, task.body, leased.tries, lease.deadline, leased.completed,
-       leased.aborted, true AS signals, task.post_result, false AS alone, span.n::bigint AS rank, 0::bigint AS floor
+SELECT task.key, task.id, task.action, task.body, leased.tries, task.max_tries, lease.deadline,
+       leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
+       span.n::bigint AS rank, 0::bigint AS floor
 FROM stint.leases AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
@@ -17,7 +18,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS leased
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.post_result
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result
     FROM stint.tasks
     WHERE tasks.key BETWEEN leased.lo AND leased.hi
     OFFSET 0

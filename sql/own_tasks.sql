@@ -108,7 +108,7 @@ WITH queue AS MATERIALIZED (
     FROM taken
     HAVING count(*) > 0
 )
-SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries,
+SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries, task.max_tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
        taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
        taken.rank, taken.floor
@@ -125,7 +125,7 @@ FROM (
     OFFSET 0
 ) AS taken
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.post_result
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result
     FROM stint.tasks
     WHERE tasks.key BETWEEN taken.lo AND taken.last
 ) AS task

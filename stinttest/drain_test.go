@@ -111,7 +111,7 @@ func TestDrain_WithScheduledGoesOnInTheOrderOfTime(t *testing.T) {
 		return worker.Result{}, nil
 	})
 	performed := stinttest.Drain(t, store, w, stinttest.WithScheduled())
-	wantPerformed(t, performed, "fails 1 retried", "fails 2 retried", "today 1 completed",
+	wantPerformed(t, performed, "fails 1 retried", "fails 2 aborted", "today 1 completed",
 		"tomorrow 1 completed", "next 1 completed")
 	wantState(t, store, stint.StateAborted, "fails")
 }

@@ -87,6 +87,6 @@
 //	stint.worker.duration   histogram  how long they took until the task was returned, in seconds
 //	stint.worker.running    up-down    performances under way
 //
-// Outcomes are completed, retried (for another try, or aborted if there is none left), aborted,
+// Outcomes are completed, retried (given back for another try), aborted (also for want of tries),
 // stopped (given back because the worker stops) and lost (nothing was returned).
 package worker

@@ -57,6 +57,11 @@ func TestPerformNext_TellsWhatCameOfIt(t *testing.T) {
 				return worker.Result{}, failure
 			}, worker.OutcomeRetried, failure, stint.StateScheduled,
 		},
+		"last try": {
+			func(context.Context, *worker.Task) (worker.Result, error) {
+				return worker.Result{}, failure
+			}, worker.OutcomeAborted, failure, stint.StateAborted,
+		},
 		"aborted": {
 			func(context.Context, *worker.Task) (worker.Result, error) {
 				return worker.Result{}, worker.Abort(failure)
@@ -85,7 +90,11 @@ func TestPerformNext_TellsWhatCameOfIt(t *testing.T) {
 			w := newWorker(t, store, worker.Options{Retry: worker.Retry{Base: 1000 * time.Hour}})
 			handle(t, w, name, test.handler)
 			id := stint.TaskID(name)
-			insert(t, store, stint.Task{ID: id, Action: name})
+			task := stint.Task{ID: id, Action: name}
+			if name == "last try" {
+				task.MaxTries = 1
+			}
+			insert(t, store, task)
 			got := next(t, w)
 			if got.Task.ID != id || got.Outcome != test.outcome || !errors.Is(got.Err, test.err) {
 				t.Errorf("PerformNext = %+v, want %s, %v", got, test.outcome, test.err)

@@ -182,6 +182,9 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outc
 	default:
 		ret.RetryAfter = retry.pause(t.Try)
 	}
+	if t.MaxTries > 0 && t.Try >= t.MaxTries {
+		return ret, OutcomeAborted // by the store
+	}
 	return ret, OutcomeRetried
 }
 

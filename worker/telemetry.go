@@ -20,8 +20,8 @@ type Outcome string
 // The outcomes.
 const (
 	OutcomeCompleted Outcome = "completed"
-	OutcomeRetried   Outcome = "retried" // for another try, or aborted if there is none left
-	OutcomeAborted   Outcome = "aborted"
+	OutcomeRetried   Outcome = "retried" // given back for another try
+	OutcomeAborted   Outcome = "aborted" // by the handler, or since it was the last try
 	OutcomeStopped   Outcome = "stopped" // given back because the worker stops
 	OutcomeLost      Outcome = "lost"    // nothing was returned
 )

@@ -66,8 +66,8 @@ func TestWorker_MakesASpanOfEachPerformance(t *testing.T) {
 		outcome string
 		status  codes.Code
 	}{
-		"complete": {"completed", codes.Unset}, "fail": {"retried", codes.Error},
-		"abort": {"aborted", codes.Error}, "panic": {"retried", codes.Error},
+		"complete": {"completed", codes.Unset}, "fail": {"aborted", codes.Error},
+		"abort": {"aborted", codes.Error}, "panic": {"aborted", codes.Error},
 		"lose": {"lost", codes.Unset},
 	}
 	if n := len(spans.Ended()); n != len(want) {
@@ -125,7 +125,7 @@ func TestWorker_CountsPerformances(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"completed": 1, "retried": 2, "aborted": 1, "lost": 1}
+	want := map[string]int{"completed": 1, "aborted": 3, "lost": 1}
 	for name, n := range want {
 		if performed[name] != n || timed[name] != n {
 			t.Errorf("%s: %d performed, %d timed, want %d", name, performed[name], timed[name], n)
@@ -174,7 +174,7 @@ func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
 		{"level=INFO", `msg="worker starts"`, "actor=", "actions=[a]"},
 		{"level=DEBUG", `msg="task begins"`, "task=complete", "action=a", "try=1"},
 		{"level=DEBUG", `msg="task completed"`, "task=complete"},
-		{"level=WARN", `msg="handler failed"`, "task=fail", "error=no", "outcome=retried"},
+		{"level=WARN", `msg="handler failed"`, "task=fail", "error=no", "outcome=aborted"},
 		{"level=WARN", `msg="handler failed"`, "task=abort", "error=never", "outcome=aborted"},
 		{"level=ERROR", `msg="handler panicked"`, "task=panic", "panic=panic", "telemetry_test.go"},
 		{"level=DEBUG", `msg="task lost"`, "task=lose", "cause="},
