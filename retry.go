@@ -21,8 +21,9 @@ import (
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
-// task could not begin, unless it runs anyway. Either comes in a [*TaskError], and nothing is
-// changed. The call may be repeated after any failure: it finds what it has opened unfinished, or
+// task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor
+// has been made to wait for what waits for the task, it is [ErrCycle], in a [*CycleError] with the
+// path. Nothing is changed then. The call may be repeated after any failure: it finds what it has opened unfinished, or
 // tries it once more.
 //
 // Until the transaction ends, inserts of tasks that wait for finished ones have to wait.
@@ -56,6 +57,9 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 			return err
 		}
 		if err := r.choose(); err != nil {
+			return err
+		}
+		if err := r.checkAcyclic(ctx, s); err != nil {
 			return err
 		}
 		return r.reopen(ctx, s)
@@ -253,6 +257,25 @@ func (r *reopening) staysAborted(key int64) bool {
 		return task.cause != 0 && !r.open[key]
 	}
 	return r.around[key].state > stateCompleted
+}
+
+// checkAcyclic refuses to open what would wait for itself: while a task is final, its predecessors
+// may be made to wait for its dependents.
+func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
+	_, added, _ := r.dependents()
+	_, pending := ends(added)
+	for _, e := range r.edges {
+		before, ok := r.around[e.after]
+		if r.open[e.run] && (r.open[e.after] || ok && !before.final()) {
+			added = append(added, e)
+		}
+	}
+	ahead := newNumbering()
+	err := s.run(ctx, step{name: "edges_ahead", args: []any{pending}, read: ahead.read})
+	if err != nil {
+		return err
+	}
+	return s.checkAcyclic(ctx, ahead, added, r.ids)
 }
 
 // reopen writes what was chosen. As in an insert, each task waits for its predecessors and one
