@@ -25,3 +25,16 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 		t.Errorf("completed %q, want the task that was down", got)
 	}
 }
+
+// A task that completed has aborted nothing: who waited for another one, too, and was aborted for
+// that one, stays down.
+func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("both", "a", "b"))
+	fail(t, store, "b")
+	finish(t, store, "a", stint.StatusCompleted)
+	wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"b"}), nil)
+	retry(t, store, "a")
+	wantState(t, store, stint.StateAborted, "both")
+}

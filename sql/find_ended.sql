@@ -1,7 +1,8 @@
 -- name: find_ended
 --
 -- Those of the tasks that are final, and what was aborted because of them, at whatever distance: the
--- key, how it ended, and of a completed spontaneous one what it stands for.
+-- key, how it ended, and of a completed spontaneous one what it stands for. A completed one has
+-- aborted nothing, even if what aborted its dependent has left the store.
 --
 --   $1 keys  bigint[]
 WITH RECURSIVE reached (key, cause) AS (
@@ -19,7 +20,10 @@ WITH RECURSIVE reached (key, cause) AS (
     SELECT edge.run, span.cause
     FROM reached
     CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = reached.key OFFSET 0
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = reached.key AND reached.cause <> 0
+        OFFSET 0
     ) AS edge
     CROSS JOIN LATERAL (
         SELECT finished.hi, finished.cause
