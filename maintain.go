@@ -234,11 +234,17 @@ func (s *Store) prune(ctx context.Context) (int64, error) {
 	}
 }
 
-// pruneSome prunes up to so many spans, and returns how many it has, and of how many tasks.
+// pruneSome prunes up to so many spans, and returns how many it has, and of how many tasks: none
+// while somebody opens tasks again, which may ask for what has ended.
 func (s *Store) pruneSome(ctx context.Context, limit int64) (spans, tasks int64, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return 0, 0, err
+	}
+	var kept bool
+	err = tx.QueryRow(ctx, s.statements["try_keep_ends"]).Scan(&kept)
+	if err != nil || !kept {
+		return 0, 0, undo(ctx, tx, err)
 	}
 	err = tx.QueryRow(ctx, s.statements["prune_finished"], age(s.keep.Completed),
 		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax, limit).

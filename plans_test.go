@@ -55,8 +55,9 @@ var sample = map[string]struct {
 	"list_trouble": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
-	"keep_ends": {"", nil},
-	"lock_ends": {"", nil},
+	"keep_ends":     {"", nil},
+	"try_keep_ends": {"", nil},
+	"lock_ends":     {"", nil},
 	"find_ended": {"'{5,70}'", []string{
 		"finished_pkey", "edges_after", "tasks_pkey", "joined_pkey",
 	}},

@@ -26,7 +26,8 @@ import (
 // path. Nothing is changed then. The call may be repeated after any failure: it finds what it has opened unfinished, or
 // tries it once more.
 //
-// Until the transaction ends, inserts of tasks that wait for finished ones have to wait.
+// Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and nothing
+// is pruned.
 func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
 	if err := s.retryTasks(ctx, ids); err != nil {
 		return fmt.Errorf("retry tasks: %w", err)

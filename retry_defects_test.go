@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -23,6 +24,35 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	wantErr(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"down"}), nil)
 	if got := completeAll(t, store); len(got) != 1 {
 		t.Errorf("completed %q, want the task that was down", got)
+	}
+}
+
+// R18: the result of a predecessor is kept for a task that is opened at the same moment.
+func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	pruner := openStore(t, pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: time.Microsecond, Aborted: stint.KeepForever},
+	})
+	insert(t, store, after("a"), after("b", "a"))
+	finish(t, store, "a", stint.StatusCompleted)
+	fail(t, store, "b")
+	tx := begin(t, pool)
+	retry(t, store.WithTx(tx), "b")
+	pruning := start(func() (int64, error) { return pruner.Prune(t.Context()) })
+	if n, err := ends(t, "Prune", pruning); n > 0 || err != nil {
+		t.Errorf("Prune = %d, %v, want none pruned", n, err)
+	}
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	b := ownOne(t, store)
+	if inputs, err := store.Inputs(t.Context(), b); err != nil || len(inputs) != 1 {
+		t.Errorf("Inputs = %v, %v, want one, told of %d", inputs, err, b.Completed)
+	}
+	finish2 := stint.Return{Code: stint.StatusCompleted}
+	returnWith(t, store, b, finish2)
+	if n, err := pruner.Prune(t.Context()); n != 2 || err != nil {
+		t.Errorf("Prune = %d, %v, want both pruned", n, err)
 	}
 }
 
