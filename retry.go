@@ -27,7 +27,8 @@ import (
 // tries it once more.
 //
 // Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and nothing
-// is pruned.
+// is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook what waits
+// for a task, the call is refused with an [*ArgumentError].
 func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
 	if err := s.retryTasks(ctx, ids); err != nil {
 		return fmt.Errorf("retry tasks: %w", err)
@@ -43,9 +44,19 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 		return s.quiet(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		named, err := s.keysOf(ctx, ids, step{name: "lock_networks"}, step{name: "lock_ends"})
+		strict := false
+		named, err := s.keysOf(ctx, ids, step{name: "lock_networks"}, step{
+			name: "lock_ends",
+			read: func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&strict}, func() error { return nil })
+				return err
+			},
+		})
 		if err != nil {
 			return err
+		}
+		if strict {
+			return argumentError("transaction", "stricter than READ COMMITTED")
 		}
 		if err := requireAll(ids, named); err != nil {
 			return err

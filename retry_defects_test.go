@@ -1,8 +1,12 @@
 package stint_test
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
 )
@@ -67,4 +71,57 @@ func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
 	wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"b"}), nil)
 	retry(t, store, "a")
 	wantState(t, store, stint.StateAborted, "both")
+}
+
+// A stricter transaction than READ COMMITTED fails, rather than overlook that an end was taken
+// back, or that somebody counts on it.
+func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
+	t.Parallel()
+	for name, calls := range map[string]struct{ other, strict func(*stint.Store) error }{
+		"insert": {
+			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error {
+				return s.InsertTasks(t.Context(), []stint.Task{after("n", "a")})
+			},
+		},
+		"retry": {
+			func(s *stint.Store) error {
+				return s.InsertTasks(t.Context(), []stint.Task{after("n", "a")})
+			},
+			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+		},
+		"delete": {
+			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error { return s.DeleteTasks(t.Context(), []stint.TaskID{"a"}) },
+		},
+		"retry twice": {
+			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"b"}) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, pool := newStoreAndPool(t, stint.Options{})
+			insert(t, store, after("a"), after("b"), after("c", "a", "b"))
+			finish(t, store, "a", stint.StatusCompleted)
+			fail(t, store, "b")
+			tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+			wantErr(t, "BeginTx", err, nil)
+			inside := store.WithTx(tx)
+			_, err = inside.ListTasks(t.Context(), stint.Filter{}) // takes the snapshot
+			wantErr(t, "ListTasks", err, nil)
+			wantErr(t, "the other", calls.other(store), nil)
+			err = calls.strict(inside)
+			if err == nil {
+				err = tx.Commit(t.Context())
+			} else {
+				_ = tx.Rollback(t.Context())
+			}
+			var pgErr *pgconn.PgError
+			refused := errors.As(err, &pgErr) && pgErr.Code == "40001"
+			if !refused && !errors.Is(err, stint.ErrInvalidArgument) {
+				t.Errorf("%v, want a serialization failure, or a refusal", err)
+			}
+			checkStore(t, pool)
+		})
+	}
 }
