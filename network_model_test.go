@@ -54,6 +54,8 @@ func TestStore_BehavesLikeTheModelOfNetworks(t *testing.T) {
 			"inputs":   m.inputs,
 			"abort":    m.abort,
 			"delete":   m.delete,
+			"retry":    m.retry,
+			"retry 2":  m.retry,
 			"expire":   m.expire,
 			"time":     m.passTime,
 			"begin":    m.begin,
@@ -164,24 +166,27 @@ func plainTasks(batch []netTask) []stint.Task {
 func (m *netMachine) insert(t *rapid.T) {
 	batch := m.batch(t, true)
 	m.judge(t, "InsertTasks", m.store.InsertTasks(t.Context(), plainTasks(batch)),
-		m.model.insert(batch, false), batch)
+		m.model.insert(batch, false), batchEdges(batch))
 }
 
 func (m *netMachine) replace(t *rapid.T) {
 	batch := m.batch(t, false)
 	m.judge(t, "ReplaceTasks", m.store.ReplaceTasks(t.Context(), plainTasks(batch)),
-		m.model.insert(batch, true), batch)
+		m.model.insert(batch, true), batchEdges(batch))
 }
 
-// judge checks an error against those that the model finds right.
-func (m *netMachine) judge(t *rapid.T, verb string, got error, want verdicts, batch []netTask) {
+// judge checks an error against those that the model finds right. Added are edges that the verb
+// would have added.
+func (m *netMachine) judge(
+	t *rapid.T, verb string, got error, want verdicts, added []stint.Dependency,
+) {
 	t.Helper()
 	if len(want) == 0 && got == nil {
 		return
 	}
 	var cycle *stint.CycleError
 	if errors.As(got, &cycle) {
-		m.checkCycle(t, cycle, batchEdges(batch))
+		m.checkCycle(t, cycle, added)
 	}
 	for _, right := range want {
 		var gotTasks, rightTasks *stint.TaskError
@@ -198,7 +203,7 @@ func (m *netMachine) judge(t *rapid.T, verb string, got error, want verdicts, ba
 func sameSentinel(got, want error) bool {
 	return slices.ContainsFunc([]error{
 		stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrTaskStarted,
-		stint.ErrCycle,
+		stint.ErrCycle, stint.ErrPredecessorAborted,
 	}, func(sentinel error) bool { return errors.Is(got, sentinel) && errors.Is(want, sentinel) })
 }
 
@@ -361,6 +366,18 @@ func (m *netMachine) abort(t *rapid.T) {
 func (m *netMachine) delete(t *rapid.T) {
 	ids := m.drawIDs(t, 2, "ids")
 	m.judge(t, "DeleteTasks", m.store.DeleteTasks(t.Context(), ids), m.model.delete(ids), nil)
+}
+
+// retry opens tasks again, mostly some that have ended.
+func (m *netMachine) retry(t *rapid.T) {
+	ids := m.drawIDs(t, 4, "ids")
+	if !one(t, 6, "any") {
+		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
+			return m.model.tasks[id] != nil && !m.model.tasks[id].final()
+		})
+	}
+	settled := m.model.settled()
+	m.judge(t, "RetryTasks", m.store.RetryTasks(t.Context(), ids), m.model.retry(ids), settled)
 }
 
 func (m *netMachine) expire(t *rapid.T) {
