@@ -280,6 +280,18 @@ func cutOthers() []cutVerb {
 		after:  "d in-progress try 1",
 		again:  stint.ErrTaskNotFound, named: []stint.TaskID{"a", "b", "c"},
 	}, {
+		name: "RetryTasks", many: true,
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, after("a"), after("b", "a"), anyway("c", "a"))
+			fail(t, c.truth, "a")
+			return func(ctx context.Context) error {
+				return c.RetryTasks(ctx, []stint.TaskID{"a"})
+			}
+		},
+		before: `a aborted/returned try 1 "no luck", b aborted/dependency, c ready`,
+		after:  "a ready, b blocked, c blocked",
+	}, {
 		name: "Maintain",
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
