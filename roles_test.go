@@ -153,6 +153,7 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	_, err = store.ReturnTasks(ctx, completed(owned[2:3]))
 	wantRefused(t, "ReturnTasks", err)
 	wantRefused(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"a"}))
+	wantRefused(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"a"}))
 	wantRefused(t, "ReplaceTasks", store.ReplaceTasks(ctx, numbered("t", 20)[15:]))
 	wantRefused(t, "Maintain", store.Maintain(ctx))
 	_, err = store.Check(ctx)
@@ -198,6 +199,8 @@ func TestRoles_WorkerDoesEverything(t *testing.T) {
 	if verdicts, err := store.ReturnTasks(ctx, completed(owned)); err != nil {
 		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
 	}
+	wantErr(t, "RetryTasks", store.RetryTasks(ctx, idsOf(owned[:2])), nil)
+	wantState(t, store, stint.StateReady, owned[0].ID, owned[1].ID)
 	watchesTasks(t, store, "next")
 	exec(t, roles.pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 year'")
 	maintain(t, store)
@@ -260,6 +263,7 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 
 	store := openStore(t, pool, stint.Options{})
 	ids := []stint.TaskID{"t000019"}
+	wantErr(t, "AbortTasks", admin.AbortTasks(ctx, []stint.TaskID{"t000017"}, ""), nil)
 	_, ownErr := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 	_, extendErr := store.ExtendTasksOwnership(ctx, "actor", owned, time.Hour)
 	_, returnErr := store.ReturnTasks(ctx, completed(owned))
@@ -271,6 +275,7 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 		}),
 		"AbortTasks":           store.AbortTasks(ctx, ids, ""),
 		"DeleteTasks":          store.DeleteTasks(ctx, ids),
+		"RetryTasks":           store.RetryTasks(ctx, []stint.TaskID{"t000017"}),
 		"OwnTasks":             ownErr,
 		"ExtendTasksOwnership": extendErr,
 		"ReturnTasks":          returnErr,
