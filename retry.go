@@ -23,12 +23,12 @@ import (
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
 // task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor
 // has been made to wait for what waits for the task, it is [ErrCycle], in a [*CycleError] with the
-// path. Nothing is changed then. The call may be repeated after any failure: it finds what it has opened unfinished, or
-// tries it once more.
+// path. Nothing is changed then. The call may be repeated after any failure: it finds what it has
+// opened unfinished, or tries it once more.
 //
-// Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and nothing
-// is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook what waits
-// for a task, the call is refused with an [*ArgumentError].
+// Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and
+// nothing is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook what
+// waits for a task, the call is refused with an [*ArgumentError].
 func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
 	if err := s.retryTasks(ctx, ids); err != nil {
 		return fmt.Errorf("retry tasks: %w", err)
@@ -217,7 +217,7 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 			runs = append(runs, id)
 		}
 	}
-	held, err := s.hold(ctx, afters, runs, false)
+	held, err := s.hold(ctx, afters, runs, true)
 	r.around = make(map[int64]heldTask, len(held))
 	for _, task := range held {
 		r.around[task.key] = task

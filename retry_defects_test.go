@@ -100,6 +100,7 @@ func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			store, pool := newStoreAndPool(t, stint.Options{})
 			insert(t, store, after("a"), after("b"), after("c", "a", "b"))
 			finish(t, store, "a", stint.StatusCompleted)

@@ -238,7 +238,7 @@ func (t heldTask) stateName() State {
 
 // hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
 // again, and none of runs can be handed out. If networks is set, nobody else can add edges between
-// stored tasks. IDs that no task has are left out of the answer.
+// stored tasks, or open any again. IDs that no task has are left out of the answer.
 func (s *Store) hold(
 	ctx context.Context, afters, runs []TaskID, networks bool,
 ) (map[TaskID]heldTask, error) {
@@ -246,7 +246,7 @@ func (s *Store) hold(
 	if networks {
 		first = []step{{name: "lock_networks"}}
 	}
-	kept := false
+	kept := networks
 	for range withdrawAttempts {
 		held := map[TaskID]heldTask{}
 		var shared []int64
