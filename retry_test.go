@@ -3,12 +3,9 @@ package stint_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
 )
@@ -333,71 +330,5 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 	}
 	if _, err := ends(t, "DeleteTasks", deleting); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Several insert, own, return, abort, delete and retry at once; the tables agree in the end, and
-// all that is left completes.
-func TestRetryTasks_AmongAllOtherVerbs(t *testing.T) {
-	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
-	const tasks, callers, calls = 40, 6, 60
-	var network []stint.Task
-	name := func(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%03d", i)) }
-	for i := range tasks {
-		task := after(name(i))
-		if i%5 == 4 {
-			task.Action = stint.Spontaneous
-		}
-		if i%7 == 3 {
-			task.OnAbort = stint.RunAnyway
-		}
-		for _, before := range rand.Perm(max(i, 1))[:min(i, 3)] {
-			task.After = append(task.After, name(before))
-		}
-		network = append(network, task)
-	}
-	insert(t, store, network...)
-	ctx := t.Context()
-	var all errgroup.Group
-	for caller := range callers {
-		all.Go(func() error {
-			for call := range calls {
-				some := []stint.TaskID{name(rand.IntN(tasks)), name(rand.IntN(tasks))}
-				var err error
-				switch rand.IntN(8) {
-				case 0:
-					_ = store.AbortTasks(ctx, some[:1], "") // it may have been deleted
-				case 1, 2, 3:
-					_ = store.RetryTasks(ctx, some)
-				case 4:
-					id := stint.TaskID(fmt.Sprintf("n%d-%03d", caller, call))
-					_ = store.InsertTasks(ctx, []stint.Task{after(id, some...)})
-				case 5:
-					_ = store.DeleteTasks(ctx, some[:1])
-				default:
-					var owned []stint.OwnedTask
-					owned, err = store.OwnTasks(ctx, "actor", 5, []string{"act"}, time.Hour)
-					for i, task := range owned {
-						code := []stint.StatusCode{
-							stint.StatusCompleted, stint.StatusCompleted, stint.StatusAborted,
-						}[(i+call)%3]
-						_ = store.ReturnTask(ctx, task.ID, task.Token, "", code)
-					}
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	wantErr(t, "the callers", all.Wait(), nil)
-	checkStore(t, pool)
-	completeAll(t, store)
-	for _, table := range []string{"ready", "blocked", "leased", "scheduled"} {
-		if n := yields[int](t, pool, "SELECT count(*) FROM stint."+table); n > 0 {
-			t.Errorf("%d rows are left in %s", n, table)
-		}
 	}
 }
