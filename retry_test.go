@@ -332,3 +332,13 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestRetryTasks_WakesThoseWhoAwaitTasks(t *testing.T) {
+	t.Parallel()
+	h := newHeardStore(t, stint.Options{})
+	insert(t, h.Store, after("a"))
+	fail(t, h.Store, "a")
+	awaiting := h.await(t.Context(), t, 1)
+	retry(t, h.Store, "a")
+	wantOwned(t, awaiting, "a")
+}

@@ -47,7 +47,8 @@ func (p *program) retryCommand() *cobra.Command {
 aborted because of them; but not what another aborted predecessor keeps down. A pending
 dependent waits for them again; one that has begun or completed does not. A task that has
 not finished stays as it is, and that is no error. If there is no task of one of the IDs,
-or a predecessor of one was aborted and is not named as well, nothing is changed.
+a predecessor of one was aborted and is not named as well, or tasks would wait for each
+other, nothing is changed.
 
 With --json: retried, the IDs given.`,
 		Example: `  stint retry export/main/0042
