@@ -55,7 +55,7 @@ var sample = map[string]struct {
 	"list_trouble": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
-	"keep_ends":     {"", nil},
+	"keep_ends":     {"'{5,70}'", []string{"finished_pkey"}},
 	"try_keep_ends": {"", nil},
 	"lock_ends":     {"", nil},
 	"find_ended": {"'{5,70}'", []string{

@@ -199,3 +199,29 @@ func (r *retryRace) judge(verb string, err error, within bool) error {
 	}
 	return nil
 }
+
+// Whoever counts on the end of a task says so before it holds other tasks, as RetryTasks does.
+func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	ctx := t.Context()
+	for round := range rounds(40) {
+		id := func(name string) stint.TaskID { return stint.TaskID(fmt.Sprint(name, round)) }
+		insert(t, store, after(id("x")), after(id("a")), anyway(id("d"), id("a"), id("x")))
+		wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("a")}, ""), nil)
+		for _, err := range atOnce(
+			func() error { return store.RetryTasks(ctx, []stint.TaskID{id("a")}) },
+			func() error {
+				return store.InsertTasks(ctx, []stint.Task{
+					anyway(id("n"), id("a"), id("x"), id("d")),
+				})
+			},
+			func() error { return store.DeleteTasks(ctx, []stint.TaskID{id("x"), id("a")}) },
+		) {
+			if !errors.Is(err, stint.ErrTaskNotFound) {
+				wantErr(t, "one of three at once", err, nil)
+			}
+		}
+	}
+	wantNoDeadlocks(t, pool)
+}

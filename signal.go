@@ -260,7 +260,11 @@ func (s *Store) hold(
 			keys[id] = key
 		}
 		s.setApart(ctx, singles(shared))
-		err = s.run(ctx,
+		var steps []step
+		if !kept {
+			steps = append(steps, keepEnds(keysNamed(keys, afters), &kept))
+		}
+		err = s.run(ctx, append(steps,
 			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
 			step{
 				name: "hold_tasks", args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
@@ -279,20 +283,31 @@ func (s *Store) hold(
 					return rows.Err()
 				},
 			},
-		)
+		)...)
 		if err != nil {
 			return nil, err
 		}
 		isFinal := func(id TaskID) bool { return held[id].final() }
 		switch {
-		case !kept && slices.ContainsFunc(afters, isFinal): // an end that shall stay one
-			kept = true
-			first = append(first, step{name: "keep_ends"})
-		case len(keys) == 0: // otherwise some moved on meanwhile: look again
+		case !kept && slices.ContainsFunc(afters, isFinal): // it may be opened again: look again
+		case len(keys) == 0: // otherwise some moved on meanwhile
 			return held, nil
 		}
 	}
 	return nil, taskError(slices.Concat(afters, runs), errRestless)
+}
+
+// keepEnds keeps finished tasks from being opened again until the transaction ends, if there are
+// some among these; kept then tells so.
+func keepEnds(keys []int64, kept *bool) step {
+	return step{
+		name: "keep_ends", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			*kept = rows.Next()
+			rows.Close()
+			return rows.Err()
+		},
+	}
 }
 
 // keysNamed returns the keys of those IDs that have one, sorted, each once.

@@ -196,17 +196,20 @@ func (s *Store) withdraw(
 	ctx context.Context, ids []TaskID, owned bool,
 ) ([]withdrawn, error) {
 	var done []withdrawn
-	var first []step
+	kept := owned // final ones are of no interest then
 	for range withdrawAttempts {
-		named, err := s.keysOf(ctx, ids, first...)
+		named, err := s.keysOf(ctx, ids)
 		if err != nil || len(named) == 0 {
 			return done, err
 		}
 		keys := slices.Sorted(maps.Keys(named))
 		ids = nil
-		steps := []step{
-			{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)),
+		var steps []step
+		if !kept {
+			steps = append(steps, keepEnds(keys, &kept))
 		}
+		steps = append(steps,
+			step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
 		if !owned {
 			steps = append(steps, step{name: "carve_finished", args: []any{keys}})
 		}
@@ -231,8 +234,7 @@ func (s *Store) withdraw(
 		for _, id := range named { // moved on meanwhile: look again
 			ids = append(ids, id)
 		}
-		if !owned && first == nil { // what is to be erased shall stay final
-			first = []step{{name: "keep_ends"}}
+		if !kept { // what is to be erased shall stay final: look again
 			done = slices.DeleteFunc(done, func(task withdrawn) bool {
 				if task.state == withdrawnFinal {
 					ids = append(ids, task.id)

@@ -1,18 +1,37 @@
 -- name: keep_ends
 --
--- Sees to it that no finished task is opened again until the transaction ends (lock_ends). Shared:
--- those who count on the end of a task do not wait for one another.
+-- Sees to it that no finished task is opened again until the transaction ends (lock_ends), if one of
+-- the tasks has finished; then there is a row. Shared: those who count on the end of a task do not
+-- wait for one another.
+--
+--   $1 keys  bigint[]
+--
+-- It goes ahead of the statements that lock tasks, as lock_ends does, lest the two deadlock.
 --
 -- A transaction that is stricter than READ COMMITTED may have seen ends that were taken back since.
 -- Whoever does that updates the row of networks (lock_networks), so asking for that row, too, makes
 -- such a transaction fail.
+WITH ended AS MATERIALIZED (
+    SELECT true AS found
+    FROM unnest($1::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        SELECT finished.hi
+        FROM stint.finished
+        WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS span
+    WHERE span.hi >= named.key
+    LIMIT 1
+)
 SELECT pg_advisory_xact_lock_shared('stint.finished'::regclass::oid::integer, 0)::text
+FROM ended
 UNION ALL
 SELECT seen.lock::text
 FROM (
     SELECT networks.lock
     FROM stint.networks
-    WHERE networks.lock
+    WHERE networks.lock AND (SELECT ended.found FROM ended)
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')
     FOR SHARE
 ) AS seen
