@@ -63,7 +63,7 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	if _, err := tx.Exec(ctx, s.statements["spare_compiler"]); err != nil {
+	if _, err := tx.Exec(ctx, s.statements["plan_for_all"]); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, s.statements["check_store"], inconsistenciesMax)

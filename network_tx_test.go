@@ -156,6 +156,40 @@ func TestMaintain_SparesResultsThatAreStillToBeAskedFor(t *testing.T) {
 	}
 }
 
+// An aborted task may be retried, and then asks for the results of those that completed.
+func TestMaintain_SparesResultsForTasksThatMayBeRetried(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: time.Minute, Aborted: time.Hour},
+	})
+	insert(t, store, after("a"), after("b"), after("z", "a", "b"), after("alone"))
+	fail(t, store, "b")
+	completeAll(t, store)
+	age := func(by string) {
+		exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - $1::interval", by)
+		for range 2 { // what was spared for a task goes behind it
+			maintain(t, store)
+		}
+	}
+	age("10 minutes")
+	_, err := store.GetTasks(t.Context(), []stint.TaskID{"a", "alone"})
+	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, "alone")
+	retry(t, store, "b")
+	finish(t, store, "b", stint.StatusCompleted)
+	z := ownOne(t, store)
+	if inputs, err := store.Inputs(t.Context(), z); err != nil || len(inputs) != 2 {
+		t.Errorf("Inputs = %v, %v, want those of a and b", inputs, err)
+	}
+	err = store.ReturnTask(t.Context(), "z", z.Token, "", stint.StatusAborted)
+	wantErr(t, "ReturnTask", err, nil)
+	age("10 minutes")
+	_, err = store.GetTasks(t.Context(), []stint.TaskID{"a", "b", "z"})
+	wantErr(t, "GetTasks", err, nil)
+	age("1 hour")
+	_, err = store.GetTasks(t.Context(), []stint.TaskID{"a", "b", "z"})
+	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, "a", "b", "z")
+}
+
 // The seed's own story: under load, a request for the next export replaces the one that waits, and
 // lets it wait for the end of the present one, while that end comes.
 func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecessor(t *testing.T) {

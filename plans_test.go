@@ -154,7 +154,7 @@ var sample = map[string]struct {
 	}},
 	"sweep_leases":    {"10", []string{"leases_order", "leased_pkey"}},
 	"shared_tasks":    {"'{a,b}'", []string{"tasks_id_key", "leased_pkey"}},
-	"spare_compiler":  {"", nil},
+	"plan_for_all":    {"", nil},
 	"task_ids":        {"'{5,70}'", []string{"tasks_pkey"}},
 	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
 	"unsettled_edges": {"", nil},

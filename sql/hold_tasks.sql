@@ -18,11 +18,16 @@
 -- A task that shall wait must be cut out of its span. One that became ready behind carve_ready, in
 -- a span with others, is not in the answer.
 WITH named AS MATERIALIZED (
-    SELECT DISTINCT named.key
-    FROM unnest($1::bigint[] || $2::bigint[]) AS named (key)
+    SELECT named.key, bool_or(named.is_after) AS is_after, bool_or(NOT named.is_after) AS is_run
+    FROM (
+        SELECT after.key, true AS is_after FROM unnest($1::bigint[]) AS after (key)
+        UNION ALL
+        SELECT run.key, false FROM unnest($2::bigint[]) AS run (key)
+    ) AS named
+    GROUP BY named.key
     ORDER BY named.key
 ), queued AS MATERIALIZED (
-    SELECT named.key, ready.lo, ready.late
+    SELECT named.key, named.is_after, ready.lo, ready.late
     FROM named
     CROSS JOIN LATERAL (
         SELECT ready.lo
@@ -35,11 +40,11 @@ WITH named AS MATERIALIZED (
         SELECT ready.lo, ready.late
         FROM stint.ready
         WHERE ready.lo = span.lo AND ready.hi >= named.key
-          AND (ready.lo = ready.hi OR named.key <> ALL ($2::bigint[]))
+          AND (ready.lo = ready.hi OR NOT named.is_run)
         FOR UPDATE
     ) AS ready
 ), owned AS MATERIALIZED (
-    SELECT named.key, leased.lo
+    SELECT named.key, named.is_after, leased.lo
     FROM named
     CROSS JOIN LATERAL (
         SELECT leased.lo
@@ -55,47 +60,41 @@ WITH named AS MATERIALIZED (
         FOR UPDATE
     ) AS leased
 ), held AS MATERIALIZED (
-    SELECT queued.key, 2::smallint AS state, queued.late FROM queued
+    SELECT queued.key, 2::smallint AS state, queued.late, queued.is_after FROM queued
     UNION ALL
-    SELECT scheduled.key, 1, false FROM (
-        SELECT scheduled.key
-        FROM stint.scheduled
-        WHERE scheduled.key = ANY ($1::bigint[] || $2::bigint[])
-        ORDER BY scheduled.key
-        FOR UPDATE
-    ) AS scheduled
+    SELECT later.key, 1, false, named.is_after
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT scheduled.key FROM stint.scheduled WHERE scheduled.key = named.key FOR UPDATE
+    ) AS later
     UNION ALL
-    SELECT owned.key, 3, false FROM owned
+    SELECT owned.key, 3, false, owned.is_after FROM owned
     UNION ALL
-    SELECT blocked.key, 0, false FROM (
-        SELECT blocked.key
-        FROM stint.blocked
-        WHERE blocked.key = ANY ($1::bigint[] || $2::bigint[])
-        ORDER BY blocked.key
-        FOR UPDATE
-    ) AS blocked
+    SELECT waiting.key, 0, false, named.is_after
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT blocked.key FROM stint.blocked WHERE blocked.key = named.key FOR UPDATE
+    ) AS waiting
 ), renewed_queued AS (
     UPDATE stint.ready
     SET late = ready.late
-    WHERE ready.lo = ANY (ARRAY(
-        SELECT queued.lo FROM queued WHERE queued.key = ANY ($1::bigint[])
-    ))
+    WHERE ready.lo = ANY (ARRAY(SELECT queued.lo FROM queued WHERE queued.is_after))
 ), renewed_later AS (
     UPDATE stint.scheduled
     SET tries = scheduled.tries
-    WHERE scheduled.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 1))
-      AND scheduled.key = ANY ($1::bigint[])
+    WHERE scheduled.key = ANY (ARRAY(
+        SELECT held.key FROM held WHERE held.state = 1 AND held.is_after
+    ))
 ), renewed_owned AS (
     UPDATE stint.leased
     SET claim = leased.claim
-    WHERE leased.lo = ANY (ARRAY(
-        SELECT owned.lo FROM owned WHERE owned.key = ANY ($1::bigint[])
-    ))
+    WHERE leased.lo = ANY (ARRAY(SELECT owned.lo FROM owned WHERE owned.is_after))
 ), renewed_blocked AS (
     UPDATE stint.blocked
     SET missing = blocked.missing
-    WHERE blocked.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 0))
-      AND blocked.key = ANY ($1::bigint[])
+    WHERE blocked.key = ANY (ARRAY(
+        SELECT held.key FROM held WHERE held.state = 0 AND held.is_after
+    ))
 )
 SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted
 FROM held

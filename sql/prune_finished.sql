@@ -1,8 +1,9 @@
 -- name: prune_finished
 --
 -- Deletes about $4 finished tasks that are past their retention (R18), definitions and edges
--- included, but none whose result somebody may ask for yet: its dependents have finished, and
--- spontaneous ones, which pass the question on, have been pruned themselves.
+-- included, but none whose result somebody may ask for yet: its dependents have completed, and
+-- spontaneous ones, which pass the question on, have been pruned themselves. So have aborted ones,
+-- which may be retried.
 --
 --   $1 completed_age    interval, null: keep for ever
 --   $2 aborted_age      interval, null: keep for ever
@@ -35,7 +36,7 @@ WITH old AS MATERIALIZED (
                      SELECT
                      FROM stint.finished AS ended
                      WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
-                       AND ended.hi >= edges.run
+                       AND ended.hi >= edges.run AND ended.cause = 0
                  ))
       )
     LIMIT $5::integer
