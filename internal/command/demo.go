@@ -179,6 +179,6 @@ func (p *program) printSummary(summary *demo.Summary, keep bool) error {
   stint ls%[3]s --state aborted
   stint show%[3]s book/bind
   stint explain%[3]s antarctica/index
-  stint graph%[3]s europe/1/page --format mermaid
+  stint graph%[3]s europe/1/page --format svg > network.svg
 `, text, kept, " --schema "+p.schema)
 }
