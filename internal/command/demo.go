@@ -175,6 +175,7 @@ func (p *program) printSummary(summary *demo.Summary, keep bool) error {
 	return p.printf(`%s
 
 %s
+  stint top%[3]s
   stint stats%[3]s
   stint ls%[3]s --state aborted
   stint show%[3]s book/bind
