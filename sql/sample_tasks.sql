@@ -7,35 +7,37 @@
 --
 -- What a table holds that has grown large is known to nobody but who counts it. Some pages tell how
 -- full all of them are, in the same time however many there are. Rows of ready hold their action; for
--- the others it is looked up.
-WITH sampled AS (
+-- the others it is looked up. The sizes are asked once: to ask takes as long as to read a row.
+WITH part AS MATERIALIZED (
+    SELECT least(1, pages.size / greatest(1, pg_relation_size('stint.blocked'))) AS blocked,
+           least(1, pages.size / greatest(1, pg_relation_size('stint.scheduled'))) AS scheduled,
+           least(1, pages.size / greatest(1, pg_relation_size('stint.ready'))) AS ready,
+           least(1, pages.size / greatest(1, pg_relation_size('stint.leased'))) AS leased,
+           least(1, pages.size / greatest(1, pg_relation_size('stint.finished'))) AS finished
+    FROM (SELECT 8192.0 * $1::integer) AS pages (size)
+), sampled AS (
     SELECT 0 AS state, blocked.key AS lo, blocked.key AS hi, NULL::text AS action,
-           greatest(1, pg_relation_size('stint.blocked') / (8192.0 * $1::integer)) AS factor
-    FROM stint.blocked TABLESAMPLE SYSTEM
-        (least(100, 819200.0 * $1::integer / greatest(1, pg_relation_size('stint.blocked'))))
+           (SELECT part.blocked FROM part) AS part
+    FROM stint.blocked TABLESAMPLE SYSTEM (100 * (SELECT part.blocked FROM part))
     UNION ALL
     SELECT 1, scheduled.key, scheduled.key, NULL,
-           greatest(1, pg_relation_size('stint.scheduled') / (8192.0 * $1::integer))
-    FROM stint.scheduled TABLESAMPLE SYSTEM
-        (least(100, 819200.0 * $1::integer / greatest(1, pg_relation_size('stint.scheduled'))))
+           (SELECT part.scheduled FROM part)
+    FROM stint.scheduled TABLESAMPLE SYSTEM (100 * (SELECT part.scheduled FROM part))
     UNION ALL
     SELECT 2, ready.lo, ready.hi, ready.action,
-           greatest(1, pg_relation_size('stint.ready') / (8192.0 * $1::integer))
-    FROM stint.ready TABLESAMPLE SYSTEM
-        (least(100, 819200.0 * $1::integer / greatest(1, pg_relation_size('stint.ready'))))
+           (SELECT part.ready FROM part)
+    FROM stint.ready TABLESAMPLE SYSTEM (100 * (SELECT part.ready FROM part))
     UNION ALL
     SELECT 3, leased.lo, leased.hi, NULL,
-           greatest(1, pg_relation_size('stint.leased') / (8192.0 * $1::integer))
-    FROM stint.leased TABLESAMPLE SYSTEM
-        (least(100, 819200.0 * $1::integer / greatest(1, pg_relation_size('stint.leased'))))
+           (SELECT part.leased FROM part)
+    FROM stint.leased TABLESAMPLE SYSTEM (100 * (SELECT part.leased FROM part))
     UNION ALL
     SELECT CASE finished.cause WHEN 0 THEN 10 ELSE 11 END, finished.lo, finished.hi, NULL,
-           greatest(1, pg_relation_size('stint.finished') / (8192.0 * $1::integer))
-    FROM stint.finished TABLESAMPLE SYSTEM
-        (least(100, 819200.0 * $1::integer / greatest(1, pg_relation_size('stint.finished'))))
+           (SELECT part.finished FROM part)
+    FROM stint.finished TABLESAMPLE SYSTEM (100 * (SELECT part.finished FROM part))
 )
 SELECT sampled.state, task.action,
-       sum((sampled.hi - sampled.lo + 1) * sampled.factor)::bigint AS tasks
+       sum((sampled.hi - sampled.lo + 1) / sampled.part)::bigint AS tasks
 FROM sampled
 CROSS JOIN LATERAL (
     SELECT coalesce(
