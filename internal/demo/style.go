@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
 )
@@ -18,17 +18,20 @@ type Style struct {
 	Colours bool
 }
 
-// The colours, as terminals number them; they look as the user has set them.
+// The colours, as terminals name them; they look as the user has set them.
 const (
-	red    = "1"
-	green  = "2"
-	yellow = "3"
-	blue   = "4"
-	grey   = "8"
+	red    = ansi.Red
+	green  = ansi.Green
+	yellow = ansi.Yellow
+	blue   = ansi.Blue
+	grey   = ansi.BrightBlack
 )
 
 // A mark is how a state looks in a bar. It can be told from the others without its colour.
-type mark struct{ cell, colour string }
+type mark struct {
+	cell   string
+	colour ansi.Color
+}
 
 func markOf(state stint.State) mark {
 	switch state {
@@ -47,28 +50,28 @@ func markOf(state stint.State) mark {
 	}
 }
 
-// in is text in a colour; none is that of other text.
-func (s Style) in(colour, text string) string {
-	if !s.Colours || text == "" || colour == "" {
+// in is text in a colour; nil is that of other text.
+func (s Style) in(colour ansi.Color, text string) string {
+	if !s.Colours || text == "" || colour == nil {
 		return text
 	}
-	return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)).Render(text)
+	return ansi.NewStyle().ForegroundColor(colour).Styled(text)
 }
 
 func (s Style) bold(text string) string {
 	if !s.Colours {
 		return text
 	}
-	return lipgloss.NewStyle().Bold(true).Render(text)
+	return ansi.NewStyle().Bold().Styled(text)
 }
 
 // indented wraps text, but not between a number and its unit, and puts it behind a margin.
-func (s Style) indented(text, colour string) []string {
+func (s Style) indented(text string, colour ansi.Color) []string {
 	const widest = 100
 	width := min(s.Width, widest) - len(margin)
 	const unbroken = "\u00a0"
 	text = regexp.MustCompile(`(\d) (m?s\b)`).ReplaceAllString(text, "${1}"+unbroken+"${2}")
-	lines := strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n")
+	lines := strings.Split(ansi.Wrap(text, max(width, 1), ""), "\n")
 	for i, line := range lines {
 		line = strings.ReplaceAll(line, unbroken, " ")
 		lines[i] = margin + s.in(colour, strings.TrimRight(line, " "))

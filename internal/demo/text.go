@@ -13,7 +13,7 @@ import (
 // Text tells of the event: a headline, and why it is so. Of progress it says only the former.
 func (e Event) Text(style Style) string {
 	headline, why := e.words()
-	lines := style.indented(headline, "")
+	lines := style.indented(headline, nil)
 	lines[0] = style.in(grey, fmt.Sprintf("  %4.1f s  ", e.Seconds)) + lines[0][len(margin):]
 	if why != "" {
 		lines = append(lines, style.indented(why, grey)...)
