@@ -7,7 +7,6 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/demo"
@@ -138,7 +137,7 @@ func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
 		return func(e demo.Event) error { return p.printJSON(e) }, nothing
 	}
 	style := p.demoStyle()
-	if !isTerminal(p.stdout) || os.Getenv("TERM") == "dumb" {
+	if !isDrawable(p.stdout) {
 		return demo.NewLines(p.stdout, style).Tell, nothing
 	}
 	screen := demo.NewScreen(p.stdout, style)
@@ -147,11 +146,9 @@ func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
 
 func (p *program) demoStyle() demo.Style {
 	const usual = 100 // columns
-	style := demo.Style{Width: usual, Colours: bool(p.painter().Painter)}
-	if file, ok := p.stdout.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			style.Width = width
-		}
+	style := demo.Style{Width: usual, Colours: bool(p.painter())}
+	if width, _ := terminalSize(p.stdout); width > 0 {
+		style.Width = width
 	}
 	return style
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) abortCommand() *cobra.Command {
@@ -108,7 +109,7 @@ func (p *program) withTasks(
 		if p.json {
 			return p.printJSON(map[string][]stint.TaskID{done: ids})
 		}
-		return p.printf("%s %s\n", done, count(int64(len(ids)), "task"))
+		return p.printf("%s %s\n", done, readable.Count(int64(len(ids)), "task"))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // A severity says how bad a finding is.
@@ -280,7 +281,7 @@ func tableFindings(schema string, t table) []finding {
 	}
 	s, vacuumed := severityNote, "it was never vacuumed"
 	if t.Vacuumed != nil {
-		vacuumed = fmt.Sprintf("it was vacuumed %s ago", span(*t.Vacuumed))
+		vacuumed = fmt.Sprintf("it was vacuumed %s ago", readable.Span(*t.Vacuumed))
 		if *t.Vacuumed > vacuumedLately {
 			s = severityWarning
 		}
@@ -321,15 +322,15 @@ func holderFindings(h holder, settings map[string]string) []finding {
 	fmt.Fprintf(&text, "%s %s", h.Kind, h.Name)
 	for _, said := range []string{h.Application, h.Role, h.State} {
 		if said != "" {
-			fmt.Fprintf(&text, ", %s", plain(said))
+			fmt.Fprintf(&text, ", %s", readable.Text(said))
 		}
 	}
 	if h.Since != nil {
-		fmt.Fprintf(&text, ", has been open for %s", span(*h.Since))
+		fmt.Fprintf(&text, ", has been open for %s", readable.Span(*h.Since))
 	}
 	held := "what it has locked waits for it"
 	if h.Transactions > 0 {
-		held = "vacuum keeps what died in the last " + count(h.Transactions, "transaction")
+		held = "vacuum keeps what died in the last " + readable.Count(h.Transactions, "transaction")
 	}
 	fmt.Fprintf(&text, ": %s; ", held)
 	switch h.Kind {
@@ -364,7 +365,7 @@ func overdueFindings(late []overdue) []finding {
 		}[o.Kind]
 		findings = append(findings, found(severityWarning, "maintenance", "%s %s, for up to %s: "+
 			"no store maintains the schema; start a worker, or a store with MaintainAlways",
-			count(o.Tasks, "task"), what, span(o.Since)))
+			readable.Count(o.Tasks, "task"), what, readable.Span(o.Since)))
 	}
 	return findings
 }
@@ -387,7 +388,7 @@ func sessionFindings(gone []goneSession) []finding {
 		}
 		s, noticed := severityNote, "nobody has noticed yet"
 		if g.Gone != nil {
-			noticed = fmt.Sprintf("that was noticed %s ago", span(*g.Gone))
+			noticed = fmt.Sprintf("that was noticed %s ago", readable.Span(*g.Gone))
 			if *g.Gone > takesOver {
 				s = severityWarning
 			}
@@ -424,11 +425,11 @@ func unservedFindings(actions []unserved) []finding {
 			s = severityWarning
 		}
 		if u.Asked != nil {
-			asked = fmt.Sprintf("nobody has asked for it for %s", span(*u.Asked))
+			asked = fmt.Sprintf("nobody has asked for it for %s", readable.Span(*u.Asked))
 		}
 		findings = append(findings, found(s, "actions", "%s ready with the action %q, the oldest "+
 			"inserted %s ago, and %s: start a worker that performs it", countAre(u.Tasks), u.Action,
-			span(u.Oldest), asked))
+			readable.Span(u.Oldest), asked))
 	}
 	return findings
 }
@@ -439,7 +440,7 @@ func futureFindings(ahead time.Duration) []finding {
 	}
 	return []finding{found(severityWarning, "clock", "there are rows from %s in the future, so "+
 		"the database's clock was put back: leases last that much longer; let the server's clock "+
-		"be slewed, not set", span(ahead))}
+		"be slewed, not set", readable.Span(ahead))}
 }
 
 // A reading is the database's clock, read between two moments of this machine's.

@@ -3,44 +3,58 @@ package command
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // errFindings ends stint check when there is something to act upon.
 var errFindings = errors.New("something is wrong")
 
 func (p *program) printFindings(findings []finding) error {
-	number := map[severity]int64{}
+	numbers := map[severity]int64{}
 	for _, f := range findings {
-		number[f.Severity]++
+		numbers[f.Severity]++
 	}
-	if err := p.printEach(findings, number); err != nil {
+	if err := p.printEach(findings, numbers); err != nil {
 		return err
 	}
-	if number[severityError]+number[severityWarning] == 0 {
+	if numbers[severityError]+numbers[severityWarning] == 0 {
 		return nil
 	}
 	return fmt.Errorf("check: %w: %s, %s", errFindings,
-		count(number[severityError], "error"), count(number[severityWarning], "warning"))
+		readable.Count(numbers[severityError], "error"),
+		readable.Count(numbers[severityWarning], "warning"))
 }
 
-func (p *program) printEach(findings []finding, number map[severity]int64) error {
+func (p *program) printEach(findings []finding, numbers map[severity]int64) error {
 	if p.json {
 		if findings == nil {
 			findings = []finding{}
 		}
 		return p.printJSON(map[string]any{
-			"findings": findings, "errors": number[severityError],
-			"warnings": number[severityWarning], "notes": number[severityNote],
+			"findings": findings, "errors": numbers[severityError],
+			"warnings": numbers[severityWarning], "notes": numbers[severityNote],
 		})
 	}
 	if len(findings) == 0 {
 		return p.printf("nothing is wrong\n")
 	}
-	painter := p.painter()
+	paint := p.painter()
 	for _, f := range findings {
-		if err := p.printf("%s: %s\n", painter.severity(f.Severity), plain(f.Text)); err != nil {
+		err := p.printf("%s: %s\n", f.Severity.painted(paint), readable.Text(f.Text))
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// painted is the name of a severity in its colour.
+func (s severity) painted(paint readable.Painter) string {
+	if !paint {
+		return string(s)
+	}
+	const red, yellow, grey = 31, 33, 90
+	colour := map[severity]int{severityError: red, severityWarning: yellow, severityNote: grey}[s]
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, s)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // Input within these limits is read before anything else is done, so its tasks can name each other
@@ -116,7 +117,7 @@ func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
 			NewIDs   []stint.TaskID `json:"new_ids"`
 		}{inserted, append([]stint.TaskID{}, named...)})
 	}
-	fmt.Fprintf(p.stderr, "inserted %s\n", count(inserted, "task"))
+	fmt.Fprintf(p.stderr, "inserted %s\n", readable.Count(inserted, "task"))
 	var ids strings.Builder
 	for _, id := range named {
 		ids.WriteString(string(id) + "\n")

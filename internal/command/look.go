@@ -42,8 +42,8 @@ With --json, a task to a line (see: stint help json).`,
 			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
 			for _, state := range states {
 				if !slices.Contains(stateNames(), state) {
-					return fmt.Errorf("%w: --state %s: want one of %s", errInput, plain(state),
-						strings.Join(stateNames(), ", "))
+					return fmt.Errorf("%w: --state %s: want one of %s", errInput,
+						readable.Text(state), strings.Join(stateNames(), ", "))
 				}
 				filter.States = append(filter.States, stint.State(state))
 			}
@@ -116,13 +116,13 @@ func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) e
 		return nil
 	}
 	paint := p.painter()
-	rows := [][]string{{"ID", "ACTION", paint.state("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
+	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
 	for i := range tasks {
 		task := &tasks[i]
 		rows = append(rows, []string{
-			plain(string(task.ID)), plain(task.Action), paint.state(string(task.State)),
-			readable.Tries(task), readable.When(task, now), plain(string(task.Actor)),
-			readable.FirstWords(task.Status),
+			readable.Text(string(task.ID)), readable.Text(task.Action),
+			paint.State(string(task.State)), readable.Tries(task), readable.When(task, now),
+			readable.Text(string(task.Actor)), readable.FirstWords(task.Status),
 		})
 	}
 	if err := p.printTable(rows); err != nil {
@@ -175,7 +175,7 @@ func (p *program) printTask(ctx context.Context, db *database, task *stint.TaskI
 		return err
 	}
 	var rows [][]string
-	for _, line := range readable.Task(task, now, p.painter().Painter) {
+	for _, line := range readable.Task(task, now, p.painter()) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
 		rows = append(rows, []string{line.Name, value})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/drawing"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) explainCommand() *cobra.Command {
@@ -94,8 +96,8 @@ tasks), cut (true if the network goes on).`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
-				return fmt.Errorf("%w: --format %s: want %s, %s or %s", errInput, plain(format),
-					formatDOT, formatMermaid, formatSVG)
+				return fmt.Errorf("%w: --format %s: want %s, %s or %s", errInput,
+					readable.Text(format), formatDOT, formatMermaid, formatSVG)
 			}
 			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
 		},
@@ -133,7 +135,7 @@ func (p *program) graph(ctx context.Context, id stint.TaskID, format string) err
 		}
 		if graph.Cut {
 			fmt.Fprintf(p.stderr, "the network goes on; these are the %s that are nearest\n",
-				count(int64(len(graph.Tasks)), "task"))
+				readable.Count(int64(len(graph.Tasks)), "task"))
 		}
 		switch format {
 		case formatMermaid:
@@ -195,8 +197,9 @@ func (p *program) actors(ctx context.Context) error {
 		rows := [][]string{{"ACTOR", "TASKS", "SINCE", "ACTIONS"}}
 		for _, actor := range actors {
 			rows = append(rows, []string{
-				plain(string(actor.Actor)), fmt.Sprint(actor.Tasks), relative(actor.Since, now),
-				plain(strings.Join(actor.Actions, ", ")),
+				readable.Text(string(actor.Actor)), strconv.Itoa(actor.Tasks),
+				readable.Relative(actor.Since, now),
+				readable.Text(strings.Join(actor.Actions, ", ")),
 			})
 		}
 		return p.printTable(rows)

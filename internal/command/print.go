@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"golang.org/x/term"
 
@@ -51,13 +50,9 @@ func (p *program) printTable(rows [][]string) error {
 	return nil
 }
 
-// A painter colours states and severities, or leaves them as they are.
-type painter struct{ readable.Painter }
-
 // painter is one that colours on terminals, unless NO_COLOR is set (https://no-color.org).
-func (p *program) painter() painter {
-	return painter{readable.Painter(os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" &&
-		isTerminal(p.stdout))}
+func (p *program) painter() readable.Painter {
+	return readable.Painter(os.Getenv("NO_COLOR") == "" && isDrawable(p.stdout))
 }
 
 // prompt says what is to be typed, where it would seem that the command hangs.
@@ -72,22 +67,20 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-func (paint painter) state(text string) string { return paint.State(text) }
-
-// severity is the name of a severity in its colour.
-func (paint painter) severity(s severity) string {
-	if !paint.Painter {
-		return string(s)
-	}
-	const red, yellow, grey = 31, 33, 90
-	colour := map[severity]int{severityError: red, severityWarning: yellow, severityNote: grey}[s]
-	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, s)
+// isDrawable reports whether a stream is a terminal that knows more than lines of text.
+func isDrawable(stream any) bool {
+	return isTerminal(stream) && os.Getenv("TERM") != "dumb"
 }
 
-func plain(text string) string { return readable.Text(text) }
-
-func span(d time.Duration) string { return readable.Span(d) }
-
-func relative(t, now time.Time) string { return readable.Relative(t, now) }
-
-func count(n int64, noun string) string { return readable.Count(n, noun) }
+// terminalSize is that of a terminal, zero of what is none or does not tell.
+func terminalSize(stream any) (columns, rows int) {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
+}

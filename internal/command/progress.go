@@ -2,15 +2,12 @@ package command
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
@@ -21,20 +18,11 @@ import (
 // with what the store knows of them, until end is called: as bars on a terminal, otherwise as
 // lines.
 func (p *program) progress(plan *tasktree.Plan) (show func(tasks []stint.TaskInfo), end func()) {
-	if os.Getenv("TERM") != "dumb" && hasSize(p.stderr) {
+	// Without a known size no bar is drawn.
+	if columns, rows := terminalSize(p.stderr); isDrawable(p.stderr) && columns > 0 && rows > 0 {
 		return p.progressBars(plan)
 	}
 	return p.progressLines(plan), func() {}
-}
-
-// hasSize reports whether w is a terminal of a known size, without which no bar is drawn.
-func hasSize(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	columns, rows, err := term.GetSize(int(file.Fd()))
-	return err == nil && columns > 0 && rows > 0
 }
 
 // progressLines prints a line for each task that has finished.
@@ -59,7 +47,7 @@ func (p *program) progressLines(plan *tasktree.Plan) func(tasks []stint.TaskInfo
 				how += " (" + string(cause) + ")"
 			}
 			fmt.Fprintf(p.stderr, "%d of %d: %s %s\n", finished, len(tasks),
-				plain(plan.Names[i]), how)
+				readable.Text(plan.Names[i]), how)
 		}
 	}
 }

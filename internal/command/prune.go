@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) pruneCommand() *cobra.Command {
@@ -71,7 +72,7 @@ func (p *program) prune(
 	if p.json {
 		return errors.Join(err, p.printJSON(map[string]int64{"pruned": pruned}))
 	}
-	return errors.Join(err, p.printf("pruned %s\n", count(pruned, "task")))
+	return errors.Join(err, p.printf("pruned %s\n", readable.Count(pruned, "task")))
 }
 
 // errUndo undoes what a dry run does.
@@ -91,5 +92,5 @@ func (p *program) pruneDry(ctx context.Context, db *database, store *stint.Store
 	if p.json {
 		return p.printJSON(map[string]int64{"would_prune": pruned})
 	}
-	return p.printf("would prune %s\n", count(pruned, "task"))
+	return p.printf("would prune %s\n", readable.Count(pruned, "task"))
 }

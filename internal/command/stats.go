@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) statsCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	}
 	rows := [][]string{append(header, "OLDEST READY", "TRIES", "RETRIES")}
 	for _, a := range stats.Actions {
-		row := []string{plain(a.Action)}
+		row := []string{readable.Text(a.Action)}
 		for state, tasks := range a.ByState() {
 			number := strconv.FormatInt(tasks, 10)
 			if slices.Contains(stats.Estimated, state) {
@@ -60,7 +61,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		}
 		age := ""
 		if a.Ready > 0 {
-			age = span(a.OldestReady)
+			age = readable.Span(a.OldestReady)
 		}
 		rows = append(rows, append(row, age,
 			strconv.FormatInt(a.Tries, 10), strconv.FormatInt(a.Retries, 10)))

@@ -126,7 +126,7 @@ func (s submission) source() string {
 	if s.file == "-" {
 		return "standard input"
 	}
-	return plain(s.file)
+	return readable.Text(s.file)
 }
 
 // read reads a file where Ctrl-C need not wait for it.
@@ -168,7 +168,7 @@ func problems(err error) error {
 		return errs[0]
 	}
 	var text strings.Builder
-	text.WriteString(count(int64(len(errs)), "problem"))
+	text.WriteString(readable.Count(int64(len(errs)), "problem"))
 	for i, err := range errs {
 		if i == namedMax {
 			fmt.Fprintf(&text, "\n  and %d more", len(errs)-namedMax)
@@ -191,7 +191,8 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 	if !p.json {
 		rows := [][]string{{"NAME", "ID"}}
 		for i, name := range plan.Names {
-			rows = append(rows, []string{plain(name), plain(string(plan.Tasks[i].ID))})
+			id := readable.Text(string(plan.Tasks[i].ID))
+			rows = append(rows, []string{readable.Text(name), id})
 		}
 		return p.printTable(rows)
 	}
@@ -236,7 +237,7 @@ func (p *program) waitForTree(
 	end()
 	if errors.Is(err, errTimedOut) {
 		err = fmt.Errorf("wait for tree: %w: %d of %s after %v", err, unfinished,
-			count(int64(len(plan.Tasks)), "task"), timeout)
+			readable.Count(int64(len(plan.Tasks)), "task"), timeout)
 	}
 	if p.json {
 		err = errors.Join(err, p.printSubmitted(plan, infos))
@@ -251,11 +252,11 @@ func (p *program) waitForTree(
 
 func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	paint := p.painter()
-	rows := [][]string{{"NAME", paint.state("STATE"), "TRIES", "STATUS", "RESULT"}}
+	rows := [][]string{{"NAME", paint.State("STATE"), "TRIES", "STATUS", "RESULT"}}
 	for _, name := range plan.Names {
 		task := infos[name]
 		rows = append(rows, []string{
-			plain(name), paint.state(string(task.State)), readable.Tries(&task),
+			readable.Text(name), paint.State(string(task.State)), readable.Tries(&task),
 			readable.FirstWords(task.Status),
 			strings.ReplaceAll(readable.Content(task.Result), "\n", "\n\t\t\t\t"),
 		})

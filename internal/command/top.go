@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +61,7 @@ func (p *program) checkTop(interval time.Duration) error {
 			"for JSON ask: stint stats --json", errInput)
 	case interval < shortest:
 		return fmt.Errorf("%w: --interval %v: want %v or more", errInput, interval, shortest)
-	case !isTerminal(p.stdin) || !isTerminal(p.stdout) || os.Getenv("TERM") == "dumb":
+	case !isTerminal(p.stdin) || !isDrawable(p.stdout):
 		return fmt.Errorf("%w: top needs a terminal that it can draw on; scripts ask: stint stats",
 			errInput)
 	}
@@ -72,7 +71,7 @@ func (p *program) checkTop(interval time.Duration) error {
 func (p *program) top(ctx context.Context, db *database, interval time.Duration) error {
 	source := top.Store{Store: db.store, Clock: db.now}
 	err := top.Run(ctx, source, top.Options{
-		Database: db.name(), Interval: interval, Colours: bool(p.painter().Painter),
+		Database: db.name(), Interval: interval, Colours: bool(p.painter()),
 	}, p.stdin, p.stdout)
 	if errors.Is(err, top.ErrInterrupted) {
 		return errInterrupted
