@@ -41,6 +41,17 @@ func (a *age) Set(text string) error {
 	return nil
 }
 
+// String is empty for an age that was not given.
+func (a *age) String() string {
+	if !a.given {
+		return ""
+	}
+	return a.ago.String()
+}
+
+// Type is for the help.
+func (a *age) Type() string { return "age" }
+
 // retention keeps what is younger, and all if no age was given.
 func (a *age) retention() time.Duration {
 	switch {
@@ -79,14 +90,3 @@ func (k *keeping) String() string { return k.text }
 
 // Type is for the help.
 func (k *keeping) Type() string { return "age" }
-
-// String is empty for an age that was not given.
-func (a *age) String() string {
-	if !a.given {
-		return ""
-	}
-	return a.ago.String()
-}
-
-// Type is for the help.
-func (a *age) Type() string { return "age" }

@@ -100,14 +100,13 @@ func (c *checkup) find(findings ...finding) { c.findings = append(c.findings, fi
 // ask asks a question. What the role may not see, and what cannot be seen since a table is missing,
 // which is found elsewhere, is a finding; what cannot be asked at all is an error.
 func (c *checkup) ask(topic string, question func() error) error {
-	const insufficientPrivilege, undefinedTable, undefinedColumn = "42501", "42P01", "42703"
 	err := question()
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
 		return err
 	}
 	switch pgErr.Code {
-	case insufficientPrivilege, undefinedTable, undefinedColumn:
+	case codeInsufficientPrivilege, codeUndefinedTable, codeUndefinedColumn:
 		c.find(unseen(topic, pgErr.Message))
 		return nil
 	}
@@ -126,21 +125,47 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			}
 			return err
 		},
-		func() error { return c.askRows(ctx, "settings", "check_overrides", c.readOverrides) },
-		func() error { return c.askRows(ctx, "schema", "check_objects", c.readObjects, c.schema) },
 		func() error {
-			return c.askRows(ctx, "wraparound", "check_databases", c.readDatabases(settings))
+			return c.askRows(ctx, "settings", "check_overrides",
+				readAll(c, pgx.RowTo[string], overrideFindings))
+		},
+		func() error {
+			say := func(objects []object) []finding {
+				return objectFindings(c.schema, expectedObjects(), objects)
+			}
+			return c.askRows(ctx, "schema", "check_objects",
+				readAll(c, pgx.RowToStructByName[object], say), c.schema)
+		},
+		func() error {
+			say := func(h horizon) []finding { return horizonFindings("database", h, settings) }
+			return c.askRows(ctx, "wraparound", "check_databases", readEach(c, say))
 		},
 		func() error { return c.askClock(ctx) },
 	}
 	working := []func() error{
 		func() error {
-			return c.askRows(ctx, "vacuum", "check_tables", c.readTables(settings), c.schema)
+			say := func(t table) []finding {
+				return append(tableFindings(c.schema, t),
+					horizonFindings("table", t.horizon, settings)...)
+			}
+			return c.askRows(ctx, "vacuum", "check_tables", readEach(c, say), c.schema)
 		},
-		func() error { return c.askRows(ctx, "vacuum", "check_holders", c.readHolders(settings)) },
-		func() error { return c.askRows(ctx, "maintenance", "check_overdue", c.readOverdue) },
-		func() error { return c.askRows(ctx, "maintenance", "check_sessions", c.readSessions) },
-		func() error { return c.askRows(ctx, "actions", "check_unserved", c.readUnserved) },
+		func() error {
+			say := func(h holder) []finding { return holderFindings(h, settings) }
+			return c.askRows(ctx, "vacuum", "check_holders", readEach(c, say))
+		},
+		func() error {
+			return c.askRows(ctx, "maintenance", "check_overdue",
+				readAll(c, pgx.RowToStructByName[overdue], overdueFindings))
+		},
+		func() error {
+			return c.askRows(ctx, "maintenance", "check_sessions",
+				readAll(c, pgx.RowToStructByName[goneSession], sessionFindings))
+		},
+		func() error {
+			return c.askRows(ctx, "actions", "check_unserved",
+				readAll(c, pgx.RowToStructByName[unserved], unservedFindings))
+		},
 		func() error { return c.askFuture(ctx) },
 	}
 	for _, question := range questions {
@@ -224,65 +249,28 @@ func (c *checkup) askServer(ctx context.Context) (server, map[string]string, err
 	return s, settings, err
 }
 
-func (c *checkup) readOverrides(rows pgx.Rows) error {
-	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	c.find(overrideFindings(roles)...)
-	return err
-}
-
-func (c *checkup) readObjects(rows pgx.Rows) error {
-	objects, err := pgx.CollectRows(rows, pgx.RowToStructByName[object])
-	c.find(objectFindings(c.schema, expectedObjects(), objects)...)
-	return err
-}
-
-func (c *checkup) readDatabases(settings map[string]string) func(pgx.Rows) error {
+// readAll reads rows, and finds what there is to say of all of them.
+func readAll[T any](
+	c *checkup, read pgx.RowToFunc[T], say func(all []T) []finding,
+) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		databases, err := pgx.CollectRows(rows, pgx.RowToStructByName[horizon])
-		for _, d := range databases {
-			c.find(horizonFindings("database", d, settings)...)
+		all, err := pgx.CollectRows(rows, read)
+		if err == nil {
+			c.find(say(all)...)
 		}
 		return err
 	}
 }
 
-func (c *checkup) readTables(settings map[string]string) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		tables, err := pgx.CollectRows(rows, pgx.RowToStructByName[table])
-		for _, t := range tables {
-			c.find(tableFindings(c.schema, t)...)
-			c.find(horizonFindings("table", t.horizon, settings)...)
+// readEach reads rows, and finds what there is to say of each.
+func readEach[T any](c *checkup, say func(one T) []finding) func(pgx.Rows) error {
+	return readAll(c, pgx.RowToStructByName[T], func(all []T) []finding {
+		var findings []finding
+		for _, one := range all {
+			findings = append(findings, say(one)...)
 		}
-		return err
-	}
-}
-
-func (c *checkup) readHolders(settings map[string]string) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		holders, err := pgx.CollectRows(rows, pgx.RowToStructByName[holder])
-		for _, h := range holders {
-			c.find(holderFindings(h, settings)...)
-		}
-		return err
-	}
-}
-
-func (c *checkup) readOverdue(rows pgx.Rows) error {
-	late, err := pgx.CollectRows(rows, pgx.RowToStructByName[overdue])
-	c.find(overdueFindings(late)...)
-	return err
-}
-
-func (c *checkup) readSessions(rows pgx.Rows) error {
-	gone, err := pgx.CollectRows(rows, pgx.RowToStructByName[goneSession])
-	c.find(sessionFindings(gone)...)
-	return err
-}
-
-func (c *checkup) readUnserved(rows pgx.Rows) error {
-	actions, err := pgx.CollectRows(rows, pgx.RowToStructByName[unserved])
-	c.find(unservedFindings(actions)...)
-	return err
+		return findings
+	})
 }
 
 func (c *checkup) askFuture(ctx context.Context) error {

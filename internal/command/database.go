@@ -28,14 +28,18 @@ type database struct {
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
-	// What the command asks for can wait for a look, so it needs no session, and works through any
-	// pooler. Maintenance is for those who know how long tasks are to be kept.
-	return p.withStoreOf(ctx, stint.Options{
-		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
-	}, work)
+	return p.withStoreOf(ctx, lookOptions(), work)
 }
 
-const pollInterval = 250 * time.Millisecond
+// lookOptions are those of most sub-commands. What they ask for can wait for a look, so they need
+// no session, and work through any pooler. Maintenance is for those who know how long tasks are to
+// be kept.
+func lookOptions() stint.Options {
+	const pollInterval = 250 * time.Millisecond
+	return stint.Options{
+		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
+	}
+}
 
 // withStoreOf is withStore for a store with these options, and with the schema of the command line.
 func (p *program) withStoreOf(
@@ -104,10 +108,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 	return brief(err)
 }
 
-const (
-	privateDatabase        = "stint"
-	codeInvalidCatalogName = "3D000"
-)
+const privateDatabase = "stint"
 
 // startPrivate starts the private PostgreSQL of this user, or joins it.
 func startPrivate(ctx context.Context) (*localpg.Server, error) {
@@ -172,6 +173,14 @@ func (p *program) migrateLine() string {
 	}
 	return "stint migrate --schema " + shellQuote(p.schema)
 }
+
+// The codes of PostgreSQL's errors that something depends on.
+const (
+	codeInvalidCatalogName    = "3D000"
+	codeInsufficientPrivilege = "42501"
+	codeUndefinedTable        = "42P01"
+	codeUndefinedColumn       = "42703"
+)
 
 func isCode(err error, code string) bool {
 	var pgErr *pgconn.PgError

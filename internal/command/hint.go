@@ -12,7 +12,6 @@ import (
 
 // hint says what to do about an error that does not say it.
 func hint(err error) string {
-	const codeInsufficientPrivilege = "42501"
 	switch {
 	case errors.Is(err, stint.ErrNoPostResult):
 		return "; only what was inserted with post_result can be waited for"

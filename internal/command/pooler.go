@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -63,12 +64,8 @@ func (c *checkup) poolingOf(
 			return err
 		}
 		defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it did nothing
-		var second uint32
-		text, err := c.statement("check_process")
+		second, err := c.process(waiting, tx)
 		if err != nil {
-			return err
-		}
-		if err := tx.QueryRow(waiting, text).Scan(&second); err != nil {
 			return err
 		}
 		again, err := c.process(waiting, first)
@@ -84,8 +81,13 @@ func (c *checkup) poolingOf(
 	return poolingSession, nil
 }
 
+// A querier is a connection, or a transaction on one.
+type querier interface {
+	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
+}
+
 // process is the number of the server process that serves a transaction on the connection.
-func (c *checkup) process(ctx context.Context, conn *pgxpool.Conn) (uint32, error) {
+func (c *checkup) process(ctx context.Context, conn querier) (uint32, error) {
 	text, err := c.statement("check_process")
 	if err != nil {
 		return 0, err

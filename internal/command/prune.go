@@ -22,7 +22,8 @@ func (p *program) pruneCommand() *cobra.Command {
 free then. Workers do this by themselves, at the ages of their Options.Retention.
 
 What somebody may still ask for stays, however old: the predecessors of tasks that have
-not finished, and for an hour tasks with post_result.
+not completed, and for an hour tasks with post_result. An aborted task may be retried, and
+ask, until it is pruned itself.
 
 It works in small transactions and may be interrupted: what it has pruned until then is
 gone, and said. --dry-run prunes in one transaction and undoes that: it writes as much,
@@ -40,9 +41,10 @@ With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 			keep := stint.Retention{
 				Completed: completed.retention(), Aborted: aborted.retention(),
 			}
-			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-				return p.prune(ctx, db, keep, dryRun)
-			})
+			options := lookOptions()
+			options.Retention = keep
+			return p.withStoreOf(cmd.Context(), options,
+				func(ctx context.Context, db *database) error { return p.prune(ctx, db, dryRun) })
 		},
 	}
 	cmd.Flags().Var(&completed, "completed-after",
@@ -52,20 +54,11 @@ With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 	return cmd
 }
 
-func (p *program) prune(
-	ctx context.Context, db *database, keep stint.Retention, dryRun bool,
-) (err error) {
-	store, err := stint.New(db.pool, stint.Options{
-		Schema: p.schema, PollOnly: true, Maintenance: stint.MaintainNever, Retention: keep,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close(context.WithoutCancel(ctx))) }()
+func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
 	if dryRun {
-		return p.pruneDry(ctx, db, store)
+		return p.pruneDry(ctx, db)
 	}
-	pruned, err := store.Prune(ctx)
+	pruned, err := db.store.Prune(ctx)
 	if err != nil && pruned == 0 {
 		return err
 	}
@@ -78,10 +71,10 @@ func (p *program) prune(
 // errUndo undoes what a dry run does.
 var errUndo = errors.New("dry run")
 
-func (p *program) pruneDry(ctx context.Context, db *database, store *stint.Store) error {
+func (p *program) pruneDry(ctx context.Context, db *database) error {
 	var pruned int64
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
-		if pruned, err = store.WithTx(tx).Prune(ctx); err != nil {
+		if pruned, err = db.store.WithTx(tx).Prune(ctx); err != nil {
 			return err
 		}
 		return errUndo
