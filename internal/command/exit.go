@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -41,7 +42,8 @@ func exitCodesTopic() *cobra.Command {
     2  the command line or the input is wrong; nothing was changed
     3  there is no such task; nothing was changed
     4  the database cannot be reached, or does not let you in
-    5  the schema is missing or of another version (see: stint help migrate)
+    5  the schema is missing, older than this release or too new for it (see: stint help
+       migrate)
     6  tasks stand in the way: an ID is taken, a task is in progress or has started,
        tasks would wait for each other, a task does not post its result, a predecessor
        was aborted; of demo: the schema is somebody else's; nothing was changed
@@ -53,7 +55,8 @@ func exitCodesTopic() *cobra.Command {
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
 (with IDs of your own), submit (with --prefix), abort, delete and prune again: 6 from
-insert and submit, and 3 from delete, then tell that it had been made.`,
+insert and submit, and 3 from delete, then tell that it had been made. So it is to run
+retry again, but what has finished a second time by then is tried once more.`,
 	}
 }
 
@@ -115,6 +118,6 @@ func isLost(err error) bool {
 		return errors.As(err, &network) || errors.Is(err, io.EOF) ||
 			errors.Is(err, io.ErrUnexpectedEOF)
 	}
-	return len(pgErr.Code) == 5 && (pgErr.Code[:2] == classConnectionException ||
-		pgErr.Code[:3] == classOperatorIntervention)
+	return strings.HasPrefix(pgErr.Code, classConnectionException) ||
+		strings.HasPrefix(pgErr.Code, classOperatorIntervention)
 }

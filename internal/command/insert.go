@@ -30,7 +30,7 @@ func (p *program) insertCommand() *cobra.Command {
 a line of its own, with these fields:
 
   id               a string; if it is left out, a new UUID, which is printed
-  action           a string, the name of the procedure to perform; the only one needed
+  action           a string, the name of the procedure to perform; the only field needed
   body             its parameters: a string, or any other JSON, whose text is the body
   body_base64      the same, as bytes in base64
   priority         a whole number, higher first (default 0)

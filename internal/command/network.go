@@ -102,7 +102,7 @@ tasks), cut (true if the network goes on).`,
 			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "dot, mermaid or svg, a `language`")
+	cmd.Flags().StringVar(&format, "format", format, "write that `format`: dot, mermaid or svg")
 	completeWith(cmd, "format", formats)
 	return cmd
 }

@@ -13,9 +13,9 @@ func jsonTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "json",
 		Short: "What --json prints",
-		Long: `Under --json, ls and actors print JSON lines, an object for each task or actor;
-worker logs JSON lines on standard error; top refuses; all others print one JSON document,
-described by their help.
+		Long: `Under --json, ls, actors and demo print JSON lines, an object for each task, actor or
+event; worker logs JSON lines on standard error; top refuses; all others print one JSON
+document, described by their help.
 
 A task has these fields. Those of times are as of RFC 3339, in UTC. What a task does not
 have is left out.
@@ -30,7 +30,7 @@ have is left out.
   tries            how often the task has been handed out
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
-  owned_at         when a task in progress was handed out
+  owned_at         when a task in progress was handed out, or taken back by a late owner
   action_deadline  when the lease on a task in progress expires
   finished_at      when the task completed or was aborted
   status           what the owner last said of it, for people
