@@ -61,6 +61,8 @@ func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
 	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, every, work) })
 }
 
+// repeatUntil does work every so often until ctx ends. What fails is logged, and done the next
+// time.
 func (s *Store) repeatUntil(
 	ctx context.Context, every time.Duration, work func(context.Context) error,
 ) {

@@ -71,8 +71,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 //		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
 //	}
 //
-// What somebody may still ask for stays: the predecessors of tasks that have not finished, and for
-// an hour tasks with PostResult.
+// What somebody may still ask for stays: the predecessors of tasks that have not completed, and for
+// an hour tasks with PostResult. An aborted task may be retried, and ask, until it is pruned
+// itself.
 //
 // It works in small transactions, so that it does not hold up anybody. If ctx ends or the
 // connection breaks, it returns the error and how many tasks are gone for sure; the call may be

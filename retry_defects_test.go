@@ -53,8 +53,7 @@ func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
 	if inputs, err := store.Inputs(t.Context(), b); err != nil || len(inputs) != 1 {
 		t.Errorf("Inputs = %v, %v, want one, told of %d", inputs, err, b.Completed)
 	}
-	finish2 := stint.Return{Code: stint.StatusCompleted}
-	returnWith(t, store, b, finish2)
+	returnWith(t, store, b, stint.Return{Code: stint.StatusCompleted})
 	if n, err := pruner.Prune(t.Context()); n != 2 || err != nil {
 		t.Errorf("Prune = %d, %v, want both pruned", n, err)
 	}

@@ -57,7 +57,8 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 
 const (
 	// countedSpansMax is how many spans of tasks are counted, in each state and of each ready
-	// action. countedLanesMax is how many pairs of action and priority are looked at.
+	// action. countedLanesMax is how many pairs of action and priority are looked at, and of how
+	// many actions the tries are told.
 	countedSpansMax = 1000
 	countedLanesMax = 1000
 	// sampledPages is how much of a table is looked at where there are more.

@@ -137,7 +137,8 @@ type TaskInfo struct {
 	// NotBefore is when a scheduled task becomes ready; a blocked one may have it too.
 	NotBefore time.Time
 
-	// OwnedAt is when a task in progress was handed out, or last extended behind its lease.
+	// OwnedAt is when a task in progress was handed out; or, if its lease has expired since, when
+	// its late owner came back.
 	OwnedAt time.Time
 
 	// ActionDeadline is when the lease on a task in progress expires, zero if it does not.

@@ -76,8 +76,8 @@ WITH named AS MATERIALIZED (
     FROM lease
     WHERE lease.whole AND leases.ctid = lease.tid
 ), few AS MATERIALIZED (
-    SELECT leased.lo, leased.hi, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part, lease.actor,
-           lease.session, lease.owned_at, lease.extended,
+    SELECT leased.lo, leased.hi, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part,
+           lease.actor, lease.session, lease.owned_at, lease.extended,
            (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = lease.claim)
                + dense_rank() OVER (PARTITION BY lease.claim ORDER BY lease.part) AS new_part
     FROM lease

@@ -1,7 +1,7 @@
 -- name: find_ended
 --
--- Those of the tasks that are final, and what was aborted because of them, at whatever distance: the
--- key, how it ended, and of a completed spontaneous one what it stands for. A completed one has
+-- Those of the tasks that are final, and what was aborted because of them, at whatever distance:
+-- the key, how it ended, and of a completed spontaneous one what it stands for. A completed one has
 -- aborted nothing, even if what aborted its dependent has left the store.
 --
 --   $1 keys  bigint[]

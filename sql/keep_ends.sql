@@ -1,8 +1,8 @@
 -- name: keep_ends
 --
--- Sees to it that no finished task is opened again until the transaction ends (lock_ends), if one of
--- the tasks has finished; then there is a row. Shared: those who count on the end of a task do not
--- wait for one another.
+-- Sees to it that no finished task is opened again until the transaction ends (lock_ends), if one
+-- of the tasks has finished; then there is a row. Shared: those who count on the end of a task do
+-- not wait for one another.
 --
 --   $1 keys  bigint[]
 --

@@ -16,8 +16,7 @@
 -- Runs along tasks_id_key and stops at $9, so what a rare state costs is a walk over the IDs.
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress,
-       NULL::bytea AS result
+       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result
 FROM stint.task_states AS task
 WHERE task.id >= coalesce($1::text, '')
   AND task.id > coalesce($2::text, '')

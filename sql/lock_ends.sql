@@ -1,8 +1,8 @@
 -- name: lock_ends
 --
--- Lets one transaction at a time open finished tasks again, and waits for those that count on an end
--- (keep_ends). Tells whether the transaction is stricter than READ COMMITTED: it would overlook what
--- they did.
+-- Lets one transaction at a time open finished tasks again, and waits for those that count on an
+-- end (keep_ends). Tells whether the transaction is stricter than READ COMMITTED: it would overlook
+-- what they did.
 --
 -- An advisory lock, since whoever may insert tasks may not change finished ones, and so cannot lock
 -- their rows either.

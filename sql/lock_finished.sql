@@ -1,7 +1,7 @@
 -- name: lock_finished
 --
--- Keeps finished tasks in the store until the transaction ends, and returns the keys of those that it
--- has: they must have been carved out of their spans, and may have been pruned.
+-- Keeps finished tasks in the store until the transaction ends, and returns the keys of those that
+-- it has: they must have been carved out of their spans, and may have been pruned.
 --
 --   $1 keys  bigint[]
 SELECT finished.lo

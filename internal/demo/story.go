@@ -351,7 +351,7 @@ func (s *story) tellFailed(task *worker.Task) {
 	}
 }
 
-// noteLost takes the first word of it; there is no other, unless the owner had another owner.
+// noteLost takes the first word of it; there is no other, unless the task had another owner.
 func (s *story) noteLost(cause error) {
 	select {
 	case s.lost <- cause:

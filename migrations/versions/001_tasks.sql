@@ -342,7 +342,8 @@ ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.supported, {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined,
-    {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
+DROP TABLE {{.schema}}.supported, {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked,
+    {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
+    {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;
