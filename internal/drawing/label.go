@@ -3,13 +3,12 @@ package drawing
 import (
 	"encoding/xml"
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // A label is what the box of a task says.
@@ -23,7 +22,7 @@ type label struct {
 const cellsMax = 28
 
 func newLabel(task *stint.TaskInfo) label {
-	action := printable(task.Action)
+	action := readable.Text(task.Action)
 	l := label{state: string(task.State)}
 	if task.AbortCause != "" {
 		l.state += ", " + string(task.AbortCause)
@@ -33,8 +32,8 @@ func newLabel(task *stint.TaskInfo) label {
 	} else {
 		l.tries = tries(task.Tries, task.MaxTries)
 	}
-	id := printable(string(task.ID))
-	l.id, l.action = shorten(id, cellsMax), shorten(action, cellsMax)
+	id := readable.Text(string(task.ID))
+	l.id, l.action = readable.CutMiddle(id, cellsMax), readable.CutMiddle(action, cellsMax)
 	l.title = id + "\n" + action + "\n" + l.state
 	if l.tries != "" {
 		l.title += "\n" + l.tries
@@ -63,27 +62,6 @@ func (l *label) width() int {
 	return int(max(float64(ansi.StringWidth(l.id))*wideID,
 		float64(ansi.StringWidth(l.action))*wideAction,
 		float64(len(l.state+l.tries)+2)*wideState))
-}
-
-// shorten leaves out the middle of a text that would take more than so many cells. A wide letter at
-// the cut may make it one more.
-func shorten(text string, cells int) string {
-	width := ansi.StringWidth(text)
-	if width <= cells {
-		return text
-	}
-	left, right := cells/2, (cells-1)/2
-	return ansi.Truncate(text, left, "") + ansi.TruncateLeft(text, width-right, "…")
-}
-
-// printable is text in which nothing is hidden and nothing changes the direction of what follows.
-func printable(text string) string {
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
-			return strconv.Quote(text)
-		}
-	}
-	return text
 }
 
 func escape(text string) string {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 //go:embed style.css
@@ -71,7 +72,7 @@ const (
 func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {
 	p := newPicture(graph, asked)
 	var svg strings.Builder
-	fmt.Fprintf(&svg, head, p.width, p.height, escape(printable(string(asked))), style, arrow,
+	fmt.Fprintf(&svg, head, p.width, p.height, escape(readable.Text(string(asked))), style, arrow,
 		p.box-1, stateTop)
 	if graph.Cut {
 		fmt.Fprintf(&svg, cut, margin, margin+4, len(graph.Tasks))

@@ -196,22 +196,6 @@ func parse(t interface {
 	}
 }
 
-func TestShorten_LeavesOutTheMiddle(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ text, want string }{
-		{"", ""},
-		{"1234567", "1234567"},
-		{"12345678", "123…678"},
-		{"一二三", "一二三"},
-		{"一二三四", "一…三四"},
-		{"e\u0301e\u0301345678", "e\u0301e\u03013…678"},
-	} {
-		if got := shorten(test.text, 7); got != test.want {
-			t.Errorf("shorten(%q) = %q, want %q", test.text, got, test.want)
-		}
-	}
-}
-
 func BenchmarkWriteSVG(b *testing.B) {
 	graph := &stint.Graph{}
 	for i := range 1000 {

@@ -38,7 +38,8 @@ func (coloured Painter) State(text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
 }
 
-// Text is text that terminals take for nothing else, and that stays on its line.
+// Text is text in which nothing is hidden, that terminals take for nothing else, and that stays on
+// its line.
 func Text(text string) string {
 	if !utf8.ValidString(text) {
 		return strconv.Quote(text)

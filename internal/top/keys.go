@@ -20,11 +20,11 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		return tea.Interrupt
 	case name == "ctrl+z":
 		return tea.Suspend
-	case m.asking != nil:
+	case m.proposed != nil:
 		if name == "y" || name == "Y" {
 			return m.confirm()
 		}
-		m.asking = nil
+		m.proposed = nil
 		return nil
 	case m.typing:
 		return m.typeFilter(key)
@@ -52,9 +52,9 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 			return m.lookNow()
 		}
 	case "a":
-		m.askAbort()
+		m.proposeAbort()
 	case "r":
-		m.askRetry()
+		m.proposeRetry()
 	default:
 		if m.opened != "" {
 			m.pressOnDetails(name)
@@ -191,7 +191,7 @@ func (m *model) target() *stint.TaskInfo {
 	return nil
 }
 
-func (m *model) askAbort() {
+func (m *model) proposeAbort() {
 	task := m.target()
 	switch {
 	case m.changing:
@@ -200,14 +200,14 @@ func (m *model) askAbort() {
 	case isFinal(task):
 		m.message = fmt.Sprintf("%s is %s already", readable.Text(string(task.ID)), task.State)
 	default:
-		m.asking = &question{
+		m.proposed = &change{
 			verb: "abort", done: "aborted", id: task.ID, note: " and what depends on it",
-			change: m.source.Abort,
+			do: m.source.Abort,
 		}
 	}
 }
 
-func (m *model) askRetry() {
+func (m *model) proposeRetry() {
 	task := m.target()
 	switch {
 	case m.changing:
@@ -217,9 +217,9 @@ func (m *model) askRetry() {
 		m.message = fmt.Sprintf("%s is %s: only what has finished can be retried",
 			readable.Text(string(task.ID)), task.State)
 	default:
-		m.asking = &question{
+		m.proposed = &change{
 			verb: "retry", done: "retried", id: task.ID,
-			note: " and what was aborted because of it", change: m.source.Retry,
+			note: " and what was aborted because of it", do: m.source.Retry,
 		}
 	}
 }

@@ -41,18 +41,18 @@ type model struct {
 	openErr error
 	scroll  int // How many lines of the details are above the screen.
 
-	asking   *question
-	changing bool   // What the user confirmed is under way.
-	leaving  bool   // Quit when it is done.
-	message  string // What came of it.
+	proposed *change // The user is asked whether to make it.
+	changing bool    // What the user confirmed is under way.
+	leaving  bool    // Quit when it is done.
+	message  string  // What came of it.
 }
 
-// A question is asked before a task is changed.
-type question struct {
+// A change is made to a task when the user has confirmed it.
+type change struct {
 	verb, done string
 	id         stint.TaskID
 	note       string
-	change     func(ctx context.Context, id stint.TaskID) error
+	do         func(ctx context.Context, id stint.TaskID) error
 }
 
 func newModel(
@@ -76,8 +76,8 @@ type (
 		err     error
 	}
 	changedMsg struct {
-		question *question
-		err      error
+		change *change
+		err    error
 	}
 )
 
@@ -177,14 +177,12 @@ func (m *model) seeOpened(msg openedMsg) {
 	}
 }
 
-// confirm does what was asked for.
+// confirm makes the change that was proposed.
 func (m *model) confirm() tea.Cmd {
-	q := m.asking
-	m.asking, m.changing = nil, true
-	m.message = fmt.Sprintf("%s %s …", q.verb, readable.Text(string(q.id)))
-	return m.ask(func(ctx context.Context) tea.Msg {
-		return changedMsg{q, q.change(ctx, q.id)}
-	})
+	c := m.proposed
+	m.proposed, m.changing = nil, true
+	m.message = fmt.Sprintf("%s %s …", c.verb, readable.Text(string(c.id)))
+	return m.ask(func(ctx context.Context) tea.Msg { return changedMsg{c, c.do(ctx, c.id)} })
 }
 
 func (m *model) changed(msg changedMsg) tea.Cmd {
@@ -195,7 +193,7 @@ func (m *model) changed(msg changedMsg) tea.Cmd {
 	case m.leaving:
 		return tea.Quit
 	default:
-		m.message = msg.question.done + " " + readable.Text(string(msg.question.id))
+		m.message = msg.change.done + " " + readable.Text(string(msg.change.id))
 	}
 	return m.lookNow()
 }

@@ -23,7 +23,7 @@ type Options struct {
 	// Interval is how long to wait after a look before the next one.
 	Interval time.Duration
 
-	// Colours are used. Otherwise frames are plain text.
+	// Colours says that there are some. Otherwise frames are plain text.
 	Colours bool
 }
 

@@ -67,7 +67,7 @@ func (m *model) topLines() []string {
 		lines = append(lines, m.title())
 	}
 	if m.lookErr != nil {
-		lines = append(lines, m.alarm(middle(away(m.lookErr), m.width)))
+		lines = append(lines, m.alarm(readable.CutMiddle(away(m.lookErr), m.width)))
 	}
 	switch {
 	case !m.looked:
@@ -245,8 +245,8 @@ const filterPrompt = "filter: "
 // bottomLine asks or says something, or names the keys.
 func (m *model) bottomLine() string {
 	switch {
-	case m.asking != nil:
-		return m.questionLine()
+	case m.proposed != nil:
+		return m.proposalLine()
 	case m.typing:
 		room := max(m.width-ansi.StringWidth(filterPrompt)-1, 0)
 		filter := readable.Text(m.filter)
@@ -262,28 +262,17 @@ func (m *model) bottomLine() string {
 	return "q quit  ? help  tab panel  enter open  / filter  p pause  a abort  r retry"
 }
 
-// questionLine is the question, whose ID is cut in the middle if there is no room for it.
-func (m *model) questionLine() string {
-	q := m.asking
-	id := readable.Text(string(q.id))
-	before, after := q.verb+" ", q.note+"? y/n"
+// proposalLine asks for a yes. Its ID is cut in the middle if there is no room for it.
+func (m *model) proposalLine() string {
+	c := m.proposed
+	id := readable.Text(string(c.id))
+	before, after := c.verb+" ", c.note+"? y/n"
 	room := m.width - ansi.StringWidth(before+after)
 	if idMin := 16; room < min(idMin, ansi.StringWidth(id)) {
 		after = "? y/n"
 		room = m.width - ansi.StringWidth(before+after)
 	}
-	return m.alarm(before + middle(id, room) + after)
-}
-
-// middle is text of a width at most, without its middle if it is wider.
-func middle(text string, width int) string {
-	wide := ansi.StringWidth(text)
-	if wide <= width {
-		return text
-	}
-	half := max(width-1, 0) / 2 //nolint:mnd // a half
-	return ansi.Truncate(text, max(width-1, 0)-half, "") + "…" +
-		ansi.TruncateLeft(text, wide-half, "")
+	return m.alarm(before + readable.CutMiddle(id, room) + after)
 }
 
 const helpText = `
