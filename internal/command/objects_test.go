@@ -1,18 +1,15 @@
 package command
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/golden"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
-
-var update = flag.Bool("update", false, "write objects.txt")
 
 // After a new migration: go test -run Objects ./internal/command -update.
 func TestObjects_AreThoseThatTheMigrationsMake(t *testing.T) {
@@ -32,14 +29,5 @@ func TestObjects_AreThoseThatTheMigrationsMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := strings.Join(names, "\n") + "\n"
-	if *update {
-		if err := os.WriteFile("objects.txt", []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if got != objectsText {
-		t.Error("objects.txt is not what the migrations make; write it with -update")
-	}
+	golden.Want(t, "objects.txt", strings.Join(names, "\n")+"\n")
 }

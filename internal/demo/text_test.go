@@ -1,34 +1,18 @@
 package demo_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/demo"
+	"github.com/stint-tasks/stint/internal/golden"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// wantGolden compares text with a file of testdata, which go test -update writes.
 func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got+"\n" != string(want) {
-		t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-	}
+	golden.Want(t, filepath.Join("testdata", name+".golden"), got+"\n")
 }
 
 // story are the events of one, with a picture half-way.

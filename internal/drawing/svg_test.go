@@ -3,10 +3,8 @@ package drawing
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // network is a graph of tasks in some state; each pair of IDs is an edge.
 func network(tasks []stint.TaskInfo, edges ...[2]stint.TaskID) *stint.Graph {
@@ -84,20 +81,7 @@ func TestWriteSVG_DrawsTheGoldenFiles(t *testing.T) {
 	} {
 		got := draw(t, test.graph, test.asked)
 		parse(t, got)
-		file := filepath.Join("testdata", test.name+".svg")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s is drawn differently; write it with -update, and look at it", file)
-		}
+		golden.Want(t, filepath.Join("testdata", test.name+".svg"), got)
 	}
 }
 

@@ -3,9 +3,7 @@ package top
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,9 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the frames that the tests compare with")
 
 var colour = regexp.MustCompile("\x1b\\[[0-9]+m")
 
@@ -126,20 +123,7 @@ func (s *screen) wantFrame(t *testing.T, name string) {
 	for line := range strings.SplitSeq(got, "\n") {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
-	got = strings.Join(lines, "\n") + "\n"
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: the frame is\n%s\nwant\n%s", name, got, want)
-	}
+	golden.Want(t, filepath.Join("testdata", name+".golden"), strings.Join(lines, "\n")+"\n")
 }
 
 // check checks what holds for each frame: it fits the screen, and nothing in it does anything to
