@@ -327,18 +327,5 @@ func TestCheck_NoticesPoolers(t *testing.T) {
 func TestCheck_IsInterrupted(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "LOCK TABLE stint.tasks IN ACCESS EXCLUSIVE MODE")
-		if err != nil {
-			return err
-		}
-		checking := start(t, newCommand(t, db.env, "check"))
-		db.waitForLock(t)
-		checking.interrupt(t)
-		checking.wantExit(t, 130)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db.interruptBehind(t, "LOCK TABLE stint.tasks IN ACCESS EXCLUSIVE MODE", "check")
 }

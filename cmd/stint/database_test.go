@@ -57,7 +57,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"migrate --to 99", "the versions 0 to"},
 		{"migrate --to new", "want a whole number"},
 	} {
-		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
+		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
 	}
 }
@@ -101,7 +101,6 @@ func TestColours_AreForTerminalsAlone(t *testing.T) {
 	}
 }
 
-// onTerminal is what the command prints on a terminal.
 func TestInput_FromTerminalsIsAskedFor(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -119,6 +118,7 @@ func TestInput_FromTerminalsIsAskedFor(t *testing.T) {
 	}
 }
 
+// onTerminal is what a command prints on a terminal.
 func onTerminal(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	return typed(t, env, "", args...)

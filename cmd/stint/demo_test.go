@@ -115,14 +115,13 @@ func TestDemo_OnTerminalsIsDrawn(t *testing.T) {
 func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	db := databaseOn(t, testdb.NewEmpty(t))
-	cmd := newCommand(t, db.env, "demo")
-	playing := start(t, cmd)
-	eventually(t, "work", func() bool { return strings.Contains(playing.text(), "own tasks") })
+	playing := start(t, newCommand(t, db.env, "demo"))
+	playing.says(t, "own tasks")
 	db.run(t, "", "demo").wantExit(t, 6, "another stint demo")
 	playing.interrupt(t)
 	playing.wantExit(t, 130)
 	db.wantNoDemo(t)
-	if got := playing.text(); strings.Contains(got, "\x1b") {
+	if got := playing.output.String(); strings.Contains(got, "\x1b") {
 		t.Errorf("it is coloured: %q", got)
 	}
 }
@@ -176,11 +175,4 @@ func TestDemo_RefusesSchemasOfOthers(t *testing.T) {
 	db.run(t, "", "demo", "--schema", "stint").wantExit(t, 6, `"stint"`, "did not make")
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "demo", "now").wantExit(t, 2)
-}
-
-// text is what the process has printed.
-func (p *process) text() string {
-	p.output.mutex.Lock()
-	defer p.output.mutex.Unlock()
-	return p.output.text.String()
 }

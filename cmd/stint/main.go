@@ -1,5 +1,6 @@
-// Command stint looks after the tasks of package stint: it makes their tables, inserts, shows,
-// watches, explains, aborts and deletes tasks, and waits for them.
+// Command stint looks after the tasks of package stint: it makes their tables, inserts, performs,
+// shows, watches, explains, aborts, retries, deletes and prunes tasks, waits for them, and looks
+// for what is wrong with them.
 //
 //	stint --help
 package main

@@ -18,11 +18,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
+
+// nowhere is the address of a database that does not answer.
+const nowhere = "postgres://127.0.0.1:1/none"
 
 // binary is the command, built by TestMain.
 var binary string
@@ -183,9 +187,15 @@ func (d *database) own(t *testing.T, action string) stint.OwnedTask {
 	return owned[0]
 }
 
+// complete owns a task with the action and completes it.
 func (d *database) complete(t *testing.T, action string, result []byte) {
 	t.Helper()
-	owned := d.own(t, action)
+	d.finish(t, d.own(t, action), result)
+}
+
+// finish completes a task that is owned.
+func (d *database) finish(t *testing.T, owned stint.OwnedTask, result []byte) {
+	t.Helper()
 	errs, err := d.store.ReturnTasks(t.Context(), []stint.Return{{
 		ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted,
 		Status: "well done", Result: result,
@@ -193,6 +203,15 @@ func (d *database) complete(t *testing.T, action string, result []byte) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (d *database) get(t *testing.T, id stint.TaskID) stint.TaskInfo {
+	t.Helper()
+	tasks, err := d.store.GetTasks(t.Context(), []stint.TaskID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks[0]
 }
 
 func (d *database) ids(t *testing.T) []stint.TaskID {
@@ -250,6 +269,12 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
+// says waits until the process has said something.
+func (p *process) says(t *testing.T, part string) {
+	t.Helper()
+	eventually(t, part, func() bool { return strings.Contains(p.output.String(), part) })
+}
+
 // interrupt is Ctrl-C, which reaches the whole process group.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
@@ -263,6 +288,32 @@ func (p *process) wantExit(t *testing.T, want int) {
 	_ = p.cmd.Wait() // the exit code says it all
 	if got := p.cmd.ProcessState.ExitCode(); got != want {
 		t.Fatalf("exit code %d, want %d\n%s", got, want, p.output.String())
+	}
+}
+
+// interruptBehind runs a command that comes to wait for what a statement locks, and interrupts it
+// there.
+func (d *database) interruptBehind(t *testing.T, statement string, args ...string) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), statement); err != nil {
+			return err
+		}
+		waiting := start(t, newCommand(t, d.env, args...))
+		eventually(t, "a command that waits for a lock", func() (waits bool) {
+			err := d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return waits
+		})
+		waiting.interrupt(t)
+		waiting.wantExit(t, 130)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint"
 )
 
@@ -51,38 +49,13 @@ func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
 	db.run(t, "", "prune", "--aborted-after", "1h", "more").wantExit(t, 2)
 }
 
-// waitForLock waits until a command waits for a lock.
-func (d *database) waitForLock(t *testing.T) {
-	t.Helper()
-	eventually(t, "a command that waits for a lock", func() (waits bool) {
-		err := d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return waits
-	})
-}
-
 func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "done", Action: "do"})
 	db.complete(t, "do", nil)
 	db.exec(t, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
-	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "SELECT FROM stint.tasks FOR UPDATE"); err != nil {
-			return err
-		}
-		pruning := start(t, newCommand(t, db.env, "prune", "--completed-after", "1h"))
-		db.waitForLock(t)
-		pruning.interrupt(t)
-		pruning.wantExit(t, 130)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db.interruptBehind(t, "SELECT FROM stint.tasks FOR UPDATE", "prune", "--completed-after", "1h")
 	db.run(t, "", "show", "done").wantExit(t, 0)
 	db.run(t, "", "prune", "--completed-after", "1h").wantExit(t, 0).
 		wantOutput(t, "pruned 1 task\n")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,16 +74,10 @@ func (x *terminal) resize(t *testing.T) {
 	}
 }
 
-func (x *terminal) printed() string {
-	x.output.mutex.Lock()
-	defer x.output.mutex.Unlock()
-	return x.output.text.String()
-}
-
 // waitFor waits until a text is drawn, behind all that was drawn before.
 func (x *terminal) waitFor(t *testing.T, text string) {
 	t.Helper()
-	from := len(x.printed())
+	from := len(x.output.String())
 	looks := 0
 	eventually(t, text, func() bool {
 		const looksUntilDrawnAnew = 50
@@ -92,7 +85,7 @@ func (x *terminal) waitFor(t *testing.T, text string) {
 			x.resize(t)
 		}
 		looks++
-		return strings.Contains(ansi.Strip(x.printed()[from:]), text)
+		return strings.Contains(ansi.Strip(x.output.String()[from:]), text)
 	})
 }
 
@@ -108,7 +101,7 @@ func (x *terminal) wantExit(t *testing.T, want int) {
 	t.Helper()
 	_ = x.cmd.Wait() // the exit code says it all
 	if got := x.cmd.ProcessState.ExitCode(); got != want {
-		t.Fatalf("exit code %d, want %d\n%s", got, want, x.printed())
+		t.Fatalf("exit code %d, want %d\n%s", got, want, x.output.String())
 	}
 	after, err := term.GetState(int(x.tty.Fd()))
 	if err != nil {
@@ -123,7 +116,7 @@ func (x *terminal) wantExit(t *testing.T, want int) {
 	for set, back := range map[string]string{
 		"?1049h": "?1049l", "?2004h": "?2004l", "?25l": "?25h",
 	} {
-		if strings.LastIndex(x.printed(), set) > strings.LastIndex(x.printed(), back) {
+		if strings.LastIndex(x.output.String(), set) > strings.LastIndex(x.output.String(), back) {
 			t.Errorf("the terminal is left with %s", set)
 		}
 	}
@@ -142,16 +135,11 @@ func TestTop_ShowsTasksUntilItIsQuit(t *testing.T) {
 	x.press(t, "\r")
 	x.waitFor(t, "lease expires")
 	x.waitFor(t, "owns it until")
-	errs, err := db.store.ReturnTasks(t.Context(), []stint.Return{{
-		ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted, Result: []byte("greetings"),
-	}})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	db.finish(t, owned, []byte("greetings"))
 	x.waitFor(t, "greetings")
 	x.press(t, "q")
 	x.wantExit(t, 0)
-	if strings.Contains(x.printed(), "moon\x1b") {
+	if strings.Contains(x.output.String(), "moon\x1b") {
 		t.Error("an ID reached the terminal as it is")
 	}
 }
@@ -237,8 +225,8 @@ func TestTop_IsInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.wantExit(t, 130)
-			if !strings.Contains(x.printed(), "stint: interrupted") {
-				t.Errorf("it printed %q", x.printed())
+			if !strings.Contains(x.output.String(), "stint: interrupted") {
+				t.Errorf("it printed %q", x.output.String())
 			}
 		})
 	}
@@ -292,14 +280,14 @@ func TestTop_LeavesNoServer(t *testing.T) {
 
 func TestTop_NeedsATerminal(t *testing.T) {
 	t.Parallel()
-	nowhere := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
-	run(t, nowhere, "", "top").wantExit(t, 2, "terminal", "stint stats")
-	run(t, nowhere, "", "top", "--json").wantExit(t, 2, "stint stats --json")
-	run(t, nowhere, "", "top", "--interval", "1ms").wantExit(t, 2, "--interval 1ms", "100ms")
-	run(t, nowhere, "", "top", "x").wantExit(t, 2)
-	x := startOnTerminal(t, append(nowhere, "TERM=dumb"), "top")
+	env := []string{"STINT_DATABASE_URL=" + nowhere}
+	run(t, env, "", "top").wantExit(t, 2, "terminal", "stint stats")
+	run(t, env, "", "top", "--json").wantExit(t, 2, "stint stats --json")
+	run(t, env, "", "top", "--interval", "1ms").wantExit(t, 2, "--interval 1ms", "100ms")
+	run(t, env, "", "top", "x").wantExit(t, 2)
+	x := startOnTerminal(t, append(env, "TERM=dumb"), "top")
 	x.wantExit(t, 2)
-	x = startOnTerminal(t, nowhere, "top")
+	x = startOnTerminal(t, env, "top")
 	x.wantExit(t, 4)
 }
 
@@ -315,7 +303,7 @@ func TestTop_HasNoColoursWithoutThem(t *testing.T) {
 		x.waitFor(t, "greet")
 		x.press(t, "q")
 		x.wantExit(t, 0)
-		if got := strings.Contains(x.printed(), "\x1b[33m"); got != c.coloured {
+		if got := strings.Contains(x.output.String(), "\x1b[33m"); got != c.coloured {
 			t.Errorf("with %s it is coloured: %v", c.env, got)
 		}
 	}

@@ -30,12 +30,6 @@ func (p *process) end(t *testing.T) {
 	p.wantExit(t, 0)
 }
 
-// says waits until the process has said something.
-func (p *process) says(t *testing.T, part string) {
-	t.Helper()
-	eventually(t, part, func() bool { return strings.Contains(p.output.String(), part) })
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
@@ -58,15 +52,6 @@ func started(t *testing.T, path string) int {
 		return true
 	})
 	return pid
-}
-
-func (d *database) get(t *testing.T, id stint.TaskID) stint.TaskInfo {
-	t.Helper()
-	tasks, err := d.store.GetTasks(t.Context(), []stint.TaskID{id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tasks[0]
 }
 
 func (d *database) wait(t *testing.T, id stint.TaskID) stint.TaskInfo {
@@ -97,10 +82,10 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 		"or forever":            {"--dir", dir, "--keep-aborted", "never"},
 		"it takes no arguments": {"--dir", dir, "more"},
 	} {
-		env := []string{"STINT_DATABASE_URL=postgres://127.0.0.1:1/none"}
+		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		run(t, env, "", append([]string{"worker"}, args...)...).wantExit(t, 2, want)
 	}
-	run(t, nil, "", "worker", "--dir", dir, "--database-url", "postgres://127.0.0.1:1/none").
+	run(t, nil, "", "worker", "--dir", dir, "--database-url", nowhere).
 		wantExit(t, 4, "127.0.0.1:1")
 	db := databaseOn(t, testdb.NewEmpty(t))
 	db.run(t, "", "worker", "--dir", dir).wantExit(t, 5, "stint migrate")
