@@ -36,10 +36,8 @@ func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
 func TestExplain_NamesWhatATaskWasAbortedFor(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
-	anyway := after("anyway", "b")
-	anyway.OnAbort = stint.RunAnyway
 	insert(t, store, after("a"), after("b"), after("c"), after("d", "a", "b", "c"),
-		after("e", "d"), anyway)
+		after("e", "d"), anyway("anyway", "b"))
 	finish(t, store, "a", stint.StatusCompleted)
 	finish(t, store, "b", stint.StatusAborted)
 	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"c"}, ""), nil)

@@ -240,24 +240,18 @@ func readTime(into *time.Time, value json.RawMessage, name string) error {
 	return read(into, value, name, `a time as of RFC 3339, such as "2026-11-21T15:04:05Z"`)
 }
 
-// The ways to write OnAbort.
-const (
-	abortTooText  = "abort-too"
-	runAnywayText = readable.RunAnyway
-)
-
 func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {
 	var text *string
 	err := read(&text, value, "on_abort", "a string")
 	switch {
 	case err != nil || text == nil:
 		return err
-	case *text == abortTooText:
+	case *text == readable.AbortToo:
 		*into = stint.AbortToo
-	case *text == runAnywayText:
+	case *text == readable.RunAnyway:
 		*into = stint.RunAnyway
 	default:
-		return fmt.Errorf("on_abort: want %q or %q", abortTooText, runAnywayText)
+		return fmt.Errorf("on_abort: want %q or %q", readable.AbortToo, readable.RunAnyway)
 	}
 	return nil
 }

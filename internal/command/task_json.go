@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func jsonTopic() *cobra.Command {
@@ -74,14 +75,14 @@ func newTaskJSON(info *stint.TaskInfo) taskJSON {
 	task := taskJSON{
 		ID: string(info.ID), Action: info.Action, StatusCode: info.StatusCode, State: info.State,
 		AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
-		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: abortTooText,
+		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: readable.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), ActionDeadline: utc(info.ActionDeadline),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),
 	}
 	if info.OnAbort == stint.RunAnyway {
-		task.OnAbort = runAnywayText
+		task.OnAbort = readable.RunAnyway
 	}
 	task.Body, task.BodyBase64 = textOrBytes(info.Body)
 	task.Result, task.ResultBase64 = textOrBytes(info.Result)

@@ -1,8 +1,6 @@
 package drawing
 
-import (
-	"math"
-)
+import "math"
 
 // The room that places need above and below their centres, half the distance of their likes.
 const (

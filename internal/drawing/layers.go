@@ -14,10 +14,10 @@ type place struct {
 	y             float64 // of its centre
 }
 
-// Layers are the places of a network, in columns from left to right: each edge leads to the right,
-// from one layer to the next. The way to get there is that of Sugiyama: tasks get their layers,
-// long edges get bends, layers are ordered so that few edges cross, and then places get heights.
-// Nothing depends on chance, so the same network is always laid out the same.
+// The layers are the places of a network, in columns from left to right: each edge leads to the
+// right, from one layer to the next. The way to get there is that of Sugiyama: tasks get their
+// layers, long edges get bends, layers are ordered so that few edges cross, and then places get
+// heights. Nothing depends on chance, so the same network is always laid out the same.
 type layers struct {
 	places []place // first the tasks
 	paths  [][]int // the places that each edge goes through

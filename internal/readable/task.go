@@ -13,8 +13,12 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// RunAnyway is what a task has for [stint.RunAnyway].
-const RunAnyway = "run-anyway"
+// The words for what a task does when a predecessor is aborted, for [stint.AbortToo] and
+// [stint.RunAnyway].
+const (
+	AbortToo  = "abort-too"
+	RunAnyway = "run-anyway"
+)
 
 // Tries is how often a task was handed out, and how often it may be.
 func Tries(task *stint.TaskInfo) string {

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // A Tree is what a file describes.
@@ -237,9 +238,9 @@ func (p *parser) time(value *yaml.Node) time.Time {
 
 func (p *parser) policy(value *yaml.Node) stint.OnAbort {
 	switch value.Value {
-	case "abort-too":
+	case readable.AbortToo:
 		return stint.AbortToo
-	case "run-anyway":
+	case readable.RunAnyway:
 		return stint.RunAnyway
 	}
 	p.refuse(value, "abort-too or run-anyway is wanted")
