@@ -17,8 +17,8 @@ import (
 // they said, their results and their NotBefore are forgotten. One whose Deadline has passed is
 // aborted anew. A pending dependent waits for them again. One that has begun or completed has had
 // their signal, and no longer depends on them. A task that is not final stays as it is, and that is
-// no error. What was deleted or pruned meanwhile is missing: retry before the retention ends, lest
-// a task lack the results of predecessors that completed.
+// no error. What was deleted meanwhile is missing. The predecessors of an aborted task are not
+// pruned before it is; those of a completed one may be, and then it lacks their results.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
