@@ -21,6 +21,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/migrations"
 )
@@ -143,26 +144,59 @@ func typed(t *testing.T, env []string, text string, args ...string) string {
 	return string(output)
 }
 
-func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
+// linesOnDatabase has a line for each sub-command that works on a database.
+func linesOnDatabase(t *testing.T) [][]string {
+	t.Helper()
+	lines := [][]string{
+		{"migrate"},
+		{"migrate", "status"},
+		{"insert"},
+		{"submit", writeFile(t, "- {name: a, action: act}")},
+		{"worker", "--dir", programtest.Write(t, map[string]string{"act": ""})},
 		{"ls"},
 		{"show", "a"},
 		{"explain", "a"},
 		{"graph", "a"},
 		{"wait", "a"},
-		{"actors"},
 		{"abort", "a"},
+		{"retry", "a"},
 		{"delete", "a"},
-		{"migrate"},
-		{"migrate", "status"},
-		{"insert"},
+		{"actors"},
+		{"stats"},
+		{"top"},
 		{"prune", "--completed-after", "1d"},
 		{"check"},
-	} {
-		flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
-		r := run(t, nil, `{"action": "act"}`, append(flag, args...)...)
-		r.wantExit(t, 4, "127.0.0.1:1")
+		{"demo"},
+	}
+	offline := []string{"completion", "help"}
+	for line := range strings.Lines(run(t, nil, "", "__complete", "").wantExit(t, 0).stdout) {
+		name, _, found := strings.Cut(line, "\t")
+		if found && !slices.Contains(offline, name) &&
+			!slices.ContainsFunc(lines, func(args []string) bool { return args[0] == name }) {
+			t.Errorf("there is no line of %q", name)
+		}
+	}
+	return lines
+}
+
+// runLine runs such a line, with a task as its input, and top on a terminal.
+func runLine(t *testing.T, env []string, args ...string) ran {
+	t.Helper()
+	if args[0] != "top" {
+		return run(t, env, `{"action": "act"}`, args...)
+	}
+	x := startOnTerminal(t, env, args...)
+	_ = x.cmd.Wait() // the exit code says it all
+	x.tty.Close()
+	<-x.read
+	return ran{args: args, code: x.cmd.ProcessState.ExitCode(), stderr: x.printed()}
+}
+
+func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
+	t.Parallel()
+	flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
+	for _, args := range linesOnDatabase(t) {
+		r := runLine(t, nil, append(args, flag...)...).wantExit(t, 4, "127.0.0.1:1")
 		if strings.Contains(r.stderr, "secret") {
 			t.Errorf("%q tells the password: %s", args, r.stderr)
 		}
@@ -177,21 +211,22 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 	t.Parallel()
 	url := strings.Replace(serve(t, refusePassword), "sslmode=disable", "sslmode=prefer", 1)
-	r := run(t, []string{url}, "", "ls")
-	r.wantExit(t, 4, "password authentication failed")
-	if strings.Count(r.stderr, "\n") != 1 || strings.Contains(r.stderr, "TLS") {
-		t.Errorf("it does not say in a line what matters: %s", r.stderr)
-	}
-	if strings.Contains(r.stderr, "secret") {
-		t.Errorf("it tells the password: %s", r.stderr)
+	for _, args := range linesOnDatabase(t) {
+		r := runLine(t, []string{url}, args...).wantExit(t, 4, "password authentication failed")
+		if strings.Count(r.stderr, "\n") != 1 || strings.Contains(r.stderr, "TLS") {
+			t.Errorf("%q does not say in a line what matters: %s", args, r.stderr)
+		}
+		if strings.Contains(r.stderr, "secret") {
+			t.Errorf("%q tells the password: %s", args, r.stderr)
+		}
 	}
 }
 
 func TestDatabase_ThatHangsUpIsNamed(t *testing.T) {
 	t.Parallel()
 	env := []string{serve(t, hangUp)}
-	for _, args := range [][]string{{"ls"}, {"check"}, {"prune", "--completed-after", "1h"}} {
-		run(t, env, "", args...).wantExit(t, 4, "EOF")
+	for _, args := range linesOnDatabase(t) {
+		runLine(t, env, args...).wantExit(t, 4, "EOF")
 	}
 }
 
@@ -261,8 +296,11 @@ func refusePassword(conn net.Conn) {
 func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	t.Parallel()
 	db := databaseOn(t, testdb.NewEmpty(t))
-	db.run(t, "", "ls").wantExit(t, 5, "stint migrate", `"stint"`)
-	db.run(t, `{"action": "act"}`, "insert").wantExit(t, 5, "stint migrate")
+	for _, args := range linesOnDatabase(t) {
+		if args[0] != "migrate" && args[0] != "demo" { // which makes a schema of its own
+			runLine(t, db.env, args...).wantExit(t, 5, "stint migrate", `"stint"`)
+		}
+	}
 	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "at version 1 already")
