@@ -323,9 +323,3 @@ func TestCheck_NoticesPoolers(t *testing.T) {
 		})
 	}
 }
-
-func TestCheck_IsInterrupted(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.interruptBehind(t, "LOCK TABLE stint.tasks IN ACCESS EXCLUSIVE MODE", "check")
-}

@@ -348,55 +348,6 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
 }
 
-func TestInsert_IsInterruptedWhileItReads(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	cmd := newCommand(t, db.env, "insert")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	inserting := start(t, cmd)
-	// More than a pipe holds: when all is written, some of it was read.
-	line := `{"action": "act", "body": "` + strings.Repeat("x", 1<<20) + "\"}\n"
-	if _, err := io.WriteString(stdin, line); err != nil {
-		t.Fatal(err)
-	}
-	inserting.interrupt(t)
-	inserting.wantExit(t, 130)
-	if got := db.ids(t); len(got) != 0 {
-		t.Errorf("it inserted %q", got)
-	}
-}
-
-// waitForWaiter waits until a command waits for a task.
-func (d *database) waitForWaiter(t *testing.T) {
-	t.Helper()
-	eventually(t, "a command that waits", func() bool {
-		var n int
-		err := d.pool.QueryRow(t.Context(), waitersQuery).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	})
-}
-
-const waitersQuery = `SELECT count(*) FROM pg_stat_activity
-	WHERE datname = current_database() AND application_name = 'stint'
-	AND state = 'idle' AND query = 'commit'`
-
-func TestWait_IsInterruptedAndHandsNothingBack(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "slow", Action: "slow", PostResult: true})
-	waiting := start(t, newCommand(t, db.env, "wait", "slow"))
-	db.waitForWaiter(t)
-	waiting.interrupt(t)
-	waiting.wantExit(t, 130)
-	db.run(t, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
-}
-
 // privateHome returns a new data directory, as the environment has it, and where the private server
 // keeps its files. The account of a server that root starts can reach it.
 func privateHome(t *testing.T) (env []string, dir string) {

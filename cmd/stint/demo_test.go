@@ -126,6 +126,16 @@ func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestDemo_InterruptedLeavesNoServer(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	playing := start(t, newCommand(t, env, "demo"))
+	playing.says(t, "own tasks")
+	playing.interrupt(t)
+	playing.wantExit(t, 130)
+	wantNoServer(t, dir)
+}
+
 func TestDemo_KilledTakesItsWorkerWithIt(t *testing.T) {
 	t.Parallel()
 	db := databaseOn(t, testdb.NewEmpty(t))

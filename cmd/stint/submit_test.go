@@ -26,18 +26,19 @@ func writeFile(t *testing.T, text string) string {
 // field is a shell command that prints a field of the only object of a list on standard input.
 func field(name string) string { return `sed 's/.*"` + name + `": *"\{0,1\}\([^"}]*\).*/\1/'` }
 
-// The two quickstarts of a queue whose workers run programs: a task of one step, whose program
-// prints a user's ID; and a tree, in which the link that one program prints is mailed by another.
+// The quickstarts of a queue whose workers run programs: a task of one step, whose program prints a
+// user's ID; a tree, in which the link that one program prints is mailed by another; and one whose
+// mail has the links of two.
 func TestSubmit_RunsTrees(t *testing.T) {
 	t.Parallel()
 	dir := programtest.Write(t, map[string]string{
 		"process-user-data": field("uid") + " >&2",
 		"save-user-data": "uid=$(" + field("uid") + ")\n" +
 			`echo "{\"link\": \"https://download/for/$uid\"}"`,
-		"send-mail": "link=$(" + field("link") + ")\n" +
-			`echo "sending mail with link $link" >&2`,
+		"send-mail": "link=$(tr '{' '\\n' | sed '/link/!d' | " + field("link") + ")\n" +
+			`echo "sending mail with link" $link >&2`,
 	})
-	for name, test := range map[string]struct{ file, stdout, stderr string }{
+	for name, test := range map[string]struct{ file, stdout, stderr, log string }{
 		"one step": {
 			file: `[{"name": "mytask", "action": "process-user-data", "value": [{"uid": 1234}]}]`,
 			stdout: `NAME    ID
@@ -47,6 +48,7 @@ NAME    STATE      TRIES  STATUS  RESULT
 mytask  completed  1      1234
 `,
 			stderr: "1 of 1: mytask completed\n",
+			log:    "status        1234\n",
 		},
 		"two steps": {
 			file: `
@@ -67,12 +69,41 @@ save   completed  1                                                        ` +
 email  completed  1      sending mail with link https://download/for/1234
 `,
 			stderr: "1 of 2: save completed\n2 of 2: email completed\n",
+			log:    "sending mail with link https://download/for/1234\n",
+		},
+		"two branches": {
+			file: `
+- name: 1/save
+  action: save-user-data
+  value: [{uid: 1234}]
+- name: 2/save
+  action: save-user-data
+  value: [{uid: 5678}]
+- name: 1/email
+  action: send-mail
+  value: [{$result: 1/save}, {$result: 2/save}]
+`,
+			stdout: `NAME     ID
+1/save   t/1/save
+2/save   t/2/save
+1/email  t/1/email
+
+NAME     STATE      TRIES  STATUS                                                        RESULT
+1/save   completed  1                                                                    ` +
+				`{"link": "https://download/for/1234"}
+2/save   completed  1                                                                    ` +
+				`{"link": "https://download/for/5678"}
+1/email  completed  1      sending mail with link https://download/for/1234 https://do…
+`,
+			stderr: "1 of 3: 1/save completed\n2 of 3: 2/save completed\n" +
+				"3 of 3: 1/email completed\n",
+			log: "link https://download/for/1234 https://download/for/5678\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newDatabase(t)
-			working := work(t, db.env, dir)
+			working := work(t, db.env, dir, "--concurrency", "1") // one after the other
 			r := db.run(t, "", "submit", writeFile(t, test.file), "--wait", "--prefix", "t")
 			r.wantExit(t, 0)
 			if r.stdout != test.stdout {
@@ -81,6 +112,8 @@ email  completed  1      sending mail with link https://download/for/1234
 			if r.stderr != test.stderr {
 				t.Errorf("its progress was\n%s\nwant\n%s", r.stderr, test.stderr)
 			}
+			last := strings.Fields(test.stderr)[len(strings.Fields(test.stderr))-2]
+			db.run(t, "", "show", "t/"+last).wantExit(t, 0).wantOutput(t, test.log)
 			working.end(t)
 		})
 	}

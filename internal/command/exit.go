@@ -54,9 +54,9 @@ func exitCodesTopic() *cobra.Command {
   141  whoever read the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
-(with IDs of your own), submit (with --prefix), abort, delete and prune again: 6 from
-insert and submit, and 3 from delete, then tell that it had been made. So it is to run
-retry again, but what has finished a second time by then is tried once more.`,
+(with IDs of your own), submit (with --prefix), abort, delete, prune and migrate again:
+6 from insert and submit, and 3 from delete, then tell that it had been made. So it is
+to run retry again, but what has finished a second time by then is tried once more.`,
 	}
 }
 
