@@ -50,7 +50,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"help migrate stats", "did you mean status?"},
 		{"help nope", `there is no sub-command "nope" (see: stint`},
 		{"completion bsh", "did you mean bash or zsh?"},
-		{"migrate up", `there is no sub-command "up"`},
+		{"migrate down", `there is no sub-command "down"`},
 		{"ls --database-url=", "--database-url is empty"},
 		{"ls --schema=", `--schema ""`},
 		{"ls --schema " + strings.Repeat("x", 64), "want 1 to 63 bytes"},
@@ -149,6 +149,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 	t.Helper()
 	lines := [][]string{
 		{"migrate"},
+		{"migrate", "up"},
 		{"migrate", "status"},
 		{"insert"},
 		{"submit", writeFile(t, "- {name: a, action: act}")},
@@ -303,7 +304,7 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	}
 	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
-	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "at version 1 already")
+	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "at version 1 already")
 	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
@@ -324,7 +325,7 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	db.run(t, "", "ls").wantExit(t, 5, "version 99", "98 and up")
 	db.run(t, "", "migrate", "status").wantExit(t, 5, "98 and up")
 	for _, args := range [][]string{
-		{"migrate"}, {"migrate", "--to", "0", "--down"},
+		{"migrate"}, {"migrate", "up"}, {"migrate", "--to", "0", "--down"},
 	} {
 		db.run(t, "", args...).wantExit(t, 5, "newer", "99")
 	}

@@ -48,6 +48,16 @@ itself also migrated_to.`,
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.AddCommand(&cobra.Command{
+		Use:   "up",
+		Short: "Bring the schema to the newest version, as migrate does by itself",
+		Long: `Bring the schema to the newest version that this release knows, as migrate does by
+itself.`,
+		Example: "  stint migrate up",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.migrate(cmd.Context(), migrations.Version(), false)
+		},
+	}, &cobra.Command{
 		Use:   "status",
 		Short: "Say which version the schema is at",
 		Long: `Say which version the schema is at, and which one this release works with. The exit
