@@ -3,9 +3,12 @@ package stintotel_test
 import (
 	"context"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -13,21 +16,28 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/stintotel"
+	"github.com/stint-tasks/stint/stintprom"
 )
 
-func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
+func newStore(t *testing.T) *stint.Store {
+	t.Helper()
 	store, err := stint.New(testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(context.WithoutCancel(ctx)); err != nil {
+		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	err = store.InsertTasks(ctx, []stint.Task{
+	return store
+}
+
+func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := newStore(t)
+	err := store.InsertTasks(ctx, []stint.Task{
 		{ID: "a", Action: "copy"},
 		{ID: "b", Action: "copy"},
 		{ID: "c", Action: "report", After: []stint.TaskID{"a", "b"}},
@@ -58,6 +68,48 @@ func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
 	}
 	if got := collect(t, reader, "stint.tasks"); len(got) > 0 {
 		t.Errorf("stint.tasks = %v, want nothing once it is over", got)
+	}
+}
+
+// Whoever changes from one to the other finds the metrics.
+func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(stintprom.NewCollector(store))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, family := range families {
+		want = append(want, family.GetName())
+	}
+	reader := metric.NewManualReader()
+	_, err = stintotel.Observe(store, metric.NewMeterProvider(metric.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		name := strings.ReplaceAll(m.Name, ".", "_")
+		if m.Unit == "s" {
+			name += "_seconds"
+		}
+		if _, ok := m.Data.(metricdata.Sum[int64]); ok {
+			name += "_total"
+		}
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(want) == 0 {
+		t.Errorf("by Prometheus' rules the names are %q, want %q", got, want)
 	}
 }
 

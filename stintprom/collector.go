@@ -2,7 +2,8 @@
 //
 //	registry.MustRegister(stintprom.NewCollector(store))
 //
-// The metrics are those of package stintotel, by Prometheus' rules for names:
+// The metrics are those of package stintotel, by Prometheus' rules for names, and with labels named
+// action and state instead of stint_task_action and stint_task_state:
 //
 //	stint_tasks{action, state}         tasks in each state that some are in
 //	stint_oldest_ready_seconds{action} how long ago the oldest ready task was inserted
