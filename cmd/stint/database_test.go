@@ -190,7 +190,7 @@ func runLine(t *testing.T, env []string, args ...string) ran {
 	_ = x.cmd.Wait() // the exit code says it all
 	x.tty.Close()
 	<-x.read
-	return ran{args: args, code: x.cmd.ProcessState.ExitCode(), stderr: x.printed()}
+	return ran{args: args, code: x.cmd.ProcessState.ExitCode(), stderr: x.output.String()}
 }
 
 func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
