@@ -2,14 +2,13 @@
 //
 //	registry.MustRegister(stintprom.NewCollector(store))
 //
-// The metrics are those of package stintotel, by Prometheus' rules for names, and with labels named
-// action and state instead of stint_task_action and stint_task_state:
+// The metrics are those of package stintotel, by Prometheus' rules for names:
 //
-//	stint_tasks{action, state}         tasks in each state that some are in
-//	stint_oldest_ready_seconds{action} how long ago the oldest ready task was inserted
-//	stint_estimated{state}             1 where there are so many that the number is an estimate
-//	stint_tries_total{action}          tasks that were handed out
-//	stint_retries_total{action}        tasks that were handed out not for their first try
+//	stint_tasks{stint_task_action, stint_task_state} tasks in each state that some are in
+//	stint_oldest_ready_seconds{stint_task_action}    since the insert of the oldest ready task
+//	stint_estimated{stint_task_state}                1 where the number is an estimate
+//	stint_tries_total{stint_task_action}             tasks that were handed out
+//	stint_retries_total{stint_task_action}           those not for their first try
 package stintprom
 
 import (
@@ -19,6 +18,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stint-tasks/stint"
+)
+
+const (
+	actionLabel = "stint_task_action"
+	stateLabel  = "stint_task_state"
 )
 
 // timeout is how long the database may take for an answer.
@@ -31,16 +35,16 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 	return &collector{
 		store: store,
 		tasks: prometheus.NewDesc("stint_tasks", "Tasks in the store.",
-			[]string{"action", "state"}, nil),
+			[]string{actionLabel, stateLabel}, nil),
 		oldest: prometheus.NewDesc("stint_oldest_ready_seconds",
-			"How long ago the oldest ready task was inserted.", []string{"action"}, nil),
+			"How long ago the oldest ready task was inserted.", []string{actionLabel}, nil),
 		estimated: prometheus.NewDesc("stint_estimated",
 			"1 where there are so many tasks that their number is an estimate.",
-			[]string{"state"}, nil),
+			[]string{stateLabel}, nil),
 		tries: prometheus.NewDesc("stint_tries_total", "Tasks that were handed out.",
-			[]string{"action"}, nil),
+			[]string{actionLabel}, nil),
 		retries: prometheus.NewDesc("stint_retries_total",
-			"Tasks that were handed out not for their first try.", []string{"action"}, nil),
+			"Tasks that were handed out not for their first try.", []string{actionLabel}, nil),
 	}
 }
 

@@ -48,8 +48,8 @@ func TestCollector_TellsHowManyTasksThereAre(t *testing.T) {
 	err = testutil.CollectAndCompare(collector, strings.NewReader(`
 # HELP stint_tasks Tasks in the store.
 # TYPE stint_tasks gauge
-stint_tasks{action="copy",state="ready"} 2
-stint_tasks{action="report",state="blocked"} 1
+stint_tasks{stint_task_action="copy",stint_task_state="ready"} 2
+stint_tasks{stint_task_action="report",stint_task_state="blocked"} 1
 `), "stint_tasks", "stint_estimated")
 	if err != nil {
 		t.Error(err)
@@ -81,10 +81,10 @@ func TestCollector_CountsTries(t *testing.T) {
 	err = testutil.CollectAndCompare(collector, strings.NewReader(`
 # HELP stint_retries_total Tasks that were handed out not for their first try.
 # TYPE stint_retries_total counter
-stint_retries_total{action="copy"} 0
+stint_retries_total{stint_task_action="copy"} 0
 # HELP stint_tries_total Tasks that were handed out.
 # TYPE stint_tries_total counter
-stint_tries_total{action="copy"} 2
+stint_tries_total{stint_task_action="copy"} 2
 `), "stint_tries_total", "stint_retries_total")
 	if err != nil {
 		t.Error(err)
@@ -99,7 +99,7 @@ func TestDashboard_NamesMetricsThatExist(t *testing.T) {
 		t.Fatalf("ReadFile = %v, valid JSON: %v", err, json.Valid(text))
 	}
 	known := []string{
-		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_outcome",
+		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_task_state", "stint_outcome",
 		"stint_worker_performed_total", "stint_worker_duration_seconds_bucket",
 		"stint_worker_running", "stint_tries_total", "stint_retries_total",
 	}
