@@ -74,7 +74,7 @@ func (s *Store) repeatUntil(
 		}
 		err := work(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			s.logger.WarnContext(ctx, "maintenance was not done, it is tried again soon",
+			s.logger.WarnContext(ctx, "work in the background failed, it is tried again soon",
 				slog.Any("error", err), slog.Duration("every", every))
 		}
 	}

@@ -99,7 +99,8 @@ func TestDashboard_NamesMetricsThatExist(t *testing.T) {
 		t.Fatalf("ReadFile = %v, valid JSON: %v", err, json.Valid(text))
 	}
 	known := []string{
-		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_task_state", "stint_outcome",
+		"stint_tasks", "stint_oldest_ready_seconds", "stint_task_action", "stint_task_state",
+		"stint_outcome",
 		"stint_worker_performed_total", "stint_worker_duration_seconds_bucket",
 		"stint_worker_running", "stint_tries_total", "stint_retries_total",
 	}
