@@ -73,8 +73,8 @@ const (
 )
 
 // Retention is how long finished tasks stay before they are pruned (R18). Tasks with PostResult
-// stay for an hour at least, and what an unfinished or aborted dependent may ask for as long as that
-// is there. Until then their IDs are taken (R1).
+// stay for an hour at least; what an unfinished or aborted dependent may ask for stays as long as
+// the dependent. Until then their IDs are taken (R1).
 //
 // The retention belongs to the store, not to the database: of several stores on one schema, the one
 // with the shortest retention decides.
