@@ -19,6 +19,8 @@ import (
 	"github.com/stint-tasks/stint/stintprom"
 )
 
+func TestMain(m *testing.M) { testdb.Main(m) }
+
 func newStore(t *testing.T, pool *pgxpool.Pool) *stint.Store {
 	t.Helper()
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
