@@ -75,7 +75,8 @@ func (s *Store) Maintain(ctx context.Context) error {
 // an hour tasks with PostResult. An aborted task may be retried, and ask, until it is pruned
 // itself.
 //
-// It works in small transactions, so that it does not hold up anybody. If ctx ends or the
+// It works in small transactions, so that it does not hold up anybody; while [Store.RetryTasks] is
+// under way it leaves all to the next call. If ctx ends or the
 // connection breaks, it returns the error and how many tasks are gone for sure; the call may be
 // repeated, also by many at once. In the caller's transaction all of it is undone with that.
 func (s *Store) Prune(ctx context.Context) (int64, error) {

@@ -59,7 +59,7 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 		if strict {
 			return argumentError("transaction", "stricter than READ COMMITTED")
 		}
-		if err := requireAll(ids, named); err != nil {
+		if err := requireAll(ids, maps.Values(named)); err != nil {
 			return err
 		}
 		r := &reopening{named: named}
@@ -77,19 +77,6 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 		}
 		return r.reopen(ctx, s)
 	})
-}
-
-// requireAll refuses IDs that no task has.
-func requireAll(ids []TaskID, named map[int64]TaskID) error {
-	found := make(map[TaskID]bool, len(named))
-	for _, id := range named {
-		found[id] = true
-	}
-	missing := slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return found[id] })
-	if len(missing) > 0 {
-		return taskError(missing, ErrTaskNotFound)
-	}
-	return nil
 }
 
 // A reopening is one call of RetryTasks.

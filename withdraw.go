@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -182,8 +183,8 @@ func (s *Store) withdrawNamed(
 		if err != nil {
 			return err
 		}
-		if missing := without(ids, tasks); len(missing) > 0 {
-			return &TaskError{IDs: missing, Err: ErrTaskNotFound}
+		if err := requireAll(ids, idsOf(tasks)); err != nil {
+			return err
 		}
 		return then(s, tasks)
 	})
@@ -261,13 +262,28 @@ func (s *Store) keysOf(
 	return named, s.run(ctx, append(first, find)...)
 }
 
-// without returns the ids that no task has.
-func without(ids []TaskID, tasks []withdrawn) []TaskID {
-	found := make(map[TaskID]bool, len(tasks))
-	for _, task := range tasks {
-		found[task.id] = true
+// requireAll refuses IDs that no task has.
+func requireAll(ids []TaskID, found iter.Seq[TaskID]) error {
+	has := make(map[TaskID]bool, len(ids))
+	for id := range found {
+		has[id] = true
 	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return found[id] })
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return has[id] })
+	if len(missing) > 0 {
+		return taskError(missing, ErrTaskNotFound)
+	}
+	return nil
+}
+
+// idsOf yields the IDs of withdrawn tasks.
+func idsOf(tasks []withdrawn) iter.Seq[TaskID] {
+	return func(yield func(TaskID) bool) {
+		for _, task := range tasks {
+			if !yield(task.id) {
+				return
+			}
+		}
+	}
 }
 
 func refuseOwned(tasks []withdrawn) error {
