@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -237,24 +237,7 @@ func (d *database) exec(t *testing.T, statement string) {
 // A process is a command at work.
 type process struct {
 	cmd    *exec.Cmd
-	output syncBuffer
-}
-
-type syncBuffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
+	output output.Buffer
 }
 
 func start(t *testing.T, cmd *exec.Cmd) *process {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/pgcut"
 )
 
@@ -24,7 +25,7 @@ type terminal struct {
 	tty    *os.File
 	cmd    *exec.Cmd
 	before *term.State
-	output syncBuffer
+	output output.Buffer
 	read   chan struct{} // Closed when there is nothing more to read.
 	size   pty.Winsize
 }

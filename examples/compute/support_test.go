@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -56,25 +57,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A program is the program at work, with its clients and workers.
 type program struct {
 	cmd    *exec.Cmd
-	output syncBuffer
+	output output.Buffer
 	ended  sync.Once
-}
-
-type syncBuffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
 }
 
 // start starts the program. It is killed at the end of the test at the latest.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -53,25 +53,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A process is the program at work.
 type process struct {
 	cmd    *exec.Cmd
-	output syncBuffer
+	output output.Buffer
 	ended  sync.Once
-}
-
-type syncBuffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
 }
 
 func startProcess(t *testing.T, cmd *exec.Cmd) *process {
