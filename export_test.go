@@ -1,6 +1,9 @@
 package stint
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+)
 
 // Statements gives tests the texts of sql/ as the store sends them.
 func Statements(schema string) (map[string]string, error) { return loadStatements(schema) }
@@ -20,3 +23,6 @@ func AwaitNotifier(store *Store) {
 
 // LeaveTriesUnnoted keeps a store from noting tries: a request that comes when it likes.
 func LeaveTriesUnnoted(store *Store) { store.tries.once.Do(func() {}) }
+
+// NewPruner returns what a store that maintains calls again and again to prune.
+func NewPruner(store *Store) func(context.Context) error { return store.newPruner().keepUp }

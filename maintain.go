@@ -27,13 +27,11 @@ const (
 
 const (
 	maintainEvery = time.Second
-	pruneEvery    = 30 * time.Second
 
 	// What one transaction does at most, so that none lasts long.
 	promotedTasksMax  = 1000
 	reclaimedLeaseMax = 100
 	dueTasksMax       = 1000
-	prunedTasksMax    = 5000
 
 	// How often a pass waits for a lock before it leaves the rest to the next one.
 	lockWaitsMax = 4
@@ -60,31 +58,6 @@ func (s *Store) Maintain(ctx context.Context) error {
 		return fmt.Errorf("maintain: prune: %w", err)
 	}
 	return nil
-}
-
-// Prune deletes finished tasks past the retention of this store (R18), as [Store.Maintain] does
-// among other things, and returns how many. With another [Retention] than the others have, a store
-// made for the purpose prunes earlier than they do:
-//
-//	stint.Options{
-//		Maintenance: stint.MaintainNever,
-//		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
-//	}
-//
-// What somebody may still ask for stays: the predecessors of tasks that have not completed, and for
-// an hour tasks with PostResult. An aborted task may be retried, and ask, until it is pruned
-// itself.
-//
-// It works in small transactions, so that it does not hold up anybody; while [Store.RetryTasks] is
-// under way it leaves all to the next call. If ctx ends or the
-// connection breaks, it returns the error and how many tasks are gone for sure; the call may be
-// repeated, also by many at once. In the caller's transaction all of it is undone with that.
-func (s *Store) Prune(ctx context.Context) (int64, error) {
-	pruned, err := s.prune(ctx)
-	if err != nil {
-		return pruned, fmt.Errorf("prune: %w", err)
-	}
-	return pruned, nil
 }
 
 // settleDue does everything but pruning, until nothing is left to do.
@@ -211,67 +184,6 @@ func reclaimUpTo(leases int, told *news, count func(int64)) step {
 	}
 }
 
-// prune deletes finished tasks in pieces, and returns how many. It runs without the planner
-// settings of the other statements: the index on the age is one that needs a bitmap scan.
-func (s *Store) prune(ctx context.Context) (int64, error) {
-	if err := s.usable(ctx); err != nil {
-		return 0, err
-	}
-	if err := s.run(ctx, step{name: "forget_asked"}); err != nil {
-		return 0, err
-	}
-	if s.keep.Completed == KeepForever && s.keep.Aborted == KeepForever {
-		return 0, nil
-	}
-	// How many spans make up the tasks of a transaction is known from the one before.
-	const least = 16
-	var pruned int64
-	for limit := int64(least); ; {
-		spans, tasks, err := s.pruneSome(ctx, limit)
-		pruned += tasks
-		if err != nil || spans == 0 {
-			return pruned, err
-		}
-		limit = min(max(2*spans, least), prunedTasksMax)
-	}
-}
-
-// pruneSome prunes up to so many spans, and returns how many it has, and of how many tasks: none
-// while somebody opens tasks again, which may ask for what has ended.
-func (s *Store) pruneSome(ctx context.Context, limit int64) (spans, tasks int64, err error) {
-	tx, err := s.begin(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	var kept bool
-	err = tx.QueryRow(ctx, s.statements["try_keep_ends"]).Scan(&kept)
-	if err != nil || !kept {
-		return 0, 0, undo(ctx, tx, err)
-	}
-	err = tx.QueryRow(ctx, s.statements["prune_finished"], age(s.keep.Completed),
-		age(s.keep.Aborted), retentionPostResultMinimum, prunedTasksMax, limit).
-		Scan(&spans, &tasks)
-	if err != nil {
-		return 0, 0, undo(ctx, tx, err)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return 0, 0, err
-	}
-	return spans, tasks, nil
-}
-
-// age is how a retention goes into a statement: null for ever.
-func age(keep time.Duration) *time.Duration {
-	switch keep {
-	case KeepForever:
-		return nil
-	case KeepNone:
-		return new(time.Duration)
-	default:
-		return &keep
-	}
-}
-
 // A maintainer calls Maintain in the background.
 type maintainer struct {
 	store *Store
@@ -301,10 +213,7 @@ func (m *maintainer) owning() {
 func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.repeat(maintainEvery, m.store.settleDue)
-		m.store.repeat(pruneEvery, func(ctx context.Context) error {
-			_, err := m.store.prune(ctx)
-			return err
-		})
+		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})

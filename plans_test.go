@@ -1,6 +1,8 @@
 package stint_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -135,7 +137,16 @@ var sample = map[string]struct {
 		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 	}},
 	"promote_scheduled": {"10", []string{"scheduled_order", "scheduled_pkey", "tasks_pkey"}},
-	"prune_finished":    {"'1 h', '1 h', '1 h', 10, 10", nil},
+	"prune_finished": {
+		"false, '-infinity', 0, '1 h', 10, 10, '{5,70}', '1 h', '1 h', '1 h'",
+		[]string{
+			"finished_completed", "finished_aborted", "finished_pkey", "tasks_pkey", "edges_after",
+			"edges_run", "joined_pkey",
+		},
+	},
+	"note_pruning":   {"'1 h'", nil},
+	"forget_pruning": {"", nil},
+	"pruning_behind": {"", nil},
 	"reclaim_leases": {"10", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},
@@ -164,10 +175,10 @@ var sample = map[string]struct {
 }
 
 // freePlans are the statements that run under the planner's own choice.
-var freePlans = []string{"check_store", "prune_finished", "schema_version", "unsettled_edges"}
+var freePlans = []string{"check_store", "schema_version", "unsettled_edges"}
 
-// smallTables have one row per process, so they are best scanned.
-var smallTables = []string{"sessions", "actors"}
+// smallTables have one row, or one per process, so they are best scanned.
+var smallTables = []string{"sessions", "actors", "pruning"}
 
 // scanned are the tables that a statement reads from end to end, for the reason that it gives.
 var scanned = map[string]string{"list_trouble": "leases"}
@@ -273,6 +284,38 @@ func walked(plan string) string {
 	return ""
 }
 
+// checkPruningReads checks that pruning reads about as many pages as it prunes tasks need, however
+// many there are: each with a definition, an edge, and a dependent to look at.
+func checkPruningReads(t *testing.T, conn *pgxpool.Conn) {
+	t.Helper()
+	const spans, pagesEach = 250, 40
+	var text string
+	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), statements(t)["set_planner"]); err != nil {
+			return err
+		}
+		err := tx.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+
+			"EXECUTE prune_finished(false, '-infinity', 0, '0', %d, 5000, '{}', '0', '0', '0')",
+			spans)).Scan(&text)
+		return errors.Join(err, tx.Rollback(t.Context()))
+	})
+	if err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		t.Fatal(err)
+	}
+	if got := plans[0].Plan.Hit + plans[0].Plan.Read; got < spans || got > spans*pagesEach {
+		t.Errorf("pruning %d spans reads %d pages, want at most %d each", spans, got, pagesEach)
+	}
+}
+
 // fill makes the tables look like those of a busy queue of n tasks.
 func fill(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
@@ -285,6 +328,9 @@ func fill(t *testing.T, pool *pgxpool.Pool, n int) {
 		 FROM generate_series(1, $1 / 2) k`,
 		`INSERT INTO stint.finished (lo, hi, tries, cause)
 		 SELECT k, k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
+		`INSERT INTO stint.edges (after, run)
+		 SELECT k, (k / 300 + 1) * 300
+		 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k WHERE k % 300 <> 0`,
 		`INSERT INTO stint.leased (lo, hi, claim, tries)
 		 SELECT k, k, (k - 1) / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
 		`INSERT INTO stint.leases (claim, actor, deadline, size, spans)
@@ -308,7 +354,9 @@ func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 		n = 50_000
 	}
 	store, pool := newUncheckedStore(t, stint.Options{})
-	for _, table := range []string{"ready", "leased", "leases", "tasks", "finished", "scheduled"} {
+	for _, table := range []string{
+		"ready", "leased", "leases", "tasks", "finished", "scheduled", "edges",
+	} {
 		exec(t, pool, "ALTER TABLE stint."+table+" SET (autovacuum_enabled = false)")
 	}
 	old, err := pool.Acquire(t.Context()) // keeps the plans it made when all was empty
@@ -330,7 +378,7 @@ func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	defer single.Release()
 	checkPlans(t, single, "on tables of a row or two")
 	for _, table := range []string{
-		"tasks", "ready", "finished", "leased", "leases", "scheduled", "deadlines",
+		"tasks", "ready", "finished", "leased", "leases", "scheduled", "deadlines", "edges",
 	} {
 		exec(t, pool, "DELETE FROM stint."+table)
 	}
@@ -343,11 +391,13 @@ func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	}
 	defer fresh.Release()
 	checkPlans(t, fresh, "on full tables with the statistics of empty ones")
+	checkPruningReads(t, fresh)
 	if got := own(t, store, 10); len(got) != 10 {
 		t.Errorf("OwnTasks(10) gave %d tasks", len(got))
 	}
 	exec(t, pool, "ANALYZE")
 	checkPlans(t, fresh, "on full tables")
+	checkPruningReads(t, fresh)
 	for _, limit := range []int{1, 10, 999} {
 		owned, err := store.OwnTasks(
 			t.Context(), "actor", limit, []string{"act", "other"}, time.Hour)

@@ -19,6 +19,12 @@ type Stats struct {
 
 	// Estimated are the states of which there are so many tasks that some counts are estimates.
 	Estimated []State
+
+	// PruningBehind is for how much longer than their retention finished tasks stay, up to: those
+	// that were pruned last, and the time since. Up to half a minute is usual, and it grows as long
+	// as nobody prunes. Zero if nobody ever did. It leaves out tasks that stay because somebody may
+	// ask for them.
+	PruningBehind time.Duration
 }
 
 // ActionStats is how many tasks there are with an action, by their states.
@@ -82,7 +88,8 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			read: counts.readReady,
 		},
 		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers},
-		step{name: "count_tries", args: []any{countedLanesMax}, read: counts.readTries})
+		step{name: "count_tries", args: []any{countedLanesMax}, read: counts.readTries},
+		step{name: "pruning_behind", read: counts.readBehind})
 	if err == nil && len(counts.many) > 0 {
 		err = s.run(ctx, step{
 			name: "sample_tasks", args: []any{sampledPages}, read: counts.readSample,
@@ -110,6 +117,8 @@ type tally struct {
 	ages map[string]time.Duration
 	// tries are the hand-outs, by action.
 	tries map[string]tryCount
+	// behind is how far pruning is behind.
+	behind time.Duration
 }
 
 func (t *tally) readReady(rows pgx.Rows) error {
@@ -192,6 +201,11 @@ func (t *tally) readTries(rows pgx.Rows) error {
 	return err
 }
 
+func (t *tally) readBehind(rows pgx.Rows) error {
+	_, err := pgx.ForEachRow(rows, []any{&t.behind}, func() error { return nil })
+	return err
+}
+
 // countedState is the state with a number that count_tasks gives it.
 func countedState(number int16) State {
 	switch number {
@@ -227,7 +241,7 @@ func (t *tally) stats() Stats {
 	for action := range t.tries {
 		of(action)
 	}
-	stats := Stats{Estimated: t.many}
+	stats := Stats{Estimated: t.many, PruningBehind: t.behind}
 	for _, a := range slices.SortedFunc(maps.Values(actions), func(a, b *ActionStats) int {
 		return cmp.Compare(a.Action, b.Action)
 	}) {

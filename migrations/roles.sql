@@ -61,7 +61,7 @@ GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_wo
 GRANT SELECT, UPDATE ON stint.networks TO stint_producer, stint_worker;
 
 -- To own, extend, return, hand on, end and prune.
-GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.asked TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.asked, stint.pruning TO stint_worker;
 GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
@@ -69,5 +69,5 @@ GRANT DELETE ON stint.joined TO stint_worker;
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling, stint.asked,
-       stint.sessions, stint.actors
+       stint.sessions, stint.actors, stint.pruning
     TO stint_monitor;

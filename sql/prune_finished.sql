@@ -1,73 +1,179 @@
 -- name: prune_finished
 --
--- Deletes about $4 finished tasks that are past their retention (R18), definitions and edges
--- included, but none whose result somebody may ask for yet: its dependents have completed, and
--- spontaneous ones, which pass the question on, have been pruned themselves. So have aborted ones,
--- which may be retried.
+-- Deletes finished tasks that are past their retention (R18), definitions and edges included, but
+-- none whose result somebody may ask for yet: its dependents have completed, and spontaneous ones,
+-- which pass the question on, have been pruned themselves. So have aborted ones, which may be
+-- retried.
 --
---   $1 completed_age    interval, null: keep for ever
---   $2 aborted_age      interval, null: keep for ever
---   $3 post_result_age  interval, the least for a task that may be waited for
---   $4 tasks            integer
---   $5 spans            integer: how many to lock of those that may make up so many tasks
+--   $1 aborted          boolean: walk through the aborted ones, not through the completed ones;
+--                       null: neither
+--   $2 from_at          timestamptz
+--   $3 from_lo          bigint: behind which span the walk goes on
+--   $4 age              interval: up to which age it goes
+--   $5 spans            integer: how many it looks at, at most
+--   $6 tasks            integer: with how many tasks in them, about
+--   $7 keys             bigint[]: tasks to look at beside, which are finished or were
+--   $8 completed_age    interval, null: keep for ever
+--   $9 aborted_age      interval, null: keep for ever
+--   $10 post_result_age interval, the least for a task that may be waited for
 --
--- Tells how many spans, and how many tasks in them.
+-- Tells how many spans the walk looked at, where the last of them is, how many tasks of all that it
+-- looked at are gone, how long those of the walk that went last were past their retention, and
+-- which tasks these had waited for: that may have kept them from being pruned.
 --
--- finished_age is a block-range index: it finds the old pages, so this statement alone runs with
--- the planner's own choice of plans. Tasks in one span end alike, and one that posts its result is
--- alone, so the first one's definition tells of all. A replaced task (5) has left its definition to
--- its successor, and may be waited for.
-WITH old AS MATERIALIZED (
-    SELECT finished.lo, finished.hi
-    FROM stint.finished
-    LEFT JOIN stint.tasks AS task ON task.key = finished.lo
-    WHERE finished.finished_at <= statement_timestamp() - least($1::interval, $2::interval)
-      AND finished.finished_at <= statement_timestamp()
-          - greatest(CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END,
-                     CASE WHEN task.post_result OR finished.cause = 5 THEN $3::interval END)
-      AND CASE finished.cause WHEN 0 THEN $1::interval ELSE $2::interval END IS NOT NULL
-      AND NOT EXISTS (
-          SELECT
-          FROM stint.edges
-          JOIN stint.tasks AS dependent ON dependent.key = edges.run
-          WHERE edges.after BETWEEN finished.lo AND finished.hi
-            AND (dependent.action = 'stint.Spontaneous'
-                 OR NOT EXISTS (
-                     SELECT
-                     FROM stint.finished AS ended
-                     WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
-                       AND ended.hi >= edges.run AND ended.cause = 0
-                 ))
-      )
-    LIMIT $5::integer
-    FOR UPDATE OF finished SKIP LOCKED
-), chosen AS MATERIALIZED (
-    SELECT counted.lo, counted.hi
+-- A walk goes along finished_completed or finished_aborted, and never looks twice at a span that it
+-- spared; that one comes again, in $7, when those have gone who might have asked. Each span is
+-- looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are fences against
+-- joins, which the planner would make of whole tables.
+--
+-- Tasks in one span end alike, and one that posts its result is alone, so the first one's definition
+-- tells of all. A replaced task (5) has left its definition to its successor, and may be waited for.
+--
+-- What others hold at this moment is passed over, and found by the next walk from the beginning.
+WITH walked AS MATERIALIZED (
+    SELECT counted.*
     FROM (
-        SELECT old.lo, old.hi,
-               sum(old.hi - old.lo + 1) OVER (ORDER BY old.lo) - (old.hi - old.lo + 1) AS before
-        FROM old
+        SELECT next.*,
+               sum(next.hi - next.lo + 1) OVER (ORDER BY next.finished_at, next.lo)
+                   - (next.hi - next.lo + 1) AS before
+        FROM (
+            (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
+             FROM stint.finished
+             WHERE NOT $1::boolean AND finished.cause = 0
+               AND (finished.finished_at, finished.lo) > ($2::timestamptz, $3::bigint)
+               AND finished.finished_at <= statement_timestamp() - $4::interval
+             ORDER BY finished.finished_at, finished.lo
+             LIMIT $5::integer)
+            UNION ALL
+            (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
+             FROM stint.finished
+             WHERE $1::boolean AND finished.cause <> 0
+               AND (finished.finished_at, finished.lo) > ($2::timestamptz, $3::bigint)
+               AND finished.finished_at <= statement_timestamp() - $4::interval
+             ORDER BY finished.finished_at, finished.lo
+             LIMIT $5::integer)
+        ) AS next
     ) AS counted
-    WHERE counted.before < $4::integer
-), pruned AS MATERIALIZED (
-    SELECT span.key
-    FROM chosen
-    CROSS JOIN LATERAL generate_series(chosen.lo, chosen.hi) AS span (key)
+    WHERE counted.before < $6::integer
+), named AS MATERIALIZED (
+    SELECT DISTINCT span.lo, span.hi, span.finished_at, span.cause
+    FROM unnest($7::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
+        FROM stint.finished
+        WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS span
+    WHERE span.hi >= named.key
+), old AS MATERIALIZED (
+    SELECT aged.*
+    FROM (
+        SELECT looked.*,
+               greatest(
+                   CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END,
+                   CASE WHEN looked.cause = 5
+                             OR (SELECT tasks.post_result
+                                 FROM stint.tasks
+                                 WHERE tasks.key = looked.lo)
+                        THEN $10::interval
+                   END) AS age
+        FROM (
+            SELECT walked.lo, walked.hi, walked.finished_at, walked.cause, true AS is_walked
+            FROM walked
+            UNION ALL
+            SELECT named.lo, named.hi, named.finished_at, named.cause, false
+            FROM named
+        ) AS looked
+        WHERE CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END IS NOT NULL
+    ) AS aged
+    WHERE aged.finished_at <= statement_timestamp() - aged.age
+), free AS MATERIALIZED (
+    SELECT old.lo, old.hi, CASE WHEN old.is_walked
+                                THEN statement_timestamp() - old.age - old.finished_at
+                           END AS overdue
+    FROM old
+    WHERE (
+        SELECT true
+        FROM stint.edges
+        WHERE edges.after BETWEEN old.lo AND old.hi
+          AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
+              WHEN 'stint.Spontaneous' THEN true
+              ELSE (
+                  SELECT ended.hi >= edges.run AND ended.cause = 0
+                  FROM stint.finished AS ended
+                  WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
+                  ORDER BY ended.lo DESC
+                  LIMIT 1
+              ) IS NOT true
+          END
+        LIMIT 1
+    ) IS NULL
+), locked AS MATERIALIZED (
+    SELECT free.*
+    FROM free
+    CROSS JOIN LATERAL (
+        SELECT finished.lo
+        FROM stint.finished
+        WHERE finished.lo = free.lo AND finished.hi = free.hi
+        FOR UPDATE SKIP LOCKED
+    ) AS finished
 ), definition AS (
     DELETE FROM stint.tasks
-    WHERE tasks.key = ANY (ARRAY(SELECT pruned.key FROM pruned))
+    USING (
+        SELECT task.tid
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT tasks.ctid AS tid
+            FROM stint.tasks
+            WHERE tasks.key BETWEEN locked.lo AND locked.hi
+            OFFSET 0
+        ) AS task
+    ) AS pruned
+    WHERE tasks.ctid = pruned.tid
 ), outgoing AS (
     DELETE FROM stint.edges
-    WHERE edges.after = ANY (ARRAY(SELECT pruned.key FROM pruned))
+    USING (
+        SELECT edge.tid
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT edges.ctid AS tid
+            FROM stint.edges
+            WHERE edges.after BETWEEN locked.lo AND locked.hi
+            OFFSET 0
+        ) AS edge
+    ) AS pruned
+    WHERE edges.ctid = pruned.tid
 ), incoming AS (
     DELETE FROM stint.edges
-    WHERE edges.run = ANY (ARRAY(SELECT pruned.key FROM pruned))
+    USING (
+        SELECT edge.tid
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT edges.ctid AS tid
+            FROM stint.edges
+            WHERE edges.run BETWEEN locked.lo AND locked.hi
+            OFFSET 0
+        ) AS edge
+    ) AS pruned
+    WHERE edges.ctid = pruned.tid
+    RETURNING edges.after
 ), joined AS (
     DELETE FROM stint.joined
-    WHERE joined.key = ANY (ARRAY(SELECT pruned.key FROM pruned))
+    WHERE joined.key = ANY (ARRAY(SELECT locked.lo FROM locked WHERE locked.lo = locked.hi))
 ), gone AS (
     DELETE FROM stint.finished
-    WHERE finished.lo = ANY (ARRAY(SELECT chosen.lo FROM chosen))
+    WHERE finished.lo = ANY (ARRAY(SELECT locked.lo FROM locked))
     RETURNING finished.lo, finished.hi
 )
-SELECT count(*), coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone
+SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
+       (SELECT coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone) AS pruned,
+       (SELECT min(locked.overdue) FROM locked) AS overdue,
+       ARRAY(SELECT DISTINCT incoming.after FROM incoming ORDER BY incoming.after) AS waited_for
+FROM (SELECT 1) AS one
+LEFT JOIN LATERAL (
+    SELECT walked.finished_at, walked.lo
+    FROM walked
+    ORDER BY walked.finished_at DESC, walked.lo DESC
+    LIMIT 1
+) AS last ON true

@@ -6,6 +6,7 @@
 //	stint.estimated{stint.task.state}                1 where the number is an estimate
 //	stint.tries{stint.task.action}                   tasks that were handed out
 //	stint.retries{stint.task.action}                 those not for their first try
+//	stint.pruning_behind                             seconds that finished tasks are pruned late
 package stintotel
 
 import (
@@ -48,18 +49,18 @@ func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error
 		}
 		i.observe(o, stats)
 		return nil
-	}, i.tasks, i.oldest, i.estimated, i.tries, i.retries)
+	}, i.tasks, i.oldest, i.behind, i.estimated, i.tries, i.retries)
 }
 
 type instruments struct {
 	tasks, estimated metric.Int64ObservableGauge
-	oldest           metric.Float64ObservableGauge
+	oldest, behind   metric.Float64ObservableGauge
 	tries, retries   metric.Int64ObservableCounter
 }
 
 func newInstruments(meter metric.Meter) (instruments, error) {
 	var i instruments
-	errs := make([]error, 5) //nolint:mnd // one for each
+	errs := make([]error, 6) //nolint:mnd // one for each
 	i.tasks, errs[0] = meter.Int64ObservableGauge("stint.tasks",
 		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
 	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
@@ -72,6 +73,8 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 	i.retries, errs[4] = meter.Int64ObservableCounter("stint.retries",
 		metric.WithDescription("Tasks that were handed out not for their first try."),
 		metric.WithUnit("{task}"))
+	i.behind, errs[5] = meter.Float64ObservableGauge("stint.pruning_behind", metric.WithDescription(
+		"For how much longer than their retention finished tasks stay."), metric.WithUnit("s"))
 	return i, errors.Join(errs...)
 }
 
@@ -94,5 +97,8 @@ func (i *instruments) observe(o metric.Observer, stats stint.Stats) {
 	}
 	for _, state := range stats.Estimated {
 		o.ObserveInt64(i.estimated, 1, metric.WithAttributes(stateKey.String(string(state))))
+	}
+	if stats.PruningBehind > 0 {
+		o.ObserveFloat64(i.behind, stats.PruningBehind.Seconds())
 	}
 }

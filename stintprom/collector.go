@@ -9,6 +9,7 @@
 //	stint_estimated{stint_task_state}                1 where the number is an estimate
 //	stint_tries_total{stint_task_action}             tasks that were handed out
 //	stint_retries_total{stint_task_action}           those not for their first try
+//	stint_pruning_behind_seconds                     how late finished tasks are pruned
 package stintprom
 
 import (
@@ -45,13 +46,15 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 			[]string{actionLabel}, nil),
 		retries: prometheus.NewDesc("stint_retries_total",
 			"Tasks that were handed out not for their first try.", []string{actionLabel}, nil),
+		behind: prometheus.NewDesc("stint_pruning_behind_seconds",
+			"For how much longer than their retention finished tasks stay.", nil, nil),
 	}
 }
 
 type collector struct {
 	store                    *stint.Store
 	tasks, oldest, estimated *prometheus.Desc
-	tries, retries           *prometheus.Desc
+	tries, retries, behind   *prometheus.Desc
 }
 
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
@@ -60,6 +63,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.estimated
 	descs <- c.tries
 	descs <- c.retries
+	descs <- c.behind
 }
 
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
@@ -91,5 +95,8 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for _, state := range stats.Estimated {
 		tell(prometheus.GaugeValue, c.estimated, 1, string(state))
+	}
+	if stats.PruningBehind > 0 {
+		tell(prometheus.GaugeValue, c.behind, stats.PruningBehind.Seconds())
 	}
 }

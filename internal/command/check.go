@@ -32,6 +32,7 @@ func (p *program) checkCommand() *cobra.Command {
   - connections that run out, a pooler in between, a hot standby, an old version
   - leases and deadlines that nobody sees to, processes that are gone and whose tasks
     nobody has taken over, actions that nobody asks for
+  - finished tasks that stay for longer than their retention
   - the database's clock: whether it goes back, and how far it is from that of this
     machine
 
@@ -78,6 +79,13 @@ func (p *program) check(ctx context.Context, db *database) ([]finding, error) {
 		return nil, err
 	}
 	if err := c.ask("pooler", func() error { return c.askPooler(ctx, db.pool) }); err != nil {
+		return nil, err
+	}
+	if err := c.ask("retention", func() error {
+		stats, err := db.store.Stats(ctx)
+		c.find(pruningFindings(stats.PruningBehind)...)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	if !standby {

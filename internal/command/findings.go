@@ -267,6 +267,11 @@ func queueTables() []string {
 	return []string{"ready", "leased", "leases", "scheduled", "blocked"}
 }
 
+// prunedTables are those that grow while dead rows are not removed as fast as tasks are pruned.
+func prunedTables() []string {
+	return []string{"tasks", "finished", "edges", "joined", "deadlines"}
+}
+
 func tableFindings(schema string, t table) []finding {
 	// A healthy autovacuum comes once a minute. Until then dead rows are nothing unusual.
 	const deadMany, deadTooMany, vacuumedLately = 10_000, 1_000_000, 5 * time.Minute
@@ -276,7 +281,14 @@ func tableFindings(schema string, t table) []finding {
 		findings = append(findings, found(severityWarning, "vacuum", "autovacuum is off for the "+
 			"table %q: ALTER TABLE %s RESET (autovacuum_enabled)", t.Name, name))
 	}
-	if !slices.Contains(queueTables(), t.Name) || t.Dead < deadMany || t.Dead < t.Live {
+	harm, many := "which slows hand-outs", int64(deadMany)
+	switch {
+	case slices.Contains(prunedTables(), t.Name):
+		harm, many = "and grows by them", deadTooMany
+	case !slices.Contains(queueTables(), t.Name):
+		return findings
+	}
+	if t.Dead < many || t.Dead < t.Live {
 		return findings
 	}
 	s, vacuumed := severityNote, "it was never vacuumed"
@@ -290,8 +302,8 @@ func tableFindings(schema string, t table) []finding {
 		s = severityWarning
 	}
 	return append(findings, found(s, "vacuum", "the table %q has %d dead rows to %d live ones, "+
-		"which slows hand-outs; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
-		t.Name, t.Dead, t.Live, vacuumed, name))
+		"%s; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
+		t.Name, t.Dead, t.Live, harm, vacuumed, name))
 }
 
 // A holder keeps vacuum from its work, or locks.
@@ -405,6 +417,19 @@ func countAre(n int64) string {
 		return "1 task is"
 	}
 	return fmt.Sprintf("%d tasks are", n)
+}
+
+// pruningFindings says if finished tasks stay for so much longer than their retention. Stores prune
+// twice a minute at least.
+func pruningFindings(behind time.Duration) []finding {
+	const late = 5 * time.Minute
+	if behind < late {
+		return nil
+	}
+	return []finding{found(severityWarning, "retention", "finished tasks stay for up to %s longer "+
+		"than their retention: no store prunes, or not fast enough. See what the stores log; start "+
+		"a worker, or a store with MaintainAlways; or prune now: stint prune",
+		readable.Span(behind))}
 }
 
 // An unserved action is one that nobody asks for.

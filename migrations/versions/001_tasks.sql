@@ -147,9 +147,11 @@ CREATE TABLE {{.schema}}.finished (
     CONSTRAINT finished_status_length CHECK (octet_length(status) <= 65536),
     CONSTRAINT finished_result_length CHECK (octet_length(result) <= 67108864)
 );
--- Rows arrive in the order of finished_at, so a block-range index finds the old ones for nothing.
-CREATE INDEX finished_age ON {{.schema}}.finished
-    USING brin (finished_at) WITH (pages_per_range = 16, autosummarize = on);
+-- For pruning, which walks through those of a kind from the oldest on. Each row is in one of them.
+-- (A block-range index is cheaper to write, but the pages that pruning empties are filled again, and
+-- its ranges then reach from the oldest row to the newest: it would find every page.)
+CREATE INDEX finished_completed ON {{.schema}}.finished (finished_at, lo) WHERE cause = 0;
+CREATE INDEX finished_aborted ON {{.schema}}.finished (finished_at, lo) WHERE cause <> 0;
 -- Of those that failed themselves: few, and what people look for first.
 CREATE INDEX finished_failed ON {{.schema}}.finished (finished_at) WHERE cause IN (1, 2, 6);
 
@@ -269,6 +271,18 @@ CREATE TABLE {{.schema}}.actors (
     CONSTRAINT actors_pkey PRIMARY KEY (session, actor)
 );
 
+-- At most one row: how far pruning has come. behind is how much longer than their retention those
+-- finished tasks have stayed that were pruned last, 0 where none was left. Room is left for new
+-- versions.
+CREATE TABLE {{.schema}}.pruning (
+    told_at timestamptz NOT NULL,
+    behind  interval    NOT NULL,
+    single  boolean     NOT NULL DEFAULT true,
+
+    CONSTRAINT pruning_pkey   PRIMARY KEY (single),
+    CONSTRAINT pruning_single CHECK (single)
+) WITH (fillfactor = 50);
+
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
 -- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
 CREATE VIEW {{.schema}}.task_states AS
@@ -339,11 +353,27 @@ ALTER TABLE {{.schema}}.settling SET (autovacuum_vacuum_scale_factor = 0,
 ALTER TABLE {{.schema}}.leases SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
 
+-- Rows of these go as fast as they come once their retention has passed. By default a vacuum waits
+-- for a fifth of the table to be dead, and is then made to rest so often that under full load it
+-- never ends before as many are dead again.
+ALTER TABLE {{.schema}}.tasks SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.finished SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.edges SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.joined SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.deadlines SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
-DROP TABLE {{.schema}}.supported, {{.schema}}.actors, {{.schema}}.sessions, {{.schema}}.asked,
-    {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
+DROP TABLE {{.schema}}.supported, {{.schema}}.pruning, {{.schema}}.actors, {{.schema}}.sessions,
+    {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
     {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

@@ -1,0 +1,262 @@
+package stint_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// pruning is a store that keeps completed tasks for an hour, and prunes when it is told to.
+var pruning = stint.Options{
+	Maintenance: stint.MaintainNever,
+	Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
+}
+
+// ageFinished makes what has finished two hours older.
+func ageFinished(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '2 hours'")
+}
+
+// completeEach owns n tasks and completes each with a status of its own, so that each is alone in
+// its row.
+func completeEach(tb testing.TB, store *stint.Store, n int) {
+	tb.Helper()
+	returns := completed(own(tb, store, n))
+	for i := range returns {
+		returns[i].Status = fmt.Sprint("done ", i)
+	}
+	verdicts, err := store.ReturnTasks(tb.Context(), returns)
+	if err != nil || len(verdicts) != n || slices.ContainsFunc(verdicts, isError) {
+		tb.Fatalf("ReturnTasks of %d = %v, %v", n, verdicts, err)
+	}
+}
+
+func isError(err error) bool { return err != nil }
+
+// chord inserts n members, a join of them, and the task behind it.
+func chord(tb testing.TB, store *stint.Store, prefix string, n int) {
+	tb.Helper()
+	tasks := numbered(prefix+"/", n)
+	joined := stint.Task{ID: stint.TaskID(prefix + "/join"), Action: stint.Spontaneous}
+	for _, member := range tasks {
+		joined.After = append(joined.After, member.ID)
+	}
+	insert(tb, store, append(tasks, joined,
+		stint.Task{ID: stint.TaskID(prefix + "/last"), Action: "act", After: []stint.TaskID{joined.ID}},
+	)...)
+}
+
+func wantPruned(tb testing.TB, store *stint.Store, want int64) {
+	tb.Helper()
+	if got, err := store.Prune(tb.Context()); got != want || err != nil {
+		tb.Errorf("Prune = %d, %v, want %d", got, err, want)
+	}
+}
+
+// R18. What was kept for a task goes with it, in the same call, however many links behind.
+func TestPrune_TakesANetworkWithItsLastTask(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	chord(t, store, "apart", 300)
+	completeEach(t, store, 300)
+	chord(t, store, "alike", 300)
+	returnAlike := func(n int) {
+		t.Helper()
+		if _, err := store.ReturnTasks(t.Context(), completed(own(t, store, n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	returnAlike(301) // with the last task of the first
+	ageFinished(t, pool)
+	wantPruned(t, store, 302)
+	wantState(t, store, stint.StateCompleted, "alike/join")
+	returnAlike(1)
+	ageFinished(t, pool)
+	wantPruned(t, store, 302)
+	if left := yields[int](t, pool, `SELECT (SELECT count(*) FROM stint.tasks) +
+		(SELECT count(*) FROM stint.edges) + (SELECT count(*) FROM stint.finished) +
+		(SELECT count(*) FROM stint.joined)`); left > 0 {
+		t.Errorf("%d rows are left", left)
+	}
+}
+
+// What is kept since somebody may ask for it is looked at once, not in every pass, and pruned with
+// the last task that might have asked.
+func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
+	t.Parallel()
+	const n = 6000
+	traffic := testdb.NewTraffic(t)
+	store := openStore(t, traffic.Pool, pruning)
+	prune := stint.NewPruner(store)
+	looks := func() int64 {
+		t.Helper()
+		since := traffic.Measure(t)
+		wantErr(t, "prune", prune(t.Context()), nil)
+		roundTrips, _ := since()
+		return roundTrips
+	}
+	looks() // prepares its statements
+	idle := looks()
+	chord(t, store, "kept", n)
+	completeEach(t, store, n)
+	ageFinished(t, traffic.Pool)
+	if first := looks(); first <= idle+10 {
+		t.Errorf("the first pass took %d round trips, an idle one %d: it did not look at %d spans",
+			first, idle, n)
+	}
+	if second := looks(); second > idle {
+		t.Errorf("the second pass took %d round trips, an idle one %d", second, idle)
+	}
+	completeEach(t, store, 1)
+	ageFinished(t, traffic.Pool)
+	looks()
+	if left := yields[int](t, traffic.Pool, "SELECT count(*) FROM stint.tasks"); left > 0 {
+		t.Errorf("%d tasks are left", left)
+	}
+}
+
+// While somebody opens tasks again, a store that maintains waits, and goes on then.
+func TestPrune_GoesOnBehindARetry(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	insert(t, store, after("opened"), after("b"), after("c"))
+	completeEach(t, store, 3)
+	ageFinished(t, pool)
+	tx := begin(t, pool)
+	retry(t, store.WithTx(tx), "opened")
+	prune := stint.NewPruner(store)
+	pruned := start(func() (struct{}, error) { return struct{}{}, prune(t.Context()) })
+	wantPruned(t, store, 0)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	if _, err := ends(t, "prune", pruned); err != nil {
+		t.Errorf("prune = %v", err)
+	}
+	infos, err := store.ListTasks(t.Context(), stint.Filter{})
+	if err != nil || len(infos) != 1 || infos[0].State != stint.StateReady {
+		t.Errorf("%v are left, %v, want the one that was opened again", infos, err)
+	}
+}
+
+// Pruners that work at the same time prune each task once, and none fails.
+func TestPrune_MayRunManyTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	const chords, members, pruners = 40, 30, 6
+	for i := range chords {
+		chord(t, store, fmt.Sprint("chord ", i), members)
+	}
+	completeEach(t, store, chords*members)
+	completeEach(t, store, chords)
+	ageFinished(t, pool)
+	var calls []<-chan outcome[int64]
+	for range pruners {
+		calls = append(calls, start(func() (int64, error) { return store.Prune(t.Context()) }))
+	}
+	var pruned int64
+	for _, call := range calls {
+		n, err := ends(t, "Prune", call)
+		if err != nil {
+			t.Errorf("Prune = %v", err)
+		}
+		pruned += n
+	}
+	rest, err := store.Prune(t.Context())
+	if want := int64(chords * (members + 2)); pruned+rest != want || err != nil {
+		t.Errorf("%d tasks were pruned by many and %d behind them, %v, want %d in all",
+			pruned, rest, err, want)
+	}
+}
+
+// Stats tells how far pruning is behind: nothing before anybody has pruned, little when all that
+// could be pruned was, and more with the time since; and stops telling when nobody prunes any more
+// since everything is to be kept.
+func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	behind := func() time.Duration {
+		t.Helper()
+		stats, err := store.Stats(t.Context())
+		wantErr(t, "Stats", err, nil)
+		return stats.PruningBehind
+	}
+	if got := behind(); got != 0 {
+		t.Errorf("behind by %v before anybody has pruned", got)
+	}
+	wantErr(t, "WithTx.Prune", func() error {
+		tx := begin(t, pool)
+		_, err := store.WithTx(tx).Prune(t.Context())
+		return errors.Join(err, tx.Commit(t.Context()))
+	}(), nil)
+	if got := behind(); got != 0 {
+		t.Errorf("behind by %v after a call in a transaction, which would hold others up", got)
+	}
+	wantPruned(t, store, 0)
+	if got := behind(); got <= 0 || got > time.Hour {
+		t.Errorf("behind by %v right after pruning", got)
+	}
+	later := func(by string) {
+		t.Helper()
+		exec(t, pool, "UPDATE stint.pruning SET told_at = told_at - $1::interval", by)
+	}
+	later("2 hours")
+	if got := behind(); got < 2*time.Hour || got > 3*time.Hour {
+		t.Errorf("behind by %v when nobody has pruned for two hours", got)
+	}
+	keeping := openStore(t, pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
+	})
+	wantPruned(t, keeping, 0)
+	if got := behind(); got < 2*time.Hour {
+		t.Errorf("behind by %v, but nobody has pruned", got)
+	}
+	later("1 day")
+	wantPruned(t, keeping, 0)
+	if got := behind(); got != 0 {
+		t.Errorf("behind by %v where all is kept", got)
+	}
+}
+
+// A pass that takes long tells how far it is, and what it only spares does not count.
+func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	insert(t, store, numbered("t", 2)...)
+	completeEach(t, store, 1)
+	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '30 hours'")
+	exec(t, pool, "INSERT INTO stint.pruning (told_at, behind) VALUES (statement_timestamp(), '0')")
+	exec(t, pool, `CREATE TABLE told (behind interval);
+		CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN INSERT INTO told VALUES (new.behind); RETURN NULL; END';
+		CREATE TRIGGER tell AFTER UPDATE ON stint.pruning FOR EACH ROW EXECUTE FUNCTION tell()`)
+	wantPruned(t, store, 1)
+	got := yields[string](t, pool, `SELECT string_agg(
+		(extract(epoch FROM behind) / 3600)::integer::text, ' ' ORDER BY behind DESC) FROM told`)
+	if got != "29 0" {
+		t.Errorf("told to be behind by %s hours, want 29 and then 0", got)
+	}
+}
+
+// Tables whose rows come and go are vacuumed without a rest, or they grow for ever at full load.
+func TestMigrate_LetsVacuumFollow(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	got := yields[[]string](t, pool, `SELECT coalesce(array_agg(relname::text ORDER BY relname), '{}')
+		FROM pg_class
+		WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'
+		  AND coalesce(NOT reloptions @> '{autovacuum_vacuum_cost_delay=0}', true)`)
+	small := []string{
+		"actors", "asked", "networks", "pruning", "sessions", "stint_schema_version", "supported",
+	}
+	if !slices.Equal(got, small) {
+		t.Errorf("the default settings of autovacuum are those of %q, want %q only", got, small)
+	}
+}
