@@ -56,7 +56,7 @@ func bars(snapshot time.Duration) []bar {
 	if snapshot >= longSnapshot {
 		endures = 0.7
 	}
-	return []bar{
+	all := []bar{
 		over("W1 insert many", 2.5, ours("W1", ""), best("river", "W1")),
 		over("W1 insert many", 0.5, ours("W1", ""), best("raw", "W1")),
 		over("W2 verbs, kept", 3.5, ours("W2", verbsKept), best("river", "W2")),
@@ -99,6 +99,30 @@ func bars(snapshot time.Duration) []bar {
 		{
 			what: "client memory in W2 and W5", atMost: true, limit: 150, unit: unitMiB,
 			measure: mostMemory,
+		},
+	}
+	for _, load := range mixedLoads() {
+		all = append(all, steady(load.variant)...)
+	}
+	return all
+}
+
+// steady are the bars of a variant of W11: it goes on as it began. They mean little unless it lasts
+// for some minutes, since nothing is pruned in the first half of one.
+func steady(variant string) []bar {
+	w11 := func(figure string) picker { return pick("stint", "W11", variant, figure) }
+	return []bar{
+		{
+			what: "W11 " + variant + ", last tenth over first", limit: 0.7, unit: unitTimes,
+			measure: quotient(w11(figureLast), w11(figureFirst)),
+		},
+		{
+			what: "W11 " + variant + ", size at the end over that at a third", atMost: true,
+			limit: 1.3, unit: unitTimes, measure: quotient(w11(figureEnd), w11(figureThird)),
+		},
+		{
+			what: "W11 " + variant + ", pruning behind", atMost: true, limit: 60, unit: unitSecond,
+			measure: medianOf("W11", variant, figureBehind),
 		},
 	}
 }

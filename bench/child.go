@@ -59,6 +59,9 @@ type report struct {
 
 	// Figures are those of the workload, by name; a rate alone follows from the above.
 	Figures map[string]float64
+
+	// Looks are what there was meanwhile, where the workload has somebody look.
+	Looks []look
 }
 
 // value is a figure of the report.

@@ -37,6 +37,7 @@ func begin(ctx context.Context) error {
 	flag.StringVar(&p.Workloads, "w", "", "the workloads, such as W1,W3 (default all)")
 	flag.StringVar(&p.Only, "only", "", "the contenders, such as stint,river (default all)")
 	flag.DurationVar(&p.Snapshot, "w6", 10*time.Minute, "how long W6 lasts")
+	flag.DurationVar(&p.Mixed, "w11", 10*time.Minute, "how long each variant of W11 lasts")
 	flag.Float64Var(&p.Scale, "scale", 1, "multiply all numbers of tasks")
 	flag.StringVar(&jsonFile, "json", "", "also write the results as JSON to this `file`")
 	flag.StringVar(&svgFile, "svg", "", "also draw them into this `file`")
@@ -62,6 +63,7 @@ type findings struct {
 	Seconds float64   `json:"seconds"` // that it took
 	Results results   `json:"results"`
 	Bars    []verdict `json:"bars"`
+	Courses []course  `json:"courses,omitempty"`
 }
 
 // perform carries the plan out on a server of its own.
@@ -82,6 +84,7 @@ func (p plan) perform(ctx context.Context, out, progress io.Writer) (found findi
 	all, err := p.carryOut(ctx, s, progress)
 	found.Results = resultsOf(all)
 	found.Bars = verdicts(found.Results, p.Snapshot)
+	found.Courses = coursesOf(all)
 	found.Seconds = time.Since(begun).Seconds()
 	return found, err
 }

@@ -17,6 +17,7 @@ type plan struct {
 	Workloads string        `json:"workloads"`  // IDs, separated by commas; empty: all
 	Only      string        `json:"contenders"` // names, separated by commas; empty: all
 	Snapshot  time.Duration `json:"w6_nanoseconds"`
+	Mixed     time.Duration `json:"w11_nanoseconds"`
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
@@ -75,8 +76,11 @@ func (p plan) job(m *measured) job {
 		return max(leastTasks, int(float64(n)*p.Scale))
 	}
 	lasts := w.lasts
-	if w.id == "W6" {
+	switch w.id {
+	case "W6":
 		lasts = p.Snapshot
+	case "W11":
+		lasts = p.Mixed
 	}
 	if p.Scale < 1 {
 		lasts = max(time.Second, time.Duration(float64(lasts)*p.Scale))

@@ -34,7 +34,7 @@ const (
 
 // stintContender is this library: its bare verbs, and the loop of package worker.
 func stintContender() contender {
-	return contender{
+	c := contender{
 		name:  "stint",
 		title: "Stint",
 		create: func(ctx context.Context, r *run) error {
@@ -64,6 +64,12 @@ func stintContender() contender {
 			{workload: "W10", variant: pruned, measure: streamStint},
 		},
 	}
+	for _, load := range mixedLoads() {
+		c.entries = append(c.entries, entry{
+			workload: "W11", variant: load.variant, measure: streamStintMixed,
+		})
+	}
+	return c
 }
 
 // stintAction is the action of tasks where there is only one.
@@ -81,6 +87,8 @@ func newStint(ctx context.Context, r *run, connections int) (*stint.Store, error
 		options.Retention.Completed = stint.KeepNone
 	case pruned:
 		options.Retention.Completed = prunedAfter
+	default:
+		options.Retention.Completed = mixedLoadOf(r.Variant).retention
 	}
 	return stint.New(pool, options)
 }
@@ -165,9 +173,17 @@ func completeStint(
 
 // returnAll completes tasks in one call, each of which must be accepted.
 func returnAll(ctx context.Context, store *stint.Store, owned []stint.OwnedTask) error {
+	return returnAllWith(ctx, store, owned, "")
+}
+
+func returnAllWith(
+	ctx context.Context, store *stint.Store, owned []stint.OwnedTask, status string,
+) error {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
-		returns[i] = stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusCompleted}
+		returns[i] = stint.Return{
+			ID: task.ID, Token: task.Token, Status: status, Code: stint.StatusCompleted,
+		}
 	}
 	verdicts, err := store.ReturnTasks(ctx, returns)
 	return errors.Join(append(verdicts, err)...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -27,19 +28,26 @@ const (
 // A steady stream of tasks is inserted and drained at the same time, for as long as the workload
 // lasts.
 type steadyStream struct {
+	// batch and window are other numbers than sustainBatch and sustainWindow, if not 0.
+	batch, window int
+
 	// insert inserts the tasks with the numbers from from to to.
 	insert func(ctx context.Context, from, to int) error
 
 	// drain performs tasks until live ends, and calls done with how many it has completed. What it
 	// has begun by then it may finish; ctx has not ended.
 	drain func(ctx, live context.Context, done func(tasks int)) error
+
+	// watch, if not nil, looks on until live ends, while completed counts.
+	watch func(ctx, live context.Context, completed *atomic.Int64) error
 }
 
 // sustain measures a stream, and tells the rates of its first and its last tenth.
 func (r *run) sustain(ctx context.Context, stream steadyStream) error {
 	live, stop := context.WithCancel(ctx)
 	defer stop()
-	window := semaphore.NewWeighted(sustainWindow)
+	batch := int64(cmp.Or(stream.batch, sustainBatch))
+	window := semaphore.NewWeighted(int64(cmp.Or(stream.window, sustainWindow)))
 	var completed, next atomic.Int64
 	var counts []int64
 	err := r.measure(ctx, func(ctx context.Context) (int, error) {
@@ -47,9 +55,9 @@ func (r *run) sustain(ctx context.Context, stream steadyStream) error {
 		context.AfterFunc(ctx, stop)
 		for range sustainInserters {
 			group.Go(func() error {
-				for window.Acquire(live, sustainBatch) == nil {
-					to := int(next.Add(sustainBatch))
-					if err := stream.insert(ctx, to-sustainBatch, to); err != nil {
+				for window.Acquire(live, batch) == nil {
+					to := next.Add(batch)
+					if err := stream.insert(ctx, int(to-batch), int(to)); err != nil {
 						return err
 					}
 				}
@@ -67,6 +75,9 @@ func (r *run) sustain(ctx context.Context, stream steadyStream) error {
 			counts = countTenths(ctx, r.Lasts/10, &completed)
 			return nil
 		})
+		if stream.watch != nil {
+			group.Go(func() error { return stream.watch(ctx, live, &completed) })
+		}
 		err := group.Wait()
 		return int(completed.Load()), err
 	})

@@ -45,8 +45,9 @@ type figure struct {
 }
 
 const (
-	unitRate  = "tasks/s"
-	unitMilli = "ms"
+	unitRate   = "tasks/s"
+	unitMilli  = "ms"
+	unitSecond = "s"
 )
 
 // rate is the only figure of most workloads.
@@ -68,6 +69,10 @@ const (
 	figureP99   = "p99"
 	figureFirst = "first tenth"
 	figureLast  = "last tenth"
+
+	figureThird  = "size at a third"
+	figureEnd    = "size at the end"
+	figureBehind = "pruning behind"
 )
 
 // workloads are all workloads, in the order of the table.
@@ -113,6 +118,17 @@ func workloads() []workload {
 		{id: "W8-drain", title: "drain many of 16 KiB", tasks: 10_000, bodyBytes: 16 << 10},
 		{id: "W9", title: "drain 40 actions with priorities", tasks: 200_000},
 		{id: "W10", title: "insert and drain, pruning", lasts: time.Minute, once: true},
+		{
+			id: "W11", title: "insert and drain, pruning soon", lasts: 10 * time.Minute,
+			once: true,
+			figures: []figure{
+				{figureFirst, unitRate},
+				{figureLast, unitRate},
+				{figureThird, unitMiB},
+				{figureEnd, unitMiB},
+				{figureBehind, unitSecond},
+			},
+		},
 	}
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
