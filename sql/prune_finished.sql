@@ -18,8 +18,8 @@
 --   $10 post_result_age interval, the least for a task that may be waited for
 --
 -- Tells how many spans the walk looked at, where the last of them is, how many tasks of all that it
--- looked at are gone, how long those of the walk that went last were past their retention, and
--- which tasks these had waited for: that may have kept them from being pruned.
+-- looked at are gone, for how long those of the walk that went last were past $4, and for which
+-- tasks all those had waited that are gone now: that may have kept them from being pruned.
 --
 -- A walk goes along finished_completed or finished_aborted, and never looks twice at a span that it
 -- spared; that one comes again, in $7, when those have gone who might have asked. Each span is
@@ -28,13 +28,14 @@
 --
 -- Tasks in one span end alike, and one that posts its result is alone, so the first one's definition
 -- tells of all. A replaced task (5) has left its definition to its successor, and may be waited for.
+-- linked spares the looks for edges where there are none about.
 --
 -- What others hold at this moment is passed over, and found by the next walk from the beginning.
 WITH walked AS MATERIALIZED (
     SELECT counted.*
     FROM (
         SELECT next.*,
-               sum(next.hi - next.lo + 1) OVER (ORDER BY next.finished_at, next.lo)
+               sum((next.hi - next.lo + 1)::integer) OVER (ORDER BY next.finished_at, next.lo)
                    - (next.hi - next.lo + 1) AS before
         FROM (
             (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
@@ -66,49 +67,39 @@ WITH walked AS MATERIALIZED (
         LIMIT 1
     ) AS span
     WHERE span.hi >= named.key
-), old AS MATERIALIZED (
-    SELECT aged.*
-    FROM (
-        SELECT looked.*,
-               greatest(
-                   CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END,
-                   CASE WHEN looked.cause = 5
-                             OR (SELECT tasks.post_result
-                                 FROM stint.tasks
-                                 WHERE tasks.key = looked.lo)
-                        THEN $10::interval
-                   END) AS age
-        FROM (
-            SELECT walked.lo, walked.hi, walked.finished_at, walked.cause, true AS is_walked
-            FROM walked
-            UNION ALL
-            SELECT named.lo, named.hi, named.finished_at, named.cause, false
-            FROM named
-        ) AS looked
-        WHERE CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END IS NOT NULL
-    ) AS aged
-    WHERE aged.finished_at <= statement_timestamp() - aged.age
 ), free AS MATERIALIZED (
-    SELECT old.lo, old.hi, CASE WHEN old.is_walked
-                                THEN statement_timestamp() - old.age - old.finished_at
-                           END AS overdue
-    FROM old
-    WHERE (
-        SELECT true
-        FROM stint.edges
-        WHERE edges.after BETWEEN old.lo AND old.hi
-          AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
-              WHEN 'stint.Spontaneous' THEN true
-              ELSE (
-                  SELECT ended.hi >= edges.run AND ended.cause = 0
-                  FROM stint.finished AS ended
-                  WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
-                  ORDER BY ended.lo DESC
-                  LIMIT 1
-              ) IS NOT true
+    SELECT looked.lo, looked.hi, looked.overdue
+    FROM (
+        SELECT walked.lo, walked.hi, walked.finished_at, walked.cause,
+               statement_timestamp() - $4::interval - walked.finished_at AS overdue
+        FROM walked
+        UNION ALL
+        SELECT named.lo, named.hi, named.finished_at, named.cause, NULL
+        FROM named
+    ) AS looked
+    WHERE looked.finished_at <= statement_timestamp()
+              - CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END
+      AND CASE WHEN looked.finished_at > statement_timestamp() - $10::interval
+               THEN looked.cause <> 5 AND NOT (
+                   SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = looked.lo)
+               ELSE true
           END
-        LIMIT 1
-    ) IS NULL
+      AND (
+          SELECT true
+          FROM stint.edges
+          WHERE edges.after BETWEEN looked.lo AND looked.hi
+            AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
+                WHEN 'stint.Spontaneous' THEN true
+                ELSE (
+                    SELECT ended.hi >= edges.run AND ended.cause = 0
+                    FROM stint.finished AS ended
+                    WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
+                    ORDER BY ended.lo DESC
+                    LIMIT 1
+                ) IS NOT true
+            END
+          LIMIT 1
+      ) IS NULL
 ), locked AS MATERIALIZED (
     SELECT free.*
     FROM free
@@ -118,6 +109,14 @@ WITH walked AS MATERIALIZED (
         WHERE finished.lo = free.lo AND finished.hi = free.hi
         FOR UPDATE SKIP LOCKED
     ) AS finished
+), linked AS MATERIALIZED (
+    SELECT EXISTS (
+               SELECT FROM stint.edges WHERE edges.after BETWEEN range.least AND range.most
+           ) AS onward,
+           EXISTS (
+               SELECT FROM stint.edges WHERE edges.run BETWEEN range.least AND range.most
+           ) AS back
+    FROM (SELECT min(locked.lo) AS least, max(locked.hi) AS most FROM locked) AS range
 ), definition AS (
     DELETE FROM stint.tasks
     USING (
@@ -142,6 +141,7 @@ WITH walked AS MATERIALIZED (
             WHERE edges.after BETWEEN locked.lo AND locked.hi
             OFFSET 0
         ) AS edge
+        WHERE (SELECT linked.onward FROM linked)
     ) AS pruned
     WHERE edges.ctid = pruned.tid
 ), incoming AS (
@@ -155,6 +155,7 @@ WITH walked AS MATERIALIZED (
             WHERE edges.run BETWEEN locked.lo AND locked.hi
             OFFSET 0
         ) AS edge
+        WHERE (SELECT linked.back FROM linked)
     ) AS pruned
     WHERE edges.ctid = pruned.tid
     RETURNING edges.after
