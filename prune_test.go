@@ -260,3 +260,38 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 		t.Errorf("the default settings of autovacuum are those of %q, want %q only", got, small)
 	}
 }
+
+// R18. What somebody might have asked for goes once that one has completed, though it stays itself
+// since it posts its result.
+func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: time.Minute, Aborted: time.Minute},
+	})
+	prune := stint.NewPruner(store)
+	later := func(left ...stint.TaskID) {
+		t.Helper()
+		exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '10 minutes'")
+		wantErr(t, "prune", prune(t.Context()), nil)
+		infos, err := store.ListTasks(t.Context(), stint.Filter{})
+		var got []stint.TaskID
+		for _, info := range infos {
+			got = append(got, info.ID)
+		}
+		if !slices.Equal(got, left) || err != nil {
+			t.Errorf("%q are left, %v, want %q", got, err, left)
+		}
+	}
+	last := after("z", "a", "b")
+	last.PostResult = true
+	insert(t, store, after("a"), after("b"), last)
+	completeEach(t, store, 2)
+	later("a", "b", "z")
+	completeEach(t, store, 1)
+	later("z")
+	for range 5 {
+		later("z")
+	}
+	later()
+}

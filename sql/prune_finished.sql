@@ -18,11 +18,11 @@
 --   $10 post_result_age interval, the least for a task that may be waited for
 --
 -- Tells how many spans the walk looked at, where the last of them is, how many tasks of all that it
--- looked at are gone, for how long those of the walk that went last were past $4, and for which
--- tasks all those had waited that are gone now: that may have kept them from being pruned.
+-- looked at are gone, for how long those of the walk that went last were past $4, and which tasks
+-- may be free by now: those that others waited for which are gone, or have completed and stay.
 --
 -- A walk goes along finished_completed or finished_aborted, and never looks twice at a span that it
--- spared; that one comes again, in $7, when those have gone who might have asked. Each span is
+-- spared; that one comes again, in $7, when those were looked at who might have asked. Each span is
 -- looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are fences against
 -- joins, which the planner would make of whole tables.
 --
@@ -67,8 +67,31 @@ WITH walked AS MATERIALIZED (
         LIMIT 1
     ) AS span
     WHERE span.hi >= named.key
-), free AS MATERIALIZED (
-    SELECT looked.lo, looked.hi, looked.overdue
+), judged AS MATERIALIZED (
+    SELECT looked.lo, looked.hi, looked.cause, looked.overdue,
+           looked.finished_at <= statement_timestamp()
+               - CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END
+           AND CASE WHEN looked.finished_at > statement_timestamp() - $10::interval
+                    THEN looked.cause <> 5 AND NOT (
+                        SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = looked.lo)
+                    ELSE true
+               END
+           AND (
+               SELECT true
+               FROM stint.edges
+               WHERE edges.after BETWEEN looked.lo AND looked.hi
+                 AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
+                     WHEN 'stint.Spontaneous' THEN true
+                     ELSE (
+                         SELECT ended.hi >= edges.run AND ended.cause = 0
+                         FROM stint.finished AS ended
+                         WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
+                         ORDER BY ended.lo DESC
+                         LIMIT 1
+                     ) IS NOT true
+                 END
+               LIMIT 1
+           ) IS NULL AS free
     FROM (
         SELECT walked.lo, walked.hi, walked.finished_at, walked.cause,
                statement_timestamp() - $4::interval - walked.finished_at AS overdue
@@ -77,38 +100,6 @@ WITH walked AS MATERIALIZED (
         SELECT named.lo, named.hi, named.finished_at, named.cause, NULL
         FROM named
     ) AS looked
-    WHERE looked.finished_at <= statement_timestamp()
-              - CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END
-      AND CASE WHEN looked.finished_at > statement_timestamp() - $10::interval
-               THEN looked.cause <> 5 AND NOT (
-                   SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = looked.lo)
-               ELSE true
-          END
-      AND (
-          SELECT true
-          FROM stint.edges
-          WHERE edges.after BETWEEN looked.lo AND looked.hi
-            AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
-                WHEN 'stint.Spontaneous' THEN true
-                ELSE (
-                    SELECT ended.hi >= edges.run AND ended.cause = 0
-                    FROM stint.finished AS ended
-                    WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
-                    ORDER BY ended.lo DESC
-                    LIMIT 1
-                ) IS NOT true
-            END
-          LIMIT 1
-      ) IS NULL
-), locked AS MATERIALIZED (
-    SELECT free.*
-    FROM free
-    CROSS JOIN LATERAL (
-        SELECT finished.lo
-        FROM stint.finished
-        WHERE finished.lo = free.lo AND finished.hi = free.hi
-        FOR UPDATE SKIP LOCKED
-    ) AS finished
 ), linked AS MATERIALIZED (
     SELECT EXISTS (
                SELECT FROM stint.edges WHERE edges.after BETWEEN range.least AND range.most
@@ -116,7 +107,30 @@ WITH walked AS MATERIALIZED (
            EXISTS (
                SELECT FROM stint.edges WHERE edges.run BETWEEN range.least AND range.most
            ) AS back
-    FROM (SELECT min(locked.lo) AS least, max(locked.hi) AS most FROM locked) AS range
+    FROM (SELECT min(judged.lo) AS least, max(judged.hi) AS most FROM judged) AS range
+), locked AS MATERIALIZED (
+    SELECT judged.lo, judged.hi, judged.overdue
+    FROM judged
+    CROSS JOIN LATERAL (
+        SELECT finished.lo
+        FROM stint.finished
+        WHERE finished.lo = judged.lo AND finished.hi = judged.hi
+        FOR UPDATE SKIP LOCKED
+    ) AS finished
+    WHERE judged.free
+), spared AS (
+    SELECT edge.after
+    FROM judged
+    CROSS JOIN LATERAL (
+        SELECT edges.after
+        FROM stint.edges
+        WHERE edges.run BETWEEN judged.lo AND judged.hi
+        OFFSET 0
+    ) AS edge
+    WHERE NOT judged.free AND judged.cause = 0 AND judged.overdue IS NOT NULL
+      AND (SELECT linked.back FROM linked)
+      AND (SELECT tasks.action FROM stint.tasks WHERE tasks.key = judged.lo)
+          <> 'stint.Spontaneous'
 ), definition AS (
     DELETE FROM stint.tasks
     USING (
@@ -170,7 +184,12 @@ WITH walked AS MATERIALIZED (
 SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
        (SELECT coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone) AS pruned,
        (SELECT min(locked.overdue) FROM locked) AS overdue,
-       ARRAY(SELECT DISTINCT incoming.after FROM incoming ORDER BY incoming.after) AS waited_for
+       ARRAY(
+           SELECT incoming.after FROM incoming
+           UNION
+           SELECT spared.after FROM spared
+           ORDER BY after
+       ) AS waited_for
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (
     SELECT walked.finished_at, walked.lo
