@@ -52,7 +52,7 @@ func TestExport_SurvivesDeathsAtEveryStep(t *testing.T) {
 		if last.ID != task.ID {
 			t.Fatalf("%s was handed out instead of %s", last.ID, task.ID)
 		}
-		trap := s.proxy.Cut(pgcut.AtReply, pgcut.Executes("commit"))
+		trap := s.proxy.Cut(pgcut.AtReply, commitAfter("log_performance"))
 		mustHandle(t, mortal, last)
 		if !trap.Sprung() {
 			t.Fatalf("%s was not committed", task.ID)
@@ -90,7 +90,7 @@ func (s *story) dieTwice(t *testing.T, mortal *Exporter, id stint.TaskID) []*own
 	if err != nil {
 		t.Fatalf("%s: %v", inside.ID, err)
 	}
-	trap := s.proxy.Cut(pgcut.AtRequest, pgcut.Executes("commit"))
+	trap := s.proxy.Cut(pgcut.AtRequest, commitAfter("log_performance"))
 	if err := mortal.complete(t.Context(), inside, write); err == nil || !trap.Sprung() {
 		t.Fatalf("complete of %s = %v, want the error of a connection", inside.ID, err)
 	}
@@ -135,13 +135,13 @@ func TestCommit_DiesWithItsRequest(t *testing.T) {
 	s.drain(t)
 	before := s.snapshot(t)
 	mortal := s.mortal(t)
-	trap := s.proxy.Cut(pgcut.AtRequest, pgcut.Executes("commit"))
+	trap := s.proxy.Cut(pgcut.AtRequest, commitAfter("add_request"))
 	if _, err := mortal.Commit(t.Context(), branch, changes); err == nil || !trap.Sprung() {
 		t.Fatalf("Commit = %v, want the error of a connection", err)
 	}
 	wantSame(t, "a commit that died", s.snapshot(t), before)
 
-	trap = s.proxy.Cut(pgcut.AtReply, pgcut.Executes("commit"))
+	trap = s.proxy.Cut(pgcut.AtReply, commitAfter("add_request"))
 	if _, err := mortal.Commit(t.Context(), branch, changes); err == nil || !trap.Sprung() {
 		t.Fatalf("Commit = %v, want the error of a connection", err)
 	}

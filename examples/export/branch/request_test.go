@@ -85,10 +85,10 @@ func TestCommit_WhenTheExportEndsAtThisMoment(t *testing.T) {
 		{requestFirst: true, at: pgcut.AtRequest, statement: "withdraw_tasks"},
 		{requestFirst: true, at: pgcut.AtRequest, statement: "lock_networks"},
 		{requestFirst: true, at: pgcut.AtReply, statement: "add_edges"},
-		{requestFirst: true, at: pgcut.AtRequest, statement: "commit"},
+		{requestFirst: true, at: pgcut.AtRequest, commit: "add_request"},
 		{requestFirst: false, at: pgcut.AtRequest, statement: "settle_tasks"},
 		{requestFirst: false, at: pgcut.AtReply, statement: "settle_tasks"},
-		{requestFirst: false, at: pgcut.AtRequest, statement: "commit"},
+		{requestFirst: false, at: pgcut.AtRequest, commit: "log_performance"},
 	} {
 		branch := fmt.Sprintf("branch-%d", n)
 		s.addBranch(t, branch)
@@ -119,14 +119,19 @@ func TestCommit_WhenTheExportEndsAtThisMoment(t *testing.T) {
 
 type meeting struct {
 	requestFirst bool
-	at           pgcut.Instant // of the statement of the one that is first
-	statement    string
+	at           pgcut.Instant
+	statement    string // of the one that is first
+	commit       string // or the commit after this statement of the application
 }
 
 // meet stops the first at a point, and goes on when the second waits for it or has got through.
 func (s *story) meet(t *testing.T, at meeting, first, second func() error) {
 	t.Helper()
-	trap := s.proxy.Hold(at.at, pgcut.Executes(at.statement))
+	match := pgcut.Executes(at.statement)
+	if at.commit != "" {
+		match = commitAfter(at.commit)
+	}
+	trap := s.proxy.Hold(at.at, match)
 	firstDone, secondDone := make(chan error, 1), make(chan error, 1)
 	go func() { firstDone <- first() }()
 	select {

@@ -71,6 +71,13 @@ func (s *story) mortal(t *testing.T) *Exporter {
 	return newExporter(t, s.proxy.Pool(t, connections), s.dir)
 }
 
+// commitAfter picks the commits of the transactions in which a statement of the application was
+// executed, and so none of the store's own, which come when they like.
+func commitAfter(name string) pgcut.Match {
+	first, _, _ := strings.Cut(statement(name), "\n")
+	return pgcut.Commits(first)
+}
+
 func (s *story) addBranch(t *testing.T, branch string) {
 	t.Helper()
 	if err := s.AddBranch(t.Context(), branch, []string{"a", "a/b", "empty"}); err != nil {
