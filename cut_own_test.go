@@ -178,7 +178,7 @@ func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
 	task := ownOne(t, c.truth)
-	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("commit"))
+	c.proxy.Cut(pgcut.AtReply, pgcut.Commits("return_tasks"))
 	give := func() error {
 		return c.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusPending)
 	}
@@ -204,7 +204,7 @@ func TestReturnTask_RepeatedWithKeepNoneFindsNoTask(t *testing.T) {
 			}})
 			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
 			task := ownOne(t, c.truth)
-			c.proxy.Cut(at, pgcut.Executes("commit"))
+			c.proxy.Cut(at, pgcut.Commits("return_tasks"))
 			complete := func() error {
 				return c.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusCompleted)
 			}
@@ -229,7 +229,7 @@ func TestReplaceTasks_RepeatedMayFindItsTasksInProgress(t *testing.T) {
 	replace := func() error {
 		return c.ReplaceTasks(t.Context(), []stint.Task{{ID: "a", Action: "act"}})
 	}
-	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("commit"))
+	c.proxy.Cut(pgcut.AtReply, pgcut.Commits("withdraw_tasks"))
 	wantLost(t, replace())
 	task := ownOne(t, c.truth)
 	wantTasks(t, "ReplaceTasks repeated", replace(), stint.ErrTaskInProgress, "a")

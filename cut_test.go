@@ -190,9 +190,6 @@ func forEachCut(
 	pool := testdb.New(t)
 	for _, verb := range slices.Concat(cutInserts(), cutReturns(), cutOwnerVerbs(), cutOthers()) {
 		t.Run(verb.name, func(t *testing.T) {
-			if verb.at == nil {
-				verb.at = pgcut.Executes("commit")
-			}
 			c := newCutStoreOn(t, pool, verb.opts)
 			call := verb.given(t, c)
 			stint.AwaitNotifier(c.Store)

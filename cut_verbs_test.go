@@ -27,7 +27,8 @@ type cutVerb struct {
 	again error
 	named []stint.TaskID
 
-	// at picks the request that takes effect. Default: the commit.
+	// at picks the request that takes effect: the commit of what the verb did, and not of whatever
+	// else the store does when it likes.
 	at pgcut.Match
 
 	// many says that there are several requests in the transaction.
@@ -46,6 +47,7 @@ func cutInserts() []cutVerb {
 	}
 	return []cutVerb{{
 		name: "InsertTasks",
+		at:   pgcut.Commits("insert_tasks"),
 		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
 			return func(ctx context.Context) error { return c.InsertTasks(ctx, some) }
 		},
@@ -53,6 +55,7 @@ func cutInserts() []cutVerb {
 		again: stint.ErrTaskExists, named: []stint.TaskID{"a", "b"},
 	}, {
 		name: "InsertTasks by COPY", many: true,
+		at: pgcut.Commits("allocate_blocks"),
 		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
 			return func(ctx context.Context) error { return c.InsertTasks(ctx, many) }
 		},
@@ -60,6 +63,7 @@ func cutInserts() []cutVerb {
 		again: stint.ErrTaskExists, named: ids,
 	}, {
 		name: "InsertTasksFrom", many: true,
+		at: pgcut.Commits("allocate_blocks"),
 		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
 			return func(ctx context.Context) error {
 				_, err := c.InsertTasksFrom(ctx, stream(many, nil))
@@ -70,6 +74,7 @@ func cutInserts() []cutVerb {
 		again: stint.ErrTaskExists, named: ids,
 	}, {
 		name: "ReplaceTasks", many: true,
+		at: pgcut.Commits("withdraw_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
 			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
@@ -158,6 +163,9 @@ func cutReturns() []cutVerb {
 		if verbs[i].before == "" {
 			verbs[i].before = "a in-progress try 1"
 		}
+		if verbs[i].at == nil {
+			verbs[i].at = pgcut.Commits("return_tasks")
+		}
 	}
 	return verbs
 }
@@ -215,11 +223,13 @@ func setHalf(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
 func cutOwnerVerbs() []cutVerb {
 	return []cutVerb{{
 		name:   "ExtendTasksOwnership",
+		at:     pgcut.Commits("extend_leases"),
 		given:  owning(extend, "a", "b"),
 		before: "a in-progress try 1, b in-progress try 1",
 		after:  "a in-progress try 1 long, b in-progress try 1 long",
 	}, {
 		name: "ExtendTasksOwnership of some",
+		at:   pgcut.Commits("extend_leases"),
 		given: owning(func(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
 			return extend(ctx, c, owned[1:])
 		}, "a", "b"),
@@ -232,6 +242,7 @@ func cutOwnerVerbs() []cutVerb {
 		after: "a in-progress try 1 long, b in-progress try 1 long",
 	}, {
 		name:   "SetStatus",
+		at:     pgcut.Commits("set_status"),
 		given:  owning(setHalf, "a"),
 		before: "a in-progress try 1",
 		after:  `a in-progress try 1 "half"`,
@@ -259,6 +270,7 @@ func oneOfEach(t *testing.T, c *cutStore) {
 func cutOthers() []cutVerb {
 	return []cutVerb{{
 		name: "AbortTasks", many: true,
+		at: pgcut.Commits("withdraw_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
 			oneOfEach(t, c)
@@ -270,6 +282,7 @@ func cutOthers() []cutVerb {
 			`d aborted/cancelled try 1 "off"`,
 	}, {
 		name: "DeleteTasks", many: true,
+		at: pgcut.Commits("withdraw_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
 			oneOfEach(t, c)
@@ -281,6 +294,7 @@ func cutOthers() []cutVerb {
 		again:  stint.ErrTaskNotFound, named: []stint.TaskID{"a", "b", "c"},
 	}, {
 		name: "RetryTasks", many: true,
+		at: pgcut.Commits("reopen_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()
 			insert(t, c.truth, after("a"), after("b", "a"), anyway("c", "a"))
