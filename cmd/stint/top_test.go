@@ -32,6 +32,12 @@ type terminal struct {
 
 func startOnTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
+	return startIgnoring(t, "", env, args...)
+}
+
+// startIgnoring has the command inherit that it ignores these signals, as trap names them.
+func startIgnoring(t *testing.T, signals string, env []string, args ...string) *terminal {
+	t.Helper()
 	x := &terminal{
 		cmd:  newCommand(t, append([]string{"TERM=xterm-256color"}, env...), args...),
 		read: make(chan struct{}),
@@ -46,6 +52,15 @@ func startOnTerminal(t *testing.T, env []string, args ...string) *terminal {
 	x.resize(t)
 	if x.before, err = term.GetState(int(tty.Fd())); err != nil {
 		t.Fatal(err)
+	}
+	// The package pty leaves it blocking, and a file that somebody blocks on stays open.
+	if err := syscall.SetNonblock(int(file.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
+	if signals != "" {
+		script := "trap '' " + signals + `; exec "$0" "$@"`
+		x.cmd.Args = append([]string{"sh", "-c", script, x.cmd.Path}, x.cmd.Args[1:]...)
+		x.cmd.Path = "/bin/sh"
 	}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = tty, tty, tty
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -70,7 +85,7 @@ func startOnTerminal(t *testing.T, env []string, args ...string) *terminal {
 func (x *terminal) resize(t *testing.T) {
 	t.Helper()
 	x.size.Cols++
-	if err := pty.Setsize(x.File, &x.size); err != nil {
+	if err := pty.Setsize(x.tty, &x.size); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,6 +103,13 @@ func (x *terminal) waitFor(t *testing.T, text string) {
 		looks++
 		return strings.Contains(ansi.Strip(x.output.String()[from:]), text)
 	})
+}
+
+// hangUp closes the window.
+func (x *terminal) hangUp() {
+	x.tty.Close()
+	x.Close()
+	<-x.read
 }
 
 func (x *terminal) press(t *testing.T, keys string) {
@@ -269,14 +291,29 @@ func TestTop_LeavesNoServer(t *testing.T) {
 		x.wantExit(t, c.code)
 		wantNoServer(t, dir)
 	}
-	x := startOnTerminal(t, env, "top")
-	x.waitFor(t, "no tasks")
-	x.tty.Close()
-	x.Close() // The window is closed.
-	if err := x.cmd.Wait(); err == nil {
-		t.Error("without a terminal it ends well")
+}
+
+// A terminal that goes away ends it, whatever signals it has inherited that it ignores: SIGHUP is
+// one under nohup, and SIGINT one of what a script starts in the background.
+func TestTop_EndsWithItsTerminal(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	for _, ignored := range []string{"", "HUP", "INT", "HUP INT QUIT TERM"} {
+		x := startIgnoring(t, ignored, env, "top")
+		x.waitFor(t, "no tasks")
+		x.hangUp()
+		_ = x.cmd.Wait() // the exit code says it all
+		if got := x.cmd.ProcessState.ExitCode(); got != 130 {
+			t.Errorf("it ignores %q: exit code %d, want 130", ignored, got)
+		}
+		wantNoServer(t, dir)
+
+		x = startIgnoring(t, ignored, env, "top")
+		eventually(t, "a server", func() bool { return isLocked(t, dir) })
+		x.hangUp() // perhaps before anything is drawn
+		_ = x.cmd.Wait()
+		wantNoServer(t, dir)
 	}
-	wantNoServer(t, dir)
 }
 
 func TestTop_NeedsATerminal(t *testing.T) {

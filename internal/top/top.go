@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
 
-// ErrInterrupted is the error of [Run] when somebody typed Ctrl-C.
+// ErrInterrupted is the error of [Run] when somebody typed Ctrl-C, or the terminal has gone.
 var ErrInterrupted = errors.New("interrupted")
 
 // Options is how the view looks.
@@ -49,15 +50,35 @@ func Run(ctx context.Context, source Source, options Options, in io.Reader, out 
 			return question(ctx)
 		}
 	}
-	_, err := tea.NewProgram(newModel(source, options, ask), tea.WithContext(ctx),
+	viewing, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if file, ok := in.(*os.File); ok {
+		in = &terminal{file, end}
+	}
+	_, err := tea.NewProgram(newModel(source, options, ask), tea.WithContext(viewing),
 		tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, tea.ErrInterrupted):
+	case errors.Is(err, tea.ErrInterrupted), errors.Is(context.Cause(viewing), ErrInterrupted):
 		return ErrInterrupted
 	}
 	return err
+}
+
+// A terminal that has gone ends the view. Nothing else may: bubbletea takes the end of its input
+// for somebody who does not type, and SIGHUP does not come where it is ignored, as under nohup.
+type terminal struct {
+	*os.File
+	end context.CancelCauseFunc
+}
+
+func (t *terminal) Read(p []byte) (int, error) {
+	n, err := t.File.Read(p)
+	if err != nil {
+		t.end(ErrInterrupted)
+	}
+	return n, err
 }
 
 // The questions are those under way. Bubbletea does not wait for them.
