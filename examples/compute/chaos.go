@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,16 +16,20 @@ type chaos struct {
 	crew    *crew
 	server  *server // nil if it is not to crash.
 	journal *journal
+	// struck is called when all that is to strike has struck once.
+	struck func()
+}
+
+// A line is one way of striking, again and again.
+type line struct {
+	every  time.Duration
+	strike func() error
 }
 
 // run calls fail if anything does not go as it should.
 func (c *chaos) run(ctx context.Context, fail context.CancelCauseFunc) {
 	kills := 0
-	var lines sync.WaitGroup
-	for _, line := range []struct {
-		every  time.Duration
-		strike func() error
-	}{
+	lines := []line{
 		{c.opts.kill, func() error {
 			const allEvery = 5
 			kills++
@@ -32,21 +37,27 @@ func (c *chaos) run(ctx context.Context, fail context.CancelCauseFunc) {
 		}},
 		{c.opts.pause, func() error { return c.crew.pause(ctx, c.opts.lease+c.opts.lease/2) }},
 		{c.opts.crash, c.crash},
-	} {
-		if line.every == 0 {
-			continue
-		}
-		lines.Go(func() {
+	}
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.every == 0 })
+	var striking, first sync.WaitGroup
+	first.Add(len(lines))
+	for _, line := range lines {
+		striking.Go(func() {
+			once := sync.OnceFunc(first.Done)
+			defer once()
 			const relief = 20
 			for every := line.every; wait(ctx, around(every)); every += every / relief {
 				if err := line.strike(); err != nil {
 					fail(err)
 					return
 				}
+				once()
 			}
 		})
 	}
-	lines.Wait()
+	first.Wait()
+	c.struck()
+	striking.Wait()
 }
 
 // crash crashes the server and restarts it a little later, even if ctx ends meanwhile.

@@ -71,8 +71,9 @@ func (c *client) insert(ctx context.Context, id stint.TaskID) (insertion, error)
 	return joined, nil
 }
 
-// askForShare makes the requests of one client out of several, some of them at a time.
-func (c *client) askForShare(ctx context.Context, opts options) error {
+// askForShare makes the requests of one client out of several, some of them at a time, and the
+// second half of them when it may go on.
+func (c *client) askForShare(ctx context.Context, opts options, goOn <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	requests := make(chan int)
@@ -88,6 +89,13 @@ func (c *client) askForShare(ctx context.Context, opts options) error {
 	}
 	// Requests count from one.
 	for request := opts.client; request <= opts.requests && ctx.Err() == nil; {
+		if request > opts.requests/2 {
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+				continue
+			}
+		}
 		select {
 		case requests <- request:
 			request += opts.clients

@@ -17,7 +17,7 @@ import (
 type process struct {
 	name  string
 	cmd   *exec.Cmd
-	input io.Closer
+	input io.WriteCloser
 	ended chan struct{} // Closed when err is known.
 	err   error
 }
@@ -57,14 +57,27 @@ func (p *process) end() {
 	}
 }
 
-// untilEnd is a context that ends when nothing more can be read.
-func untilEnd(ctx context.Context, input io.Reader) (context.Context, context.CancelFunc) {
+// goOn tells a client that it may go on.
+func (p *process) goOn() {
+	_, _ = p.input.Write([]byte{'\n'}) // If it has gone, that is known otherwise.
+}
+
+// untilEnd is a context that ends when nothing more can be read, and a channel that is closed when
+// something was.
+func untilEnd(
+	ctx context.Context, input io.Reader,
+) (context.Context, <-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	goOn := make(chan struct{})
 	go func() {
+		defer cancel()
+		if _, err := input.Read(make([]byte, 1)); err != nil {
+			return
+		}
+		close(goOn)
 		_, _ = io.Copy(io.Discard, input)
-		cancel()
 	}()
-	return ctx, cancel
+	return ctx, goOn, cancel
 }
 
 // A crew is worker processes of which any may be killed at any moment. Another one then takes its

@@ -163,8 +163,8 @@ func (o options) check() error {
 		return errors.New("-kill, -pause and -crash must not be negative")
 	case o.lease < time.Second:
 		return errors.New("-lease must be a second at least")
-	case o.limit <= 0:
-		return errors.New("-limit must be positive")
+	case o.limit <= 2*max(o.kill, o.pause, o.crash):
+		return errors.New("-limit must be positive, and longer than twice -kill, -pause and -crash")
 	}
 	return nil
 }

@@ -40,6 +40,21 @@ func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing
 	}
 }
 
+// However soon the work would be done, it is not over before everything has struck.
+func TestCompute_IsStruckByEverything(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	run := start(t, nil, "-journal", journal, "-limit", "90s", "-hardest", "1000",
+		"-requests", "6", "-names", "3", "-kill", "1s", "-pause", "500ms", "-crash", "1s")
+	run.wantExit(t, exitProven)
+	found := entries(t, journal)
+	for _, kind := range []kind{died, pausing, crashing, restarted} {
+		if count(found, kind) == 0 {
+			t.Errorf("the journal has no entry %s", kind)
+		}
+	}
+}
+
 func TestCompute_LeavesNothingInADatabaseOfYours(t *testing.T) {
 	t.Parallel()
 	pool := testdb.NewEmpty(t)
@@ -104,6 +119,7 @@ func TestCompute_RefusesBadUsage(t *testing.T) {
 		"negative":           {"-kill", "-1s"},
 		"short lease":        {"-lease", "1ms"},
 		"no limit":           {"-limit", "0"},
+		"no time for it":     {"-limit", "2s", "-kill", "1s"},
 		"too hard":           {"-hardest", "10000000000"},
 		"crash of a foreign": {"-crash", "1s", "-database-url", "postgres://127.0.0.1:1/none"},
 	}

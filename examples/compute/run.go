@@ -20,7 +20,7 @@ import (
 // asProcess is the life of a client or a worker, which ends with its input at the latest.
 func (o options) asProcess(ctx context.Context, input io.Reader) (err error) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	ctx, stop := untilEnd(ctx, input)
+	ctx, goOn, stop := untilEnd(ctx, input)
 	defer stop()
 	journal, err := openJournal(o.journal, o.process)
 	if err != nil {
@@ -34,7 +34,7 @@ func (o options) asProcess(ctx context.Context, input io.Reader) (err error) {
 	defer func() { err = errors.Join(err, db.close()) }()
 	if o.client > 0 {
 		c := &client{store: db.store, journal: journal}
-		err = c.askForShare(ctx, o)
+		err = c.askForShare(ctx, o, goOn)
 	} else {
 		w := &worker{
 			database: db, journal: journal, actor: stint.ActorID(o.process), lease: o.lease,
@@ -128,20 +128,11 @@ func (o options) produce(
 	return o.gather(ctx, db)
 }
 
-// duringChaos runs the clients to their end.
+// duringChaos runs the clients to their end. They make the second half of their requests when all
+// that is to strike has struck once, however fast the machine.
 func (o options) duringChaos(
 	ctx context.Context, fail context.CancelCauseFunc, strike chaos, stderr io.Writer,
 ) error {
-	striking, calm := context.WithCancel(ctx)
-	calmed := make(chan struct{})
-	go func() {
-		defer close(calmed)
-		strike.run(striking, fail)
-	}()
-	defer func() {
-		calm()
-		<-calmed
-	}()
 	var clients []*process
 	defer func() {
 		for _, c := range clients {
@@ -155,6 +146,21 @@ func (o options) duringChaos(
 		}
 		clients = append(clients, c)
 	}
+	strike.struck = func() {
+		for _, c := range clients {
+			c.goOn()
+		}
+	}
+	striking, calm := context.WithCancel(ctx)
+	calmed := make(chan struct{})
+	go func() {
+		defer close(calmed)
+		strike.run(striking, fail)
+	}()
+	defer func() {
+		calm()
+		<-calmed
+	}()
 	for _, c := range clients {
 		select {
 		case <-c.ended:
