@@ -228,7 +228,7 @@ func TestAwaitTasks_WakesWhenSomethingIsDue(t *testing.T) {
 					openStore(t, pool, stint.Options{Maintenance: stint.MaintainAlways})
 				}
 				wantOwned(t, awaiting, "a")
-				if took := time.Since(began); took < ahead-10*time.Millisecond || took > soon/4 {
+				if took := time.Since(began); took < ahead-10*time.Millisecond || took > promptly {
 					t.Errorf("the task was owned after %v, want %v or little more", took, ahead)
 				}
 			})

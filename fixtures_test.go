@@ -17,9 +17,12 @@ import (
 )
 
 const (
-	// soon is long enough for a busy machine, and much shorter than the hour that those wait for
-	// who poll.
-	soon = 20 * time.Second
+	// soon is how long tests wait for what must come: much longer than it takes on the busiest
+	// machine, and much shorter than the hour that those wait for who poll.
+	soon = 2 * time.Minute
+
+	// promptly is how late what has a time may be, on a busy machine.
+	promptly = 5 * time.Second
 
 	// pollNever is the PollInterval of those who shall be woken by nothing but a notification.
 	pollNever = time.Hour

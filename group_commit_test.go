@@ -18,18 +18,15 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// lockWaitMax is for how long a call may be held up by what somebody else's call waits for, on a
-// busy machine.
-const lockWaitMax = 3 * time.Second
-
-// inTime makes a call that must not be held up.
+// inTime makes a call that must not be held up by what somebody else's call waits for: that is what
+// the test itself has locked, and unlocks behind the call.
 func inTime[T any](t *testing.T, what string, call func(context.Context) (T, error)) (T, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	value, err := call(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%s is held up for %v", what, lockWaitMax)
+		t.Fatalf("%s is held up for %v", what, soon)
 	}
 	return value, err
 }
@@ -251,7 +248,7 @@ func TestFlights_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 			for _, task := range owned[stuck:] {
 				group.Go(func() {
 					began := time.Now()
-					ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+					ctx, cancel := context.WithTimeout(t.Context(), soon)
 					defer cancel()
 					err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
 					mutex.Lock()
@@ -320,7 +317,7 @@ func TestFlights_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 			var kept atomic.Int64
 			for _, task := range owned[stuck:] {
 				group.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+					ctx, cancel := context.WithTimeout(t.Context(), soon)
 					defer cancel()
 					if ok, _ := extend(ctx, store, task); ok {
 						kept.Add(1)

@@ -330,7 +330,7 @@ func TestStore_MaintainsItselfOnceItOwns(t *testing.T) {
 		if mode == stint.MaintainWhenOwning {
 			own(t, store, 1)
 		}
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(soon)
 		for info(t, store, id).State != stint.StateAborted {
 			select {
 			case <-deadline:
@@ -374,7 +374,7 @@ func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(soon)
 	for !strings.Contains(lines.String(), "schema version does not fit") {
 		select {
 		case <-deadline:

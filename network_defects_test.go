@@ -190,7 +190,7 @@ func expiredBehindTransaction(t *testing.T) *stint.Store {
 func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 	t.Parallel()
 	store := expiredBehindTransaction(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	_, err := store.OwnTasks(ctx, "other", 1, []string{"other"}, time.Hour)
 	wantErr(t, "OwnTasks", err, nil)
@@ -200,7 +200,7 @@ func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	store := expiredBehindTransaction(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if err := store.Maintain(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		wantErr(t, "Maintain", err, nil)

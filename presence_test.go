@@ -320,7 +320,7 @@ func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
 	began := time.Now()
 	store.lose(t, "actor")
 	awaitAll(t, heir, 3)
-	if took := time.Since(began); took < grace || took > grace+soon/4 {
+	if took := time.Since(began); took < grace || took > grace+promptly {
 		t.Errorf("handed on after %v, want %v or little more", took, grace)
 	}
 }

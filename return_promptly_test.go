@@ -32,7 +32,7 @@ func TestReturnPromptly_DoesNotWait(t *testing.T) {
 	returns := completed(own(t, store, 2))
 	tx := begin(t, pool)
 	lockBlocked(t, tx, "dependent")
-	ctx, cancel := context.WithTimeout(t.Context(), lockWaitMax)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	verdicts, err := store.ReturnPromptly(ctx, returns)
 	wantErr(t, "ReturnPromptly", err, nil)

@@ -23,7 +23,7 @@ func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	run := start(t, nil, "-journal", journal, "-limit", "90s", "-clients", "2", "-workers", "3",
-		"-requests", "60", "-names", "20", "-hardest", "60000000",
+		"-requests", "60", "-names", "20", "-hardest", "10000000",
 		"-kill", "300ms", "-pause", "700ms", "-crash", "800ms")
 	run.wantExit(t, exitProven)
 	run.wantOutput(t, promise, "longest wait")
