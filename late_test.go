@@ -1,7 +1,9 @@
 package stint_test
 
 import (
+	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -185,5 +187,143 @@ func TestMaintain_PromotesInTheOrderOfTime(t *testing.T) {
 	want := []stint.TaskID{"first", "second", "third"}
 	if got := idsOf(own(t, store, 3)); !slices.Equal(got, want) {
 		t.Errorf("OwnTasks gave %v, want %v", got, want)
+	}
+}
+
+// lostLastTry returns a task whose lease expired on its last try, which ended it.
+func lostLastTry(t *testing.T) (*stint.Store, *pgxpool.Pool, stint.OwnedTask) {
+	t.Helper()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1})
+	task := ownOne(t, store)
+	wantErr(t, "SetStatus", store.SetStatus(t.Context(), task, "half done", 0.5), nil)
+	expireLeases(t, pool)
+	maintain(t, store)
+	if got := info(t, store, "a"); got.AbortCause != stint.CauseTries || got.Status != "half done" {
+		t.Fatalf("after its last try expired the task is %+v", got)
+	}
+	return store, pool, task
+}
+
+// R8, R11, R13: the expiry has ended the task as the return would have, but could not say why.
+func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
+	t.Parallel()
+	type returning func(*stint.Store, stint.OwnedTask, stint.Return) error
+	pick := func(verdicts []error, err error) error {
+		return errors.Join(append(slices.Clone(verdicts), err)...)
+	}
+	for name, giveBack := range map[string]returning{
+		"ReturnTask": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
+			return s.ReturnTask(t.Context(), task.ID, task.Token, r.Status, r.Code)
+		},
+		"ReturnTasks, for later": func(s *stint.Store, _ stint.OwnedTask, r stint.Return) error {
+			r.RetryAfter = time.Hour
+			return pick(s.ReturnTasks(t.Context(), []stint.Return{r}))
+		},
+		"ReturnPromptly": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
+			err := pick(s.ReturnPromptly(t.Context(), []stint.Return{r}))
+			wantTasks(t, "ReturnPromptly", err, stint.ErrHeldUp, task.ID)
+			return s.ReturnTask(t.Context(), task.ID, task.Token, r.Status, r.Code)
+		},
+	} {
+		store, _, task := lostLastTry(t)
+		want := info(t, store, "a")
+		want.Status = "disk full"
+		r := stint.Return{
+			ID: "a", Token: task.Token, Code: stint.StatusPending, Status: "disk full",
+		}
+		if err := giveBack(store, task, r); err != nil {
+			t.Errorf("%s behind the expiry = %v", name, err)
+		}
+		if got := info(t, store, "a"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s behind the expiry:\ngot  %+v\nwant %+v", name, got, want)
+		}
+		r.Status = "something else"
+		err := giveBack(store, task, r)
+		wantTasks(t, name+" repeated", err, stint.ErrAlreadyReturned, "a")
+		if got := info(t, store, "a").Status; got != "disk full" {
+			t.Errorf("%s repeated changed the status to %q", name, got)
+		}
+	}
+}
+
+// What is final stays so: another outcome comes too late, and no other token says why.
+func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing.T) {
+	t.Parallel()
+	store, _, task := lostLastTry(t)
+	forged := task.Token
+	forged[0] ^= 1
+	refused := []stint.Return{
+		{Code: stint.StatusCompleted, Result: []byte("result")},
+		{Code: stint.StatusAborted, Status: "bad"},
+		{Code: stint.StatusPending, Release: true},
+		{Code: stint.StatusPending, Status: "forged", Token: forged},
+		{Code: stint.StatusPending, Status: "wrong ID", ID: "b"},
+	}
+	for i := range refused {
+		refused[i].ID = cmp.Or(refused[i].ID, "a")
+		if refused[i].Token == (stint.Token{}) {
+			refused[i].Token = task.Token
+		}
+	}
+	for range 2 { // before the owner has said why, and after
+		for _, r := range refused {
+			verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{r})
+			wantErr(t, "ReturnTasks", err, nil)
+			wantTasks(t, "ReturnTasks", verdicts[0], stint.ErrInvalidToken, r.ID)
+			if errors.Is(verdicts[0], stint.ErrAlreadyReturned) {
+				t.Errorf("a return as %s (%q) = %v", r.Code, r.Status, verdicts[0])
+			}
+		}
+		_ = store.ReturnTask(t.Context(), "a", task.Token, "half done", stint.StatusPending)
+	}
+	if got := info(t, store, "a"); got.AbortCause != stint.CauseTries || got.Status != "half done" ||
+		got.Result != nil {
+		t.Errorf("after refused returns the task is %+v", got)
+	}
+}
+
+// Two stores make the same return; the second waits for the first, which is in a transaction.
+func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	store, pool, task := lostLastTry(t)
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	giveBack := func(s *stint.Store, status string) error {
+		return s.ReturnTask(t.Context(), "a", task.Token, status, stint.StatusPending)
+	}
+	wantErr(t, "ReturnTask", giveBack(store.WithTx(tx), "first"), nil)
+	second := start(func() (bool, error) { return true, giveBack(store, "second") })
+	waitForLock(t, pool)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err = ends(t, "ReturnTask", second)
+	wantErr(t, "ReturnTask at the same time", err, stint.ErrAlreadyReturned)
+	if got := info(t, store, "a").Status; got != "first" {
+		t.Errorf("the status is %q, want that of the first", got)
+	}
+}
+
+// A transaction that is rolled back has not said anything; and RetryTasks, which makes the task as
+// good as new, leaves nothing of the owner before.
+func TestReturnTask_BehindTheExpiryOfTheLastTryIsUndoneAndForgotten(t *testing.T) {
+	t.Parallel()
+	store, pool, task := lostLastTry(t)
+	giveBack := func(s *stint.Store) error {
+		return s.ReturnTask(t.Context(), "a", task.Token, "said", stint.StatusPending)
+	}
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	wantErr(t, "ReturnTask", giveBack(store.WithTx(tx)), nil)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	if got := info(t, store, "a").Status; got != "half done" {
+		t.Errorf("the status is %q after the rollback", got)
+	}
+	wantErr(t, "RetryTasks", store.RetryTasks(t.Context(), []stint.TaskID{"a"}), nil)
+	err = giveBack(store)
+	wantErr(t, "ReturnTask of a retried task", err, stint.ErrInvalidToken)
+	if errors.Is(err, stint.ErrAlreadyReturned) {
+		t.Errorf("ReturnTask of a retried task = %v", err)
 	}
 }

@@ -45,8 +45,10 @@ type referenceTask struct {
 	position, place int
 	// token is that of the last owner, unless the task ended without an owner's doing.
 	token stint.Token
-	// late says that the lease on a ready task expired.
+	// late says that the lease on a ready task expired, unsaid that it did on the last try, which
+	// ended the task, and that the owner has not said why.
 	late     bool
+	unsaid   bool
 	actor    stint.ActorID
 	status   string
 	progress float64
@@ -234,6 +236,7 @@ func (r *reference) settle(ending bool) {
 		case task.state == stint.StateInProgress && task.until <= r.now && task.exhausted():
 			if ending {
 				r.end(task, stint.StateAborted, stint.CauseTries)
+				task.unsaid = true
 			}
 		case task.state == stint.StateInProgress && task.until <= r.now:
 			task.state, task.late = stint.StateReady, true
@@ -376,6 +379,8 @@ func (r *reference) returnTasks(returns []stint.Return) []error {
 		task := r.tasks[given.ID]
 		if accepted[i] = task.owned(given.Token); accepted[i] {
 			r.returnTask(task, given)
+		} else if accepted[i] = task.takesLate(given); accepted[i] {
+			task.status, task.unsaid = given.Status, false
 		}
 	}
 	verdicts := make([]error, len(returns))
@@ -386,6 +391,12 @@ func (r *reference) returnTasks(returns []stint.Return) []error {
 		}
 	}
 	return verdicts
+}
+
+// takesLate reports whether a return says why a task ended that the expiry of its last try ended.
+func (t *referenceTask) takesLate(given stint.Return) bool {
+	return t != nil && t.unsaid && t.token == given.Token &&
+		given.Code == stint.StatusPending && !given.Release
 }
 
 func (r *reference) returnTask(task *referenceTask, given stint.Return) {
@@ -422,7 +433,7 @@ func (r *reference) refuse(task *referenceTask, given stint.Return) error {
 	if task == nil {
 		return fmt.Errorf("%w: %w", stint.ErrInvalidToken, stint.ErrTaskNotFound)
 	}
-	same := task.token == given.Token
+	same := task.token == given.Token && !task.unsaid
 	switch {
 	case task.state == stint.StateCompleted:
 		same = same && given.Code == stint.StatusCompleted

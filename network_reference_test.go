@@ -23,6 +23,8 @@ type netTask struct {
 	tries int
 	token stint.Token
 	late  bool // its lease expired, and nobody else was given it
+	// unsaid says that the expiry of its last try ended it, and its owner has not said why.
+	unsaid bool
 
 	// after are the tasks in the store that it was told to wait for, and whether it has their
 	// signals.
@@ -331,7 +333,7 @@ func (r *netReference) abort(ids []stint.TaskID) verdicts {
 }
 
 func (t *netTask) end(state stint.State, cause stint.AbortCause) {
-	t.state, t.cause, t.late = state, cause, false
+	t.state, t.cause, t.late, t.unsaid = state, cause, false, false
 }
 
 func (r *netReference) delete(ids []stint.TaskID) verdicts {
@@ -427,10 +429,18 @@ func (r *netReference) returnTasks(returns []stint.Return) (accepted []bool) {
 		task := r.tasks[given.ID]
 		if accepted[i] = task.owns(given.Token); accepted[i] {
 			task.settle(given)
+		} else if task.takesLate(given) {
+			accepted[i], task.unsaid = true, false
 		}
 	}
 	r.follow()
 	return accepted
+}
+
+// takesLate reports whether a return says why a task ended that the expiry of its last try ended.
+func (t *netTask) takesLate(given stint.Return) bool {
+	return t != nil && t.unsaid && t.token == given.Token &&
+		given.Code == stint.StatusPending && !given.Release
 }
 
 func (t *netTask) settle(given stint.Return) {
@@ -456,6 +466,7 @@ func (r *netReference) expire() {
 		case task.state != stint.StateInProgress:
 		case task.MaxTries > 0 && task.tries >= task.MaxTries:
 			task.end(stint.StateAborted, stint.CauseTries)
+			task.unsaid = true
 		default:
 			task.state, task.late = statePending, true
 		}

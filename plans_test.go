@@ -52,6 +52,7 @@ var sample = map[string]struct {
 	"count_ready":     {"10, 10", []string{"ready_order", "tasks_pkey"}},
 	"count_tasks":     {"10", []string{"tasks_pkey"}},
 	"count_tries":     {"10", nil},
+	"note_late":       {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":      {"'{a,b}', '{1,2}', '{0,1}'", nil},
 	"sample_tasks":    {"10", []string{"tasks_pkey"}},
 	"list_trouble": {"10", []string{

@@ -41,7 +41,12 @@ type Return struct {
 // for another try at once, or aborted with [CauseTries] if it has no tries left.
 //
 // An owner whose lease has expired may still return the task, as long as nobody was given it since
-// (R8). Otherwise, and if ID and token do not belong together, the error is [ErrInvalidToken], in a
+// (R8) and it has not ended. On the last try the expiry ends it, aborted with [CauseTries] (R13). A
+// return as pending is accepted all the same: it would have ended the task so, and its status takes
+// the place of the one that is there. Another one comes too late. Whoever has waited for the task
+// may have seen it without that status.
+//
+// Otherwise, and if ID and token do not belong together, the error is [ErrInvalidToken], in a
 // [*TaskError]; it also is [ErrTaskNotFound] if there is no such task.
 //
 // If ctx ends or the connection breaks during the call, the task may have been returned. Calling
@@ -295,7 +300,8 @@ func (s *Store) returnLate(
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, nil, nil}}
 	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
-		return append([]step{revive}, s.returnSteps(all, batch, round, told)...)
+		steps := append([]step{revive}, s.returnSteps(all, batch, round, told)...)
+		return append(steps, all.noteLate()...)
 	}, judge)
 	if err != nil {
 		return nil, err
@@ -304,7 +310,7 @@ func (s *Store) returnLate(
 	for n, i := range all.chosen {
 		switch {
 		case all.settled[n]:
-		case judgements[n].owned:
+		case judgements[n].owned, judgements[n].unsaid && returns[i].outcome() == outcomePending:
 			again = append(again, i)
 		default:
 			verdicts[i] = judgements[n].verdict(returns[i])
@@ -377,6 +383,8 @@ type judgement struct {
 	cause *int16
 	again bool
 	owned bool
+	// unsaid says that the expiry of its last try ended the task, and its owner has not said why.
+	unsaid bool
 }
 
 func readJudgements(into []judgement) func(pgx.Rows) error {
@@ -384,7 +392,7 @@ func readJudgements(into []judgement) func(pgx.Rows) error {
 		for rows.Next() {
 			var place int
 			var j judgement
-			if err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned); err != nil {
+			if err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned, &j.unsaid); err != nil {
 				return err
 			}
 			into[place-1] = j

@@ -147,6 +147,35 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, told *news) 
 	})
 }
 
+// noteLate takes the returns for another try of tasks whose last try has expired, if there may be
+// such.
+func (b *returnBatch) noteLate() []step {
+	var places []int
+	var performances []performance
+	var statuses []*string
+	for n, i := range b.chosen {
+		if r := &b.returns[i]; r.outcome() == outcomePending {
+			places, performances = append(places, n), append(performances, b.performances[n])
+			statuses = append(statuses, statusText(r.Status))
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	keys, claims := keysAndClaims(performances)
+	return []step{{
+		name: "note_late", args: []any{keys, claims, statuses},
+		read: func(rows pgx.Rows) error {
+			var place int
+			_, err := pgx.ForEachRow(rows, []any{&place}, func() error {
+				b.settled[places[place-1]] = true
+				return nil
+			})
+			return err
+		},
+	}}
+}
+
 // readSettled marks what was settled, and takes note of what others may wait for.
 func (b *returnBatch) readSettled(rows pgx.Rows, told *news) error {
 	clear(b.settled)

@@ -4,6 +4,9 @@
 -- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays
 -- for the next time. Owned ones must have been carved out of their spans.
 --
+-- What the expiry of its last try ends keeps the complement of the claim, which no claim is: until its
+-- owner says why (note_late), it has not returned the task.
+--
 --   $1 batch  bigint
 --   $2 round  integer
 --   $3 keys   bigint[], sorted
@@ -116,7 +119,7 @@ FROM (
     FROM later
     UNION ALL
     SELECT owned.key, CASE WHEN owned.overdue THEN 6 ELSE 2 END,
-           CASE WHEN owned.overdue THEN NULL ELSE owned.claim END, owned.tries, NULL, NULL,
+           CASE WHEN owned.overdue THEN NULL ELSE ~owned.claim END, owned.tries, NULL, NULL,
            CASE WHEN owned.overdue THEN NULL ELSE owned.actor END, owned.status
     FROM owned
     UNION ALL

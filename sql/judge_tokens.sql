@@ -2,8 +2,9 @@
 --
 -- Says of tokens that were refused, by place, what became of their task: whether a task of that ID
 -- exists, how the performance with that token ended the task, if it did, whether it gave the task
--- back for another try that nobody has begun, and whether the token is good after all: an edge that
--- was added after the task made return_tasks pass it over.
+-- back for another try that nobody has begun, whether the token is good after all: an edge that
+-- was added after the task made return_tasks pass it over; and whether the expiry of its last try
+-- ended the task, and the owner has not said why (note_late).
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
@@ -49,6 +50,9 @@ SELECT named.place,
             ) AS span
             WHERE span.hi >= named.key AND span.claim = named.claim),
            false
-       ) AS owned
+       ) AS owned,
+       (SELECT true
+        FROM stint.finished
+        WHERE finished.lo = named.key AND finished.claim = ~named.claim) IS NOT NULL AS unsaid
 FROM unnest($1::bigint[], $2::bigint[], $3::text[])
     WITH ORDINALITY AS named (key, claim, id, place)

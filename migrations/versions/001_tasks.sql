@@ -128,7 +128,9 @@ CREATE TABLE {{.schema}}.leased (
 );
 
 -- A span of tasks that ended alike, in one call, with nothing to be said of each. Append-only until
--- pruned. claim is null if the task ended without an owner. One that posts its result is alone.
+-- pruned, but for the status of a task that the expiry of its last try has ended: claim is then the
+-- complement of its owner's, until that says why. It is null if the task ended without an owner. One
+-- that posts its result is alone.
 CREATE TABLE {{.schema}}.finished (
     lo          bigint      NOT NULL,
     hi          bigint      NOT NULL,
