@@ -167,8 +167,8 @@ func (s *Store) runSplittingAnd(ctx context.Context, told *news, steps ...step) 
 	var err error
 	for range attempts {
 		if err = s.runAnd(ctx, told, steps...); !violates(err, "leases_pkey") {
-			break
+			return err
 		}
 	}
-	return err
+	return unseen(err) // a transaction stricter than READ COMMITTED chooses it at each attempt
 }

@@ -42,6 +42,9 @@ const (
 // tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 // Values beyond the limits are refused with an [*ArgumentError].
 //
+// In a transaction stricter than READ COMMITTED an ID may be taken by a task that the transaction
+// cannot see; the call then fails with a serialization error, see [Store.WithTx].
+//
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] naming all of them then tells
 // that they had been.
@@ -218,7 +221,9 @@ func (s *Store) InsertTasksFrom(
 	return inserted, nil
 }
 
-// unlessTaken runs insert and, if it fails because IDs are taken, finds out which.
+// unlessTaken runs insert and, if it fails because IDs are taken, finds out which. A transaction
+// stricter than READ COMMITTED may not see them; to name some of them would be to tell the caller of
+// tasks that do not exist in the rest of the transaction.
 func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() error) error {
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error
@@ -239,7 +244,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 			return &TaskError{IDs: taken, Err: ErrTaskExists}
 		}
 	}
-	return err
+	return unseen(err)
 }
 
 // takenIDs are the IDs that come twice in tasks or are in the store, each once.

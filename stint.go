@@ -227,8 +227,9 @@ func (r Retention) withDefaults() (Retention, error) {
 // is lost, or a statement cannot even be prepared because a table is locked. (If a return or an
 // extension fails while it looks a second time, for owners that are late, what it did for the
 // others stays.) The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
-// stricter level the verbs still are correct, but fail with serialization errors instead of
-// waiting.
+// stricter level the verbs still are correct, but fail with serialization errors (SQLSTATE 40001)
+// instead of waiting, and where something stands in the way that the transaction cannot see, such
+// as an ID that was taken since it began. Roll back then, and begin again.
 //
 // What was handed out together with other tasks is set apart from these first, on another
 // connection of the pool. If there is none at that moment, nobody can return or extend the others
@@ -495,4 +496,18 @@ func violates(err error, constraint string) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == codeUniqueViolation &&
 		pgErr.ConstraintName == constraint
+}
+
+// unseen is the error of a transaction that cannot see what it collides with at every look, since
+// its snapshot is older: the violation as a serialization failure, as which PostgreSQL reports the
+// same collision of INSERT ... ON CONFLICT. Who begins again sees it.
+func unseen(violation error) error {
+	var pgErr *pgconn.PgError
+	if !errors.As(violation, &pgErr) {
+		return violation
+	}
+	failure := *pgErr
+	failure.Code = codeSerializationFailure
+	failure.Message = "could not serialize access due to concurrent insert: " + pgErr.Message
+	return &failure
 }

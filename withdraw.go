@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // AbortTasks cancels tasks, with everything that depends on them: those that have not finished
@@ -250,8 +251,12 @@ func (s *Store) withdraw(
 	return nil, taskError(ids, errRestless)
 }
 
-// errRestless can only be met in a transaction that is stricter than READ COMMITTED.
-var errRestless = errors.New("task changed its state at every look")
+// errRestless can only be met in a transaction that is stricter than READ COMMITTED, whose caller
+// shall begin again.
+var errRestless = fmt.Errorf("task changed its state at every look: %w", &pgconn.PgError{
+	Severity: "ERROR", Code: codeSerializationFailure,
+	Message: "could not serialize access due to concurrent update",
+})
 
 // keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.
 func (s *Store) keysOf(
