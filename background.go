@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // background is the work that a store does besides its verbs, until it is closed.
@@ -61,21 +63,57 @@ func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
 	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, every, work) })
 }
 
-// repeatUntil does work every so often until ctx ends. What fails is logged, and done the next
-// time.
+// repeatUntil does work every so often until ctx ends. What fails is logged, and done again, after
+// pauses that grow as long as it fails.
 func (s *Store) repeatUntil(
 	ctx context.Context, every time.Duration, work func(context.Context) error,
 ) {
+	log := outage.New(s.logger.With(slog.Duration("every", every)),
+		"work in the background failed, it is tried again soon")
+	pause := every
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(around(every)):
+		case <-time.After(around(pause)):
 		}
-		err := work(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			s.logger.WarnContext(ctx, "work in the background failed, it is tried again soon",
-				slog.Any("error", err), slog.Duration("every", every))
-		}
+		pause = pauseAfterWork(s.failed(ctx, log, work(ctx)), pause, every)
 	}
+}
+
+// outagePauseMax is how long, on average, the pauses between attempts at what fails may grow, if
+// they are not as long in any case: what a store may be late when a server that was away is back.
+const outagePauseMax = 3 * time.Second
+
+// pauseAfterWork is the pause behind a piece of work that is done every so often: twice as long as
+// the one before, if it has failed, so that many stores do not beset a server that is away.
+func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
+	if !failed {
+		return every
+	}
+	return min(2*pause, max(every, outagePauseMax))
+}
+
+// failureLogs are of work that is begun and ended again and again.
+type failureLogs struct{ waited, owned, untold *outage.Log }
+
+func newFailureLogs(logger *slog.Logger) failureLogs {
+	return failureLogs{
+		waited: outage.New(logger, "could not look at the tasks that are waited for"),
+		owned:  outage.New(logger, "could not look at what is owned"),
+		untold: outage.New(logger, "others were not told of tasks they may wait for"),
+	}
+}
+
+// failed reports whether work in the background has failed, and has that told if it is time to.
+// That the store is being closed is no failure.
+func (s *Store) failed(ctx context.Context, log *outage.Log, err error) bool {
+	switch {
+	case err == nil:
+		log.Worked(ctx)
+		return false
+	case ctx.Err() == nil && !errors.Is(err, ErrClosed):
+		log.Failed(ctx, err)
+	}
+	return true
 }

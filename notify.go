@@ -2,7 +2,6 @@ package stint
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,15 +114,14 @@ func (s *Store) tell(ctx context.Context, told *news) {
 	case s.tx == nil:
 		s.notifier.tell(s, told)
 	default:
-		if err := s.run(ctx, s.notify(told, false)); err != nil {
-			s.logUntold(ctx, err)
-		}
+		s.logUntold(ctx, s.run(ctx, s.notify(told, false)))
 	}
 }
 
+// logUntold has it logged if others were not told of what they may wait for. That the caller has
+// left is no reason not to.
 func (s *Store) logUntold(ctx context.Context, err error) {
-	s.logger.WarnContext(ctx, "others were not told of tasks they may wait for",
-		slog.Any("error", err))
+	s.failed(context.WithoutCancel(ctx), s.logs.untold, err)
 }
 
 // runTelling is run for steps of which it is known before what others may wait for.
@@ -264,6 +262,7 @@ func (s *Store) queueNotify(batch *pgx.Batch, told *news, heard func(int64)) {
 	batch.Queue(s.statements[notify.name], notify.args...).Exec(
 		func(tag pgconn.CommandTag) error {
 			heard(tag.RowsAffected())
+			s.logUntold(context.Background(), nil)
 			return nil
 		})
 }

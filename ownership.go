@@ -2,7 +2,6 @@ package stint
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -196,13 +195,14 @@ func (o *owners) lostAny() {
 // be lost. It ends when there are none.
 func (s *Store) watchOwners(ctx context.Context) {
 	o := &s.owners
+	pause := s.poll
 	for {
 		select {
 		case <-ctx.Done():
 			o.close()
 			return
 		case <-o.wake:
-		case <-time.After(around(s.poll)):
+		case <-time.After(around(pause)):
 		}
 		o.mutex.Lock()
 		if len(o.watched)+len(o.watchers) == 0 {
@@ -211,8 +211,8 @@ func (s *Store) watchOwners(ctx context.Context) {
 			return
 		}
 		o.mutex.Unlock()
-		if err := s.lookAtOwners(ctx); err != nil && ctx.Err() == nil {
-			s.logger.WarnContext(ctx, "could not look at what is owned", slog.Any("error", err))
+		if looked, err := s.lookAtOwners(ctx); looked {
+			pause = pauseAfterWork(s.failed(ctx, s.logs.owned, err), pause, s.poll)
 		}
 	}
 }
@@ -234,21 +234,23 @@ func (o *owners) close() {
 	}
 }
 
-func (s *Store) lookAtOwners(ctx context.Context) error {
+// lookAtOwners tells those who have lost a performance. It reports whether there was anything to look
+// at.
+func (s *Store) lookAtOwners(ctx context.Context) (looked bool, err error) {
 	asked := s.owners.owned()
-	looked := slices.Collect(maps.Keys(s.owners.performances(asked)))
-	if len(looked) == 0 {
-		return nil
+	all := slices.Collect(maps.Keys(s.owners.performances(asked)))
+	if len(all) == 0 {
+		return false, nil
 	}
-	keys, claims := keysAndClaims(looked)
+	keys, claims := keysAndClaims(all)
 	owned := map[performance]bool{}
-	err := s.run(ctx, step{
+	err = s.run(ctx, step{
 		name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),
 	})
 	if err != nil {
-		return err
+		return true, err
 	}
-	for _, p := range looked {
+	for _, p := range all {
 		if !owned[p] {
 			s.owners.lost(p)
 		}
@@ -260,5 +262,5 @@ func (s *Store) lookAtOwners(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return true, nil
 }

@@ -3,11 +3,12 @@ package stint
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 const (
@@ -17,7 +18,8 @@ const (
 	watchPerStore = 100 * time.Millisecond
 
 	// A store that could not look for a while may be one of many that could not reach the database.
-	// It gives their sessions this long to come back.
+	// From when it can look again it gives their sessions this long to come back, which is longer
+	// than the pauses between their attempts.
 	outagePatience = 5 * time.Second
 
 	// What is handed on of an actor that is gone goes in one transaction.
@@ -128,10 +130,11 @@ func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 
 // watchSessions hands on the tasks of processes that die, until the store is closed.
 func (s *Store) watchSessions(ctx context.Context) {
+	log := outage.New(s.logger, "could not look for processes that are gone")
 	pause := watchEvery
-	patience := time.NewTimer(0) // runs while the store is patient
+	patience := time.NewTimer(0) // runs while the store is patient, and can look
 	defer patience.Stop()
-	patient := true
+	patient, failing := true, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,13 +149,13 @@ func (s *Store) watchSessions(ctx context.Context) {
 			patience.Reset(outagePatience)
 		}
 		next, err := s.lookForSessions(ctx, patient)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.logger.WarnContext(ctx, "could not look for processes that are gone",
-					slog.Any("error", err))
-			}
-			next = watchEvery
-			patient = true
+		switch {
+		case s.failed(ctx, log, err):
+			patient, failing = true, true
+			patience.Stop()
+			next = pauseAfterWork(true, pause, watchEvery)
+		case failing:
+			failing = false
 			patience.Reset(outagePatience)
 		}
 		pause = next

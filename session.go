@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 const (
@@ -23,10 +25,13 @@ const (
 	pingEvery      = 2 * time.Second
 	sessionTimeout = 5 * time.Second
 
-	// The pauses before a session that was lost is made anew grow between these, each with full
-	// jitter. The first one is well within the grace.
+	// The pauses before a session that was lost is made anew grow from this one, each with full
+	// jitter. It is well within the grace.
 	reattachPauseFirst = 50 * time.Millisecond
-	reattachPauseMax   = 2 * time.Second
+
+	// How long after the grace it is before the tasks of the actors are handed on: others look every
+	// so often.
+	handOnDelay = time.Second
 )
 
 // A session is the one connection of a store that is not from the pool: it listens for
@@ -117,9 +122,10 @@ var errPooled = errors.New("a pooler stands between")
 
 // attend keeps a session until the store is closed.
 func (s *Store) attend(ctx context.Context) {
-	pause := reattachPauseFirst
+	log := outage.New(s.logger, "the session is lost, it is made anew")
+	pause, lost := reattachPauseFirst, time.Now() //nolint:forbidigo // how long for this process
 	for {
-		attached, err := s.attendOnce(ctx)
+		stood, err := s.attendOnce(ctx, log)
 		if ctx.Err() != nil {
 			return
 		}
@@ -129,29 +135,40 @@ func (s *Store) attend(ctx context.Context) {
 			s.session.giveUp()
 			return
 		}
-		s.logger.WarnContext(ctx, "the session is lost, it is made anew", slog.Any("error", err))
-		if attached {
-			pause = reattachPauseFirst
+		s.failed(ctx, log, err)
+		if stood > reattachPauseFirst { // and not what is lost as soon as it is made
+			pause, lost = reattachPauseFirst, time.Now() //nolint:forbidigo // as above
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(rand.N(pause)): //nolint:gosec // no secret
 		}
-		pause = min(2*pause, s.session.pauseMax())
+		pause = reattachPause(pause, time.Since(lost), s.session.hurry())
 	}
 }
 
-// pauseMax is the longest pause between attempts to make the session anew: where actors are
+// hurry is for how long the session should be made anew quickly, once it is lost: where actors are
 // registered, their tasks are handed on if it is not back within the grace.
-func (n *session) pauseMax() time.Duration {
+func (n *session) hurry() time.Duration {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	if len(n.actors) == 0 {
-		return reattachPauseMax
+		return 0
 	}
+	return n.grace + handOnDelay
+}
+
+// reattachPause is the pause behind a pause and another attempt in vain, when the session has been
+// away for so long: while there is hurry, it leaves room for some attempts within a grace; then
+// there is nothing left to save, and it grows.
+func reattachPause(pause, away, hurry time.Duration) time.Duration {
 	const attempts = 4 // within a grace
-	return min(max(n.grace/attempts, reattachPauseFirst), reattachPauseMax)
+	limit := outagePauseMax
+	if away < hurry {
+		limit = min(max((hurry-handOnDelay)/attempts, reattachPauseFirst), limit)
+	}
+	return min(2*pause, limit)
 }
 
 // isSessionLost reports whether the session stood and is gone.
@@ -177,14 +194,16 @@ func (n *session) giveUp() {
 	close(n.learned)
 }
 
-// attendOnce keeps a session until it is lost, and reports whether it ever stood.
-func (s *Store) attendOnce(ctx context.Context) (attached bool, err error) {
+// attendOnce keeps a session until it is lost, and reports for how long it stood.
+func (s *Store) attendOnce(ctx context.Context, log *outage.Log) (stood time.Duration, err error) {
 	conn, err := s.connectSession(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
+	var began time.Time
 	defer func() {
-		if attached {
+		if !began.IsZero() {
+			stood = time.Since(began)
 			s.session.setLost(true)
 		}
 		ctx, cancel := undoing(ctx)
@@ -195,10 +214,12 @@ func (s *Store) attendOnce(ctx context.Context) (attached bool, err error) {
 		err = errors.Join(err, conn.Close(ctx))
 	}()
 	if err := s.introduce(ctx, conn); err != nil {
-		return false, err
+		return 0, err
 	}
 	s.session.setLost(false)
-	return true, s.listen(ctx, conn)
+	log.Worked(ctx)
+	began = time.Now() //nolint:forbidigo // how long for this process
+	return 0, s.listen(ctx, conn)
 }
 
 // connectSession opens a connection as the pool does.

@@ -122,6 +122,7 @@ type core struct {
 	keep       Retention
 	poll       time.Duration
 	logger     *slog.Logger
+	logs       failureLogs
 	// closing is closed when the store is. travels are flights and notifications, which are seen to
 	// their ends then; background is the loops, which end.
 	closing    chan struct{}
@@ -189,8 +190,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, keep: keep, poll: opts.PollInterval,
-		logger: opts.Logger, closing: make(chan struct{}), travels: newBackground(),
-		background: newBackground(),
+		logger: opts.Logger, logs: newFailureLogs(opts.Logger), closing: make(chan struct{}),
+		travels: newBackground(), background: newBackground(),
 	}
 	if !opts.PollOnly {
 		c.session = newSession(opts.Grace)

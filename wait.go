@@ -3,7 +3,6 @@ package stint
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -210,7 +209,8 @@ func (w *waiting) finishedAny() {
 // at all of them once an interval. It ends when nobody waits.
 func (s *Store) watchWaited(ctx context.Context) {
 	w := &s.waiting
-	poll := time.NewTimer(around(s.poll))
+	pause := s.poll
+	poll := time.NewTimer(around(pause))
 	defer poll.Stop()
 	for {
 		select {
@@ -219,7 +219,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 		case <-w.wake:
 		case <-poll.C:
 			w.finishedAny()
-			poll.Reset(around(s.poll))
+			poll.Reset(around(pause))
 		}
 		w.mutex.Lock()
 		keys := slices.Sorted(maps.Keys(w.woken))
@@ -231,9 +231,9 @@ func (s *Store) watchWaited(ctx context.Context) {
 		}
 		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			if err := s.lookAtWaited(ctx, chunk); err != nil && ctx.Err() == nil {
-				s.logger.WarnContext(ctx, "could not look at the tasks that are waited for",
-					slog.Any("error", err))
+			failed := s.failed(ctx, s.logs.waited, s.lookAtWaited(ctx, chunk))
+			pause = pauseAfterWork(failed, pause, s.poll)
+			if failed {
 				break
 			}
 		}

@@ -2,11 +2,11 @@ package worker
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 const (
@@ -113,6 +113,7 @@ func (a *asker) run(ctx context.Context) error {
 	defer stop()
 	var pause <-chan time.Time
 	var failure error
+	log := outage.New(a.options.Logger, "could not own tasks")
 	for asking.Err() == nil {
 		if pause == nil {
 			a.askAll(asking)
@@ -123,13 +124,13 @@ func (a *asker) run(ctx context.Context) error {
 			switch {
 			case err == nil:
 				a.failures = 0
+				log.Worked(ctx)
 			case hopeless(err):
 				failure = err
 				stop()
 			case pause == nil:
 				a.failures++
-				a.options.Logger.LogAttrs(ctx, slog.LevelWarn, "could not own tasks",
-					slog.Any("error", err))
+				log.Failed(ctx, err)
 				pause = time.After(reconnect().pause(a.failures))
 			}
 		case actions := <-a.freed:

@@ -3,13 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // The parts of a lease: a heartbeat begins after a third, and there is time for three of them that
@@ -22,15 +22,30 @@ const (
 
 // keepLeases extends all leases with one call at a time until ctx ends.
 func (r *run) keepLeases(ctx context.Context) {
-	lease := r.options.Lease
-	for pause := jittered(lease / beatPart); sleep(ctx, pause); {
-		pause = jittered(lease / beatPart)
-		if err := r.extendLeases(ctx); err != nil && ctx.Err() == nil {
-			r.logger.LogAttrs(ctx, slog.LevelWarn, "could not extend the leases",
-				slog.Any("error", err))
-			pause = jittered(lease / againPart)
+	log := outage.New(r.logger, "could not extend the leases")
+	failures := 0
+	for pause := r.beatPause(failures); sleep(ctx, pause); pause = r.beatPause(failures) {
+		tried, err := r.extendLeases(ctx)
+		switch {
+		case !tried: // which says nothing of the database
+			failures = 0
+		case err == nil:
+			failures = 0
+			log.Worked(ctx)
+		case ctx.Err() == nil && !errors.Is(err, stint.ErrClosed):
+			failures++
+			log.Failed(ctx, err)
 		}
 	}
+}
+
+// beatPause is the pause ahead of a heartbeat, behind so many that failed in a row: short as long as
+// there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
+func (r *run) beatPause(failures int) time.Duration {
+	if failures > 0 && failures <= againPart {
+		return jittered(r.options.Lease / againPart)
+	}
+	return jittered(r.options.Lease / beatPart)
 }
 
 // jittered is a time somewhat shorter than d, so that workers that began together do not go on so.
@@ -39,7 +54,8 @@ func jittered(d time.Duration) time.Duration {
 	return d - rand.N(d/spread) //nolint:gosec // spreads load, hides nothing
 }
 
-func (r *run) extendLeases(ctx context.Context) error {
+// extendLeases extends the leases of the tasks under way, and reports whether there are any.
+func (r *run) extendLeases(ctx context.Context) (tried bool, err error) {
 	held := r.performances()
 	held = slices.DeleteFunc(held, func(p *performance) bool { return p.lost.Load() })
 	owned := make([]stint.OwnedTask, len(held))
@@ -48,14 +64,14 @@ func (r *run) extendLeases(ctx context.Context) error {
 		owned[i].Body = nil
 	}
 	if len(owned) == 0 {
-		return nil
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.Lease/attemptPart)
 	defer cancel()
 	sent := now()
 	kept, err := r.store.ExtendTasksOwnership(ctx, r.options.Actor, owned, r.options.Lease)
 	if err != nil {
-		return err
+		return true, err
 	}
 	for i, p := range held {
 		if !kept[i] {
@@ -69,7 +85,7 @@ func (r *run) extendLeases(ctx context.Context) error {
 			p.until = sent.Add(r.options.Lease)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // hold notes performances whose leases last until then.

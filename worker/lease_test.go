@@ -258,7 +258,9 @@ func TestWorker_StartsWithoutADatabase(t *testing.T) {
 	handle(t, w, "a", done)
 	run(t, w)
 	logged(t, "could not own tasks")
-	logged(t, "could not own tasks")
 	down.Store(false)
 	finished(t, direct, "a")
+	if got := attr(logged(t, "works again"), "failure").String(); got != "could not own tasks" {
+		t.Errorf("works again what failed: %s", got)
+	}
 }

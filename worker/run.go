@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 const (
@@ -160,13 +161,17 @@ func (r *run) attend(ctx context.Context, registered chan<- struct{}) {
 
 // register registers the actor, again and again unless that is hopeless.
 func (r *run) register(ctx context.Context) error {
+	log := outage.New(r.logger, "could not register the actor")
 	for try := 1; ; try++ {
 		err := r.store.RegisterActor(ctx, r.options.Actor, r.names())
-		if err == nil || ctx.Err() != nil || hopeless(err) {
+		if err == nil {
+			log.Worked(ctx)
+			return nil
+		}
+		if ctx.Err() != nil || hopeless(err) {
 			return err
 		}
-		r.logger.LogAttrs(ctx, slog.LevelWarn, "could not register the actor",
-			slog.Any("error", err))
+		log.Failed(ctx, err)
 		if !sleep(ctx, reconnect().pause(try)) {
 			return ctx.Err()
 		}
