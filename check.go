@@ -46,7 +46,7 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	tx, err := s.begin(ctx)
+	tx, err := s.begin(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	if _, err := tx.Exec(ctx, s.statements["plan_for_all"]); err != nil {
+	if err := s.set(ctx, tx, "set_jit", "set_path", "plan_for_all"); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, s.statements["check_store"], inconsistenciesMax)

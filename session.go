@@ -255,20 +255,22 @@ func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	var number uint32
-	err := conn.QueryRow(ctx, s.statements["session_process"]).Scan(&number)
-	if err != nil {
+	ask := step{name: "session_process", unplanned: true, read: func(rows pgx.Rows) (err error) {
+		number, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[uint32])
+		return err
+	}}
+	if err := s.sendAlone(ctx, conn, conn, nil, []step{ask}); err != nil {
 		return err
 	}
 	if number != conn.PgConn().PID() {
 		return fmt.Errorf("%w: connected to process %d, served by %d",
 			errPooled, conn.PgConn().PID(), number)
 	}
-	for _, name := range []string{"prepare_session", "listen"} {
-		if _, err := conn.Exec(ctx, s.statements[name]); err != nil {
-			return err
-		}
+	steps := []step{
+		{name: "prepare_session", unplanned: true}, {name: "listen", unplanned: true},
+		{name: "lock_session", unplanned: true, args: []any{s.session.id}},
 	}
-	if _, err := conn.Exec(ctx, s.statements["lock_session"], s.session.id); err != nil {
+	if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 		return err
 	}
 	return s.update(ctx, conn)
@@ -290,8 +292,8 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	n.mutex.Unlock()
-	_, err := conn.Exec(ctx, s.statements["attend_session"], n.id, n.grace, watches, topics,
-		actors, actions)
+	args := []any{n.id, n.grace, watches, topics, actors, actions}
+	err := s.sendAlone(ctx, conn, conn, nil, []step{{name: "attend_session", args: args}})
 	if err != nil {
 		return err
 	}
@@ -376,8 +378,8 @@ func (s *Store) keepUp(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	_, err := conn.Exec(ctx, s.statements["ping_session"], s.schema, kindPing)
-	return err
+	ping := step{name: "ping_session", unplanned: true, args: []any{s.schema, kindPing}}
+	return s.sendAlone(ctx, conn, conn, nil, []step{ping})
 }
 
 // pass wakes those whom a notification concerns.

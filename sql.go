@@ -3,6 +3,7 @@ package stint
 import (
 	"embed"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,45 @@ var statementFiles embed.FS
 
 // statements holds the texts of sql/, by file name without its ending.
 type statements map[string]string
+
+// writePattern finds what a transaction that only reads is refused.
+var writePattern = regexp.MustCompile(`\b(INSERT|UPDATE|DELETE|SHARE|nextval)\b`)
+
+// writing are the names of the statements that write.
+func (s statements) writing() map[string]bool {
+	names := make(map[string]bool, len(s))
+	for name, text := range s {
+		names[name] = writePattern.MatchString(text)
+	}
+	return names
+}
+
+// What a statement names without a schema. Functions are written in lower case ahead of their
+// parenthesis. What the grammar knows is none; nor is unnest of several arrays, for which the
+// grammar takes PostgreSQL's own.
+var (
+	callPattern   = regexp.MustCompile(`[\w.]+\(`)
+	unnestPattern = regexp.MustCompile(`\bunnest\(([^(),]+)\)`)
+	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
+)
+
+// inFull names the functions and types of a statement in full. The driver prepares statements ahead
+// of the transaction that sets the path, so under that of the caller: somebody's function of the
+// same name, whose arguments fit better, could keep it from doing so, and a type could check the
+// parameters. It is done here so that no statement can forget it, and each stays easy to read.
+func inFull(text string) string {
+	text = callPattern.ReplaceAllStringFunc(text, func(call string) string {
+		switch name := strings.TrimSuffix(call, "("); {
+		case strings.ContainsAny(name, ".ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
+			return call
+		case name == "coalesce", name == "greatest", name == "least", name == "unnest":
+			return call
+		}
+		return "pg_catalog." + call
+	})
+	text = unnestPattern.ReplaceAllString(text, "pg_catalog.unnest($1)")
+	return typePattern.ReplaceAllString(text, "::pg_catalog.$1")
+}
 
 // loadStatements reads the statements for a schema. Of the comment on top of a file only the line
 // with the name stays: it shows in pg_stat_activity and in traces.
@@ -41,7 +81,7 @@ func loadStatements(schema string) (statements, error) {
 			}
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		loaded[name] = qualify.Replace(strings.Join(kept, "\n"))
+		loaded[name] = qualify.Replace(inFull(strings.Join(kept, "\n")))
 	}
 	return loaded, nil
 }

@@ -119,6 +119,7 @@ type core struct {
 	pool       *pgxpool.Pool
 	schema     string
 	statements statements
+	writing    map[string]bool // which of them write
 	keep       Retention
 	poll       time.Duration
 	logger     *slog.Logger
@@ -189,8 +190,9 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	c := &core{
-		pool: pool, schema: opts.Schema, statements: loaded, keep: keep, poll: opts.PollInterval,
-		logger: opts.Logger, logs: newFailureLogs(opts.Logger), closing: make(chan struct{}),
+		pool: pool, schema: opts.Schema, statements: loaded, writing: loaded.writing(), keep: keep,
+		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
+		closing: make(chan struct{}),
 		travels: newBackground(), background: newBackground(),
 	}
 	if !opts.PollOnly {
@@ -271,14 +273,15 @@ type step struct {
 	args []any
 	// read takes the rows, or is nil if there are none.
 	read func(pgx.Rows) error
-	// unplanned says that the statement does not need the planner settings: it looks nothing up.
+	// unplanned says that the statement does not need the planner settings: it looks nothing up,
+	// and answers with nothing but numbers.
 	unplanned bool
 	// count takes the number of rows affected, or is nil if it does not matter.
 	count func(int64)
 }
 
-// run executes steps in one transaction and one round trip, under the planner settings that the
-// statements are written for. In the caller's transaction a savepoint takes the place of the
+// run executes steps in one transaction and one round trip, under the settings that the statements
+// are written for: see set_path and set_planner. In the caller's transaction a savepoint takes the place of the
 // transaction, so that a failure undoes the steps and nothing else.
 func (s *Store) run(ctx context.Context, steps ...step) error {
 	return s.runAnd(ctx, nil, steps...)
@@ -326,12 +329,16 @@ func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
 	return s.sendAlone(ctx, conn, conn.Conn(), told, steps)
 }
 
-// sendAlone sends steps as a transaction.
+// sendAlone sends steps as a transaction. One that writes says so, whatever the default; one that
+// only reads does not, since a hot standby has no others.
 func (s *Store) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, told *news, steps []step,
 ) error {
-	return s.send(ctx, wire, conn,
-		"begin isolation level read committed", "rollback", "commit", told, steps)
+	begin := "begin isolation level read committed"
+	if slices.ContainsFunc(steps, func(step step) bool { return s.writing[step.name] }) {
+		begin += " read write"
+	}
+	return s.send(ctx, wire, conn, begin, "rollback", "commit", told, steps)
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.
@@ -349,9 +356,12 @@ func (s *Store) send(
 	if s.tx != nil {
 		batch.Queue(s.statements["keep_planner"])
 	}
+	batch.Queue(s.statements["set_jit"])
+	settings := "set_path"
 	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
-		batch.Queue(s.statements["set_planner"])
+		settings = "set_planner"
 	}
+	batch.Queue(s.statements[settings])
 	for _, step := range steps {
 		queued := batch.Queue(s.statements[step.name], step.args...)
 		switch {
@@ -411,7 +421,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	tx, err := s.begin(ctx)
+	tx, err := s.begin(ctx, pgx.ReadWrite)
 	if err != nil {
 		return err
 	}
@@ -437,12 +447,22 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	return err
 }
 
-// begin begins a transaction, or a savepoint in the caller's.
-func (s *Store) begin(ctx context.Context) (pgx.Tx, error) {
+// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
+func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error) {
 	if s.tx != nil {
 		return s.tx.Begin(ctx)
 	}
-	return s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	return s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: mode})
+}
+
+// set sends settings in a transaction whose statements do not go through run. In the caller's they
+// last until the savepoint is rolled back, or restore_planner.
+func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
+	batch := &pgx.Batch{}
+	for _, name := range names {
+		batch.Queue(s.statements[name])
+	}
+	return tx.SendBatch(ctx, batch).Close()
 }
 
 // usable says why no verb may run: the context, the store or the schema.
@@ -464,9 +484,12 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 func (s *Store) checkSchema(ctx context.Context) error {
-	tx, err := s.begin(ctx)
+	tx, err := s.begin(ctx, "")
 	if err != nil {
 		return err
+	}
+	if err := s.set(ctx, tx, "set_jit", "set_path"); err != nil {
+		return undo(ctx, tx, err)
 	}
 	var version, since int32
 	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)

@@ -22,7 +22,7 @@ WITH RECURSIVE lane AS (
     CROSS JOIN LATERAL (
         SELECT ready.action, ready.rank
         FROM stint.ready
-        WHERE (ready.action, ready.rank) >= (lane.action, (lane.level + 1) << 47)
+        WHERE (ready.action, ready.rank) OPERATOR(pg_catalog.>=) (lane.action, (lane.level + 1) << 47)
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT 1
     ) AS next

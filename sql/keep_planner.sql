@@ -1,8 +1,12 @@
 -- name: keep_planner
 --
--- set_planner for a statement inside the caller's transaction: puts by what the caller had, for
--- restore_planner to bring back.
-SELECT set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode'), true),
+-- Ahead of the settings of a statement inside the caller's transaction: puts by what the caller had,
+-- for restore_planner to bring back.
+SELECT set_config('stint_kept.search_path', current_setting('search_path'), true),
+       set_config('stint_kept.DateStyle', current_setting('DateStyle'), true),
+       set_config('stint_kept.IntervalStyle', current_setting('IntervalStyle'), true),
+       set_config('stint_kept.bytea_output', current_setting('bytea_output'), true),
+       set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode'), true),
        set_config('stint_kept.enable_seqscan', current_setting('enable_seqscan'), true),
        set_config('stint_kept.enable_bitmapscan', current_setting('enable_bitmapscan'), true),
        set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true),

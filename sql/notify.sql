@@ -8,6 +8,8 @@
 --   $3 payloads  text[]
 --   $4 aside     boolean: nothing else is in the transaction, so it need not wait for the disk
 --
+-- It also goes behind a commit, where the path is the caller's: its operator is named in full.
+--
 -- A commit that notifies holds a lock of the whole server, and is but a hint: none shall wait for
 -- it.
 --
@@ -19,5 +21,5 @@ SELECT pg_notify($1::text, message.payload),
 FROM unnest($2::text[], $3::text[]) AS message (topic, payload)
 WHERE (SELECT true
        FROM stint.sessions
-       WHERE message.topic = ANY (sessions.topics)
+       WHERE message.topic OPERATOR(pg_catalog.=) ANY (sessions.topics)
        LIMIT 1)

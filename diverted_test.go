@@ -1,0 +1,322 @@
+package stint_test
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+// fakes fills the schema "evil" with functions, operators, aggregates and types that somebody could
+// have made to be called in the place of PostgreSQL's: copies, which are found where the schema
+// comes before pg_catalog in the path, and ones whose arguments fit better than those of the
+// originals, which are found even where it comes behind (CVE-2018-1058). Each tells that it ran.
+const fakes = `
+CREATE FUNCTION evil.ran(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS
+$$BEGIN RAISE WARNING 'diverted: %', $1; RETURN true; END$$;
+DO $do$
+DECLARE
+	it record;
+	nothing text;
+BEGIN
+	FOR it IN
+		SELECT DISTINCT op.name, one.type AS one, other.type AS other,
+		       coalesce(pg_operator.oprresult::regtype::text,
+		                CASE WHEN op.name IN ('+', '-', '*', '/') THEN 'numeric'
+		                     ELSE 'boolean' END) AS result
+		FROM unnest('{=,<>,<,>,<=,>=,+,-,*,/,<<,>>,|,||}'::text[]) AS op (name)
+		CROSS JOIN unnest('{smallint,integer,bigint,numeric,text,timestamptz,interval,boolean,oid,
+			name,bigint[],text[],double precision}'::text[]) AS one (type)
+		CROSS JOIN unnest('{smallint,integer,bigint,numeric,text,timestamptz,interval,boolean,oid,
+			name,bigint[],text[],double precision}'::text[]) AS other (type)
+		LEFT JOIN pg_operator ON oprname = op.name AND oprleft = one.type::regtype
+			AND oprright = other.type::regtype
+		WHERE pg_operator.oid IS NOT NULL
+		   OR one.type IN ('smallint', 'integer', 'bigint', 'numeric')
+		  AND other.type IN ('smallint', 'integer', 'bigint', 'numeric')
+		  AND op.name NOT IN ('<<', '>>', '|', '||')
+	LOOP
+		EXECUTE format('CREATE FUNCTION evil.%I(%s, %s) RETURNS %s LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(%L); RETURN NULL; END$f$',
+			'operator ' || it.name, it.one, it.other, it.result,
+			format('operator %s %s %s', it.one, it.name, it.other));
+		EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.%I)',
+			it.name, it.one, it.other, 'operator ' || it.name);
+	END LOOP;
+	FOR it IN
+		SELECT proname, oid::regprocedure AS signature, proretset,
+		       pg_get_function_result(oid) AS result,
+		       pg_get_function_identity_arguments(oid) AS arguments
+		FROM pg_proc
+		WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f'
+		  AND NOT EXISTS (
+		      SELECT
+		      FROM unnest(proargtypes::oid[] || prorettype) AS of (type)
+		      JOIN pg_type ON pg_type.oid = of.type
+		      WHERE typtype = 'p'
+		  )
+		  AND proname IN ('statement_timestamp', 'now', 'generate_series', 'set_config',
+		      'current_setting', 'pg_notify', 'pg_advisory_lock_shared', 'pg_advisory_lock',
+		      'pg_advisory_xact_lock', 'pg_advisory_xact_lock_shared', 'pg_advisory_unlock',
+		      'pg_try_advisory_xact_lock', 'pg_try_advisory_xact_lock_shared',
+		      'pg_try_advisory_lock', 'pg_backend_pid', 'pg_relation_size', 'nextval',
+		      'octet_length', 'to_regnamespace', 'obj_description', 'hashtextextended', 'age',
+		      'current_database', 'pg_is_in_recovery', 'pg_has_role', 'version')
+	LOOP
+		EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS %s LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(%L); RETURN%s; END$f$',
+			it.proname, it.arguments, it.result, it.signature,
+			CASE WHEN it.proretset THEN '' ELSE ' NULL' END);
+	END LOOP;
+	FOR it IN
+		SELECT format_type(of.type, NULL) AS element
+		FROM unnest('{smallint,integer,bigint,boolean,text,bytea,interval,timestamptz}'::regtype[])
+			AS of (type)
+	LOOP
+		EXECUTE format('CREATE FUNCTION evil.unnest(%1$s[]) RETURNS SETOF %1$s LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(''unnest''); END$f$', it.element);
+		EXECUTE format('CREATE FUNCTION evil.generate_subscripts(%1$s[], integer) '
+			'RETURNS SETOF integer LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(''generate_subscripts''); END$f$', it.element);
+		EXECUTE format('CREATE FUNCTION evil.gather(%1$s[], %1$s) RETURNS %1$s[] '
+			'LANGUAGE plpgsql AS $f$BEGIN PERFORM evil.ran(''array_agg''); RETURN NULL; END$f$',
+			it.element);
+		EXECUTE format('CREATE AGGREGATE evil.array_agg(%1$s) '
+			'(SFUNC = evil.gather, STYPE = %1$s[])', it.element);
+		EXECUTE format('CREATE FUNCTION evil.take(%1$s, %1$s) RETURNS %1$s '
+			'LANGUAGE plpgsql AS $f$BEGIN PERFORM evil.ran(''aggregate''); RETURN NULL; END$f$',
+			it.element);
+		FOREACH nothing IN ARRAY '{lag,min,max}'::text[] LOOP
+			EXECUTE format('CREATE AGGREGATE evil.%2$I(%1$s) '
+				'(SFUNC = evil.take, STYPE = %1$s)', it.element, nothing);
+		END LOOP;
+	END LOOP;
+	FOR it IN SELECT name FROM unnest('{nextval,pg_advisory_lock,pg_advisory_unlock}'::text[]) name
+	LOOP
+		EXECUTE format('CREATE FUNCTION evil.%I(text) RETURNS bigint LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(%L); RETURN 1; END$f$', it.name, it.name || '(text)');
+	END LOOP;
+	FOR it IN SELECT name FROM unnest('{text,bigint,smallint}'::text[]) name LOOP
+		EXECUTE format('CREATE FUNCTION evil.format(text, %s) RETURNS text LANGUAGE plpgsql AS '
+			'$f$BEGIN PERFORM evil.ran(''format''); RETURN ''''; END$f$', it.name);
+	END LOOP;
+	FOR it IN SELECT name FROM unnest('{bytea,timestamptz,oid,text}'::text[]) name LOOP
+		EXECUTE format('CREATE DOMAIN evil.%1$I AS pg_catalog.%1$s CHECK (evil.ran(%2$L))',
+			it.name, 'type ' || it.name);
+	END LOOP;
+END
+$do$`
+
+// A trap tells which fakes ran.
+type trap struct {
+	mutex sync.Mutex
+	ran   map[string]bool
+}
+
+func (tr *trap) notice(_ *pgconn.PgConn, notice *pgconn.Notice) {
+	if fake, ok := strings.CutPrefix(notice.Message, "diverted: "); ok {
+		tr.mutex.Lock()
+		defer tr.mutex.Unlock()
+		tr.ran[fake] = true
+	}
+}
+
+// wantNone checks that no fake ran.
+func (tr *trap) wantNone(t *testing.T) {
+	t.Helper()
+	tr.mutex.Lock()
+	defer tr.mutex.Unlock()
+	for fake := range tr.ran {
+		t.Errorf("somebody else's code ran: %s", fake)
+	}
+}
+
+// hostilePaths are search paths with which fakes are found.
+var hostilePaths = map[string]string{
+	"behind": `"$user", evil`,    // as public is by default
+	"first":  `evil, pg_catalog`, // before PostgreSQL's own
+}
+
+// lured returns a pool on the database of another one, whose path leads to fakes.
+func lured(t *testing.T, pool *pgxpool.Pool, path string, mode pgx.QueryExecMode) (
+	*pgxpool.Pool, *trap,
+) {
+	t.Helper()
+	if !yields[bool](t, pool, "SELECT to_regnamespace('evil') IS NOT NULL") {
+		exec(t, pool, "CREATE SCHEMA evil; "+fakes)
+	}
+	tr := &trap{ran: map[string]bool{}}
+	other := poolOf(t, pool, func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["search_path"] = path
+		config.ConnConfig.DefaultQueryExecMode = mode
+		config.ConnConfig.OnNotice = tr.notice
+	})
+	return other, tr
+}
+
+// Who may create in a schema that the path names, or temporary objects, cannot have code of his run
+// by the verbs, nor change what they answer.
+func TestVerbs_CallNobodysFunctions(t *testing.T) {
+	t.Parallel()
+	for name, path := range hostilePaths {
+		for _, mode := range []pgx.QueryExecMode{
+			pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
+			pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe,
+		} {
+			t.Run(name+" "+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				clean := testdb.New(t)
+				pool, tr := lured(t, clean, path, mode)
+				store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+				wantErr(t, "New", err, nil)
+				everyVerb(t, store, false, "alone ")
+				waitingVerbs(t, store, "waited ")
+				tx := begin(t, pool)
+				before := pathOf(t, tx)
+				everyVerb(t, store.WithTx(tx), true, "in a transaction ")
+				if got := pathOf(t, tx); got != before {
+					t.Errorf("the verbs leave the path %s, it was %s", got, before)
+				}
+				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+				wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
+				tr.wantNone(t)
+				checkStore(t, clean)
+			})
+		}
+	}
+}
+
+// pathOf is the path in a transaction, asked for in a way that no path diverts.
+func pathOf(t *testing.T, tx pgx.Tx) (path string) {
+	t.Helper()
+	wantErr(t, "SHOW", tx.QueryRow(t.Context(), "SHOW search_path").Scan(&path), nil)
+	return path
+}
+
+// The tables that migrations make hold on to functions and operators: to those of PostgreSQL.
+func TestMigrate_CallsNobodysFunctions(t *testing.T) {
+	t.Parallel()
+	for name, path := range hostilePaths {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clean := testdb.NewEmpty(t)
+			pool, tr := lured(t, clean, path, pgx.QueryExecModeCacheStatement)
+			for range 2 {
+				err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+					return migrations.Migrate(t.Context(), conn.Conn())
+				})
+				wantErr(t, "Migrate", err, nil)
+			}
+			held := yields[[]string](t, clean, `
+				SELECT array_agg(pg_describe_object(classid, objid, objsubid))
+				FROM pg_depend
+				WHERE (refclassid, refobjid) IN (
+					SELECT 'pg_proc'::regclass, oid FROM pg_proc
+					WHERE pronamespace = 'evil'::regnamespace
+					UNION ALL
+					SELECT 'pg_operator'::regclass, oid FROM pg_operator
+					WHERE oprnamespace = 'evil'::regnamespace
+					UNION ALL
+					SELECT 'pg_type'::regclass, oid FROM pg_type
+					WHERE typnamespace = 'evil'::regnamespace
+				)
+				AND (classid, objid) NOT IN (
+					SELECT 'pg_proc'::regclass, oid FROM pg_proc
+					WHERE pronamespace = 'evil'::regnamespace
+					UNION ALL
+					SELECT 'pg_operator'::regclass, oid FROM pg_operator
+					WHERE oprnamespace = 'evil'::regnamespace
+					UNION ALL
+					SELECT 'pg_type'::regclass, oid FROM pg_type
+					WHERE typnamespace = 'evil'::regnamespace
+					UNION ALL
+					SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE contypid <> 0
+				)`)
+			for _, object := range held {
+				t.Errorf("%s depends on what is somebody else's", object)
+			}
+			tr.wantNone(t)
+		})
+	}
+}
+
+// A fake whose result is of another type keeps statements from being prepared, which the driver
+// does under the path of the connection.
+func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
+	t.Parallel()
+	clean := testdb.New(t)
+	exec(t, clean, "CREATE SCHEMA evil")
+	for _, element := range []string{"bigint", "text"} {
+		exec(t, clean, "CREATE FUNCTION evil.unnest("+element+"[]) RETURNS SETOF point "+
+			"LANGUAGE sql AS 'SELECT NULL::point'")
+	}
+	pool := poolOf(t, clean, func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["search_path"] = `"$user", evil`
+	})
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	everyVerb(t, store, false, "")
+	waitingVerbs(t, store, "waited ")
+	checkStore(t, clean)
+}
+
+// Functions and types of statements are qualified when they are loaded, and every parameter has a
+// type: what the path names is not looked at even while a statement is prepared.
+func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	functions := yields[[]string](t, pool, "SELECT array_agg(DISTINCT proname::text) FROM pg_proc")
+	types := yields[[]string](t, pool, `SELECT array_agg(typname::text) FROM pg_type
+		WHERE typnamespace = 'pg_catalog'::regnamespace AND typname NOT IN ('interval')`)
+	call := regexp.MustCompile(`([\w.]+)\(`)
+	cast := regexp.MustCompile(`::([\w.]+)`)
+	bare := regexp.MustCompile(`\$\d+($|[^\d:])`)
+	for name, text := range statements(t) {
+		for _, found := range call.FindAllStringSubmatchIndex(text, -1) {
+			function := text[found[2]:found[3]]
+			if function == "unnest" && arguments(text[found[1]:]) > 1 {
+				continue // which the grammar takes for PostgreSQL's own
+			}
+			if slices.Contains(functions, function) {
+				t.Errorf("%s calls %s by its mere name", name, function)
+			}
+		}
+		for _, found := range cast.FindAllStringSubmatch(text, -1) {
+			if slices.Contains(types, found[1]) {
+				t.Errorf("%s names the type %s by its mere name", name, found[1])
+			}
+		}
+		if found := bare.FindString(text); found != "" {
+			t.Errorf("%s has a parameter without a type: %s", name, found)
+		}
+	}
+}
+
+// arguments counts the arguments of a call up to its closing parenthesis.
+func arguments(text string) int {
+	n, depth := 1, 0
+	for _, r := range text {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return n
+			}
+		case ',':
+			if depth == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}

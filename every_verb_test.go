@@ -1,0 +1,209 @@
+package stint_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// everyVerb calls every verb that may be called there, and checks what it answers where that hangs
+// on functions, operators or times. IDs begin with prefix. The database's clock and this machine's
+// must be one.
+func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
+	t.Helper()
+	ctx := t.Context()
+	id := func(name string) stint.TaskID { return stint.TaskID(prefix + name) }
+	ok := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s = %v", what, err)
+		}
+	}
+	act := prefix + "act"
+	task := func(name string) stint.Task {
+		return stint.Task{ID: id(name), Action: act, Body: []byte("\x00'\\" + name)}
+	}
+	ownAll := func(want int) []stint.OwnedTask {
+		t.Helper()
+		owned, err := store.OwnTasks(ctx, "actor", 100, []string{act}, time.Hour)
+		if err != nil || len(owned) != want {
+			t.Fatalf("OwnTasks gave %d tasks, want %d, %v", len(owned), want, err)
+		}
+		for _, one := range owned {
+			if string(one.Body) != "\x00'\\"+string(one.ID)[len(prefix):] {
+				t.Errorf("the body of %s is %q", one.ID, one.Body)
+			}
+			wantTime(t, "the deadline", one.Deadline, time.Hour)
+		}
+		return owned
+	}
+	giveBack := func(owned []stint.OwnedTask, code stint.StatusCode) {
+		t.Helper()
+		var returns []stint.Return
+		for _, one := range owned {
+			returns = append(returns, stint.Return{
+				ID: one.ID, Token: one.Token, Code: code, Status: "it's \\ over",
+			})
+		}
+		verdicts, err := store.ReturnTasks(ctx, returns)
+		ok("ReturnTasks", err)
+		for _, verdict := range verdicts {
+			ok("ReturnTasks", verdict)
+		}
+	}
+
+	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{task("single")}))
+	later, limited := task("later"), task("limited")
+	later.NotBefore, limited.Deadline = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{task("few"), later, limited}))
+	first, second := task("first"), task("second")
+	second.After, first.PostResult = []stint.TaskID{first.ID}, true
+	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{first, second, task("third")}))
+	ok("AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
+		{After: second.ID, Run: id("third")},
+	}))
+	fourth := task("fourth")
+	fourth.After = []stint.TaskID{id("third")}
+	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{fourth}))
+	_, err := store.InsertTasksFrom(ctx, stream([]stint.Task{task("streamed")}, nil))
+	ok("InsertTasksFrom", err)
+	many := make([]stint.Task, 100)
+	for i := range many {
+		many[i] = stint.Task{ID: id(string(numbered("m", 100)[i].ID)), Action: prefix + "many"}
+	}
+	ok("InsertTasks", store.InsertTasks(ctx, many))
+	ok("ReplaceTasks", store.ReplaceTasks(ctx, []stint.Task{task("few")}))
+
+	infos, err := store.GetTasks(ctx, []stint.TaskID{later.ID, limited.ID})
+	ok("GetTasks", err)
+	wantTime(t, "NotBefore", infos[0].NotBefore, time.Hour)
+	wantTime(t, "InsertedAt", infos[0].InsertedAt, 0)
+	wantTime(t, "Deadline", infos[1].Deadline, 2*time.Hour)
+
+	owned := ownAll(5) // single, few, limited, first, streamed
+	extended, err := store.ExtendTasksOwnership(ctx, "actor", owned, 3*time.Hour)
+	if ok("ExtendTasksOwnership", err); slices.Contains(extended, false) {
+		t.Errorf("ExtendTasksOwnership = %v", extended)
+	}
+	infos, err = store.GetTasks(ctx, []stint.TaskID{owned[0].ID})
+	ok("GetTasks", err)
+	wantTime(t, "ActionDeadline", infos[0].ActionDeadline, 3*time.Hour)
+	wantTime(t, "OwnedAt", infos[0].OwnedAt, 0)
+	ok("SetStatus", store.SetStatus(ctx, owned[0], "half", 0.5))
+	if inTx {
+		ok("HoldOwnership", store.HoldOwnership(ctx, owned[:1]))
+	}
+	look(t, store)
+	giveBack(owned[:1], stint.StatusPending)
+	owned = append(ownAll(1), owned[1:]...)
+	ok("ReturnTask", store.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted))
+	giveBack(owned[1:], stint.StatusCompleted)
+	ok("Maintain", store.Maintain(ctx))
+	owned = ownAll(1)
+	_, err = store.Inputs(ctx, owned[0])
+	ok("Inputs", err)
+	giveBack(owned, stint.StatusAborted) // and with it third and fourth
+	infos, err = store.GetTasks(ctx, []stint.TaskID{fourth.ID})
+	if ok("GetTasks", err); infos[0].State != stint.StateAborted {
+		t.Errorf("the last of a chain is %s", infos[0].State)
+	}
+	wantTime(t, "FinishedAt", infos[0].FinishedAt, 0)
+	ok("RetryTasks", store.RetryTasks(ctx, []stint.TaskID{second.ID}))
+	giveBack(ownAll(1), stint.StatusCompleted)
+	ok("AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("third")}, "it's \\ off"))
+	look(t, store)
+	for _, wanted := range []stint.TaskID{second.ID, fourth.ID} {
+		_, err = store.Explain(ctx, wanted)
+		ok("Explain", err)
+		_, err = store.Graph(ctx, wanted)
+		ok("Graph", err)
+	}
+	list, err := store.ListTasks(ctx, stint.Filter{
+		Actions: []string{act}, IDPrefix: prefix, MaxAge: time.Hour, Limit: 50,
+	})
+	if err != nil || len(list) != 9 {
+		t.Errorf("ListTasks gave %d tasks, want 9, %v", len(list), err)
+	}
+	ok("DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{later.ID, many[50].ID, first.ID}))
+	_, err = store.Prune(ctx)
+	ok("Prune", err)
+	_, err = store.Check(ctx)
+	ok("Check", err)
+}
+
+// look asks for all that people look at.
+func look(t *testing.T, store *stint.Store) {
+	t.Helper()
+	if _, err := store.Stats(t.Context()); err != nil {
+		t.Errorf("Stats = %v", err)
+	}
+	if _, err := store.Trouble(t.Context(), 10); err != nil {
+		t.Errorf("Trouble = %v", err)
+	}
+	if _, err := store.ListActors(t.Context()); err != nil {
+		t.Errorf("ListActors = %v", err)
+	}
+}
+
+// wantTime checks that a time is so far from now, give or take what a busy machine takes.
+func wantTime(t *testing.T, what string, at time.Time, from time.Duration) {
+	t.Helper()
+	const busy = 5 * time.Minute
+	if off := time.Until(at) - from; off < -busy || off > busy {
+		t.Errorf("%s is at %v, want %v from now", what, at, from)
+	}
+}
+
+// waitingVerbs calls the verbs that wait, register actors, or are for several goroutines at once.
+func waitingVerbs(t *testing.T, store *stint.Store, prefix string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+	defer cancel()
+	act := prefix + "awaited"
+	if err := store.RegisterActor(ctx, "actor", []string{act}); err != nil {
+		t.Errorf("RegisterActor = %v", err)
+	}
+	id := func(i int) stint.TaskID { return stint.TaskID(prefix) + numbered("w", 16)[i].ID }
+	done := start(func() (int, error) {
+		for range 16 {
+			owned, err := store.AwaitTasks(ctx, "actor", 1, []string{act}, time.Hour)
+			if err != nil {
+				return 0, err
+			}
+			err = store.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
+			if err != nil {
+				return 0, err
+			}
+		}
+		return 16, nil
+	})
+	var inserts []<-chan outcome[stint.TaskInfo]
+	for i := range 16 {
+		inserts = append(inserts, start(func() (stint.TaskInfo, error) {
+			err := store.InsertTasks(ctx, []stint.Task{{ID: id(i), Action: act, PostResult: true}})
+			if err != nil {
+				return stint.TaskInfo{}, err
+			}
+			return store.WaitForTask(ctx, id(i))
+		}))
+	}
+	for _, insert := range inserts {
+		got, err := ends(t, "WaitForTask", insert)
+		if err != nil || got.State != stint.StateCompleted {
+			t.Errorf("WaitForTask = %s, %v", got.State, err)
+		}
+		wantTime(t, "FinishedAt", got.FinishedAt, 0)
+	}
+	if _, err := ends(t, "the worker", done); err != nil {
+		t.Errorf("the worker = %v", err)
+	}
+	if actors, err := store.ListActors(ctx); err != nil || len(actors) > 1 {
+		t.Errorf("ListActors = %v, %v", actors, err)
+	}
+	if err := store.UnregisterActor(ctx, "actor"); err != nil {
+		t.Errorf("UnregisterActor = %v", err)
+	}
+}

@@ -1,0 +1,8 @@
+-- name: set_path
+--
+-- Goes ahead of the statements that need no planner settings, to the end of the transaction.
+--
+-- Operators, functions and types are PostgreSQL's own, whatever else of their names somebody has made
+-- in a schema of the caller's path. Temporary tables, which come first unless they are named, come
+-- last.
+SELECT set_config('search_path', 'pg_catalog, pg_temp', true)
