@@ -60,9 +60,9 @@ type OwnedTask struct {
 // list of actions among them, are refused with an [*ArgumentError].
 //
 // If the connection breaks before the answer has come, the call asks on another one for what it may
-// have been given, so that nothing is owned unknowingly. If ctx ends during the call, what it is
-// given is given back, with the tries refunded; [Store.Close] waits for that. Only if that fails as
-// well may tasks be owned by nobody, until their lease expires.
+// have been given, so that nothing is owned unknowingly. If ctx ends during the call, or the answer
+// cannot be read, what it is given is given back, with the tries refunded; [Store.Close] waits for
+// that. Only if that fails as well may tasks be owned by nobody, until their lease expires.
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
@@ -151,21 +151,60 @@ func (s *Store) ownTogether(
 
 // release gives back, with their tries refunded, what a caller was handed that has left.
 func (s *Store) release(abandoned hand) {
-	if len(abandoned.tasks) == 0 {
-		return
-	}
-	returns := make([]Return, len(abandoned.tasks))
-	for i, task := range abandoned.tasks {
-		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
-	}
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
 	parting := &Store{core: s.core, parting: true}
-	verdicts, err := parting.returnTasks(ctx, returns, false)
-	if err = errors.Join(append(verdicts, err)...); err != nil {
+	if err := parting.giveBack(ctx, abandoned.tasks); err != nil {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
-			slog.Int("tasks", len(returns)), slog.Any("error", err))
+			slog.Int("tasks", len(abandoned.tasks)), slog.Any("error", err))
 	}
+}
+
+// giveBack returns tasks as if they had not been handed out.
+func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	returns := make([]Return, len(tasks))
+	for i, task := range tasks {
+		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
+	}
+	verdicts, err := s.returnTasks(ctx, returns, false)
+	return errors.Join(append(verdicts, err)...)
+}
+
+// giveBackUnread gives back what was handed out under a claim, in an answer that cannot be read,
+// which shows behind the commit. In the caller's transaction it is behind the savepoint.
+func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
+	ctx, cancel := undoing(ctx)
+	defer cancel()
+	within := *s
+	within.parting = true
+	var tasks []OwnedTask
+	err := within.run(ctx, step{
+		name: "claimed_spans", args: []any{int64(c)},
+		read: func(rows pgx.Rows) error {
+			tasks = tasks[:0]
+			var of span
+			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
+				for key := of.lo; key <= of.hi; key++ {
+					// The ID is one of what cannot be read. A return goes by key and claim.
+					const id = "unread"
+					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
+					tasks = append(tasks, OwnedTask{ID: id, Token: token})
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	if err == nil {
+		err = within.giveBack(ctx, tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("give back what was handed out unread: %w", err)
+	}
+	return nil
 }
 
 // handOut makes actor the owner of tasks. One that awaits some is also told what there is to wait
@@ -192,7 +231,7 @@ func (s *Store) handOut(
 	due := func(l queueLook) step {
 		return step{
 			name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
-			read: answer.next.read,
+			read: answer.readNext,
 		}
 	}
 	look := s.queues.look(actions, false)
@@ -221,6 +260,9 @@ func (s *Store) handOut(
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
 		err = s.recoverHandOut(ctx, &answer, again())
+	}
+	if err != nil && answer.unread {
+		err = errors.Join(err, s.giveBackUnread(ctx, c))
 	}
 	if err != nil {
 		return &handOut{}, err
@@ -312,6 +354,8 @@ type handOut struct {
 	claim claim
 	rows  []ownedRow
 	next  nextDue
+	// unread says that there was an answer that could not be read.
+	unread bool
 	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
 	floors map[string][]int64
 }
@@ -334,7 +378,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 			&row.task.MaxTries, &deadline, &completed, &aborted, &signals, &posts, &alone,
 			&row.rank, &floor)
 		if err != nil {
-			return err
+			return h.cannotRead(err)
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
@@ -347,6 +391,19 @@ func (h *handOut) read(rows pgx.Rows) error {
 		}
 	}
 	return rows.Err()
+}
+
+// readNext reads what there is to wait for, behind own_tasks, which may have found something.
+func (h *handOut) readNext(rows pgx.Rows) error {
+	if err := h.next.read(rows); err != nil {
+		return h.cannotRead(err)
+	}
+	return nil
+}
+
+func (h *handOut) cannotRead(err error) error {
+	h.unread = true
+	return err
 }
 
 // tasks returns the tasks in the order of their spans, which is that of priority and age, and in
