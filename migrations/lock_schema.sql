@@ -1,4 +1,4 @@
 -- name: lock_schema
 --
 -- Held to the end of the transaction. The number is arbitrary; it must only be the same everywhere.
-SELECT pg_advisory_xact_lock(6153097412580361)
+SELECT pg_catalog.pg_advisory_xact_lock(6153097412580361)

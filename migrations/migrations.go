@@ -6,12 +6,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/tern/v2/migrate"
 )
 
 // DefaultSchema is the database schema used by [Migrate] and by a store with zero options.
@@ -20,20 +18,14 @@ const DefaultSchema = "stint"
 // ErrNewerSchema reports that the database was migrated by a newer release than this one.
 var ErrNewerSchema = errors.New("schema is newer than this release of stint")
 
+// ErrEncoding reports that the database cannot keep the text of tasks, since it is not in UTF-8.
+var ErrEncoding = errors.New("database is not in UTF-8")
+
 //go:embed versions/*.sql
 var versions embed.FS
 
-//go:embed create_schema.sql
-var createSchema string
-
-//go:embed lock_schema.sql
-var lockSchema string
-
-//go:embed schema_exists.sql
-var schemaExists string
-
-//go:embed schema_version.sql
-var schemaVersion string
+//go:embed *.sql
+var statements embed.FS
 
 const codeUndefinedTable = "42P01"
 
@@ -43,9 +35,9 @@ const codeUndefinedTable = "42P01"
 // It is safe to call at every start of every process: calls made at once wait for one another, and
 // a schema that is up to date is left alone. Each version is applied in a transaction of its own;
 // if ctx ends in between, the versions applied so far stay, and a later call goes on from there.
-// Session settings of conn are reset, unless the schema is up to date.
 //
-// A schema that is newer than this release is refused with [ErrNewerSchema]. The role needs CREATE
+// A schema that is newer than this release is refused with [ErrNewerSchema], and a database whose
+// encoding is not UTF8 with [ErrEncoding], before anything is made. The role needs CREATE
 // on the database the first time, and to own the schema where a later release brings a new version.
 // If the schema is up to date, what [CurrentVersion] needs is enough.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
@@ -70,41 +62,101 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	if newest := Version(); version < 0 || version > newest {
 		return fmt.Errorf("migrate: version %d: this release knows 0 to %d", version, newest)
 	}
-	// Who has nothing to do need not be allowed to, which the migrator would ask for.
+	if err := checkEncoding(conn); err != nil && version > 0 {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	// Who has nothing to do need not be allowed to do anything.
 	current, err := CurrentVersion(ctx, conn, schema)
+	for err == nil && current != version {
+		if err = checkNewer(current); err == nil {
+			current, err = migrateOnce(ctx, conn, quoted, version)
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if current == version {
-		return nil
-	}
-	if err := makeSchema(ctx, conn, quoted); err != nil {
-		return fmt.Errorf("migrate: create schema %s: %w", quoted, err)
-	}
-	migrator, err := migrate.NewMigrator(ctx, conn, quoted+".stint_schema_version")
-	if err != nil {
-		return fmt.Errorf("migrate: open version table: %w", err)
-	}
-	migrator.Data["schema"] = quoted
-	migrator.Data["schemaText"] = strings.ReplaceAll(quoted, "'", "''")
-	steps, err := fs.Sub(versions, "versions")
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if err := migrator.LoadMigrations(steps); err != nil {
-		return fmt.Errorf("migrate: load versions: %w", err)
-	}
-	if current, err = migrator.GetCurrentVersion(ctx); err != nil {
-		return fmt.Errorf("migrate: read version: %w", err)
-	}
-	if newest := Version(); current > newest {
-		return fmt.Errorf("migrate: %w: it is at version %d, this release knows %d",
-			ErrNewerSchema, current, newest)
-	}
-	if err := migrator.MigrateTo(ctx, version); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// migrateOnce applies one version on the way to another, unless the schema is there, and returns the
+// one that it is at then. The schema and the table that holds its version are made if need be.
+func migrateOnce(
+	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
+) (current int32, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		if err := makeSchema(ctx, tx, quoted); err != nil {
+			return fmt.Errorf("create schema %s: %w", quoted, err)
+		}
+		err := tx.QueryRow(ctx, statement("schema_version", quoted)).Scan(&current)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("read version: %w", err)
+		}
+		name, up := "", current < version
+		switch {
+		case current == version:
+			return nil
+		case current > Version():
+			return checkNewer(current)
+		case up:
+			name, current = versionFile(current+1), current+1
+		default:
+			name, current = versionFile(current), current-1
+		}
+		text, err := versionText(name, quoted, up)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := tx.Exec(ctx, statement("set_version", quoted), current); err != nil {
+			return fmt.Errorf("note version: %w", err)
+		}
+		return nil
+	})
+	return current, err
+}
+
+func checkNewer(current int32) error {
+	if newest := Version(); current > newest {
+		return fmt.Errorf("%w: it is at version %d, this release knows %d",
+			ErrNewerSchema, current, newest)
+	}
+	return nil
+}
+
+// checkEncoding looks at what the server said when the connection was made. A pooler that does not
+// pass it on is believed.
+func checkEncoding(conn *pgx.Conn) error {
+	encoding := conn.PgConn().ParameterStatus("server_encoding")
+	if encoding == "" || encoding == "UTF8" {
+		return nil
+	}
+	return fmt.Errorf("%w but in %s: make one by "+
+		"CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0", ErrEncoding, encoding)
+}
+
+// makeSchema makes the schema and the table that holds its version, unless they are there, under a
+// lock that lets one transaction at a time do so.
+func makeSchema(ctx context.Context, tx pgx.Tx, quoted string) error {
+	for _, name := range []string{"set_path", "lock_schema"} {
+		if _, err := tx.Exec(ctx, statement(name, quoted)); err != nil {
+			return err
+		}
+	}
+	var exists bool
+	err := tx.QueryRow(ctx, statement("schema_exists", quoted), quoted).Scan(&exists)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		if _, err := tx.Exec(ctx, statement("create_schema", quoted)); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, statement("create_version", quoted))
+	return err
 }
 
 // CurrentVersion returns the version that a schema is at, 0 if there is no such schema or it was
@@ -116,8 +168,7 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 		return 0, fmt.Errorf("schema version: %w", err)
 	}
 	var version int32
-	statement := strings.Replace(schemaVersion, "FROM stint.", "FROM "+quoted+".", 1)
-	err = conn.QueryRow(ctx, statement).Scan(&version)
+	err = conn.QueryRow(ctx, statement("schema_version", quoted)).Scan(&version)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == codeUndefinedTable {
 		return 0, nil
@@ -146,17 +197,35 @@ func Version() int32 {
 	return int32(len(files)) //nolint:gosec // there are few
 }
 
-func makeSchema(ctx context.Context, conn *pgx.Conn, quoted string) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockSchema); err != nil {
-			return err
-		}
-		var exists bool
-		if err := tx.QueryRow(ctx, schemaExists, quoted).Scan(&exists); err != nil || exists {
-			return err
-		}
-		statement := strings.Replace(createSchema, "EXISTS stint", "EXISTS "+quoted, 1)
-		_, err := tx.Exec(ctx, statement)
-		return err
-	})
+// versionFile is the name of the file that leads to a version, and back.
+func versionFile(version int32) string {
+	files, err := versions.ReadDir("versions")
+	if err != nil || int(version) > len(files) {
+		return "" // cannot be: the directory is embedded
+	}
+	return files[version-1].Name()
+}
+
+// versionText is what leads to a version, or back, for a schema.
+func versionText(name, quoted string, up bool) (string, error) {
+	text, err := versions.ReadFile("versions/" + name)
+	if err != nil {
+		return "", err
+	}
+	forth, back, _ := strings.Cut(string(text), "---- create above / drop below ----")
+	if !up {
+		forth = back
+	}
+	return strings.NewReplacer("{{.schema}}", quoted,
+		"{{.schemaText}}", strings.ReplaceAll(quoted, "'", "''")).Replace(forth), nil
+}
+
+// statement is one of the statements in this directory, for a schema.
+func statement(name, quoted string) string {
+	text, err := statements.ReadFile(name + ".sql")
+	if err != nil {
+		return "" // cannot be: it is embedded
+	}
+	return strings.NewReplacer("EXISTS stint\n", "EXISTS "+quoted+"\n", " stint.", " "+quoted+".").
+		Replace(string(text))
 }

@@ -250,3 +250,80 @@ func TestMigrate_WithNothingToDoNeedsNoRightToDoIt(t *testing.T) {
 		}
 	})
 }
+
+// In another encoding a text that is fine could not be kept, and a return be made impossible (R11).
+func TestMigrate_RefusesADatabaseThatIsNotInUTF8(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	for _, encoding := range []string{"EUC_JP", "SQL_ASCII", "LATIN1"} {
+		name := pool.Config().ConnConfig.Database + "_" + strings.ToLower(encoding)
+		quoted := pgx.Identifier{name}.Sanitize()
+		_, err := pool.Exec(t.Context(), "CREATE DATABASE "+quoted+
+			" TEMPLATE template0 ENCODING '"+encoding+"' LOCALE 'C'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := pool.Config().ConnConfig
+		config.Database = name
+		conn, err := pgx.ConnectConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = migrations.Migrate(t.Context(), conn)
+		if !errors.Is(err, migrations.ErrEncoding) || !strings.Contains(err.Error(), encoding) {
+			t.Errorf("Migrate in %s = %v, want it refused", encoding, err)
+		}
+		var made bool
+		err = conn.QueryRow(t.Context(), "SELECT to_regnamespace('stint') IS NOT NULL").Scan(&made)
+		if err != nil || made {
+			t.Errorf("in %s it made the schema: %t, %v", encoding, made, err)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := pool.Exec(t.Context(), "DROP DATABASE "+quoted); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A service whose role may change nothing learns that it is older than the schema.
+func TestMigrate_TellsWhoMayOnlyLookThatTheSchemaIsNewer(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	_, err := pool.Exec(t.Context(), "UPDATE stint.stint_schema_version SET version = 99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := "GRANT USAGE ON SCHEMA stint TO ROLE; " +
+		"GRANT SELECT ON stint.stint_schema_version TO ROLE"
+	asRole(t, pool, grants, func(conn *pgx.Conn) {
+		err := migrations.Migrate(t.Context(), conn)
+		if !errors.Is(err, migrations.ErrNewerSchema) {
+			t.Errorf("Migrate = %v, want ErrNewerSchema", err)
+		}
+	})
+}
+
+// Who migrates finds his connection as it was.
+func TestMigrate_LeavesTheSettingsOfTheConnection(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), "SET search_path = mine; SET work_mem = '1MB'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Migrate(t.Context(), conn.Conn()); err != nil {
+		t.Fatal(err)
+	}
+	var path, memory string
+	err = conn.QueryRow(t.Context(), "SELECT current_setting('search_path'), "+
+		"current_setting('work_mem')").Scan(&path, &memory)
+	if err != nil || path != "mine" || memory != "1MB" {
+		t.Errorf("afterwards the path is %s, work_mem %s, %v", path, memory, err)
+	}
+}

@@ -19,6 +19,9 @@
 -- cannot end anything for good: DeleteTasks and ReplaceTasks fail on the table finished, and owning
 -- on the table leases. Nobody may update tasks.
 
+-- Functions and operators are PostgreSQL's own, whatever the path of the administrator.
+SET LOCAL search_path = pg_catalog, pg_temp;
+
 DO $$
 DECLARE
     name text;

@@ -4,4 +4,4 @@
 -- owner of the schema need not have.
 --
 --   $1 schema  text, quoted as an identifier
-SELECT to_regnamespace($1::text) IS NOT NULL
+SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) IS NOT NULL
