@@ -69,6 +69,67 @@ func drainNetwork(
 	})
 }
 
+// BenchmarkCascade ends the first of tasks that wait for one another in a row, and with it all of
+// them, in one call: -benchtime 3x. In a ladder each waits for the two before it.
+func BenchmarkCascade(b *testing.B) {
+	for _, cascade := range []struct {
+		name, action string
+		reach        int
+		end          func(b *testing.B, store *stint.Store, first stint.TaskID)
+	}{
+		{"abort", stint.Spontaneous, 1, abortFirst},
+		{"complete", stint.Spontaneous, 1, completeFirst},
+		{"complete-ladder", stint.Spontaneous, 2, completeFirst},
+		{"delete", "act", 1, deleteFirst},
+		{"delete-ladder", "act", 2, deleteFirst},
+	} {
+		for _, depth := range []int{1000, 10_000} {
+			b.Run(fmt.Sprintf("%s/depth=%d", cascade.name, depth), func(b *testing.B) {
+				bench := newBench(b, stint.Retention{})
+				for n := 0; b.Loop(); n++ {
+					b.StopTimer()
+					tasks := row(fmt.Sprint(n), depth, cascade.reach, cascade.action)
+					insert(b, bench.store, tasks...)
+					b.StartTimer()
+					cascade.end(b, bench.store, tasks[0].ID)
+				}
+			})
+		}
+	}
+}
+
+func abortFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
+	b.Helper()
+	wantErr(b, "AbortTasks", store.AbortTasks(b.Context(), []stint.TaskID{first}, ""), nil)
+}
+
+func completeFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
+	b.Helper()
+	owned := ownOne(b, store)
+	err := store.ReturnTask(b.Context(), first, owned.Token, "", stint.StatusCompleted)
+	wantErr(b, "ReturnTask", err, nil)
+}
+
+func deleteFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
+	b.Helper()
+	wantErr(b, "DeleteTasks", store.DeleteTasks(b.Context(), []stint.TaskID{first}), nil)
+}
+
+// row is a task with action "act" and, behind it, depth others, each of which waits for the reach
+// tasks before it.
+func row(name string, depth, reach int, action string) []stint.Task {
+	id := func(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("%s-%d", name, i)) }
+	tasks := []stint.Task{after(id(0))}
+	for i := range depth {
+		task := stint.Task{ID: id(i + 1), Action: action}
+		for _, before := range tasks[max(0, len(tasks)-reach):] {
+			task.After = append(task.After, before.ID)
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks
+}
+
 // BenchmarkChain drains chains: of tasks one by one, and of chords of ten tasks each, with the join
 // that the next ten wait for.
 func BenchmarkChain(b *testing.B) {

@@ -322,11 +322,12 @@ func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 	return slices.Compact(found)
 }
 
-// How many rounds of settling travel along with a statement that ends tasks. With two, the last
-// task of a group completes the join behind it and readies what waits for the join. Where
-// dependents are not expected it is none, since even an idle round costs as much as half a return.
+// How many rounds of settling travel along with a statement that ends tasks. One goes all the way,
+// but for tasks that others change at that moment, and for joins that get their signals over a
+// distance. Where dependents are not expected it is none, since even an idle round costs as much as
+// half a return.
 const (
-	roundsUsual = 2
+	roundsUsual = 1
 	roundsNone  = 0
 )
 

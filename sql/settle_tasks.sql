@@ -1,19 +1,27 @@
 -- name: settle_tasks
 --
--- What the end of tasks means for others (R12, R14), one step of it: ends the tasks that batch $1
--- has in round $2 of settling, and hands the signals that are there, and those of the tasks that
--- end, to the dependents. Of these, some become ready or scheduled; what ends in its turn,
--- spontaneous tasks and those whose predecessor was aborted, goes into settling for the next round.
+-- What the end of tasks means for others (R12, R14): ends the tasks that batch $1 has in round $2
+-- of settling, hands the signals that are there, and those of the tasks that end, to the
+-- dependents, and so on with those of them that end in their turn: spontaneous tasks, those whose
+-- predecessor was aborted, those that a deletion leaves with nothing to wait for. Others become
+-- ready or scheduled.
 --
 --   $1 batch  bigint
 --   $2 round  integer
 --
--- It runs behind the statement that ended the first tasks, as often as it takes, in one round trip.
--- Each time lock_dependents goes ahead, so that this statement sees edges and counts as of after
--- the locks: whoever counts last knows that it does, and an edge that was added meanwhile is not
--- missed. A row that lock_dependents did not foresee is locked here. Its values may be newer than
--- the snapshot; ON CONFLICT updates it, where an UPDATE would look for it in the snapshot.
--- settling_rounds fails a transaction that would need another run.
+-- It runs behind the statement that ended the first tasks, in the same round trip. lock_dependents
+-- goes ahead, so that this statement sees edges and counts as of after the locks: whoever counts
+-- last knows that it does, and an edge that was added meanwhile is not missed. A row that
+-- lock_dependents did not foresee is locked here. Its values may be newer than the snapshot;
+-- ON CONFLICT updates it, where an UPDATE would look for it in the snapshot. If such a task is to
+-- end, and its row has a new version, it may have edges that the snapshot does not hold: it goes
+-- into settling for the next round. settling_rounds fails a transaction that would need another.
+--
+-- doomed is what aborts bring down, however much else it waits for. The others end level by level:
+-- a row of walk is a task that ends (cause), or one that waits, with the signals that it has got.
+-- It is kept for the next levels, in which it may get the last one, but for eight of them at most,
+-- since each costs another look at all that is kept; what gets its last signal later goes into
+-- settling, too, so a round comes at least eight levels far.
 --
 -- A spontaneous task stands for those it waited for: completed, it passes their numbers on, which
 -- layers of joins may drive up to the largest integer, but not beyond. Replaced tasks (5) and
@@ -30,19 +38,135 @@ WITH RECURSIVE due AS (
     DELETE FROM stint.settling
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
     RETURNING settling.*
+), doomed (key) AS (
+    SELECT due.key
+    FROM due
+    WHERE due.spoiled
+      AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = due.key) = 0
+    UNION
+    SELECT edge.run
+    FROM due
+    CROSS JOIN LATERAL (
+        SELECT edges.run FROM stint.edges WHERE edges.after = due.key OFFSET 0
+    ) AS edge
+    WHERE due.cause NOT IN (0, 5, 7)
+      AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
+    UNION
+    SELECT edge.run
+    FROM doomed
+    CROSS JOIN LATERAL (
+        SELECT edges.run FROM stint.edges WHERE edges.after = doomed.key OFFSET 0
+    ) AS edge
+    WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
+), fallen AS MATERIALIZED (
+    SELECT doomed.key, blocked.tries, blocked.status, blocked.version = seen.version AS unmoved
+    FROM (SELECT doomed.key FROM doomed ORDER BY doomed.key) AS doomed
+    CROSS JOIN LATERAL (
+        SELECT blocked.xmin AS version FROM stint.blocked WHERE blocked.key = doomed.key OFFSET 0
+    ) AS seen
+    CROSS JOIN LATERAL (
+        SELECT blocked.*, blocked.xmin AS version
+        FROM stint.blocked
+        WHERE blocked.key = doomed.key
+        FOR UPDATE
+    ) AS blocked
+), walk (key, cause, claim, tries, actor, status, missing, had_completed, had_aborted, not_before,
+         signals, completed, aborted, orphaned, age, kept) AS (
+    SELECT due.key, due.cause, due.claim, due.tries, due.actor, due.status, 0, 0, 0,
+           NULL::timestamptz, coalesce(due.signals, 0), coalesce(due.completed, 0),
+           coalesce(due.aborted, 0), false, 8, due.cause IS NULL
+    FROM due
+    WHERE due.cause IS NOT NULL OR due.spoiled IS NOT true
+       OR (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = due.key) <> 0
+    UNION ALL
+    SELECT fallen.key, 3::smallint, NULL, fallen.tries, NULL, fallen.status, 0, 0, 0, NULL, 0, 0, 0,
+           false, 0, false
+    FROM fallen
+    WHERE fallen.unmoved
+    UNION ALL
+    SELECT step.key, step.cause, CASE WHEN step.cause IS NULL THEN step.claim END, step.tries, NULL,
+           step.status, step.missing, step.had_completed, step.had_aborted, step.not_before,
+           step.signals, step.completed, step.aborted, step.orphaned, step.age,
+           step.cause IS NULL AND step.age > 0 AND bool_or(step.cause IS NOT NULL) OVER ()
+    FROM (
+        SELECT arrived.*, judged.cause, blocked.claim, blocked.tries, blocked.status,
+               blocked.missing, blocked.completed AS had_completed,
+               blocked.aborted AS had_aborted, blocked.not_before
+        FROM (
+            SELECT arrival.key, max(arrival.age) AS age, sum(arrival.signals)::integer AS signals,
+                   least(sum(arrival.completed), 2147483647)::integer AS completed,
+                   least(sum(arrival.aborted), 2147483647)::integer AS aborted,
+                   bool_or(arrival.orphaned) AS orphaned
+            FROM (
+                SELECT arrival.*
+                FROM walk
+                CROSS JOIN LATERAL (
+                    SELECT walk.key, walk.signals, walk.completed, walk.aborted, walk.orphaned,
+                           walk.age - 1
+                    WHERE walk.kept
+                    UNION ALL
+                    SELECT edges.run, 1,
+                           CASE WHEN walk.cause = 0
+                                THEN least(walk.had_completed::bigint + walk.completed, 2147483647)
+                                ELSE 0 END::integer,
+                           CASE WHEN walk.cause = 0
+                                THEN least(walk.had_aborted::bigint + walk.aborted, 2147483647)
+                                WHEN walk.cause IN (5, 7) THEN 0
+                                ELSE 1 END::integer,
+                           walk.cause = 7, 8
+                    FROM stint.edges
+                    WHERE edges.after = walk.key AND walk.cause IS NOT NULL
+                      AND (walk.cause IN (0, 5, 7)
+                           OR (SELECT tasks.on_abort
+                               FROM stint.tasks
+                               WHERE tasks.key = edges.run) <> 0)
+                ) AS arrival (key, signals, completed, aborted, orphaned, age)
+            ) AS arrival
+            GROUP BY arrival.key
+            ORDER BY arrival.key
+        ) AS arrived
+        CROSS JOIN LATERAL (
+            SELECT blocked.*, blocked.xmin AS version
+            FROM stint.blocked
+            WHERE blocked.key = arrived.key
+            FOR UPDATE
+        ) AS blocked
+        CROSS JOIN LATERAL (
+            SELECT CASE
+                       WHEN blocked.missing <> arrived.signals
+                            OR NOT arrived.orphaned AND (
+                                (SELECT tasks.action
+                                 FROM stint.tasks
+                                 WHERE tasks.key = arrived.key) <> 'stint.Spontaneous'
+                                OR blocked.not_before > statement_timestamp()
+                            )
+                            OR blocked.version IS DISTINCT FROM (
+                                SELECT blocked.xmin
+                                FROM stint.blocked
+                                WHERE blocked.key = arrived.key
+                            ) THEN NULL
+                       WHEN arrived.orphaned THEN 7::smallint
+                       ELSE 0::smallint
+                   END AS cause
+            OFFSET 0
+        ) AS judged
+    ) AS step
+), ended AS MATERIALIZED (
+    SELECT walk.* FROM walk WHERE walk.cause IS NOT NULL
 ), recorded AS (
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status)
-    SELECT due.key, due.key, due.claim, due.tries, due.cause, due.actor, due.status
-    FROM due
-    WHERE due.cause < 7
+    SELECT ended.key, ended.key, ended.claim, ended.tries, ended.cause, ended.actor, ended.status
+    FROM ended
+    WHERE ended.cause < 7
 ), joined AS (
     INSERT INTO stint.joined (key, completed, aborted)
-    SELECT due.key, coalesce(due.completed, 0), coalesce(due.aborted, 0)
-    FROM due
-    WHERE due.cause = 0
+    SELECT ended.key, least(ended.had_completed::bigint + ended.completed, 2147483647),
+           least(ended.had_aborted::bigint + ended.aborted, 2147483647)
+    FROM ended
+    WHERE ended.cause = 0
 ), definition AS (
     DELETE FROM stint.tasks
-    WHERE tasks.key = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause = 7))
+    WHERE tasks.key = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause = 7))
     RETURNING tasks.key, tasks.deadline
 ), limited AS (
     DELETE FROM stint.deadlines
@@ -59,84 +183,47 @@ WITH RECURSIVE due AS (
     WHERE deadlines.ctid = limits.tid
 ), outgoing AS (
     DELETE FROM stint.edges
-    WHERE edges.after = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause IN (5, 7)))
+    WHERE edges.after = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause IN (5, 7)))
 ), incoming AS (
     DELETE FROM stint.edges
-    WHERE edges.run = ANY (ARRAY(SELECT due.key FROM due WHERE due.cause IN (5, 7)))
-), sent AS MATERIALIZED (
-    SELECT arrival.key, sum(arrival.signals) AS signals, sum(arrival.completed) AS completed,
-           sum(arrival.aborted) AS aborted, bool_or(arrival.spoiled) AS spoiled,
-           bool_or(arrival.orphaned) AS orphaned
+    WHERE edges.run = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause IN (5, 7)))
+), counted AS MATERIALIZED (
+    SELECT target.key, max(target.claim) AS claim, max(target.tries) AS tries,
+           max(target.status) AS status, max(target.not_before) AS not_before,
+           max(target.missing) - sum(target.signals) AS missing,
+           least(max(target.had_completed) + sum(target.completed), 2147483647) AS completed,
+           least(max(target.had_aborted) + sum(target.aborted), 2147483647) AS aborted,
+           bool_or(target.orphaned) AS orphaned, bool_or(target.moved) IS true AS doomed
     FROM (
-        SELECT due.key, due.signals, due.completed, due.aborted, due.spoiled, false AS orphaned
-        FROM due
-        WHERE due.cause IS NULL
+        SELECT walk.key, walk.claim, walk.tries, walk.status, walk.not_before, walk.missing,
+               walk.had_completed, walk.had_aborted, walk.signals, walk.completed, walk.aborted,
+               walk.orphaned, NULL::boolean AS moved
+        FROM walk
+        WHERE walk.cause IS NULL AND NOT walk.kept
         UNION ALL
-        SELECT edge.run, 1,
-               CASE WHEN due.cause = 0 THEN coalesce(due.completed, 0) ELSE 0 END,
-               CASE WHEN due.cause = 0 THEN coalesce(due.aborted, 0)
-                    WHEN due.cause IN (5, 7) THEN 0 ELSE 1 END,
-               due.cause NOT IN (0, 5, 7),
-               due.cause = 7
-        FROM due
-        CROSS JOIN LATERAL (
-            SELECT edges.run FROM stint.edges WHERE edges.after = due.key OFFSET 0
-        ) AS edge
-        WHERE due.cause IS NOT NULL
-    ) AS arrival
-    GROUP BY arrival.key
-), doomed (key) AS (
-    SELECT sent.key
-    FROM sent
-    WHERE sent.spoiled
-      AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = sent.key) = 0
-    UNION
-    SELECT edge.run
-    FROM doomed
-    CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = doomed.key OFFSET 0
-    ) AS edge
-    WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
-), target AS MATERIALIZED (
-    SELECT target.key, sum(target.signals) AS signals, sum(target.completed) AS completed,
-           sum(target.aborted) AS aborted, bool_or(target.orphaned) AS orphaned,
-           bool_or(target.doomed) AS doomed
-    FROM (
-        SELECT sent.key, sent.signals, sent.completed, sent.aborted, sent.orphaned,
-               false AS doomed
-        FROM sent
-        UNION ALL
-        SELECT doomed.key, 0, 0, 0, false, true
-        FROM doomed
+        SELECT fallen.key, NULL, fallen.tries, fallen.status, NULL, 0, 0, 0, 0, 0, 0, false,
+               NOT fallen.unmoved
+        FROM fallen
     ) AS target
     GROUP BY target.key
+    HAVING bool_and(target.moved) IS NOT false
     ORDER BY target.key
-), locked AS MATERIALIZED (
-    SELECT blocked.key, blocked.not_before, blocked.claim, blocked.tries, blocked.status,
-           blocked.missing - target.signals AS missing,
-           least(blocked.completed + target.completed, 2147483647) AS completed,
-           least(blocked.aborted + target.aborted, 2147483647) AS aborted,
-           target.orphaned, target.doomed
-    FROM target
-    CROSS JOIN LATERAL (
-        SELECT blocked.* FROM stint.blocked WHERE blocked.key = target.key FOR UPDATE
-    ) AS blocked
 ), judged AS MATERIALIZED (
-    SELECT locked.*, task.action, task.priority, task.deadline, timing.early,
-           CASE WHEN locked.doomed THEN 3
-                WHEN locked.orphaned AND locked.missing = 0 THEN 7
-                WHEN task.action = 'stint.Spontaneous' AND locked.missing = 0
+    SELECT counted.*, task.action, task.priority, task.deadline, timing.early,
+           CASE WHEN counted.doomed THEN 3
+                WHEN counted.orphaned AND counted.missing = 0 THEN 7
+                WHEN task.action = 'stint.Spontaneous' AND counted.missing = 0
                      AND NOT timing.early THEN 0
            END AS cause
-    FROM locked
+    FROM counted
     CROSS JOIN LATERAL (
         SELECT tasks.action, tasks.priority, tasks.deadline
         FROM stint.tasks
-        WHERE tasks.key = locked.key
+        WHERE tasks.key = counted.key
         OFFSET 0
     ) AS task
     CROSS JOIN LATERAL (
-        SELECT coalesce(locked.not_before > statement_timestamp(), false)
+        SELECT coalesce(counted.not_before > statement_timestamp(), false)
     ) AS timing (early)
 ), waiting AS (
     INSERT INTO stint.blocked (key, missing, completed, aborted)
@@ -151,6 +238,9 @@ WITH RECURSIVE due AS (
         SELECT judged.key
         FROM judged
         WHERE judged.missing = 0 OR judged.cause IS NOT NULL
+        UNION ALL
+        SELECT ended.key
+        FROM ended
     ))
 ), queued AS (
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority,
@@ -192,7 +282,6 @@ SELECT DISTINCT judged.action AS ready, NULL::bigint AS finished
 FROM judged
 WHERE judged.missing = 0 AND judged.cause IS NULL
 UNION ALL
-SELECT NULL, due.key
-FROM due
-WHERE due.cause IS NOT NULL
-  AND (SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = due.key) IS NOT false
+SELECT NULL, ended.key
+FROM ended
+WHERE (SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = ended.key) IS NOT false
