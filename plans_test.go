@@ -334,7 +334,8 @@ func fill(t *testing.T, pool *pgxpool.Pool, n int) {
 		 SELECT k, k, 1, 0 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k`,
 		`INSERT INTO stint.edges (after, run)
 		 SELECT k, (k / 300 + 1) * 300
-		 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k WHERE k % 300 <> 0`,
+		 FROM generate_series($1 / 2 + 1, $1 * 8 / 10) k
+		 WHERE k % 300 <> 0 AND (k / 300 + 1) * 300 <= $1 * 8 / 10`,
 		`INSERT INTO stint.leased (lo, hi, claim, tries)
 		 SELECT k, k, (k - 1) / 100, 1 FROM generate_series($1 * 8 / 10 + 1, $1 * 9 / 10) k`,
 		`INSERT INTO stint.leases (claim, actor, deadline, size, spans)

@@ -233,9 +233,9 @@ func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 	completeEach(t, store, 1)
 	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '30 hours'")
 	exec(t, pool, "INSERT INTO stint.pruning (told_at, behind) VALUES (statement_timestamp(), '0')")
-	exec(t, pool, `CREATE TABLE told (behind interval);
+	exec(t, pool, `CREATE TABLE public.told (behind interval);
 		CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
-			'BEGIN INSERT INTO told VALUES (new.behind); RETURN NULL; END';
+			'BEGIN INSERT INTO public.told VALUES (new.behind); RETURN NULL; END';
 		CREATE TRIGGER tell AFTER UPDATE ON stint.pruning FOR EACH ROW EXECUTE FUNCTION tell()`)
 	wantPruned(t, store, 1)
 	got := yields[string](t, pool, `SELECT string_agg(

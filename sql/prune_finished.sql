@@ -30,6 +30,9 @@
 -- tells of all. A replaced task (5) has left its definition to its successor, and may be waited for.
 -- linked spares the looks for edges where there are none about.
 --
+-- The operator between rows is named in full: with somebody's own of that name the statement could
+-- not be prepared.
+--
 -- What others hold at this moment is passed over, and found by the next walk from the beginning.
 WITH walked AS MATERIALIZED (
     SELECT counted.*
@@ -41,7 +44,8 @@ WITH walked AS MATERIALIZED (
             (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
              FROM stint.finished
              WHERE NOT $1::boolean AND finished.cause = 0
-               AND (finished.finished_at, finished.lo) > ($2::timestamptz, $3::bigint)
+               AND (finished.finished_at, finished.lo) OPERATOR(pg_catalog.>)
+                   ($2::timestamptz, $3::bigint)
                AND finished.finished_at <= statement_timestamp() - $4::interval
              ORDER BY finished.finished_at, finished.lo
              LIMIT $5::integer)
@@ -49,7 +53,8 @@ WITH walked AS MATERIALIZED (
             (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
              FROM stint.finished
              WHERE $1::boolean AND finished.cause <> 0
-               AND (finished.finished_at, finished.lo) > ($2::timestamptz, $3::bigint)
+               AND (finished.finished_at, finished.lo) OPERATOR(pg_catalog.>)
+                   ($2::timestamptz, $3::bigint)
                AND finished.finished_at <= statement_timestamp() - $4::interval
              ORDER BY finished.finished_at, finished.lo
              LIMIT $5::integer)
