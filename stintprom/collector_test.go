@@ -105,6 +105,7 @@ func TestDashboard_NamesMetricsThatExist(t *testing.T) {
 		"stint_outcome",
 		"stint_worker_performed_total", "stint_worker_duration_seconds_bucket",
 		"stint_worker_running", "stint_tries_total", "stint_retries_total",
+		"stint_pruning_behind_seconds",
 	}
 	for _, name := range regexp.MustCompile(`stint_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {

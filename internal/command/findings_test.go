@@ -176,6 +176,10 @@ func TestTableFindings_TellDeadRowsThatHurt(t *testing.T) {
 			table{horizon{Name: "blocked"}, 7, 5_000_000, ago(time.Second), false},
 			"warning: 5000000",
 		},
+		"grown": {
+			table{horizon{Name: "edges"}, 4_000_000, 5_000_000, ago(time.Second), false},
+			"warning: dead rows to 4000000 live ones, and grows by them",
+		},
 		"off": {table{horizon{Name: "tasks"}, 0, 0, nil, true}, `warning: "s"."tasks" RESET`},
 	} {
 		var want []string
@@ -184,6 +188,12 @@ func TestTableFindings_TellDeadRowsThatHurt(t *testing.T) {
 		}
 		wantFindings(t, name, tableFindings("s", test.table), want...)
 	}
+}
+
+func TestPruningFindings_WarnWhenItIsLate(t *testing.T) {
+	t.Parallel()
+	wantFindings(t, "usual", pruningFindings(time.Minute))
+	wantFindings(t, "late", pruningFindings(2*time.Hour), "warning: for up to 2h00m longer")
 }
 
 func TestHorizonFindings_WarnInTime(t *testing.T) {
