@@ -68,7 +68,7 @@ func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
 func (s *Store) repeatUntil(
 	ctx context.Context, every time.Duration, work func(context.Context) error,
 ) {
-	log := outage.New(s.logger.With(slog.Duration("every", every)),
+	outages := outage.New(s.logger.With(slog.Duration("every", every)),
 		"work in the background failed, it is tried again soon")
 	pause := every
 	for {
@@ -77,7 +77,7 @@ func (s *Store) repeatUntil(
 			return
 		case <-time.After(around(pause)):
 		}
-		pause = pauseAfterWork(s.failed(ctx, log, work(ctx)), pause, every)
+		pause = pauseAfterWork(s.failed(ctx, outages, work(ctx)), pause, every)
 	}
 }
 
@@ -107,13 +107,13 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 
 // failed reports whether work in the background has failed, and has that told if it is time to.
 // That the store is being closed is no failure.
-func (s *Store) failed(ctx context.Context, log *outage.Log, err error) bool {
+func (s *Store) failed(ctx context.Context, outages *outage.Log, err error) bool {
 	switch {
 	case err == nil:
-		log.Worked(ctx)
+		outages.Worked(ctx)
 		return false
 	case ctx.Err() == nil && !errors.Is(err, ErrClosed):
-		log.Failed(ctx, err)
+		outages.Failed(ctx, err)
 	}
 	return true
 }

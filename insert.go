@@ -222,8 +222,8 @@ func (s *Store) InsertTasksFrom(
 }
 
 // unlessTaken runs insert and, if it fails because IDs are taken, finds out which. A transaction
-// stricter than READ COMMITTED may not see them; to name some of them would be to tell the caller of
-// tasks that do not exist in the rest of the transaction.
+// stricter than READ COMMITTED may not see them; to name them would be to tell the caller of tasks
+// that do not exist in the rest of the transaction.
 func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() error) error {
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error

@@ -277,8 +277,8 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing
 		}
 		_ = store.ReturnTask(t.Context(), "a", task.Token, "half done", stint.StatusPending)
 	}
-	if got := info(t, store, "a"); got.AbortCause != stint.CauseTries || got.Status != "half done" ||
-		got.Result != nil {
+	got := info(t, store, "a")
+	if got.AbortCause != stint.CauseTries || got.Status != "half done" || got.Result != nil {
 		t.Errorf("after refused returns the task is %+v", got)
 	}
 }

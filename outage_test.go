@@ -98,7 +98,9 @@ func busyInTheBackground(t *testing.T, pool *pgxpool.Pool, logger *slog.Logger) 
 	ctx, done := store.OwnershipContext(t.Context(), ownAs(t, store, "actor", 1)[0])
 	t.Cleanup(done)
 	waiting, cancel := context.WithCancel(ctx)
-	ended := start(func() (stint.TaskInfo, error) { return store.WaitForTask(waiting, "waited for") })
+	ended := start(func() (stint.TaskInfo, error) {
+		return store.WaitForTask(waiting, "waited for")
+	})
 	t.Cleanup(func() { cancel(); <-ended })
 	eventually(t, soon, "somebody waits", func() bool {
 		return listeners(t, pool, "finished") > 0 && listeners(t, pool, "lost") > 0

@@ -234,8 +234,8 @@ func (o *owners) close() {
 	}
 }
 
-// lookAtOwners tells those who have lost a performance. It reports whether there was anything to look
-// at.
+// lookAtOwners tells those who have lost a performance. It reports whether there was anything to
+// look at.
 func (s *Store) lookAtOwners(ctx context.Context) (looked bool, err error) {
 	asked := s.owners.owned()
 	all := slices.Collect(maps.Keys(s.owners.performances(asked)))

@@ -130,7 +130,7 @@ func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 
 // watchSessions hands on the tasks of processes that die, until the store is closed.
 func (s *Store) watchSessions(ctx context.Context) {
-	log := outage.New(s.logger, "could not look for processes that are gone")
+	outages := outage.New(s.logger, "could not look for processes that are gone")
 	pause := watchEvery
 	patience := time.NewTimer(0) // runs while the store is patient, and can look
 	defer patience.Stop()
@@ -150,7 +150,7 @@ func (s *Store) watchSessions(ctx context.Context) {
 		}
 		next, err := s.lookForSessions(ctx, patient)
 		switch {
-		case s.failed(ctx, log, err):
+		case s.failed(ctx, outages, err):
 			patient, failing = true, true
 			patience.Stop()
 			next = pauseAfterWork(true, pause, watchEvery)

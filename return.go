@@ -392,7 +392,8 @@ func readJudgements(into []judgement) func(pgx.Rows) error {
 		for rows.Next() {
 			var place int
 			var j judgement
-			if err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned, &j.unsaid); err != nil {
+			err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned, &j.unsaid)
+			if err != nil {
 				return err
 			}
 			into[place-1] = j

@@ -29,8 +29,8 @@ const (
 	// jitter. It is well within the grace.
 	reattachPauseFirst = 50 * time.Millisecond
 
-	// How long after the grace it is before the tasks of the actors are handed on: others look every
-	// so often.
+	// How long after the grace it is before the tasks of the actors are handed on: others look
+	// every so often.
 	handOnDelay = time.Second
 )
 
@@ -122,10 +122,10 @@ var errPooled = errors.New("a pooler stands between")
 
 // attend keeps a session until the store is closed.
 func (s *Store) attend(ctx context.Context) {
-	log := outage.New(s.logger, "the session is lost, it is made anew")
+	outages := outage.New(s.logger, "the session is lost, it is made anew")
 	pause, lost := reattachPauseFirst, time.Now() //nolint:forbidigo // how long for this process
 	for {
-		stood, err := s.attendOnce(ctx, log)
+		stood, err := s.attendOnce(ctx, outages)
 		if ctx.Err() != nil {
 			return
 		}
@@ -135,7 +135,7 @@ func (s *Store) attend(ctx context.Context) {
 			s.session.giveUp()
 			return
 		}
-		s.failed(ctx, log, err)
+		s.failed(ctx, outages, err)
 		if stood > reattachPauseFirst { // and not what is lost as soon as it is made
 			pause, lost = reattachPauseFirst, time.Now() //nolint:forbidigo // as above
 		}
@@ -195,7 +195,9 @@ func (n *session) giveUp() {
 }
 
 // attendOnce keeps a session until it is lost, and reports for how long it stood.
-func (s *Store) attendOnce(ctx context.Context, log *outage.Log) (stood time.Duration, err error) {
+func (s *Store) attendOnce(
+	ctx context.Context, outages *outage.Log,
+) (stood time.Duration, err error) {
 	conn, err := s.connectSession(ctx)
 	if err != nil {
 		return 0, err
@@ -217,7 +219,7 @@ func (s *Store) attendOnce(ctx context.Context, log *outage.Log) (stood time.Dur
 		return 0, err
 	}
 	s.session.setLost(false)
-	log.Worked(ctx)
+	outages.Worked(ctx)
 	began = time.Now() //nolint:forbidigo // how long for this process
 	return 0, s.listen(ctx, conn)
 }

@@ -57,8 +57,9 @@ type Options struct {
 	// at most (R19), and with PollOnly how long it takes. Default: 1 s.
 	PollInterval time.Duration
 
-	// Logger is told what goes wrong in background work; verbs return their errors instead.
-	// Default: silence.
+	// Logger is told what goes wrong in background work, of each kind at once, then once a minute
+	// for as long as it lasts, and when it works again; verbs return their errors instead. Default:
+	// silence.
 	Logger *slog.Logger
 }
 

@@ -16,8 +16,6 @@ import (
 )
 
 // strictLevels are the isolation levels at which a transaction keeps its first snapshot.
-//
-//nolint:gochecknoglobals // a constant, but for the language
 var strictLevels = []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable}
 
 // isSerializationFailure reports what the retry loop of a caller looks for.
@@ -42,13 +40,13 @@ func beginStrict(t *testing.T, pool *pgxpool.Pool, level pgx.TxIsoLevel) pgx.Tx 
 func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
-	many := func(tasks ...stint.Task) []stint.Task { return append(numbered("many", 100), tasks...) }
+	many := func(last stint.Task) []stint.Task { return append(numbered("many", 100), last) }
 	for name, insertInto := range map[string]func(*stint.Store, stint.TaskID) error{
 		"one": func(s *stint.Store, id stint.TaskID) error {
 			return s.InsertTasks(t.Context(), []stint.Task{{ID: id, Action: "act"}})
 		},
 		"few": func(s *stint.Store, id stint.TaskID) error {
-			return s.InsertTasks(t.Context(), []stint.Task{after("n" + id), {ID: id, Action: "act"}})
+			return s.InsertTasks(t.Context(), []stint.Task{after("n" + id), after(id)})
 		},
 		"many": func(s *stint.Store, id stint.TaskID) error {
 			return s.InsertTasks(t.Context(), many(stint.Task{ID: id, Action: "act"}))
@@ -163,8 +161,12 @@ func newParty(t *testing.T, store *stint.Store, pool *pgxpool.Pool, name string)
 func partyVerbs(t *testing.T) map[string]func(*stint.Store, *party) error {
 	t.Helper()
 	ctx := t.Context()
-	first := func(verdicts []error, err error) error { return errors.Join(append(verdicts, err)...) }
-	insertTasks := func(s *stint.Store, tasks ...stint.Task) error { return s.InsertTasks(ctx, tasks) }
+	first := func(verdicts []error, err error) error {
+		return errors.Join(append(verdicts, err)...)
+	}
+	insertTasks := func(s *stint.Store, tasks ...stint.Task) error {
+		return s.InsertTasks(ctx, tasks)
+	}
 	return map[string]func(*stint.Store, *party) error{
 		"insert": func(s *stint.Store, p *party) error {
 			return insertTasks(s, after(p.id("new"), p.ids("owned", "completed")...))
@@ -180,7 +182,8 @@ func partyVerbs(t *testing.T) map[string]func(*stint.Store, *party) error {
 			})
 		},
 		"own": func(s *stint.Store, p *party) error {
-			_, err := s.OwnTasks(ctx, "heir", 10, []string{p.action, p.action + " ready"}, time.Hour)
+			actions := []string{p.action, p.action + " ready"}
+			_, err := s.OwnTasks(ctx, "heir", 10, actions, time.Hour)
 			return err
 		},
 		"extend one": func(s *stint.Store, p *party) error {
@@ -249,8 +252,8 @@ func partyVerbs(t *testing.T) map[string]func(*stint.Store, *party) error {
 	}
 }
 
-// Whatever another caller has done behind the snapshot, each verb succeeds, refuses with an error of
-// this package, or fails with a serialization failure; and the tables agree.
+// Whatever another caller has done behind the snapshot, each verb succeeds, refuses with an error
+// of this package, or fails with a serialization failure; and the tables agree.
 func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

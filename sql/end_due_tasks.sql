@@ -4,8 +4,8 @@
 -- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays
 -- for the next time. Owned ones must have been carved out of their spans.
 --
--- What the expiry of its last try ends keeps the complement of the claim, which no claim is: until its
--- owner says why (note_late), it has not returned the task.
+-- What the expiry of its last try ends keeps the complement of the claim, which no claim is: until
+-- its owner says why (note_late), it has not returned the task.
 --
 --   $1 batch  bigint
 --   $2 round  integer

@@ -1,15 +1,15 @@
 -- name: note_late
 --
--- Takes returns for another try of tasks that the expiry of their last try has ended: the return would
--- have ended them in the same way, and says why. Returns the places of those that it takes.
+-- Takes returns for another try of tasks that the expiry of their last try has ended: the return
+-- would have ended them in the same way, and says why. Returns the places of those that it takes.
 --
 --   $1 keys      bigint[], sorted
 --   $2 claims    bigint[]
 --   $3 statuses  text[]
 --
 -- The complement of a claim tells such a task; from here on it has its claim, so that the return is
--- taken once. Waits for somebody who is making the same return, or pruning or reopening the task; rows
--- are locked in the order of lo. Such a task is alone in its row.
+-- taken once. Waits for somebody who is making the same return, or pruning or reopening the task;
+-- rows are locked in the order of lo. Such a task is alone in its row.
 WITH said AS MATERIALIZED (
     SELECT named.place, named.key, named.claim, named.status
     FROM unnest($1::bigint[], $2::bigint[], $3::text[])

@@ -113,7 +113,7 @@ func (a *asker) run(ctx context.Context) error {
 	defer stop()
 	var pause <-chan time.Time
 	var failure error
-	log := outage.New(a.options.Logger, "could not own tasks")
+	outages := outage.New(a.options.Logger, "could not own tasks")
 	for asking.Err() == nil {
 		if pause == nil {
 			a.askAll(asking)
@@ -124,13 +124,13 @@ func (a *asker) run(ctx context.Context) error {
 			switch {
 			case err == nil:
 				a.failures = 0
-				log.Worked(ctx)
+				outages.Worked(ctx)
 			case hopeless(err):
 				failure = err
 				stop()
 			case pause == nil:
 				a.failures++
-				log.Failed(ctx, err)
+				outages.Failed(ctx, err)
 				pause = time.After(reconnect().pause(a.failures))
 			}
 		case actions := <-a.freed:

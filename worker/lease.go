@@ -22,7 +22,7 @@ const (
 
 // keepLeases extends all leases with one call at a time until ctx ends.
 func (r *run) keepLeases(ctx context.Context) {
-	log := outage.New(r.logger, "could not extend the leases")
+	outages := outage.New(r.logger, "could not extend the leases")
 	failures := 0
 	for pause := r.beatPause(failures); sleep(ctx, pause); pause = r.beatPause(failures) {
 		tried, err := r.extendLeases(ctx)
@@ -31,10 +31,10 @@ func (r *run) keepLeases(ctx context.Context) {
 			failures = 0
 		case err == nil:
 			failures = 0
-			log.Worked(ctx)
+			outages.Worked(ctx)
 		case ctx.Err() == nil && !errors.Is(err, stint.ErrClosed):
 			failures++
-			log.Failed(ctx, err)
+			outages.Failed(ctx, err)
 		}
 	}
 }

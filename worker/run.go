@@ -161,17 +161,17 @@ func (r *run) attend(ctx context.Context, registered chan<- struct{}) {
 
 // register registers the actor, again and again unless that is hopeless.
 func (r *run) register(ctx context.Context) error {
-	log := outage.New(r.logger, "could not register the actor")
+	outages := outage.New(r.logger, "could not register the actor")
 	for try := 1; ; try++ {
 		err := r.store.RegisterActor(ctx, r.options.Actor, r.names())
 		if err == nil {
-			log.Worked(ctx)
+			outages.Worked(ctx)
 			return nil
 		}
 		if ctx.Err() != nil || hopeless(err) {
 			return err
 		}
-		log.Failed(ctx, err)
+		outages.Failed(ctx, err)
 		if !sleep(ctx, reconnect().pause(try)) {
 			return ctx.Err()
 		}

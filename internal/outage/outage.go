@@ -1,6 +1,6 @@
-// Package outage tells of work that fails again and again: when it begins to, seldom while it lasts,
-// and when it is over. A server that is away makes every process that uses it fail many times; who
-// reads the log wants to know once, and since when.
+// Package outage tells of work that fails again and again: when it begins to, seldom while it
+// lasts, and when it is over. A server that is away makes every process that uses it fail many
+// times; who reads the log wants to know once, and since when.
 package outage
 
 import (
