@@ -39,8 +39,8 @@ func (r *run) keepLeases(ctx context.Context) {
 	}
 }
 
-// beatPause is the pause ahead of a heartbeat, behind so many that failed in a row: short as long as
-// there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
+// beatPause is the pause ahead of a heartbeat, behind so many that failed in a row: short as long
+// as there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
 func (r *run) beatPause(failures int) time.Duration {
 	if failures > 0 && failures <= againPart {
 		return jittered(r.options.Lease / againPart)
