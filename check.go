@@ -63,7 +63,10 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	if err := s.set(ctx, tx, "set_jit", "set_path", "plan_for_all"); err != nil {
+	if err := s.set(ctx, tx, "set_path"); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, s.statements["plan_for_all"]); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, s.statements["check_store"], inconsistenciesMax)

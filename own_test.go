@@ -127,6 +127,30 @@ func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 }
 
 // R7.
+// A token is wholly that of the hand-out: no bit that tells what a UUID is may be another.
+func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	for place, bits := range map[int][]byte{6: {0x10, 0x40, 0x80}, 8: {0x40, 0x80, 0xc0}} {
+		for _, bit := range bits {
+			forged := task
+			forged.Token[place] ^= bit
+			err := store.ReturnTask(t.Context(), "a", forged.Token, "", stint.StatusCompleted)
+			wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
+			kept, err := store.ExtendTasksOwnership(
+				t.Context(), "actor", []stint.OwnedTask{forged}, 2*time.Hour)
+			if err != nil || kept[0] {
+				t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+			}
+			wantErr(t, "SetStatus", store.SetStatus(t.Context(), forged, "", 0), stint.ErrInvalidToken)
+		}
+	}
+	wantErr(t, "ReturnTask",
+		store.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusCompleted), nil)
+}
+
 func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -160,7 +160,6 @@ var sample = map[string]struct {
 	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version":  {"", nil},
 	"session_process": {"", nil},
-	"set_jit":         {"", nil},
 	"set_path":        {"", nil},
 	"set_planner":     {"", nil},
 	"set_status":      {"5, 7, 'x', 0.5", []string{"leased_pkey"}},
@@ -247,7 +246,7 @@ func plan(t *testing.T, conn *pgxpool.Conn, name, text string) string {
 func checkPlans(t *testing.T, conn *pgxpool.Conn, when string) {
 	t.Helper()
 	for name, text := range statements(t) {
-		if name == "listen" || name == "set_jit" { // has no plan
+		if name == "listen" { // has no plan
 			continue
 		}
 		got := plan(t, conn, name, text)

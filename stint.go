@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,10 @@ const (
 	codeLockNotAvailable     = "55P03"
 	codeCompletionUnknown    = "40003"
 	classConnectionException = "08"
+
+	codeFeatureNotSupported   = "0A000"
+	codeInsufficientPrivilege = "42501"
+	classSyntaxError          = "42"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -322,12 +327,34 @@ func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
 		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)
 	}
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
+	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return s.sendAlone(ctx, conn, conn.Conn(), told, steps)
+	})
+	if !isMisread(err) {
 		return err
 	}
-	defer conn.Release()
-	return s.sendAlone(ctx, conn, conn.Conn(), told, steps)
+	err = s.transactOnce(ctx, func(s *Store) error { return s.run(ctx, steps...) })
+	if err == nil && told != nil {
+		s.tell(ctx, told)
+	}
+	return err
+}
+
+// isMisread reports whether the server made no sense of a statement. The driver has it prepared ahead
+// of the settings, where an operator of somebody else's may fit better than PostgreSQL's own; in a
+// transaction that is begun with the settings it is prepared right, for the rest of the connection.
+func isMisread(err error) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	switch pgErr.Code {
+	case codeInsufficientPrivilege, codeUndefinedTable:
+		return false
+	case codeFeatureNotSupported: // such as a plan whose result is of another type
+		return true
+	}
+	return strings.HasPrefix(pgErr.Code, classSyntaxError)
 }
 
 // sendAlone sends steps as a transaction. One that writes says so, whatever the default; one that
@@ -357,7 +384,6 @@ func (s *Store) send(
 	if s.tx != nil {
 		batch.Queue(s.statements["keep_planner"])
 	}
-	batch.Queue(s.statements["set_jit"])
 	settings := "set_path"
 	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
 		settings = "set_planner"
@@ -448,17 +474,23 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	return err
 }
 
-// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
+// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads. What
+// set_path sets goes on the same round trip, ahead of all that the driver prepares.
 func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error) {
 	if s.tx != nil {
 		return s.tx.Begin(ctx)
 	}
-	return s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: mode})
+	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: fmt.Sprintf(
+		"begin isolation level read committed %s; set local jit = off; "+
+			"set local search_path = pg_catalog, pg_temp", mode)})
 }
 
-// set sends settings in a transaction whose statements do not go through run. In the caller's they
-// last until the savepoint is rolled back, or restore_planner.
+// set sends settings in a savepoint of the caller's, for statements that do not go through run. They
+// last until it is rolled back, or restore_planner.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
+	if s.tx == nil {
+		return nil // begin has
+	}
 	batch := &pgx.Batch{}
 	for _, name := range names {
 		batch.Queue(s.statements[name])
@@ -489,7 +521,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.set(ctx, tx, "set_jit", "set_path"); err != nil {
+	if err := s.set(ctx, tx, "set_path"); err != nil {
 		return undo(ctx, tx, err)
 	}
 	var version, since int32

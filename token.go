@@ -30,6 +30,8 @@ const (
 	postsBit   = 2 << keyBits
 	signalsBit = 4 << keyBits
 	variant    = 0b10 << 62
+	// variantBits are those that say which variant of a UUID it is.
+	variantBits = 0b11 << 62
 )
 
 // newClaim makes a claim from random bits, in the form of the first half of a UUID of version 8.
@@ -86,6 +88,9 @@ type performance struct {
 // for another task, gives a performance that never was.
 func (t Token) performance(id TaskID) performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
+	if low&variantBits != variant {
+		return performance{} // no claim is zero
+	}
 	return performance{
 		key:   int64(low & (sharesBit - 1)),
 		claim: claim(mixed(high, id)), //nolint:gosec // the bits are what counts

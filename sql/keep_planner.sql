@@ -2,15 +2,15 @@
 --
 -- Ahead of the settings of a statement inside the caller's transaction: puts by what the caller had,
 -- for restore_planner to bring back.
-SELECT set_config('stint_kept.search_path', current_setting('search_path'), true),
-       set_config('stint_kept.DateStyle', current_setting('DateStyle'), true),
-       set_config('stint_kept.IntervalStyle', current_setting('IntervalStyle'), true),
-       set_config('stint_kept.bytea_output', current_setting('bytea_output'), true),
-       set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode'), true),
-       set_config('stint_kept.enable_seqscan', current_setting('enable_seqscan'), true),
-       set_config('stint_kept.enable_bitmapscan', current_setting('enable_bitmapscan'), true),
-       set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true),
-       set_config('stint_kept.enable_mergejoin', current_setting('enable_mergejoin'), true),
-       set_config('stint_kept.enable_memoize', current_setting('enable_memoize'), true),
-       set_config('stint_kept.jit', current_setting('jit'), true),
-       set_config('stint_kept.work_mem', current_setting('work_mem'), true)
+VALUES (set_config('stint_kept.search_path', current_setting('search_path'), true)),
+       (set_config('stint_kept.DateStyle', current_setting('DateStyle'), true)),
+       (set_config('stint_kept.IntervalStyle', current_setting('IntervalStyle'), true)),
+       (set_config('stint_kept.bytea_output', current_setting('bytea_output'), true)),
+       (set_config('stint_kept.plan_cache_mode', current_setting('plan_cache_mode'), true)),
+       (set_config('stint_kept.enable_seqscan', current_setting('enable_seqscan'), true)),
+       (set_config('stint_kept.enable_bitmapscan', current_setting('enable_bitmapscan'), true)),
+       (set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true)),
+       (set_config('stint_kept.enable_mergejoin', current_setting('enable_mergejoin'), true)),
+       (set_config('stint_kept.enable_memoize', current_setting('enable_memoize'), true)),
+       (set_config('stint_kept.jit', current_setting('jit'), true)),
+       (set_config('stint_kept.work_mem', current_setting('work_mem'), true))

@@ -14,14 +14,15 @@
 --
 -- The styles are those that the driver reads where it is told to have the server send text. In
 -- another one it takes the answer for unreadable, behind the commit.
-SELECT set_config('search_path', 'pg_catalog, pg_temp', true),
-       set_config('DateStyle', 'ISO', true),
-       set_config('IntervalStyle', 'postgres', true),
-       set_config('bytea_output', 'hex', true),
-       set_config('plan_cache_mode', 'force_generic_plan', true),
-       set_config('enable_seqscan', 'off', true),
-       set_config('enable_bitmapscan', 'off', true),
-       set_config('enable_hashjoin', 'off', true),
-       set_config('enable_mergejoin', 'off', true),
-       set_config('enable_memoize', 'off', true),
-       set_config('work_mem', '256kB', true)
+VALUES (set_config('search_path', 'pg_catalog, pg_temp', true)),
+       (set_config('DateStyle', 'ISO', true)),
+       (set_config('IntervalStyle', 'postgres', true)),
+       (set_config('bytea_output', 'hex', true)),
+       (set_config('plan_cache_mode', 'force_generic_plan', true)),
+       (set_config('enable_seqscan', 'off', true)),
+       (set_config('enable_bitmapscan', 'off', true)),
+       (set_config('enable_hashjoin', 'off', true)),
+       (set_config('enable_mergejoin', 'off', true)),
+       (set_config('enable_memoize', 'off', true)),
+       (set_config('work_mem', '256kB', true)),
+       (set_config('jit', 'off', true))

@@ -220,15 +220,17 @@ func (c *checkup) askRows(
 		return err
 	}
 	err = c.ask(topic, func() error {
-		rows, err := c.conn.Query(ctx, text, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		if err := read(rows); err != nil {
-			return err
-		}
-		return rows.Err()
+		return asking(ctx, c.conn, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, text, args...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			if err := read(rows); err != nil {
+				return err
+			}
+			return rows.Err()
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -295,14 +297,20 @@ func (c *checkup) askFuture(ctx context.Context) error {
 func (c *checkup) askClock(ctx context.Context) error {
 	const readings = 5
 	var taken []reading
-	for range readings {
-		var r reading
-		r.before = time.Now() //nolint:forbidigo // compared with the database's, for people
-		if err := c.conn.QueryRow(ctx, clock).Scan(&r.database); err != nil {
-			return fmt.Errorf("read the clock: %w", err)
+	err := asking(ctx, c.conn, func(tx pgx.Tx) error {
+		for range readings {
+			var r reading
+			r.before = time.Now() //nolint:forbidigo // compared with the database's, for people
+			if err := tx.QueryRow(ctx, clock).Scan(&r.database); err != nil {
+				return err
+			}
+			r.trip = time.Since(r.before)
+			taken = append(taken, r)
 		}
-		r.trip = time.Since(r.before)
-		taken = append(taken, r)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
 	}
 	c.find(clockFindings(taken)...)
 	return nil

@@ -205,13 +205,32 @@ func (db *database) close(ctx context.Context) error {
 	return err
 }
 
+//go:embed sql/set_path.sql
+var setPath string
+
+// asking calls work in a transaction that asks the database something. Its statements are prepared
+// where the path is set, so that nothing of the caller's matters.
+func asking(
+	ctx context.Context, conn interface {
+		Begin(ctx context.Context) (pgx.Tx, error)
+	}, work func(tx pgx.Tx) error,
+) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setPath); err != nil {
+			return err
+		}
+		return work(tx)
+	})
+}
+
 //go:embed sql/clock.sql
 var clock string
 
 // now is the time on the database's clock.
 func (db *database) now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	if err := db.pool.QueryRow(ctx, clock).Scan(&now); err != nil {
+	err := asking(ctx, db.pool, func(tx pgx.Tx) error { return tx.QueryRow(ctx, clock).Scan(&now) })
+	if err != nil {
 		return now, fmt.Errorf("read the clock: %w", err)
 	}
 	return now, nil

@@ -1,4 +1,4 @@
 -- name: clock
 --
 -- The database's clock, which ages shown to people are reckoned from.
-SELECT statement_timestamp()
+SELECT pg_catalog.statement_timestamp()

@@ -3,4 +3,8 @@
 -- Whether there is a database named $1. Asked under the lock of lock_databases.
 --
 --   $1 name  text
-SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1::text)
+SELECT EXISTS (
+    SELECT
+    FROM pg_catalog.pg_database
+    WHERE pg_database.datname OPERATOR(pg_catalog.=) $1::pg_catalog.text
+)

@@ -3,5 +3,6 @@
 -- Whether there is such a schema, and what it says of itself.
 --
 --   $1 schema  text, quoted as an identifier
-SELECT to_regnamespace($1::text) IS NOT NULL,
-    coalesce(obj_description(to_regnamespace($1::text), 'pg_namespace'), '')
+SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) IS NOT NULL,
+    coalesce(pg_catalog.obj_description(
+        pg_catalog.to_regnamespace($1::pg_catalog.text), 'pg_namespace'), '')

@@ -4,4 +4,6 @@
 -- two demos at once do not drop each other's tables. The number is arbitrary.
 --
 --   $1 schema  text
-SELECT pg_try_advisory_lock(hashtextextended($1::text, 7340512968803417))
+SELECT pg_catalog.pg_try_advisory_lock(
+    pg_catalog.hashtextextended($1::pg_catalog.text, 7340512968803417)
+)
