@@ -20,8 +20,8 @@ const (
 	// How many spans make up so many tasks is known from the transaction before.
 	prunedSpansLeast = 16
 
-	// Walks begin anew after a while, for what they have missed: a minute, or fifty times as long as
-	// it took if there is much that stays.
+	// Walks begin anew after a while, for what they have missed: a minute, or fifty times as long
+	// as it took if there is much that stays.
 	pruneAnew      = time.Minute
 	pruneAnewShare = 50
 )
@@ -65,8 +65,9 @@ type pruner struct {
 	spans int64
 	// freed are tasks that others waited for which are gone.
 	freed []int64
-	// begun is when the walks last began with the oldest tasks, took how long it was until they came
-	// to the end, told when the others were last told.
+	// begun is when the walks last began with the oldest tasks, took how long it was until they
+	// came to the end, told when the others were last told: pauses of this process, no times in the
+	// store.
 	begun time.Time
 	took  time.Duration
 	told  time.Time
@@ -109,7 +110,7 @@ func (p *pruner) rewind() {
 func (p *pruner) keepUp(ctx context.Context) error {
 	if time.Since(p.begun) > max(pruneAnew, pruneAnewShare*p.took) {
 		p.rewind()
-		p.begun, p.took = time.Now(), 0
+		p.begun, p.took = time.Now(), 0 //nolint:forbidigo // see there
 	}
 	for {
 		_, done, err := p.pass(ctx)
@@ -160,7 +161,7 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 
 // tell says how far pruning is behind. In the caller's transaction it would keep others from it.
 func (p *pruner) tell(ctx context.Context, behind time.Duration) error {
-	p.told = time.Now()
+	p.told = time.Now() //nolint:forbidigo // see there
 	if p.store.tx != nil {
 		return nil
 	}

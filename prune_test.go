@@ -50,8 +50,7 @@ func chord(tb testing.TB, store *stint.Store, prefix string, n int) {
 		joined.After = append(joined.After, member.ID)
 	}
 	insert(tb, store, append(tasks, joined,
-		stint.Task{ID: stint.TaskID(prefix + "/last"), Action: "act", After: []stint.TaskID{joined.ID}},
-	)...)
+		after(stint.TaskID(prefix+"/last"), joined.ID))...)
 }
 
 func wantPruned(tb testing.TB, store *stint.Store, want int64) {
@@ -249,7 +248,7 @@ func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 func TestMigrate_LetsVacuumFollow(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
-	got := yields[[]string](t, pool, `SELECT coalesce(array_agg(relname::text ORDER BY relname), '{}')
+	got := yields[[]string](t, pool, `SELECT array_agg(relname::text ORDER BY relname)
 		FROM pg_class
 		WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'
 		  AND coalesce(NOT reloptions @> '{autovacuum_vacuum_cost_delay=0}', true)`)

@@ -32,8 +32,8 @@ var (
 	}
 	monitoring = []string{
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
-		"graph_tasks", "list_actors", "list_tasks", "list_trouble",
-		"pruning_behind", "sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
+		"graph_tasks", "list_actors", "list_tasks", "list_trouble", "pruning_behind",
+		"sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
 	}
 )
 

@@ -427,8 +427,8 @@ func pruningFindings(behind time.Duration) []finding {
 		return nil
 	}
 	return []finding{found(severityWarning, "retention", "finished tasks stay for up to %s longer "+
-		"than their retention: no store prunes, or not fast enough. See what the stores log; start "+
-		"a worker, or a store with MaintainAlways; or prune now: stint prune",
+		"than their retention: no store prunes, or not fast enough. See what the stores log, "+
+		"start a worker, or a store with MaintainAlways, or prune now: stint prune",
 		readable.Span(behind))}
 }
 
