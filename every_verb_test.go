@@ -77,21 +77,17 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 	ok("InsertTasks", store.InsertTasks(ctx, many))
 	ok("ReplaceTasks", store.ReplaceTasks(ctx, []stint.Task{task("few")}))
 
-	infos, err := store.GetTasks(ctx, []stint.TaskID{later.ID, limited.ID})
-	ok("GetTasks", err)
-	wantTime(t, "NotBefore", infos[0].NotBefore, time.Hour)
-	wantTime(t, "InsertedAt", infos[0].InsertedAt, 0)
-	wantTime(t, "Deadline", infos[1].Deadline, 2*time.Hour)
+	wantTime(t, "NotBefore", info(t, store, later.ID).NotBefore, time.Hour)
+	wantTime(t, "InsertedAt", info(t, store, later.ID).InsertedAt, 0)
+	wantTime(t, "Deadline", info(t, store, limited.ID).Deadline, 2*time.Hour)
 
 	owned := ownAll(5) // single, few, limited, first, streamed
 	extended, err := store.ExtendTasksOwnership(ctx, "actor", owned, 3*time.Hour)
 	if ok("ExtendTasksOwnership", err); slices.Contains(extended, false) {
 		t.Errorf("ExtendTasksOwnership = %v", extended)
 	}
-	infos, err = store.GetTasks(ctx, []stint.TaskID{owned[0].ID})
-	ok("GetTasks", err)
-	wantTime(t, "ActionDeadline", infos[0].ActionDeadline, 3*time.Hour)
-	wantTime(t, "OwnedAt", infos[0].OwnedAt, 0)
+	wantTime(t, "ActionDeadline", info(t, store, owned[0].ID).ActionDeadline, 3*time.Hour)
+	wantTime(t, "OwnedAt", info(t, store, owned[0].ID).OwnedAt, 0)
 	ok("SetStatus", store.SetStatus(ctx, owned[0], "half", 0.5))
 	if inTx {
 		ok("HoldOwnership", store.HoldOwnership(ctx, owned[:1]))
@@ -106,11 +102,8 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 	_, err = store.Inputs(ctx, owned[0])
 	ok("Inputs", err)
 	giveBack(owned, stint.StatusAborted) // and with it third and fourth
-	infos, err = store.GetTasks(ctx, []stint.TaskID{fourth.ID})
-	if ok("GetTasks", err); infos[0].State != stint.StateAborted {
-		t.Errorf("the last of a chain is %s", infos[0].State)
-	}
-	wantTime(t, "FinishedAt", infos[0].FinishedAt, 0)
+	wantState(t, store, stint.StateAborted, fourth.ID)
+	wantTime(t, "FinishedAt", info(t, store, fourth.ID).FinishedAt, 0)
 	ok("RetryTasks", store.RetryTasks(ctx, []stint.TaskID{second.ID}))
 	giveBack(ownAll(1), stint.StatusCompleted)
 	ok("AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("third")}, "it's \\ off"))

@@ -14,8 +14,8 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// A jitWatch notes the statements that are sent where they may be compiled: outside a transaction, or
-// in one before jit is off.
+// A jitWatch notes the statements that are sent where they may be compiled: outside a transaction,
+// or in one before jit is off.
 type jitWatch struct {
 	mutex    sync.Mutex
 	off      map[*pgx.Conn]bool
@@ -79,17 +79,18 @@ func (w *jitWatch) want(t *testing.T, names ...string) {
 // uncompiled are the statements about settings, of a form that is not compiled.
 var uncompiled = []string{"keep_planner", "set_path", "set_planner", "restore_planner"}
 
-// With tiny costs PostgreSQL compiles whatever it plans, which takes longer than any statement here.
-// Nothing else is planned before that is off, but the notification behind a commit, which nobody
-// waits for.
+// With tiny costs PostgreSQL compiles whatever it plans, which takes longer than any statement
+// here. Nothing else is planned before that is off, but the notification behind a commit, which
+// nobody waits for.
 func TestVerbs_AreNotCompiled(t *testing.T) {
 	t.Parallel()
 	clean := testdb.New(t)
 	watch := &jitWatch{off: map[*pgx.Conn]bool{}, compiled: map[string]bool{}}
 	pool := poolOf(t, clean, func(config *pgxpool.Config) {
 		config.ConnConfig.Tracer = watch
-		for _, cost := range []string{"jit_above_cost", "jit_inline_above_cost",
-			"jit_optimize_above_cost"} {
+		for _, cost := range []string{
+			"jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost",
+		} {
 			config.ConnConfig.RuntimeParams[cost] = "0"
 		}
 	})

@@ -144,7 +144,8 @@ func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 			if err != nil || kept[0] {
 				t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
 			}
-			wantErr(t, "SetStatus", store.SetStatus(t.Context(), forged, "", 0), stint.ErrInvalidToken)
+			err = store.SetStatus(t.Context(), forged, "", 0)
+			wantErr(t, "SetStatus", err, stint.ErrInvalidToken)
 		}
 	}
 	wantErr(t, "ReturnTask",

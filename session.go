@@ -269,7 +269,8 @@ func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
 			errPooled, conn.PgConn().PID(), number)
 	}
 	steps := []step{
-		{name: "prepare_session", unplanned: true}, {name: "listen", unplanned: true},
+		{name: "prepare_session", unplanned: true},
+		{name: "listen", unplanned: true},
 		{name: "lock_session", unplanned: true, args: []any{s.session.id}},
 	}
 	if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {

@@ -287,8 +287,8 @@ type step struct {
 }
 
 // run executes steps in one transaction and one round trip, under the settings that the statements
-// are written for: see set_path and set_planner. In the caller's transaction a savepoint takes the place of the
-// transaction, so that a failure undoes the steps and nothing else.
+// are written for: see set_path and set_planner. In the caller's transaction a savepoint takes the
+// place of the transaction, so that a failure undoes the steps and nothing else.
 func (s *Store) run(ctx context.Context, steps ...step) error {
 	return s.runAnd(ctx, nil, steps...)
 }
@@ -340,9 +340,10 @@ func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
 	return err
 }
 
-// isMisread reports whether the server made no sense of a statement. The driver has it prepared ahead
-// of the settings, where an operator of somebody else's may fit better than PostgreSQL's own; in a
-// transaction that is begun with the settings it is prepared right, for the rest of the connection.
+// isMisread reports whether the server made no sense of a statement. The driver has it prepared
+// ahead of the settings, where an operator of somebody else's may fit better than PostgreSQL's own;
+// in a transaction that is begun with the settings it is prepared right, for the rest of the
+// connection.
 func isMisread(err error) bool {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
@@ -474,8 +475,8 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	return err
 }
 
-// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads. What
-// set_path sets goes on the same round trip, ahead of all that the driver prepares.
+// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
+// What set_path sets goes on the same round trip, ahead of all that the driver prepares.
 func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error) {
 	if s.tx != nil {
 		return s.tx.Begin(ctx)
@@ -485,8 +486,8 @@ func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error
 			"set local search_path = pg_catalog, pg_temp", mode)})
 }
 
-// set sends settings in a savepoint of the caller's, for statements that do not go through run. They
-// last until it is rolled back, or restore_planner.
+// set sends settings in a savepoint of the caller's, for statements that do not go through run.
+// They last until it is rolled back, or restore_planner.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	if s.tx == nil {
 		return nil // begin has

@@ -78,8 +78,8 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	return nil
 }
 
-// migrateOnce applies one version on the way to another, unless the schema is there, and returns the
-// one that it is at then. The schema and the table that holds its version are made if need be.
+// migrateOnce applies one version on the way to another, unless the schema is there, and returns
+// the one that it is at then. The schema and the table that holds its version are made if need be.
 func migrateOnce(
 	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
 ) (current int32, err error) {

@@ -314,7 +314,8 @@ func TestMigrate_LeavesTheSettingsOfTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET search_path = mine; SET work_mem = '1MB'"); err != nil {
+	_, err = conn.Exec(t.Context(), "SET search_path = mine; SET work_mem = '1MB'")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := migrations.Migrate(t.Context(), conn.Conn()); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Who may create in a schema that the path names cannot have code of his run by the command, which
-// answers the same in whatever way the driver sends its statements, and in whatever style the server
-// writes times.
+// answers the same in whatever way the driver sends its statements, and in whatever style the
+// server writes times.
 func TestCommands_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{`"$user", evil`, "evil, pg_catalog"} {
@@ -30,9 +30,16 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 				run(t, env, "", "migrate", "status").wantExit(t, 0)
 				run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 				for _, args := range [][]string{
-					{"ls"}, {"show", "a"}, {"stats"}, {"explain", "a"}, {"graph", "a"}, {"actors"},
-					{"prune", "--completed-after", "1h", "--dry-run"}, {"abort", "a"},
-					{"retry", "a"}, {"delete", "a"},
+					{"ls"},
+					{"show", "a"},
+					{"stats"},
+					{"explain", "a"},
+					{"graph", "a"},
+					{"actors"},
+					{"prune", "--completed-after", "1h", "--dry-run"},
+					{"abort", "a"},
+					{"retry", "a"},
+					{"delete", "a"},
 				} {
 					run(t, env, "", args...).wantExit(t, 0)
 				}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package main
+
+import "testing"
+
+// A hot standby has no transactions but those that only read.
+func TestLooks_WorkOnAHotStandby(t *testing.T) {
+	t.Parallel()
+	env, dir := privateHome(t)
+	run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
+	makeStandby(t, dir, "")
+	for _, args := range [][]string{
+		{"ls"}, {"show", "a"}, {"stats"}, {"explain", "a"}, {"graph", "a"}, {"actors"},
+	} {
+		run(t, env, "", args...).wantExit(t, 0)
+	}
+	wantNoServer(t, dir)
+}
