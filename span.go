@@ -85,15 +85,26 @@ func follows(performances []performance, i int) bool {
 // in a transaction of its own, for which there has to be a connection at once. If there is none, or
 // it fails, the caller's transaction cuts them out itself, and others wait for it.
 func (s *Store) setApart(ctx context.Context, spans []span) {
-	const connectMax = 100 * time.Millisecond
+	const connectMax, runMax = 100 * time.Millisecond, 5 * time.Second
 	if !s.lent || len(spans) == 0 {
 		return
 	}
-	if stat := s.pool.Stat(); stat.AcquiredConns() >= stat.MaxConns() {
+	exhausted := func() bool {
+		stat := s.pool.Stat()
+		return stat.AcquiredConns() >= stat.MaxConns()
+	}
+	if exhausted() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectMax)
+	ctx, cancel := context.WithTimeout(ctx, runMax)
 	defer cancel()
+	// Others may have taken the last one. Where there are some left, the machine is only slow.
+	late := time.AfterFunc(connectMax, func() {
+		if exhausted() {
+			cancel()
+		}
+	})
+	defer late.Stop()
 	own := &Store{core: s.core, parting: s.parting}
 	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
 }

@@ -181,8 +181,7 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 			defer cancel()
 			var open []pgx.Tx
 			for _, task := range owned[:3] {
-				tx, err := pool.Begin(t.Context())
-				wantErr(t, "Begin", err, nil)
+				tx := begin(t, pool)
 				wantErr(t, name, use(ctx, store.WithTx(tx), task), nil)
 				open = append(open, tx)
 			}
@@ -202,6 +201,27 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 			wantChecked(t, store)
 		})
 	}
+}
+
+// So it is where a connection takes long to open, as on a busy machine.
+func TestWithTx_LeavesTheNeighboursOfAHandOutAloneHoweverSlowThePool(t *testing.T) {
+	t.Parallel()
+	direct := testdb.New(t)
+	slow := poolOf(t, direct, func(config *pgxpool.Config) {
+		config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			<-time.After(300 * time.Millisecond)
+			return nil
+		}
+	})
+	opts := stint.Options{Maintenance: stint.MaintainNever, PollOnly: true}
+	store, neighbour := openStore(t, slow, opts), openStore(t, direct, opts)
+	owned := ownShared(t, neighbour, direct)
+	inside := store.WithTx(begin(t, slow))
+	wantErr(t, "HoldOwnership", inside.HoldOwnership(t.Context(), owned[:1]), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	err := neighbour.ReturnTask(ctx, owned[1].ID, owned[1].Token, "", stint.StatusCompleted)
+	wantErr(t, "ReturnTask of a neighbour", err, nil)
 }
 
 // Where the pool has no other connection, the transaction does it all.
