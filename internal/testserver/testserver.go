@@ -89,10 +89,26 @@ func (s *Server) Open(
 		return nil, nil, fmt.Errorf("connect to test database: %w", err)
 	}
 	drop = func() error {
-		pool.Close()
-		return server.drop(context.WithoutCancel(ctx), name)
+		return errors.Join(closePool(pool), server.drop(context.WithoutCancel(ctx), name))
 	}
 	return pool, drop, nil
+}
+
+// closePool closes a pool. A test that has failed amid a transaction may have left a connection in
+// use, for which Close would wait for ever.
+func closePool(pool *pgxpool.Pool) error {
+	const closeMax = time.Minute
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		pool.Close()
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(closeMax):
+		return fmt.Errorf("connections are in use %v after the test", closeMax)
+	}
 }
 
 func (s *Server) get(ctx context.Context) (*found, error) {
