@@ -193,22 +193,22 @@ func (s *tale) add(e event) *event {
 }
 
 func (s *tale) own(token byte, try int) {
-	s.add(event{kind: wasOwned, task: "a", token: stint.Token{token}, try: try, accepted: true})
+	s.add(event{kind: wasOwned, task: "a", token: stint.Token{0: token, 8: 0x80}, try: try, accepted: true})
 }
 
 func (s *tale) extend(token byte, accepted bool) {
-	s.add(event{kind: wasExtended, task: "a", token: stint.Token{token}, accepted: accepted})
+	s.add(event{kind: wasExtended, task: "a", token: stint.Token{0: token, 8: 0x80}, accepted: accepted})
 }
 
 func (s *tale) age(token byte) {
 	s.add(event{
-		kind: wasAged, aged: stint.ClaimOf("a", stint.Token{token}), accepted: true,
+		kind: wasAged, aged: stint.ClaimOf("a", stint.Token{0: token, 8: 0x80}), accepted: true,
 	})
 }
 
 func (s *tale) settle(token byte, code stint.StatusCode, accepted bool) *event {
 	return s.add(event{
-		kind: wasReturned, task: "a", token: stint.Token{token}, code: code, accepted: accepted,
+		kind: wasReturned, task: "a", token: stint.Token{0: token, 8: 0x80}, code: code, accepted: accepted,
 	})
 }
 
