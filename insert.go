@@ -81,7 +81,7 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 		return err
 	}
 	few = few && len(net.edges) <= statementEdgesMax
-	if len(net.stored) == 0 {
+	if len(net.stored) == 0 || !few {
 		return s.insertUnless(ctx, few, tasks, net)
 	}
 	return s.transact(ctx, func(s *Store) error {
@@ -99,6 +99,11 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 // takenOr is the error of an insert whose tasks are in the store already, be it for what they name,
 // since a call that is repeated shall learn that it took place; otherwise it is err.
 func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
+	var named *TaskError
+	var cycle *CycleError
+	if !errors.As(err, &named) && !errors.As(err, &cycle) {
+		return err
+	}
 	taken, findErr := s.takenIDs(ctx, tasks)
 	switch {
 	case findErr != nil:
@@ -118,6 +123,13 @@ func (s *Store) insertUnless(ctx context.Context, few bool, tasks []Task, net *n
 		}
 		return s.transact(ctx, func(s *Store) error {
 			s.tell(ctx, told)
+			if net == nil {
+				return s.copyTasks(ctx, tasks, nil)
+			}
+			net, err := newNetwork(tasks) // anew each time that it is tried
+			if err != nil {
+				return err
+			}
 			return s.copyTasks(ctx, tasks, net)
 		})
 	})
@@ -181,7 +193,9 @@ func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
 	var inserted int64
-	err := s.transactOnce(ctx, func(s *Store) error {
+	unhurried := *s
+	unhurried.unhurried = true
+	err := unhurried.transactOnce(ctx, func(s *Store) error {
 		var piece []Task
 		bytes := 0
 		flush := func() error {
@@ -317,7 +331,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// copyTasks adds tasks by COPY. It is called in a transaction.
+// copyTasks adds tasks by COPY. It is called in a transaction. Stored tasks are held last: while it
+// copies, the server does not see whether the process goes on.
 func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error {
 	order := arrange(tasks, net)
 	keys, err := s.keysForMany(ctx, len(tasks))
@@ -340,13 +355,14 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error
 	for place, i := range order {
 		keyOf[i] = keys[place]
 	}
-	rows := net.rows(keyOf)
-	tables = append(tables, rows.tables()...)
-	if err := s.copyTables(ctx, tables); err != nil {
+	inside := net.inside(keyOf)
+	if err := s.copyTables(ctx, append(tables, inside.tables()...)); err != nil {
 		return err
 	}
-	rows.waiting, rows.edges = nil, nil
-	return s.insertNetwork(ctx, rows, &news{})
+	if err := net.attach(ctx, s); err != nil {
+		return err
+	}
+	return s.insertNetwork(ctx, net.across(keyOf), &news{})
 }
 
 // A copiedTable is what COPY adds to a table.

@@ -255,12 +255,14 @@ type arrivalRow struct {
 
 // rows gives the new tasks their keys.
 func (n *network) rows(keys []int64) networkRows {
-	key := func(node int32) int64 {
-		if n.isStored(node) {
-			return n.states[int(node)-len(n.tasks)].key
-		}
-		return keys[node]
-	}
+	rows, across := n.inside(keys), n.across(keys)
+	rows.edges = append(rows.edges, across.edges...)
+	rows.arrivals, rows.intoStored = across.arrivals, across.intoStored
+	return rows
+}
+
+// inside are the rows that say nothing of stored tasks: there are some before attach.
+func (n *network) inside(keys []int64) networkRows {
 	var rows networkRows
 	for i := range n.tasks {
 		if n.missing[i] > 0 {
@@ -269,10 +271,28 @@ func (n *network) rows(keys []int64) networkRows {
 		}
 	}
 	for _, edge := range n.edges {
+		if !n.isStored(edge.after) && !n.isStored(edge.run) {
+			rows.edges = append(rows.edges, keyEdge{keys[edge.after], keys[edge.run]})
+		}
+	}
+	return rows
+}
+
+// across are the other rows.
+func (n *network) across(keys []int64) networkRows {
+	key := func(node int32) int64 {
+		if n.isStored(node) {
+			return n.states[int(node)-len(n.tasks)].key
+		}
+		return keys[node]
+	}
+	var rows networkRows
+	for _, edge := range n.edges {
 		pair := keyEdge{key(edge.after), key(edge.run)}
-		if n.isStored(edge.run) {
+		switch {
+		case n.isStored(edge.run):
 			rows.intoStored = append(rows.intoStored, pair)
-		} else {
+		case n.isStored(edge.after):
 			rows.edges = append(rows.edges, pair)
 		}
 	}

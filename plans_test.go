@@ -126,6 +126,7 @@ var sample = map[string]struct {
 	"list_tasks": {"'', '', NULL, NULL, NULL, NULL, NULL, NULL, 10", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
+	"limit_idling":  {"", nil},
 	"limit_waiting": {"", nil},
 	"lock_dependents": {"1, 2", []string{
 		"settling_pkey", "edges_after", "tasks_pkey", "blocked_pkey",

@@ -108,6 +108,11 @@ const (
 // Every verb is one transaction, which no other sees halfway. Most take one round trip. A verb
 // whose ctx ends, or whose connection breaks, may or may not have taken effect; each says how to
 // repeat it without harm.
+//
+// If a process is stopped amid a verb, or its host is lost, the server ends the transaction after
+// five seconds, so that others need not wait; the verb, if it goes on, fails as it does when a
+// connection breaks. [Store.InsertTasksFrom] lasts as long as its sequence takes, and what is done
+// in the caller's transaction as long as that.
 type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.
@@ -118,6 +123,8 @@ type Store struct {
 	told *news
 	// parting says that verbs work though the store is closed: for what has to be done then.
 	parting bool
+	// unhurried says that the caller decides how long a transaction of the store's own takes.
+	unhurried bool
 }
 
 // core is what a store shares with the ones that WithTx derives from it.
@@ -476,14 +483,18 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 }
 
 // begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
-// What set_path sets goes on the same round trip, ahead of all that the driver prepares.
+// What set_path sets goes on the same round trip, ahead of all that the driver prepares, and so
+// does the limit on idling, for a transaction of the store's own.
 func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error) {
 	if s.tx != nil {
 		return s.tx.Begin(ctx)
 	}
-	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: fmt.Sprintf(
-		"begin isolation level read committed %s; set local jit = off; "+
-			"set local search_path = pg_catalog, pg_temp", mode)})
+	begin := fmt.Sprintf("begin isolation level read committed %s; set local jit = off; "+
+		"set local search_path = pg_catalog, pg_temp", mode)
+	if !s.unhurried {
+		begin += "; " + s.statements["limit_idling"]
+	}
+	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 }
 
 // set sends settings in a savepoint of the caller's, for statements that do not go through run.
