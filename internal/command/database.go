@@ -116,7 +116,9 @@ func startPrivate(ctx context.Context) (*localpg.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return localpg.Start(ctx, localpg.Config{Dir: dir})
+	return localpg.Start(ctx, localpg.Config{Dir: dir, Settings: map[string]string{
+		"idle_in_transaction_session_timeout": "1h", // who types tasks may take his time
+	}})
 }
 
 //go:embed sql/lock_databases.sql

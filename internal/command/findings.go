@@ -113,7 +113,8 @@ func serverFindings(s server, settings map[string]string) []finding {
 	return append(findings, settingFindings(settings)...)
 }
 
-// settingFindings are about settings that lose what was committed, or keep vacuum from running.
+// settingFindings are about settings that lose what was committed, keep vacuum from running, or let
+// others wait for what is gone.
 func settingFindings(settings map[string]string) []finding {
 	var findings []finding
 	add := func(s severity, name, format string, args ...any) {
@@ -143,6 +144,12 @@ func settingFindings(settings map[string]string) []finding {
 			add(severityWarning, "synchronous_commit", "calls return before a synchronous "+
 				"standby has them, and a failover may lose them; turn it on")
 		}
+	}
+	if name := "idle_in_transaction_session_timeout"; settings[name] == "0" {
+		add(severityNote, name, "a process that is stopped, or whose host is lost, in a "+
+			"transaction of its own keeps what that has locked for as long as its connection "+
+			"seems to live, which is two hours with the usual TCP keepalives; set it, for "+
+			"example to a minute")
 	}
 	for _, name := range []string{"autovacuum", "track_counts"} {
 		if isOff(name) {

@@ -26,7 +26,7 @@ func settings(changed ...string) map[string]string {
 	all := map[string]string{
 		"autovacuum": "on", "autovacuum_freeze_max_age": "200000000",
 		"autovacuum_multixact_freeze_max_age": "400000000", "fsync": "on",
-		"full_page_writes": "on", "idle_in_transaction_session_timeout": "0",
+		"full_page_writes": "on", "idle_in_transaction_session_timeout": "60000",
 		"max_connections": "100", "superuser_reserved_connections": "3",
 		"synchronous_commit": "on", "synchronous_standby_names": "", "track_counts": "on",
 		"wal_writer_delay": "200", "zero_damaged_pages": "off",
@@ -76,7 +76,7 @@ func TestServerFindings_NameWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestSettingFindings_AreAboutDurabilityAndVacuum(t *testing.T) {
+func TestSettingFindings_AreAboutDurabilityVacuumAndLocks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		settings map[string]string
@@ -90,6 +90,10 @@ func TestSettingFindings_AreAboutDurabilityAndVacuum(t *testing.T) {
 		"apply":     {settings("synchronous_commit", "remote_apply"), ""},
 		"no vacuum": {settings("autovacuum", "off"), "warning: autovacuum is off: "},
 		"no counts": {settings("track_counts", "off"), "warning: track_counts is off: "},
+		"idling": {
+			settings("idle_in_transaction_session_timeout", "0"),
+			"note: idle_in_transaction_session_timeout is 0: ",
+		},
 		"local, with standbys": {
 			settings("synchronous_commit", "local", "synchronous_standby_names", "a"),
 			"warning: synchronous_commit is local: ",
@@ -243,12 +247,12 @@ func TestHolderFindings_NameWhoHoldsVacuumUp(t *testing.T) {
 		},
 		"idle": {
 			holder{kind, "7", "", "", "idle in transaction", ago(time.Hour), 1},
-			settings(),
+			settings("idle_in_transaction_session_timeout", "0"),
 			"warning: set idle_in_transaction_session_timeout",
 		},
 		"idle, with a limit": {
 			holder{kind, "7", "", "", "idle in transaction", ago(time.Hour), 1},
-			settings("idle_in_transaction_session_timeout", "60000"),
+			settings(),
 			"warning: terminate_backend(7)",
 		},
 		"prepared": {
