@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // soon makes a worker try again at once.
 var soon = worker.Retry{Base: time.Microsecond, Max: time.Microsecond}

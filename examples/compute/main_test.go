@@ -22,7 +22,7 @@ const promise = "every request got the one result of its computation"
 func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
-	run := start(t, nil, "-journal", journal, "-limit", "90s", "-clients", "2", "-workers", "3",
+	run := start(t, nil, "-journal", journal, "-limit", "4m", "-clients", "2", "-workers", "3",
 		"-requests", "60", "-names", "20", "-hardest", "10000000",
 		"-kill", "300ms", "-pause", "700ms", "-crash", "800ms")
 	run.wantExit(t, exitProven)
@@ -44,7 +44,7 @@ func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing
 func TestCompute_IsStruckByEverything(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
-	run := start(t, nil, "-journal", journal, "-limit", "90s", "-hardest", "1000",
+	run := start(t, nil, "-journal", journal, "-limit", "4m", "-hardest", "1000",
 		"-requests", "6", "-names", "3", "-kill", "1s", "-pause", "500ms", "-crash", "1s")
 	run.wantExit(t, exitProven)
 	found := entries(t, journal)
@@ -58,7 +58,7 @@ func TestCompute_IsStruckByEverything(t *testing.T) {
 func TestCompute_LeavesNothingInADatabaseOfYours(t *testing.T) {
 	t.Parallel()
 	pool := testdb.NewEmpty(t)
-	run := start(t, nil, "-database-url", urlOf(t, pool), "-limit", "60s", "-hardest", "1000000",
+	run := start(t, nil, "-database-url", urlOf(t, pool), "-limit", "4m", "-hardest", "1000000",
 		"-requests", "60", "-names", "20", "-kill", "200ms", "-pause", "0")
 	run.wantExit(t, exitProven)
 	run.wantOutput(t, promise)

@@ -90,7 +90,7 @@ func insert(t *testing.T, store *stint.Store, tasks ...stint.Task) {
 // finish waits until a task has finished.
 func finish(t *testing.T, store *stint.Store, id stint.TaskID) stint.TaskInfo {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	info, err := store.WaitForTask(ctx, id)
 	if err != nil {

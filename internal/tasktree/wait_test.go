@@ -81,7 +81,7 @@ func submit(
 	if err := store.InsertTasks(t.Context(), p.Tasks); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	infos, err := p.Wait(ctx, store, progress)
 	if err != nil {

@@ -312,7 +312,7 @@ func wantSame(t *testing.T, after string, got, want []string) {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	const most = time.Minute
+	const most = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
 	for !condition() {
