@@ -30,6 +30,8 @@ type returning struct {
 	// departed is when the last call began.
 	underWay, landed int
 	departed         time.Time
+	// away says that the server does not answer: all wait, and one more goroutine probes it.
+	away bool
 	// landing is sent to behind each call, and when a goroutine is done.
 	landing chan struct{}
 }
@@ -39,7 +41,7 @@ func (g *returning) join(p *performance) (lead bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.waiting = append(g.waiting, p)
-	if lead = g.underWay == 0 || now().Sub(g.departed) > heldUpAfter; lead {
+	if lead = !g.away && (g.underWay == 0 || now().Sub(g.departed) > heldUpAfter); lead {
 		g.underWay++
 		g.departed = now()
 	}
@@ -101,13 +103,17 @@ func (r *run) giveBack(p *performance) {
 	// time, this saves a quarter of the round trips.
 	runtime.Gosched()
 	for next := r.returning.next(); len(next) > 0; next = r.returning.next() {
-		r.returnTogether(next)
+		err := r.returnTogether(next)
 		r.returning.land()
+		if unanswered(err) && !r.outlast(next, err) {
+			return
+		}
 	}
 }
 
-// returnTogether returns tasks, and lets go of those that are.
-func (r *run) returnTogether(performances []*performance) {
+// returnTogether returns tasks, and lets go of those that are. An error that the server did not
+// send concerns all of them, which then are as before.
+func (r *run) returnTogether(performances []*performance) error {
 	returns := make([]stint.Return, len(performances))
 	for i, p := range performances {
 		returns[i] = p.ret
@@ -115,6 +121,9 @@ func (r *run) returnTogether(performances []*performance) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
 	defer cancel()
 	verdicts, err := r.store.ReturnPromptly(ctx, returns)
+	if unanswered(err) {
+		return err
+	}
 	over := make([]*performance, 0, len(performances))
 	for i, p := range performances {
 		verdict := err
@@ -128,17 +137,22 @@ func (r *run) returnTogether(performances []*performance) {
 		}
 	}
 	r.letGo(over...)
+	return err
 }
 
 // persist returns a task that could not be returned together with others: again and again until the
-// store has accepted or refused it, or it is too late.
+// store has accepted or refused it, or it is too late. If there is no server, it waits as others do;
+// but an attempt that takes too long may be held up by a lock.
 func (r *run) persist(p *performance, err error) {
 	for try := 1; ; try++ {
 		if !errors.Is(err, stint.ErrHeldUp) && !errors.Is(err, stint.ErrInvalidArgument) &&
 			!r.pause(p, reconnect().pause(try)) {
-			r.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
-			r.conclude(p, OutcomeLost)
-			break
+			r.giveUp(err, p)
+			return
+		}
+		if unanswered(err) && !errors.Is(err, context.DeadlineExceeded) {
+			r.giveBack(p)
+			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
 		err = returnOne(ctx, r.store, p.ret)
@@ -148,6 +162,15 @@ func (r *run) persist(p *performance, err error) {
 		}
 	}
 	r.letGo(p)
+}
+
+// giveUp lets go of tasks that could not be returned because of err.
+func (r *run) giveUp(err error, performances ...*performance) {
+	for _, p := range performances {
+		r.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
+		r.conclude(p, OutcomeLost)
+	}
+	r.letGo(performances...)
 }
 
 // pause waits, and reports whether there is reason to go on: the lease lasts, and so does the

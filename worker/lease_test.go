@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
@@ -175,6 +179,55 @@ func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 	down.Store(false)
 	if got := finished(t, direct, "a")[0]; got.Status != "done" || got.Tries != 1 {
 		t.Errorf("got %+v, want it completed at its first try", got)
+	}
+}
+
+func TestWorker_ReturnsAllThatWasDoneInAnOutage(t *testing.T) {
+	t.Parallel()
+	direct, pool := newStoreAndPool(t)
+	var down atomic.Bool
+	failed := make(chan error, 1000)
+	config := pool.Config()
+	config.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+		if !down.Load() {
+			return true, nil
+		}
+		err := errors.New("the database is down")
+		failed <- err
+		return true, err
+	}
+	through, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(through.Close)
+	const n = 50
+	insert(t, direct, several(n, "a")...)
+	store, err := stint.New(through, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
+	w := newWorker(t, store, worker.Options{Concurrency: n, Lease: time.Hour})
+	a := newStage()
+	handle(t, w, "a", a.perform)
+	run(t, w)
+	for range n {
+		receive(t, "a task", a.entered)
+	}
+	down.Store(true)
+	for range n {
+		a.cue <- struct{}{}
+	}
+	for range 3 {
+		receive(t, "an attempt that fails", failed)
+	}
+	down.Store(false)
+	for _, task := range several(n, "a") {
+		got := finished(t, direct, task.ID)[0]
+		if got.State != stint.StateCompleted || got.Tries != 1 {
+			t.Errorf("got %+v, want it completed at its first try", got)
+		}
 	}
 }
 
