@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +22,7 @@ const (
 	prunedSpansLeast = 16
 
 	// Walks begin anew after a while, for what they have missed: a minute, or fifty times as long
-	// as it took if there is much that stays.
+	// as it took to look at what stays, if that is much.
 	pruneAnew      = time.Minute
 	pruneAnewShare = 50
 )
@@ -65,11 +66,12 @@ type pruner struct {
 	spans int64
 	// freed are tasks that others waited for which are gone.
 	freed []int64
-	// begun is when the walks last began with the oldest tasks, took how long it was until they
-	// came to the end, told when the others were last told: pauses of this process, no times in the
-	// store.
+	// begun is when the walks last began with the oldest tasks, took how long they looked at what
+	// stays until they came to the end, which ended says; told is when the others were last told:
+	// pauses of this process, no times in the store.
 	begun time.Time
 	took  time.Duration
+	ended bool
 	told  time.Time
 }
 
@@ -106,16 +108,20 @@ func (p *pruner) rewind() {
 	}
 }
 
-// keepUp prunes until nothing is left to prune. While somebody opens tasks again, it waits.
+// keepUp prunes until little is left to prune. While somebody opens tasks again, it waits.
 func (p *pruner) keepUp(ctx context.Context) error {
-	if time.Since(p.begun) > max(pruneAnew, pruneAnewShare*p.took) {
-		p.rewind()
-		p.begun, p.took = time.Now(), 0 //nolint:forbidigo // see there
-	}
 	for {
+		if time.Since(p.begun) > max(pruneAnew, pruneAnewShare*p.took) {
+			p.rewind()
+			p.begun, p.took, p.ended = time.Now(), 0, false //nolint:forbidigo // see there
+		}
+		began := time.Now() //nolint:forbidigo // see there
 		_, done, err := p.pass(ctx)
-		if err != nil || done {
+		if err != nil || done && time.Since(began) < pruneEveryMost {
 			return err
+		}
+		if done { // much has become old meanwhile
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -125,9 +131,11 @@ func (p *pruner) keepUp(ctx context.Context) error {
 	}
 }
 
-// pass prunes what there is, and returns how many tasks. It is not done if somebody opens tasks
-// again meanwhile, which may ask for what has ended.
+// pass prunes what is old when it begins, and returns how many tasks. What becomes old meanwhile is
+// left to the next one, or it would never end where tasks finish all the time. It is not done if
+// somebody opens tasks again meanwhile, which may ask for what has ended.
 func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) {
+	began := time.Now() //nolint:forbidigo // see there
 	if err := p.store.run(ctx, step{name: "forget_asked"}); err != nil {
 		return 0, false, err
 	}
@@ -139,23 +147,26 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 		if len(p.freed) == 0 {
 			walk = &p.walks[next]
 		}
-		answer, err := p.pruneSome(ctx, walk)
+		since := time.Since(began)
+		answer, err := p.pruneSome(ctx, walk, since)
 		if err != nil || !answer.kept {
 			return pruned, false, err
 		}
 		pruned += answer.pruned
+		if looked := max(answer.walked, 1); !p.ended && answer.pruned < looked {
+			took := time.Since(began) - since
+			p.took += took / time.Duration(looked) * time.Duration(looked-answer.pruned)
+		}
 		if walk != nil && answer.walked == 0 {
 			next++
 		}
 		if answer.overdue != nil && time.Since(p.told) > pruneEveryLeast {
-			if err := p.tell(ctx, *answer.overdue); err != nil {
+			if err := p.tell(ctx, *answer.overdue+since); err != nil {
 				return pruned, false, err
 			}
 		}
 	}
-	if p.took == 0 {
-		p.took = time.Since(p.begun)
-	}
+	p.ended = true
 	return pruned, true, p.tell(ctx, 0)
 }
 
@@ -189,8 +200,11 @@ func (a *pruneAnswer) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// pruneSome takes a walk further, or, without one, looks at tasks that were freed.
-func (p *pruner) pruneSome(ctx context.Context, walk *pruneWalk) (pruneAnswer, error) {
+// pruneSome takes a walk further, up to what was old so long ago, or, without one, looks at tasks
+// that were freed.
+func (p *pruner) pruneSome(
+	ctx context.Context, walk *pruneWalk, since time.Duration,
+) (pruneAnswer, error) {
 	keys := p.freed[max(0, len(p.freed)-prunedKeysMax):]
 	prune := step{name: "prune_finished"}
 	walked := pruneWalk{}
@@ -198,7 +212,8 @@ func (p *pruner) pruneSome(ctx context.Context, walk *pruneWalk) (pruneAnswer, e
 	if walk != nil {
 		walked, args, keys = *walk, []any{walk.aborted}, nil
 	}
-	prune.args = append(args, walked.at, walked.lo, walked.age, p.spans, prunedTasksMax, keys,
+	upTo := min(walked.age, math.MaxInt64-since) + since
+	prune.args = append(args, walked.at, walked.lo, upTo, p.spans, prunedTasksMax, keys,
 		age(p.store.keep.Completed), age(p.store.keep.Aborted), retentionPostResultMinimum)
 	var answer pruneAnswer
 	err := p.store.transact(ctx, func(s *Store) error {

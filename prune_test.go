@@ -294,3 +294,34 @@ func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 	}
 	later()
 }
+
+// Tasks that finish while a pass runs are left to the next one: otherwise it would never end where
+// tasks finish all the time, nor come to the aborted ones, which it looks at last.
+func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
+	})
+	insert(t, store, after("t"))
+	const most = 1000 // so that the test ends in any case
+	exec(t, pool, fmt.Sprintf(`INSERT INTO stint.finished (lo, hi, tries, cause)
+			SELECT tasks.key, tasks.key, 1, 0 FROM stint.tasks;
+		DELETE FROM stint.ready;
+		CREATE SEQUENCE public.ended MAXVALUE %d;
+		CREATE FUNCTION public.go_on() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+			INSERT INTO stint.tasks (key, id, action, priority, max_tries, on_abort, post_result)
+			VALUES (old.lo + 1024, 't' || nextval('public.ended'), 'act', 0, 0, 0, false);
+			INSERT INTO stint.finished (lo, hi, tries, cause, finished_at)
+			VALUES (old.lo + 1024, old.lo + 1024, 1, 0, clock_timestamp());
+			RETURN NULL;
+		EXCEPTION WHEN sequence_generator_limit_exceeded THEN
+			RETURN NULL;
+		END$$;
+		CREATE TRIGGER go_on AFTER DELETE ON stint.finished FOR EACH ROW
+			EXECUTE FUNCTION public.go_on()`, most))
+	pruned, err := store.Prune(t.Context())
+	if pruned == 0 || pruned > most/2 || err != nil {
+		t.Errorf("Prune = %d, %v, want an end", pruned, err)
+	}
+}
