@@ -141,8 +141,8 @@ func (r *run) returnTogether(performances []*performance) error {
 }
 
 // persist returns a task that could not be returned together with others: again and again until the
-// store has accepted or refused it, or it is too late. If there is no server, it waits as others do;
-// but an attempt that takes too long may be held up by a lock.
+// store has accepted or refused it, or it is too late. If there is no server, the task waits as
+// others do; but an attempt that takes too long may be held up by a lock.
 func (r *run) persist(p *performance, err error) {
 	for try := 1; ; try++ {
 		if !errors.Is(err, stint.ErrHeldUp) && !errors.Is(err, stint.ErrInvalidArgument) &&

@@ -102,3 +102,30 @@ func TestGiveBack_InAnOutageEndsWithEachLeaseAndWithThePatience(t *testing.T) {
 		r.performing.Wait()
 	})
 }
+
+func TestReturning_LetsOneProbeAServerThatIsAwayAndAllGoWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	g := newReturning()
+	first, second := returnOf(0), returnOf(0)
+	g.underWay = 2
+	if !g.suspend([]*performance{first}) || g.suspend([]*performance{second}) {
+		t.Error("want the first of two goroutines to probe, and no other")
+	}
+	if g.join(returnOf(0)) {
+		t.Error("one that ends in an outage is tried by itself")
+	}
+	for _, want := range []*performance{first, second} {
+		probe := g.probe()
+		if len(probe) != 1 || probe[0] != want {
+			t.Errorf("got %v, want one, each in its turn", probe)
+		}
+		g.wait(probe)
+	}
+	g.resume()
+	if n := len(g.next()); n != 3 {
+		t.Errorf("%d go together, want all", n)
+	}
+	if n := len(g.next()); n != 0 || !g.join(returnOf(0)) {
+		t.Error("want it as before the outage")
+	}
+}
