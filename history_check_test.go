@@ -192,23 +192,26 @@ func (s *tale) add(e event) *event {
 	return &s.events[len(s.events)-1]
 }
 
+// tokenOf is a token that a store could give out, by its number.
+func tokenOf(number byte) stint.Token { return stint.Token{0: number, 8: 0x80} }
+
 func (s *tale) own(token byte, try int) {
-	s.add(event{kind: wasOwned, task: "a", token: stint.Token{0: token, 8: 0x80}, try: try, accepted: true})
+	s.add(event{kind: wasOwned, task: "a", token: tokenOf(token), try: try, accepted: true})
 }
 
 func (s *tale) extend(token byte, accepted bool) {
-	s.add(event{kind: wasExtended, task: "a", token: stint.Token{0: token, 8: 0x80}, accepted: accepted})
+	s.add(event{kind: wasExtended, task: "a", token: tokenOf(token), accepted: accepted})
 }
 
 func (s *tale) age(token byte) {
 	s.add(event{
-		kind: wasAged, aged: stint.ClaimOf("a", stint.Token{0: token, 8: 0x80}), accepted: true,
+		kind: wasAged, aged: stint.ClaimOf("a", tokenOf(token)), accepted: true,
 	})
 }
 
 func (s *tale) settle(token byte, code stint.StatusCode, accepted bool) *event {
 	return s.add(event{
-		kind: wasReturned, task: "a", token: stint.Token{0: token, 8: 0x80}, code: code, accepted: accepted,
+		kind: wasReturned, task: "a", token: tokenOf(token), code: code, accepted: accepted,
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stint-tasks/stint/internal/pgcut"
 )
 
-// idledTooLong is PostgreSQL's code for a session that is ended since its transaction did not go on.
+// idledTooLong is PostgreSQL's code for a session that ends since its transaction did not go on.
 const idledTooLong = "25P03"
 
 // frozenVerbs are the verbs that look at answers while they hold locks, and the statement before
