@@ -325,3 +325,54 @@ func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 		t.Errorf("Prune = %d, %v, want an end", pruned, err)
 	}
 }
+
+// Pruners come upon the same edges, one from the predecessor, another from the dependent, and do not
+// deadlock over them: each deadlock would take a second.
+func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, pruning)
+	const layers, width, fanIn, pruners = 20, 60, 20, 6
+	id := func(layer, place int) stint.TaskID {
+		return stint.TaskID(fmt.Sprint(layer, "/", place%width))
+	}
+	var tasks []stint.Task
+	for layer := range layers {
+		for place := range width {
+			task := after(id(layer, place))
+			for k := range fanIn * min(layer, 1) {
+				task.After = append(task.After, id(layer-1, place*7+k))
+			}
+			tasks = append(tasks, task)
+		}
+	}
+	insert(t, store, tasks...)
+	for range layers {
+		completeEach(t, store, width)
+	}
+	exec(t, pool, `UPDATE stint.finished
+		SET finished_at = finished_at - interval '2 hours' - random() * interval '1 hour'`)
+	const name = "prunes with others"
+	others := poolOf(t, pool, func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["application_name"] = name
+	})
+	pruner := openStore(t, others, pruning)
+	var calls []<-chan outcome[int64]
+	for range pruners {
+		calls = append(calls, start(func() (int64, error) { return pruner.Prune(t.Context()) }))
+	}
+	for _, call := range calls {
+		if _, err := ends(t, "Prune", call); err != nil {
+			t.Errorf("Prune = %v", err)
+		}
+	}
+	others.Close() // a backend that ends has told what it counted
+	eventually(t, time.Minute, "the pruners are gone", func() bool {
+		return !yields[bool](t, pool, `SELECT EXISTS (
+			SELECT FROM pg_stat_activity WHERE application_name = $1)`, name)
+	})
+	n := yields[int](t, pool, `SELECT deadlocks FROM pg_stat_database
+		WHERE datname = current_database()`)
+	if n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}

@@ -34,6 +34,8 @@
 -- not be prepared.
 --
 -- What others hold at this moment is passed over, and found by the next walk from the beginning.
+-- An edge may go with either of its tasks, so two who prune at once come upon the same ones: all go
+-- in one order, lest the two deadlock.
 WITH walked AS MATERIALIZED (
     SELECT counted.*
     FROM (
@@ -149,35 +151,29 @@ WITH walked AS MATERIALIZED (
         ) AS task
     ) AS pruned
     WHERE tasks.ctid = pruned.tid
-), outgoing AS (
+), untied AS (
     DELETE FROM stint.edges
     USING (
-        SELECT edge.tid
+        SELECT edge.tid, bool_or(edge.incoming) AS incoming
         FROM locked
         CROSS JOIN LATERAL (
-            SELECT edges.ctid AS tid
-            FROM stint.edges
-            WHERE edges.after BETWEEN locked.lo AND locked.hi
-            OFFSET 0
+            (SELECT edges.ctid AS tid, edges.after, edges.run, false AS incoming
+             FROM stint.edges
+             WHERE edges.after BETWEEN locked.lo AND locked.hi
+               AND (SELECT linked.onward FROM linked)
+             OFFSET 0)
+            UNION ALL
+            (SELECT edges.ctid, edges.after, edges.run, true
+             FROM stint.edges
+             WHERE edges.run BETWEEN locked.lo AND locked.hi
+               AND (SELECT linked.back FROM linked)
+             OFFSET 0)
         ) AS edge
-        WHERE (SELECT linked.onward FROM linked)
+        GROUP BY edge.after, edge.run, edge.tid
+        ORDER BY edge.after, edge.run
     ) AS pruned
     WHERE edges.ctid = pruned.tid
-), incoming AS (
-    DELETE FROM stint.edges
-    USING (
-        SELECT edge.tid
-        FROM locked
-        CROSS JOIN LATERAL (
-            SELECT edges.ctid AS tid
-            FROM stint.edges
-            WHERE edges.run BETWEEN locked.lo AND locked.hi
-            OFFSET 0
-        ) AS edge
-        WHERE (SELECT linked.back FROM linked)
-    ) AS pruned
-    WHERE edges.ctid = pruned.tid
-    RETURNING edges.after
+    RETURNING edges.after, pruned.incoming
 ), joined AS (
     DELETE FROM stint.joined
     WHERE joined.key = ANY (ARRAY(SELECT locked.lo FROM locked WHERE locked.lo = locked.hi))
@@ -190,7 +186,7 @@ SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
        (SELECT coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone) AS pruned,
        (SELECT min(locked.overdue) FROM locked) AS overdue,
        ARRAY(
-           SELECT incoming.after FROM incoming
+           SELECT untied.after FROM untied WHERE untied.incoming
            UNION
            SELECT spared.after FROM spared
            ORDER BY after
