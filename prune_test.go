@@ -209,6 +209,11 @@ func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 	if got := behind(); got < 2*time.Hour || got > 3*time.Hour {
 		t.Errorf("behind by %v when nobody has pruned for two hours", got)
 	}
+	later("-3 hours")
+	if got := behind(); got != 0 {
+		t.Errorf("behind by %v when the clock was set back", got)
+	}
+	later("3 hours")
 	keeping := openStore(t, pool, stint.Options{
 		Maintenance: stint.MaintainNever,
 		Retention:   stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
