@@ -381,3 +381,22 @@ func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+// R18. A transaction that does not see who asks, since its snapshot is older, prunes nothing.
+func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
+	t.Parallel()
+	for _, level := range strictLevels {
+		store, pool := newStoreAndPool(t, pruning)
+		insert(t, store, after("asked for"))
+		completeEach(t, store, 1)
+		ageFinished(t, pool)
+		tx := beginStrict(t, pool, level)
+		insert(t, store, after("asks", "asked for"))
+		wantPruned(t, store.WithTx(tx), 0)
+		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+		inputs, err := store.Inputs(t.Context(), ownOne(t, store))
+		if err != nil || len(inputs) != 1 {
+			t.Errorf("%s: Inputs = %v, %v, want the result that was there", level, inputs, err)
+		}
+	}
+}
