@@ -43,8 +43,8 @@ const (
 // It works in small transactions, so that it does not hold up anybody; while [Store.RetryTasks] is
 // under way it leaves all to the next call, and so it does in a transaction that is stricter than
 // READ COMMITTED, which may overlook who asks. If ctx ends or the connection breaks, it returns the
-// error and how many tasks are gone for sure; the call may be repeated, also by many at once. In the
-// caller's transaction all of it is undone with that.
+// error and how many tasks are gone for sure; the call may be repeated, also by many at once. In
+// the caller's transaction all of it is undone with that.
 func (s *Store) Prune(ctx context.Context) (int64, error) {
 	pruned, err := s.prune(ctx)
 	if err != nil {

@@ -331,8 +331,8 @@ func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 	}
 }
 
-// Pruners come upon the same edges, one from the predecessor, another from the dependent, and do not
-// deadlock over them: each deadlock would take a second.
+// Pruners come upon the same edges, one from the predecessor, another from the dependent, and do
+// not deadlock over them: each deadlock would take a second.
 func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, pruning)
