@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,30 +61,31 @@ func TestRepeat_RestsLongerWhileItFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Store{core: &core{logger: slog.New(slog.DiscardHandler), background: newBackground()}}
-		for every, most := range map[time.Duration]int{
+		for every, most := range map[time.Duration]int64{
 			watchEvery: 28, time.Second: 28, 30 * time.Second: 3,
 		} {
-			calls, fails := 0, true
+			var calls atomic.Int64
+			var works atomic.Bool
 			ctx, cancel := context.WithCancel(t.Context())
 			go s.repeatUntil(ctx, every, func(context.Context) error {
-				calls++
-				if fails {
-					return errors.New("no server")
+				calls.Add(1)
+				if works.Load() {
+					return nil
 				}
-				return nil
+				return errors.New("no server")
 			})
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if calls > most || calls == 0 {
-				t.Errorf("every %v: %d attempts in a minute", every, calls)
+			if n := calls.Load(); n > most || n == 0 {
+				t.Errorf("every %v: %d attempts in a minute", every, n)
 			}
-			fails = false
+			works.Store(true)
 			time.Sleep(max(outagePauseMax, every) * 5 / 4)
-			calls = 0
+			calls.Store(0)
 			time.Sleep(10 * every)
 			synctest.Wait()
-			if calls < 8 || calls > 13 {
-				t.Errorf("every %v: %d times in ten of these once it works again", every, calls)
+			if n := calls.Load(); n < 8 || n > 13 {
+				t.Errorf("every %v: %d times in ten of these once it works again", every, n)
 			}
 			cancel()
 			synctest.Wait()

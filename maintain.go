@@ -54,7 +54,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.settleDue(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
-	if _, err := s.prune(ctx); err != nil {
+	if _, _, err := s.newPruner().pass(ctx); err != nil {
 		return fmt.Errorf("maintain: prune: %w", err)
 	}
 	return nil

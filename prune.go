@@ -46,16 +46,13 @@ const (
 // error and how many tasks are gone for sure; the call may be repeated, also by many at once. In
 // the caller's transaction all of it is undone with that.
 func (s *Store) Prune(ctx context.Context) (int64, error) {
-	pruned, err := s.prune(ctx)
+	p := s.newPruner()
+	p.quiet = true // its retention may be for this once
+	pruned, _, err := p.pass(ctx)
 	if err != nil {
 		return pruned, fmt.Errorf("prune: %w", err)
 	}
 	return pruned, nil
-}
-
-func (s *Store) prune(ctx context.Context) (int64, error) {
-	pruned, _, err := s.newPruner().pass(ctx)
-	return pruned, err
 }
 
 // A pruner deletes finished tasks past their retention. It walks from the oldest on, and goes on
@@ -63,6 +60,8 @@ func (s *Store) prune(ctx context.Context) (int64, error) {
 // again when those who may have gone.
 type pruner struct {
 	store *Store
+	// quiet says that others are not told how far pruning is behind.
+	quiet bool
 	walks []pruneWalk
 	spans int64
 	// freed are tasks that others waited for which are gone.
@@ -141,7 +140,7 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 		return 0, false, err
 	}
 	if len(p.walks) == 0 {
-		return 0, true, p.store.run(ctx, step{name: "forget_pruning"})
+		return 0, true, p.forget(ctx)
 	}
 	for next := 0; next < len(p.walks) || len(p.freed) > 0; {
 		var walk *pruneWalk
@@ -161,7 +160,7 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 		if walk != nil && answer.walked == 0 {
 			next++
 		}
-		if answer.overdue != nil && time.Since(p.told) > pruneEveryLeast {
+		if answer.overdue != nil && min(since, time.Since(p.told)) > pruneEveryLeast {
 			if err := p.tell(ctx, *answer.overdue+since); err != nil {
 				return pruned, false, err
 			}
@@ -174,10 +173,18 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 // tell says how far pruning is behind. In the caller's transaction it would keep others from it.
 func (p *pruner) tell(ctx context.Context, behind time.Duration) error {
 	p.told = time.Now() //nolint:forbidigo // see there
-	if p.store.tx != nil {
+	if p.quiet || p.store.tx != nil {
 		return nil
 	}
 	return p.store.run(ctx, step{name: "note_pruning", args: []any{behind}})
+}
+
+// forget drops the word on how far pruning is behind, of those who pruned once.
+func (p *pruner) forget(ctx context.Context) error {
+	if p.quiet {
+		return nil
+	}
+	return p.store.run(ctx, step{name: "forget_pruning"})
 }
 
 // A pruneAnswer is what came of a transaction of pruning. Kept is not set if nothing did, since

@@ -80,7 +80,7 @@ func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
 	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Prune(t.Context()); err != nil { // so that there is something to tell of it
+	if err := store.Maintain(t.Context()); err != nil { // so that there is something to tell of it
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
