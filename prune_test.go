@@ -193,8 +193,8 @@ func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 	maintain(t, store.WithTx(tx))
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	if got := behind(); got != 0 {
-		t.Errorf("behind by %v after Prune, whose retention may be for once, and after Maintain in a "+
-			"transaction, which would hold others up", got)
+		t.Errorf("behind by %v after Prune, whose retention may be for once, and after Maintain in "+
+			"a transaction, which would hold others up", got)
 	}
 	maintain(t, store)
 	if got := behind(); got <= 0 || got > time.Hour {

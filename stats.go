@@ -20,10 +20,10 @@ type Stats struct {
 	// Estimated are the states of which there are so many tasks that some counts are estimates.
 	Estimated []State
 
-	// PruningBehind is for how much longer than their retention finished tasks stay, at most, by the
-	// word of the stores that maintain: that of those that were pruned last, and the time since. Up
-	// to half a minute is usual, and it grows as long as no store maintains. Zero if none ever did.
-	// It leaves out tasks that stay because somebody may ask for them.
+	// PruningBehind is for how much longer than their retention finished tasks stay, at most, by
+	// the word of the stores that maintain: that of those that were pruned last, and the time
+	// since. Up to half a minute is usual, and it grows as long as no store maintains. Zero if none
+	// ever did. It leaves out tasks that stay because somebody may ask for them.
 	PruningBehind time.Duration
 }
 
