@@ -193,7 +193,7 @@ func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 	maintain(t, store.WithTx(tx))
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	if got := behind(); got != 0 {
-		t.Errorf("behind by %v after Prune, whose retention may be for once, and after Maintain in "+
+		t.Errorf("behind by %v after Prune, whose retention may be for once, and Maintain in "+
 			"a transaction, which would hold others up", got)
 	}
 	maintain(t, store)
