@@ -8,11 +8,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// keptBefore is how many finished tasks stay that are older than those to be pruned, each in a span
-// of its own.
-const keptBefore = 100_000
-
-// BenchmarkPruneShapes prunes finished tasks of several shapes; -benchtime 200000x is how many.
+// BenchmarkPruneShapes prunes finished tasks of several shapes; -benchtime 200000x is how many, and
+// how many older ones stay where some do, each in a span of its own.
 func BenchmarkPruneShapes(b *testing.B) {
 	for _, shape := range []struct {
 		name   string
@@ -81,16 +78,16 @@ func (p *pruneBench) end(tasks []stint.Task, code stint.StatusCode, status strin
 
 // keepAborted leaves aborted tasks behind, which are kept for ever.
 func (p *pruneBench) keepAborted() {
-	p.end(benchTasks("aborted", keptBefore), stint.StatusAborted, "broken")
+	p.end(benchTasks("aborted", p.N), stint.StatusAborted, "broken")
 }
 
 // keepAwaited leaves tasks behind whose results unfinished ones may ask for: nobody owns these.
 func (p *pruneBench) keepAwaited() {
 	const fanIn = 1000
-	tasks := benchTasks("awaited", keptBefore)
-	for i := range keptBefore / fanIn {
-		waiting := stint.Task{ID: stint.TaskID(fmt.Sprintf("waiting-%d", i)), Action: "nobody's"}
-		for _, task := range tasks[i*fanIn : (i+1)*fanIn] {
+	tasks := benchTasks("awaited", p.N)
+	for from := 0; from < p.N; from += fanIn {
+		waiting := stint.Task{ID: stint.TaskID(fmt.Sprintf("waiting-%d", from)), Action: "nobody's"}
+		for _, task := range tasks[from:min(from+fanIn, p.N)] {
 			waiting.After = append(waiting.After, task.ID)
 		}
 		tasks = append(tasks, waiting)
