@@ -78,20 +78,6 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkPrune prunes tasks that were completed in batches.
-func BenchmarkPrune(b *testing.B) {
-	bench := newBench(b, stint.Retention{Completed: time.Microsecond})
-	if err := bench.store.InsertTasks(b.Context(), benchTasks("p", b.N)); err != nil {
-		b.Fatal(err)
-	}
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	if err := drain(b.Context(), bench.store, 0, 1000, &left); err != nil {
-		b.Fatal(err)
-	}
-	bench.measure(b, 1, func(int) error { return bench.store.Maintain(b.Context()) })
-}
-
 // BenchmarkStats counts a million tasks of ten actions that are ready, each in a row of its own.
 func BenchmarkStats(b *testing.B) {
 	bench := newBench(b, stint.Retention{})
