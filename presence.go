@@ -210,11 +210,12 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 	return pause, nil
 }
 
-// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back.
+// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back. What
+// somebody holds at this moment is left for the next look.
 func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 	for _, actor := range lost.Actors {
-		told := &news{}
-		if err := s.run(ctx, handOnSteps(lost.ID, actor, told)...); err != nil {
+		told, passed := &news{}, 0
+		if err := s.run(ctx, handOnSteps(lost.ID, actor, told, &passed)...); err != nil {
 			return err
 		}
 		s.tell(ctx, told)
@@ -222,16 +223,25 @@ func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
 }
 
-func handOnSteps(session int64, actor string, told *news) []step {
-	return []step{
-		{name: "expire_leases", args: []any{session, actor}},
-		reclaimUpTo(handedOnLeasesMax, told, nil),
+// handOnSteps hand on the tasks of an actor, and add to passed how many of its leases they passed
+// over.
+func handOnSteps(session int64, actor string, told *news, passed *int) []step {
+	expire := step{
+		name: "expire_leases", args: []any{session, actor},
+		read: func(rows pgx.Rows) error {
+			n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+			*passed += n
+			return err
+		},
 	}
+	return []step{expire, reclaimUpTo(handedOnLeasesMax, told, nil)}
 }
 
 // leave ends the session of a store that is being closed: the tasks that its actors still own are
-// handed on at once, since nobody can return them through it any more.
+// handed on at once, since nobody can return them through it any more. Leases that a call under way
+// holds are waited for a while, and then left to those who look for sessions that are gone.
 func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
+	const pauseFirst, pauseMax = 5 * time.Millisecond, time.Second
 	s.session.mutex.Lock()
 	actors := make([]string, 0, len(s.session.actors))
 	for actor := range s.session.actors {
@@ -239,11 +249,18 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.session.mutex.Unlock()
 	told := &news{}
-	for _, actor := range actors {
-		steps := handOnSteps(s.session.id, actor, told)
-		if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
-			return err
+	for pause := pauseFirst; ; pause *= 2 {
+		passed := 0
+		for _, actor := range actors {
+			steps := handOnSteps(s.session.id, actor, told, &passed)
+			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
+				return err
+			}
 		}
+		if passed == 0 || pause > pauseMax {
+			break
+		}
+		<-time.After(pause)
 	}
 	steps := []step{{name: "drop_session", args: []any{s.session.id}}}
 	if !told.empty() {

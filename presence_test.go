@@ -3,12 +3,11 @@ package stint_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -436,76 +435,6 @@ func TestRegisterActor_LeavesTheLeasesOfOthersAlone(t *testing.T) {
 	returnWith(t, another.Store, kept[0], stint.Return{Code: stint.StatusCompleted})
 }
 
-// Nobody looks for sessions here, and the grace is long.
-func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
-	t.Parallel()
-	pool := testdb.New(t)
-	store := newPresent(t, pool, time.Hour, "a", "b")
-	h := newHeardStoreOn(t, pool, stint.Options{})
-	insert(t, store.Store, numbered("t", 5)...)
-	ownAs(t, store.Store, "a", 2)
-	ownAs(t, store.Store, "b", 2)
-	ownAs(t, store.Store, "unregistered", 1)
-	awaiting := h.await(t.Context(), t, 4)
-	wantErr(t, "Close", store.Close(t.Context()), nil)
-	// The next owner may have all of the others by now, none, or those of one actor.
-	owners := yields[string](t, pool, `SELECT string_agg(DISTINCT leases.actor, ', ')
-		FROM stint.leased JOIN stint.leases USING (claim, part) WHERE leases.actor <> 'actor'`)
-	if owners != "unregistered" {
-		t.Errorf("tasks are owned by %s, want by unregistered only", owners)
-	}
-	owned, err := ends(t, "AwaitTasks", awaiting) // is notified
-	if err != nil || len(owned) == 0 {
-		t.Errorf("AwaitTasks = %v, %v", owned, err)
-	}
-	if actors, err := h.ListActors(t.Context()); err != nil || len(actors) != 0 {
-		t.Errorf("ListActors = %v, %v", actors, err)
-	}
-	eventually(t, soon, "only the session of the store that is open is left", func() bool {
-		return len(sessionPIDs(t, pool)) == 1
-	})
-}
-
-// Whatever is under way while the store is closed, its actors own nothing afterwards.
-func TestClose_LeavesNothingOwnedByItsActors(t *testing.T) {
-	t.Parallel()
-	const rounds, callers = 30, 8
-	pool := testdb.New(t)
-	inserter := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-	insert(t, inserter, numbered("t", 10_000)...)
-	for round := range rounds {
-		store := openStore(t, pool, stint.Options{
-			Maintenance: stint.MaintainNever, Grace: time.Hour,
-		})
-		wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "actor", []string{"act"}), nil)
-		closing := start(func() (struct{}, error) {
-			<-time.After(time.Duration(rand.IntN(10_000)) * time.Microsecond)
-			return struct{}{}, store.Close(t.Context())
-		})
-		var group sync.WaitGroup
-		for range callers {
-			group.Go(func() {
-				for {
-					owned, err := store.OwnTasks(
-						t.Context(), "actor", 1, []string{"act"}, 10*time.Minute)
-					if err == nil {
-						_, err = store.ReturnTasks(t.Context(), completed(owned))
-					}
-					if err != nil {
-						return
-					}
-				}
-			})
-		}
-		_, err := ends(t, "Close", closing)
-		wantErr(t, "Close", err, nil)
-		group.Wait()
-		if n := yields[int](t, pool, tasksIn("leased")); n > 0 {
-			t.Fatalf("in round %d %d tasks are owned through a store that is closed", round, n)
-		}
-	}
-}
-
 // A store that was taken for dead, and was not, is there again.
 func TestRegisterActor_ComesBackAfterTheHandOver(t *testing.T) {
 	t.Parallel()
@@ -528,6 +457,36 @@ func TestRegisterActor_ComesBackAfterTheHandOver(t *testing.T) {
 			ownAs(t, store.Store, "actor", 1)
 		}
 	}
+}
+
+// So does a lease that somebody held while the others were handed on.
+func TestRegisterActor_WhatWasHeldIsHandedOnLater(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Millisecond, "actor")
+	insert(t, store.Store, numbered("t", 2)...)
+	held := ownAs(t, store.Store, "actor", 1)
+	ownAs(t, store.Store, "actor", 1)
+	heir, spy := watches(t, pool)
+	tx := holdLease(t, pool, heir, held)
+	store.lose(t, "actor")
+	awaitAll(t, heir, 1)
+	looksAgain(t, spy)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	awaitAll(t, heir, 1)
+}
+
+// holdLease extends the lease of tasks in a transaction.
+func holdLease(
+	t *testing.T, pool *pgxpool.Pool, store *stint.Store, owned []stint.OwnedTask,
+) pgx.Tx {
+	t.Helper()
+	tx := begin(t, pool)
+	kept, err := store.WithTx(tx).ExtendTasksOwnership(t.Context(), "actor", owned, time.Hour)
+	if err != nil || !kept[0] {
+		t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+	return tx
 }
 
 func TestRegisterActor_ReturnsWithItsContextAndRegistersLater(t *testing.T) {

@@ -6,16 +6,14 @@
 --   $1 session  bigint
 --   $2 actor    text
 --
--- The lock is held until the transaction ends: a session that comes back finds all of it done. SKIP
--- LOCKED passes over leases that are being extended, whose owner is alive.
+-- Returns how many leases it passed over, since somebody extends or holds them at this moment. The
+-- actor stays registered as long as there are some, so that they are found again.
+--
+-- The lock is held until the transaction ends: a session that comes back finds all of it done.
 WITH lost AS MATERIALIZED (
     SELECT sessions.id
     FROM stint.sessions
     WHERE sessions.id = $1::bigint AND pg_try_advisory_xact_lock($1::bigint)
-), unregistered AS (
-    DELETE FROM stint.actors
-    USING lost
-    WHERE actors.session = lost.id AND actors.actor = $2::text
 ), held AS MATERIALIZED (
     SELECT lease.tid
     FROM lost
@@ -26,8 +24,20 @@ WITH lost AS MATERIALIZED (
           AND leases.deadline > statement_timestamp()
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS lease
+), expired AS (
+    UPDATE stint.leases
+    SET deadline = statement_timestamp()
+    FROM held
+    WHERE leases.ctid = held.tid
+), passed AS MATERIALIZED (
+    SELECT count(*) AS leases
+    FROM lost
+    JOIN stint.leases ON leases.session = lost.id
+    WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp()
+      AND NOT EXISTS (SELECT FROM held WHERE held.tid = leases.ctid)
+), unregistered AS (
+    DELETE FROM stint.actors
+    USING lost, passed
+    WHERE actors.session = lost.id AND actors.actor = $2::text AND passed.leases = 0
 )
-UPDATE stint.leases
-SET deadline = statement_timestamp()
-FROM held
-WHERE leases.ctid = held.tid
+SELECT passed.leases FROM passed
