@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -114,6 +115,21 @@ func TestDrain_WithScheduledGoesOnInTheOrderOfTime(t *testing.T) {
 	wantPerformed(t, performed, "fails 1 retried", "fails 2 aborted", "today 1 completed",
 		"tomorrow 1 completed", "next 1 completed")
 	wantState(t, store, stint.StateAborted, "fails")
+}
+
+// The time of a task may come by itself at any instant, so also between two looks.
+func TestDrain_WithScheduledMissesNoneThatBecomesDueMeanwhile(t *testing.T) {
+	t.Parallel()
+	const tries = 200
+	store := newStore(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "fails", Action: "act", MaxTries: tries})
+	w := newWorker(t, store, func(context.Context, *worker.Task) (worker.Result, error) {
+		return worker.Result{}, worker.RetryAfter(rand.N(20 * time.Millisecond))
+	})
+	performed := stinttest.Drain(t, store, w, stinttest.WithScheduled())
+	if len(performed) != tries {
+		t.Errorf("the task was performed %d times, want %d", len(performed), tries)
+	}
 }
 
 func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
