@@ -200,8 +200,8 @@ func checkStint(ctx context.Context, r *run, store *stint.Store) error {
 		stint.StateAborted,
 	}
 	left, err := store.ListTasks(ctx, stint.Filter{States: unfinished})
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("task %s is %s", left[0].ID, left[0].State)
+	if err == nil && len(left.Tasks) > 0 {
+		err = fmt.Errorf("task %s is %s", left.Tasks[0].ID, left.Tasks[0].State)
 	}
 	return err
 }
