@@ -46,7 +46,7 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	tx, err := s.begin(ctx, "")
+	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func TestCost_RoundTripsPerCall(t *testing.T) {
 		"ReturnTask":          1,
 		"ReturnTasks":         1,
 		"GetTasks":            1,
-		"ListTasks":           1,
+		"ListTasks":           2, // which tasks, and what of them
 	}
 	countRoundTrips(t, c, "warm up ")
 	countRoundTrips(t, c, "warm up again ") // with tasks that share a span

@@ -73,7 +73,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 // state tells where each task is, and how many rows of the caller's own there are.
 func (c *cutStore) state(t *testing.T) string {
 	t.Helper()
-	infos, err := c.truth.ListTasks(t.Context(), stint.Filter{Limit: 1000})
+	infos, err := listTasks(t.Context(), c.truth, stint.Filter{Limit: 1000})
 	if err != nil {
 		t.Fatalf("ListTasks = %v", err)
 	}

@@ -158,13 +158,7 @@ func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
 		exec(t, clean, "CREATE FUNCTION evil.unnest("+element+"[]) RETURNS SETOF point "+
 			"LANGUAGE sql AS 'SELECT NULL::point'")
 	}
-	pool := poolOf(t, clean, func(config *pgxpool.Config) {
-		config.ConnConfig.RuntimeParams["search_path"] = `"$user", evil`
-	})
-	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-	everyVerb(t, store, false, "")
-	waitingVerbs(t, store, "waited ")
-	checkStore(t, clean)
+	callEveryVerbUnder(t, clean, `"$user", evil`)
 }
 
 // So do operators whose results are, ahead of PostgreSQL's own. In the caller's transaction nothing
@@ -185,8 +179,14 @@ func TestVerbs_ArePreparedWhateverOperatorsThereAre(t *testing.T) {
 				" (LEFTARG = "+left+", RIGHTARG = "+right+", FUNCTION = evil.fake)")
 		}
 	}
+	callEveryVerbUnder(t, clean, `evil, pg_catalog`)
+}
+
+// callEveryVerbUnder calls every verb through connections with that path.
+func callEveryVerbUnder(t *testing.T, clean *pgxpool.Pool, path string) {
+	t.Helper()
 	pool := poolOf(t, clean, func(config *pgxpool.Config) {
-		config.ConnConfig.RuntimeParams["search_path"] = `evil, pg_catalog`
+		config.ConnConfig.RuntimeParams["search_path"] = path
 	})
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	everyVerb(t, store, false, "")

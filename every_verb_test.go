@@ -114,7 +114,7 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 		_, err = store.Graph(ctx, wanted)
 		ok("Graph", err)
 	}
-	list, err := store.ListTasks(ctx, stint.Filter{
+	list, err := listTasks(ctx, store, stint.Filter{
 		Actions: []string{act}, IDPrefix: prefix, MaxAge: time.Hour, Limit: 50,
 	})
 	if err != nil || len(list) != 9 {

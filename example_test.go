@@ -321,8 +321,8 @@ func ExampleStore_ListTasks() {
 		stint.Task{ID: "report", Action: "report"})
 	defer drop()
 
-	infos, err := store.ListTasks(ctx, stint.Filter{IDPrefix: "copy/"})
-	for _, info := range infos {
+	page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: "copy/"})
+	for _, info := range page.Tasks {
 		fmt.Println(info.ID, info.State)
 	}
 	fmt.Println(err)

@@ -320,3 +320,11 @@ func logDistribution(tb testing.TB, what string, took []time.Duration) time.Dura
 func tasksIn(table string) string {
 	return "SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM stint." + table
 }
+
+// listTasks is the first page of tasks.
+func listTasks(
+	ctx context.Context, store *stint.Store, filter stint.Filter,
+) ([]stint.TaskInfo, error) {
+	page, err := store.ListTasks(ctx, filter)
+	return page.Tasks, err
+}

@@ -210,7 +210,7 @@ func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 			}
 		}
 	}
-	list, err := store.ListTasks(t.Context(), stint.Filter{})
+	list, err := listTasks(t.Context(), store, stint.Filter{})
 	if err != nil || len(list) != 0 {
 		t.Errorf("%d tasks were inserted, %v", len(list), err)
 	}
@@ -438,7 +438,7 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"between":       {stint.Filter{MinAge: time.Hour, MaxAge: 3 * time.Hour}, 1},
 		"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},
 	} {
-		list, err := store.ListTasks(ctx, test.filter)
+		list, err := listTasks(ctx, store, test.filter)
 		if err != nil || len(list) != test.want {
 			t.Errorf("%s: ListTasks gave %d tasks, want %d, %v", name, len(list), test.want, err)
 		}
@@ -450,11 +450,10 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page) == 0 {
+		seen += len(page.Tasks)
+		if filter.After = page.Next; page.Next == "" {
 			break
 		}
-		seen += len(page)
-		filter.After = page[len(page)-1].ID
 	}
 	if seen != 1007 {
 		t.Errorf("%d tasks on all pages, want 1007", seen)
@@ -468,7 +467,8 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"prefix": {IDPrefix: "\xff"},
 		"actor":  {Actor: "a\x00"},
 		"action": {Actions: []string{""}},
-		"after":  {After: stint.TaskID(strings.Repeat("x", 513))},
+		"after":  {After: stint.Cursor(strings.Repeat("x", 513))},
+		"cursor": {After: "x", States: inProgress},
 	} {
 		_, err := store.ListTasks(ctx, bad)
 		wantErr(t, "ListTasks with a bad "+name, err, stint.ErrInvalidArgument)

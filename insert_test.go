@@ -222,7 +222,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 			store := newStore(t)
 			inserted, err := store.InsertTasksFrom(t.Context(), test.stream)
 			wantErr(t, "InsertTasksFrom", err, test.want)
-			list, listErr := store.ListTasks(t.Context(), stint.Filter{})
+			list, listErr := listTasks(t.Context(), store, stint.Filter{})
 			if inserted != 0 || len(list) != 0 || listErr != nil {
 				t.Errorf("after the error %d inserted, %d stored, %v", inserted, len(list), listErr)
 			}

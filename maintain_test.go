@@ -156,7 +156,7 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 				_, err := store.GetTasks(t.Context(), []stint.TaskID{id})
 				wantErr(t, "GetTasks of "+string(id), err, stint.ErrTaskNotFound)
 			}
-			list, err := store.ListTasks(t.Context(), stint.Filter{})
+			list, err := listTasks(t.Context(), store, stint.Filter{})
 			if err != nil || len(list) != test.remains {
 				t.Errorf("%d tasks remain, want %d, %v", len(list), test.remains, err)
 			}

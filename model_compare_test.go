@@ -121,24 +121,54 @@ func (m *machine) list(t *rapid.T) {
 		States:   rapid.SliceOfN(rapid.SampledFrom(states), 0, 2).Draw(t, "states"),
 		IDPrefix: rapid.SampledFrom([]string{"", "n", "n00", "a", "z"}).Draw(t, "prefix"),
 		Actor:    rapid.SampledFrom([]stint.ActorID{"", "", "ann"}).Draw(t, "actor"),
-		After:    rapid.SampledFrom([]stint.TaskID{"", "a", "c", "n010"}).Draw(t, "after"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "limit"),
+	}
+	byID := filter.IDPrefix != "" || len(filter.States) == 0 && filter.Actor == ""
+	if byID {
+		filter.After = rapid.SampledFrom([]stint.Cursor{"", "a", "c", "n010"}).Draw(t, "after")
 	}
 	var want []report
 	for _, task := range m.model.sorted() {
 		r := task.report()
 		r.Body, r.Result = nil, nil
-		if strings.HasPrefix(string(r.ID), filter.IDPrefix) && r.ID > filter.After &&
+		id := string(r.ID)
+		if strings.HasPrefix(id, filter.IDPrefix) && id > string(filter.After) &&
 			(filter.Actions == nil || slices.Contains(filter.Actions, r.Action)) &&
 			(len(filter.States) == 0 || slices.Contains(filter.States, r.State)) &&
-			(filter.Actor == "" || r.Actor == filter.Actor) &&
-			len(want) < cmp.Or(filter.Limit, 100) {
+			(filter.Actor == "" || r.Actor == filter.Actor) {
 			want = append(want, r)
 		}
 	}
-	infos, err := m.store.ListTasks(t.Context(), filter)
-	requireError(t, "ListTasks", err, nil)
+	var infos []stint.TaskInfo
+	for more := true; more; {
+		page, err := m.store.ListTasks(t.Context(), filter)
+		requireError(t, "ListTasks", err, nil)
+		if n := len(page.Tasks); n > cmp.Or(filter.Limit, 100) || n > page.Looked {
+			t.Fatalf("ListTasks gave %d tasks of %d", n, page.Looked)
+		}
+		infos = append(infos, page.Tasks...)
+		filter.After, more = page.Next, page.Next != ""
+	}
+	if !byID {
+		requireInStates(t, infos)
+		slices.SortFunc(infos, func(a, b stint.TaskInfo) int { return cmp.Compare(a.ID, b.ID) })
+	}
 	m.requireReports(t, "ListTasks", infos, want)
+}
+
+// requireInStates checks the order of tasks that are listed state by state.
+func requireInStates(t *rapid.T, infos []stint.TaskInfo) {
+	order := []stint.State{
+		stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
+		stint.StateAborted, stint.StateCompleted,
+	}
+	for i := range max(0, len(infos)-1) {
+		a, b := infos[i], infos[i+1]
+		before := slices.Index(order, b.State) - slices.Index(order, a.State)
+		if before < 0 || before == 0 && b.FinishedAt.After(a.FinishedAt) {
+			t.Fatalf("ListTasks gave %+v ahead of %+v", a, b)
+		}
+	}
 }
 
 func (m *machine) requireNone(t *rapid.T, query string) {

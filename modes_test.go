@@ -80,7 +80,7 @@ func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 	}
 	err = store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
 	wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
-	list, err := store.ListTasks(ctx, stint.Filter{
+	list, err := listTasks(ctx, store, stint.Filter{
 		Actions: []string{"act"}, States: []stint.State{stint.StateScheduled},
 	})
 	if err != nil || len(list) != 1 || list[0].ID != awkward.ID {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -97,148 +96,6 @@ func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTa
 	return found, err
 }
 
-// A Filter picks tasks. The zero value picks all of them.
-type Filter struct {
-	// Actions are the actions to pick. Default: all.
-	Actions []string
-
-	// States are the states to pick. Default: all.
-	States []State
-
-	// IDPrefix is what the ID begins with.
-	IDPrefix string
-
-	// Actor is the owner, or the last owner of a finished task. Default: any.
-	Actor ActorID
-
-	// MinAge and MaxAge are how long ago the task was inserted at least and at most, on the
-	// database's clock. Default: any age.
-	MinAge, MaxAge time.Duration
-
-	// After is the ID that the answer begins behind: the last one of the page before.
-	After TaskID
-
-	// Limit is how many tasks to return at most. Default: 100, at most 10,000.
-	Limit int
-}
-
-const listedTasksDefault = 100
-
-// ListTasks returns the tasks that pass a filter, in the order of their IDs, as of one instant,
-// without their bodies and results. [Filter.After] asks for the next page.
-//
-// It walks the tasks in the order of their IDs until it has enough, so a filter that few tasks pass
-// takes time in a large store: it is for people, not for worker loops.
-func (s *Store) ListTasks(ctx context.Context, filter Filter) ([]TaskInfo, error) {
-	infos, err := s.listTasks(ctx, filter)
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	return infos, nil
-}
-
-func (s *Store) listTasks(ctx context.Context, filter Filter) ([]TaskInfo, error) {
-	if err := filter.check(); err != nil {
-		return nil, err
-	}
-	limit := filter.Limit
-	if limit == 0 {
-		limit = listedTasksDefault
-	}
-	var actions []string // nil, which is null, for all
-	actions = append(actions, filter.Actions...)
-	var states []int16
-	for _, state := range filter.States {
-		states = append(states, stateNumbers(state)...)
-	}
-	var infos []TaskInfo
-	err := s.run(ctx, step{
-		name: "list_tasks",
-		args: []any{
-			filter.IDPrefix, string(filter.After), prefixEnd(filter.IDPrefix),
-			actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
-			positive(filter.MaxAge), limit,
-		},
-		read: func(rows pgx.Rows) error {
-			var err error
-			infos, err = readInfos(rows)
-			return err
-		},
-	})
-	return infos, err
-}
-
-func (f *Filter) check() error {
-	for i, action := range f.Actions {
-		if err := checkText("Filter.Actions", action, actionBytesMax); err != nil {
-			return at(err, i, "")
-		}
-	}
-	for i, state := range f.States {
-		if stateNumbers(state) == nil {
-			return at(argumentError("Filter.States", "unknown"), i, "")
-		}
-	}
-	for _, text := range []struct {
-		argument, value string
-		bytesMax        int
-	}{
-		{"Filter.IDPrefix", f.IDPrefix, idBytesMax},
-		{"Filter.After", string(f.After), idBytesMax},
-		{"Filter.Actor", string(f.Actor), actorBytesMax},
-	} {
-		if text.value == "" {
-			continue
-		}
-		if err := checkText(text.argument, text.value, text.bytesMax); err != nil {
-			return err
-		}
-	}
-	if f.MinAge < 0 || f.MaxAge < 0 {
-		return argumentError("Filter.MinAge and MaxAge", "negative")
-	}
-	if f.Limit < 0 {
-		return argumentError("Filter.Limit", "negative")
-	}
-	if f.Limit > listedTasksMax {
-		return tooLarge("Filter.Limit", f.Limit, listedTasksMax)
-	}
-	return nil
-}
-
-// prefixEnd is the least text that sorts, by its bytes, behind everything that begins with prefix;
-// nil if there is none.
-func prefixEnd(prefix string) *string {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		if last == utf8.MaxRune {
-			continue
-		}
-		const firstSurrogate, lastSurrogate = 0xd800, 0xdfff // no runes, and not stored
-		if last++; last == firstSurrogate {
-			last = lastSurrogate + 1
-		}
-		end := prefix + string(last)
-		return &end
-	}
-	return nil
-}
-
-func nonEmpty(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func positive(age time.Duration) *time.Duration {
-	if age == 0 {
-		return nil
-	}
-	return &age
-}
-
 func stateNumbers(state State) []int16 {
 	switch state {
 	case StateBlocked:
@@ -260,18 +117,6 @@ func stateNumbers(state State) []int16 {
 	default:
 		return nil
 	}
-}
-
-func readInfos(rows pgx.Rows) ([]TaskInfo, error) {
-	var infos []TaskInfo
-	for rows.Next() {
-		info, err := readInfo(rows)
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, info)
-	}
-	return infos, rows.Err()
 }
 
 // readInfo reads a row in the form of get_tasks, and what comes behind that.

@@ -169,27 +169,24 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 
 // checkCycleThroughStored looks for a way from a stored dependent to a stored predecessor.
 func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
-	keys := make([]int64, n.size())
-	var from []int64
+	keys, blocked := make([]int64, n.size()), map[int64]bool{}
 	for i := range keys {
 		keys[i] = -1 - int64(i) // the new tasks have none yet
 		if i >= len(n.tasks) {
-			keys[i] = n.states[i-len(n.tasks)].key
+			stored := n.states[i-len(n.tasks)]
+			keys[i], blocked[stored.key] = stored.key, stored.state == stateBlocked
 		}
 	}
 	pairs := make([]keyEdge, len(n.edges))
 	for i, edge := range n.edges {
 		pairs[i] = keyEdge{keys[edge.after], keys[edge.run]}
-		if n.isStored(edge.run) {
-			from = append(from, keys[edge.run])
-		}
 	}
 	names := make(map[int64]TaskID, len(keys))
 	for i, key := range keys {
 		names[key] = n.id(int32(i))
 	}
 	ahead := newNumbering()
-	err := s.run(ctx, step{name: "edges_ahead", args: []any{from}, read: ahead.read})
+	err := s.run(ctx, edgesAhead(pairs, blocked, ahead))
 	if err != nil {
 		return err
 	}

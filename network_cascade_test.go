@@ -37,7 +37,7 @@ var cascades = map[string]struct {
 func wantRow(t *testing.T, store *stint.Store, tasks []stint.Task, want stint.State) {
 	t.Helper()
 	var there []stint.Task
-	infos, err := store.ListTasks(t.Context(), stint.Filter{Limit: 10 * len(tasks)})
+	infos, err := listTasks(t.Context(), store, stint.Filter{Limit: 10 * len(tasks)})
 	wantErr(t, "ListTasks", err, nil)
 	for _, task := range tasks[1:] {
 		i := slices.IndexFunc(infos, func(info stint.TaskInfo) bool { return info.ID == task.ID })

@@ -455,7 +455,7 @@ func (m *netMachine) check(t *rapid.T) {
 	if found, err := m.store.Check(t.Context()); err != nil || len(found) > 0 {
 		t.Fatalf("Check = %v, %v", found, err)
 	}
-	all, err := m.store.ListTasks(t.Context(), stint.Filter{})
+	all, err := listTasks(t.Context(), m.store, stint.Filter{})
 	if err != nil || len(all) != len(ids) {
 		t.Fatalf("ListTasks = %d tasks, %v, want %d", len(all), err, len(ids))
 	}

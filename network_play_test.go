@@ -14,7 +14,7 @@ func (p *player) someone() stint.TaskID { return plannedID(p.random.IntN(len(p.t
 
 // look sees which tasks have yet to end.
 func (p *player) look(ctx context.Context) {
-	infos, err := p.store.ListTasks(ctx, stint.Filter{Limit: 1000, States: []stint.State{
+	infos, err := listTasks(ctx, p.store, stint.Filter{Limit: 1000, States: []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
 	}})
 	p.record("ListTasks", err, false)

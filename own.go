@@ -218,16 +218,7 @@ func (s *Store) handOut(
 		return &handOut{}, err
 	}
 	answer := handOut{claim: c}
-	own := func(l queueLook) step {
-		return step{
-			name: "own_tasks",
-			args: []any{
-				int64(c), string(actor), maxTasks, l.actions, interval(lease),
-				s.sessionOf(actor), l.from, l.to,
-			},
-			read: answer.read,
-		}
-	}
+	own := s.ownStep(&answer, actor, maxTasks, lease)
 	due := func(l queueLook) step {
 		return step{
 			name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
@@ -235,16 +226,23 @@ func (s *Store) handOut(
 		}
 	}
 	look := s.queues.look(actions, false)
-	first := []step{own(look)}
+	narrowed, err := s.narrow(ctx, look, maxTasks)
+	if err != nil {
+		return &handOut{}, err
+	}
+	first := []step{own(narrowed, false)}
 	if unheard := s.unheard(actions); len(unheard) > 0 {
 		first = append(first, step{name: "note_asked", args: []any{unheard}})
 	}
 	// What is due or expired by now is ready by rights; and what was being taken by others a moment
 	// ago may have been let go.
-	told := &news{}
+	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
 	again := func() []step {
 		look = s.queues.look(actions, true)
-		steps := []step{promote(told, nil), reclaim(told, nil), own(look)}
+		steps := []step{scheduled.step(), leases.step(), own(look, false)}
+		if len(look.actions) > 1 {
+			steps = append(steps, own(look, true))
+		}
 		if awaits {
 			steps = append(steps, due(look))
 		}
@@ -275,8 +273,32 @@ func (s *Store) handOut(
 		answer.next.pause = &pause
 	}
 	s.countTries(answer.rows)
+	told := &news{}
+	scheduled.tell(told)
+	leases.tell(told)
 	s.tell(ctx, told)
 	return &answer, nil
+}
+
+// ownStep returns the step that hands out tasks of some queues: those that are first in line or, if
+// it shall spread and nothing was handed out, some of each.
+func (s *Store) ownStep(
+	answer *handOut, actor ActorID, maxTasks int, lease time.Duration,
+) func(look queueLook, spread bool) step {
+	return func(look queueLook, spread bool) step {
+		read := answer.read
+		if spread {
+			read = answer.readMore
+		}
+		return step{
+			name: "own_tasks",
+			args: []any{
+				int64(answer.claim), string(actor), maxTasks, look.actions, interval(lease),
+				s.sessionOf(actor), look.from, look.to, spread,
+			},
+			read: read,
+		}
+	}
 }
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
@@ -391,6 +413,15 @@ func (h *handOut) read(rows pgx.Rows) error {
 		}
 	}
 	return rows.Err()
+}
+
+// readMore reads the answer of an own_tasks behind another one, which may have found something.
+func (h *handOut) readMore(rows pgx.Rows) error {
+	if len(h.rows) > 0 {
+		rows.Close()
+		return rows.Err()
+	}
+	return h.read(rows)
 }
 
 // readNext reads what there is to wait for, behind own_tasks, which may have found something.

@@ -210,14 +210,15 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 	return pause, nil
 }
 
-// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back. What
-// somebody holds at this moment is left for the next look.
+// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back.
+// What somebody holds at this moment is left for the next look.
 func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 	for _, actor := range lost.Actors {
-		told, passed := &news{}, 0
-		if err := s.run(ctx, handOnSteps(lost.ID, actor, told, &passed)...); err != nil {
+		told, passed, leases := &news{}, 0, lookAtLeases(handedOnLeasesMax)
+		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
+		leases.tell(told)
 		s.tell(ctx, told)
 	}
 	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
@@ -225,7 +226,7 @@ func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 
 // handOnSteps hand on the tasks of an actor, and add to passed how many of its leases they passed
 // over.
-func handOnSteps(session int64, actor string, told *news, passed *int) []step {
+func handOnSteps(session int64, actor string, leases *dueLook, passed *int) []step {
 	expire := step{
 		name: "expire_leases", args: []any{session, actor},
 		read: func(rows pgx.Rows) error {
@@ -234,7 +235,7 @@ func handOnSteps(session int64, actor string, told *news, passed *int) []step {
 			return err
 		},
 	}
-	return []step{expire, reclaimUpTo(handedOnLeasesMax, told, nil)}
+	return []step{expire, leases.step()}
 }
 
 // leave ends the session of a store that is being closed: the tasks that its actors still own are
@@ -252,10 +253,12 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
-			steps := handOnSteps(s.session.id, actor, told, &passed)
+			leases := lookAtLeases(handedOnLeasesMax)
+			steps := handOnSteps(s.session.id, actor, leases, &passed)
 			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 				return err
 			}
+			leases.tell(told)
 		}
 		if passed == 0 || pause > pauseMax {
 			break

@@ -278,7 +278,7 @@ func TestWorkerProcess_AliveKeepsItsTasks(t *testing.T) {
 	}
 	_, err = fmt.Fprintln(worker.in, "return")
 	wantErr(t, "write to the worker", err, nil)
-	infos, err := watcher.ListTasks(t.Context(), stint.Filter{
+	infos, err := listTasks(t.Context(), watcher, stint.Filter{
 		States: []stint.State{stint.StateInProgress},
 	})
 	if err != nil {

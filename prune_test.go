@@ -137,7 +137,7 @@ func TestPrune_GoesOnBehindARetry(t *testing.T) {
 	if _, err := ends(t, "prune", pruned); err != nil {
 		t.Errorf("prune = %v", err)
 	}
-	infos, err := store.ListTasks(t.Context(), stint.Filter{})
+	infos, err := listTasks(t.Context(), store, stint.Filter{})
 	if err != nil || len(infos) != 1 || infos[0].State != stint.StateReady {
 		t.Errorf("%v are left, %v, want the one that was opened again", infos, err)
 	}
@@ -281,7 +281,7 @@ func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 		t.Helper()
 		exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '10 minutes'")
 		wantErr(t, "prune", prune(t.Context()), nil)
-		infos, err := store.ListTasks(t.Context(), stint.Filter{})
+		infos, err := listTasks(t.Context(), store, stint.Filter{})
 		var got []stint.TaskID
 		for _, info := range infos {
 			got = append(got, info.ID)

@@ -2,7 +2,10 @@ package stint_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -97,5 +100,70 @@ func TestOwnTasks_DoesNotWalkWhatWasTakenLongAgo(t *testing.T) {
 	}
 	if little < calls/2 {
 		t.Errorf("%d of %d calls walked little", little, calls)
+	}
+}
+
+// What an open transaction has taken from one queue does not keep a caller from the others.
+func TestOwnTasks_GoesOnToOtherQueuesBehindWhatOthersTake(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	first := stint.Task{ID: "first", Action: "first", Priority: 1}
+	insert(t, store, first, stint.Task{ID: "second", Action: "second"})
+	tx := begin(t, pool)
+	taken, err := store.WithTx(tx).OwnTasks(t.Context(), "other", 1, []string{"first"}, time.Hour)
+	if err != nil || len(taken) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", taken, err)
+	}
+	actions := []string{"first", "second"}
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, actions, time.Hour)
+	if err != nil || len(owned) != 1 || owned[0].ID != "second" {
+		t.Errorf("OwnTasks = %v, %v, want the second", owned, err)
+	}
+}
+
+// However the tasks are spread over the queues, those come first that should.
+func TestOwnTasks_KeepsTheOrderAcrossManyQueues(t *testing.T) {
+	t.Parallel()
+	const queues, calls, wanted = 60, 400, 100
+	actions := make([]string, queues)
+	for i := range actions {
+		actions[i] = fmt.Sprint("act", i)
+	}
+	for name, queueOf := range map[string]func(call int) int{
+		"evenly":         func(call int) int { return call % queues },
+		"one by one":     func(call int) int { return call * queues / calls },
+		"most in one":    func(call int) int { return max(0, call%100-40) },
+		"without a rule": func(int) int { return rand.IntN(queues) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			var urgent, other []stint.TaskID // in the order in which they are due
+			for call := range calls {
+				task := stint.Task{Action: actions[queueOf(call)], Priority: int16(rand.IntN(2))}
+				if rand.IntN(2) == 0 {
+					task.Deadline = time.Now().Add(time.Hour) // each has a row of its own
+				}
+				tasks := slices.Repeat([]stint.Task{task}, 1+rand.IntN(10))
+				for i := range tasks {
+					tasks[i].ID = stint.TaskID(fmt.Sprint(call, "-", i))
+				}
+				insert(t, store, tasks...)
+				if task.Priority > 0 {
+					urgent = append(urgent, named(tasks)...)
+				} else {
+					other = append(other, named(tasks)...)
+				}
+			}
+			want := append(urgent, other...)
+			for len(want) > 0 {
+				owned, err := store.OwnTasks(t.Context(), "actor", wanted, actions, time.Hour)
+				n := min(wanted, len(want))
+				if got := idsOf(owned); err != nil || !slices.Equal(got, want[:n]) {
+					t.Fatalf("OwnTasks = %v, %v, want %v", got, err, want[:n])
+				}
+				want = want[n:]
+			}
+		})
 	}
 }

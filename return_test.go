@@ -302,7 +302,7 @@ func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 			[]error{stint.ErrTaskNotFound, stint.ErrAlreadyReturned, stint.ErrAlreadyReturned}[i])
 	}
 	maintain(t, store)
-	list, err := store.ListTasks(t.Context(), stint.Filter{})
+	list, err := listTasks(t.Context(), store, stint.Filter{})
 	if err != nil || len(list) != 2 || list[0].ID != "t000001" || list[1].ID != "waited for" {
 		t.Errorf("ListTasks = %v, %v", list, err)
 	}

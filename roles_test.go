@@ -26,13 +26,17 @@ var (
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
 		"drop_session", "edges_ahead", "end_tasks", "existing_edges", "existing_tasks", "get_tasks",
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
-		"insert_tasks", "keep_ends", "list_tasks", "lock_dependents", "lock_networks",
+		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
+		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
+		"lock_dependents", "lock_networks",
 		"lock_predecessors", "notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
-		"graph_tasks", "list_actors", "list_tasks", "list_trouble", "pruning_behind",
+		"graph_tasks", "list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
+		"list_owned",
+		"list_queue", "list_ready", "list_scheduled", "list_tasks", "list_trouble", "pruning_behind",
 		"sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
 	}
 )
@@ -221,7 +225,7 @@ func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
 	t.Helper()
 	ctx := t.Context()
 	info(t, store, id)
-	if list, err := store.ListTasks(ctx, stint.Filter{}); err != nil || len(list) == 0 {
+	if list, err := listTasks(ctx, store, stint.Filter{}); err != nil || len(list) == 0 {
 		t.Errorf("ListTasks = %v, %v", list, err)
 	}
 	if _, err := store.Explain(ctx, id); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -117,13 +118,18 @@ func newEdges(
 	return edges, nil
 }
 
-// edgesAround tells which of the dependencies exist, and what edges lead on from their ends.
+// edgesAround tells which of the dependencies exist, and what edges lead on from the ends of those
+// that may close a cycle.
 func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
 ) (exists []bool, ahead *numbering, err error) {
 	edges := make([]keyEdge, len(dependencies))
 	for i, dependency := range dependencies {
 		edges[i] = keyEdge{held[dependency.After].key, held[dependency.Run].key}
+	}
+	blocked := make(map[int64]bool, len(held))
+	for _, task := range held {
+		blocked[task.key] = task.state == stateBlocked
 	}
 	exists, ahead = make([]bool, len(edges)), newNumbering()
 	after, run := ends(edges)
@@ -138,9 +144,33 @@ func (s *Store) edgesAround(
 				return err
 			},
 		},
-		step{name: "edges_ahead", args: []any{run}, read: ahead.read},
+		edgesAhead(edges, blocked, ahead),
 	)
 	return exists, ahead, err
+}
+
+// edgesAhead reads the edges by which new ones may close a cycle. One that does so with the help of
+// stored edges comes to a new edge from a task that is blocked already, and from there perhaps to
+// others: what lies ahead of the rest, which may be all of a network, need not be looked at.
+func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *numbering) step {
+	onward, reached := map[int64][]int64{}, map[int64]bool{}
+	var next []int64
+	for _, edge := range added {
+		onward[edge.after] = append(onward[edge.after], edge.run)
+		if blocked[edge.after] {
+			next = append(next, edge.run)
+		}
+	}
+	for len(next) > 0 {
+		key := next[len(next)-1]
+		next = next[:len(next)-1]
+		if !reached[key] {
+			reached[key] = true
+			next = append(next, onward[key]...)
+		}
+	}
+	from := slices.Sorted(maps.Keys(reached))
+	return step{name: "edges_ahead", args: []any{from}, read: ahead.read}
 }
 
 // A keyEdge is a row of the table edges.

@@ -151,3 +151,20 @@ func TestStats_CountsTriesOfAStoreThatIsClosed(t *testing.T) {
 		t.Errorf("%d tries were counted, want 3", got)
 	}
 }
+
+// A replaced task has no action any more. It is passed over where states are sampled, too.
+func TestStats_SamplesBesideWhatWasReplaced(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	task := stint.Task{ID: "replaced", Action: "act", PostResult: true}
+	insert(t, store, task)
+	wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{task}), nil)
+	later := numbered("later", 1500)
+	for i := range later {
+		later[i].NotBefore = time.Now().Add(time.Hour)
+	}
+	insert(t, store, later...)
+	if _, err := store.Stats(t.Context()); err != nil {
+		t.Errorf("Stats = %v", err)
+	}
+}

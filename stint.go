@@ -158,8 +158,7 @@ type core struct {
 	keys     keyring
 	asked    asked
 	tries    tries
-	// dueAfter is the key behind which maintenance looks next for tasks that end by themselves.
-	dueAfter atomic.Int64
+	due      dueLooks
 	closed   atomic.Bool
 	checked  atomic.Bool
 }
@@ -456,7 +455,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	tx, err := s.begin(ctx, pgx.ReadWrite)
+	tx, err := s.begin(ctx, pgx.ReadCommitted, pgx.ReadWrite)
 	if err != nil {
 		return err
 	}
@@ -485,12 +484,14 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 // begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
 // What set_path sets goes on the same round trip, ahead of all that the driver prepares, and so
 // does the limit on idling, for a transaction of the store's own.
-func (s *Store) begin(ctx context.Context, mode pgx.TxAccessMode) (pgx.Tx, error) {
+func (s *Store) begin(
+	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
+) (pgx.Tx, error) {
 	if s.tx != nil {
 		return s.tx.Begin(ctx)
 	}
-	begin := fmt.Sprintf("begin isolation level read committed %s; set local jit = off; "+
-		"set local search_path = pg_catalog, pg_temp", mode)
+	begin := fmt.Sprintf("begin isolation level %s %s; set local jit = off; "+
+		"set local search_path = pg_catalog, pg_temp", level, mode)
 	if !s.unhurried {
 		begin += "; " + s.statements["limit_idling"]
 	}
@@ -529,7 +530,7 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 func (s *Store) checkSchema(ctx context.Context) error {
-	tx, err := s.begin(ctx, "")
+	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
 	if err != nil {
 		return err
 	}

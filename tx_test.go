@@ -46,7 +46,7 @@ func TestWithTx_CommitsAllOrNothing(t *testing.T) {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		list, err := store.ListTasks(t.Context(), stint.Filter{
+		list, err := listTasks(t.Context(), store, stint.Filter{
 			States: []stint.State{stint.StateReady}, Limit: 1000,
 		})
 		want := map[bool]int{true: 101}[commit]

@@ -44,7 +44,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s succeeds", how)
 		}
-		list, err := reader.ListTasks(t.Context(), stint.Filter{Limit: 1000})
+		list, err := listTasks(t.Context(), reader, stint.Filter{Limit: 1000})
 		wantErr(t, "ListTasks", err, nil)
 		for _, task := range list {
 			if task.State != stint.StateReady || task.Tries != 0 {

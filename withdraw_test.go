@@ -263,7 +263,7 @@ func TestWithdrawal_RacesWithOwnersWithoutLoss(t *testing.T) {
 	for _, task := range own(t, store, n) { // what was locked when the last owner looked
 		count(task.ID)
 	}
-	list, err := store.ListTasks(t.Context(), stint.Filter{
+	list, err := listTasks(t.Context(), store, stint.Filter{
 		States: []stint.State{stint.StateAborted}, Limit: 10_000,
 	})
 	if err != nil {

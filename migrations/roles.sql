@@ -62,6 +62,7 @@ GRANT SELECT, INSERT, DELETE
     TO stint_producer, stint_worker;
 GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_worker;
 GRANT SELECT, UPDATE ON stint.networks TO stint_producer, stint_worker;
+GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- ListTasks
 
 -- To own, extend, return, hand on, end and prune.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.asked, stint.pruning TO stint_worker;

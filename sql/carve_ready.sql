@@ -8,12 +8,9 @@
 -- Waits for an owner that is taking the span at this moment; the span is then gone, and what became
 -- of the task is for the caller's next statement to see. Spans are locked in the order of lo. The
 -- pieces are made from the deleted row: its lo must be free before the first piece takes it.
-WITH named AS MATERIALIZED (
-    SELECT DISTINCT named.key
+WITH cut AS MATERIALIZED (
+    SELECT found.lo, array_agg(DISTINCT named.key ORDER BY named.key) AS keys
     FROM unnest($1::bigint[]) AS named (key)
-), span AS MATERIALIZED (
-    SELECT DISTINCT found.lo
-    FROM named
     CROSS JOIN LATERAL (
         SELECT ready.lo, ready.hi
         FROM stint.ready
@@ -22,16 +19,25 @@ WITH named AS MATERIALIZED (
         LIMIT 1
     ) AS found
     WHERE found.lo < found.hi AND found.hi >= named.key
+    GROUP BY found.lo
+    ORDER BY found.lo
 ), locked AS MATERIALIZED (
-    SELECT ready.lo
-    FROM stint.ready
-    WHERE ready.lo = ANY (ARRAY(SELECT span.lo FROM span))
-    ORDER BY ready.lo
-    FOR UPDATE
+    SELECT cut.*
+    FROM cut
+    CROSS JOIN LATERAL (
+        SELECT ready.lo FROM stint.ready WHERE ready.lo = cut.lo FOR UPDATE
+    ) AS ready
 ), gone AS (
     DELETE FROM stint.ready
-    WHERE ready.lo = ANY (ARRAY(SELECT locked.lo FROM locked))
-    RETURNING ready.*
+    USING (
+        SELECT locked.*, ready.tid
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT ready.ctid AS tid FROM stint.ready WHERE ready.lo = locked.lo OFFSET 0
+        ) AS ready
+    ) AS span
+    WHERE ready.ctid = span.tid
+    RETURNING ready.*, span.keys
 )
 INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
 SELECT gone.position, piece.lo, piece.hi, gone.action, gone.priority, gone.tries, gone.completed,
@@ -39,14 +45,13 @@ SELECT gone.position, piece.lo, piece.hi, gone.action, gone.priority, gone.tries
 FROM gone
 CROSS JOIN LATERAL (
     SELECT named.key AS lo, named.key AS hi
-    FROM named
-    WHERE named.key BETWEEN gone.lo AND gone.hi
+    FROM unnest(gone.keys) AS named (key)
     UNION ALL
-    SELECT coalesce(lag(cut.key) OVER (ORDER BY cut.key) + 1, gone.lo), cut.key - 1
+    SELECT coalesce(lag(border.key) OVER (ORDER BY border.key) + 1, gone.lo), border.key - 1
     FROM (
-        SELECT named.key FROM named WHERE named.key BETWEEN gone.lo AND gone.hi
+        SELECT named.key FROM unnest(gone.keys) AS named (key)
         UNION ALL
         SELECT gone.hi + 1
-    ) AS cut (key)
+    ) AS border (key)
 ) AS piece
 WHERE piece.lo <= piece.hi

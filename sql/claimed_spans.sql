@@ -1,11 +1,17 @@
 -- name: claimed_spans
 --
--- The keys of the tasks that are owned under claim $1, asked when the answer of own_tasks could not be
--- read: numbers, which always can.
+-- The keys of the tasks that are owned under claim $1, asked when the answer of own_tasks could not
+-- be read: numbers, which always can.
 --
 --   $1 claim  bigint
 SELECT leased.lo, leased.hi
-FROM stint.leases AS lease
+FROM (
+    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    SELECT leases.claim, leases.spans || '{}'::bigint[] AS spans
+    FROM stint.leases
+    WHERE leases.claim = $1::bigint
+    OFFSET 0
+) AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
     SELECT leased.lo, leased.hi
@@ -14,4 +20,3 @@ CROSS JOIN LATERAL (
       AND leased.claim = lease.claim
     OFFSET 0
 ) AS leased
-WHERE lease.claim = $1::bigint

@@ -7,7 +7,13 @@
 SELECT task.key, task.id, task.action, task.body, leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
        span.n::bigint AS rank, 0::bigint AS floor
-FROM stint.leases AS lease
+FROM (
+    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans
+    FROM stint.leases
+    WHERE leases.claim = $1::bigint
+    OFFSET 0
+) AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
     SELECT leased.lo, leased.hi, leased.tries, leased.completed, leased.aborted
@@ -23,4 +29,3 @@ CROSS JOIN LATERAL (
     WHERE tasks.key BETWEEN leased.lo AND leased.hi
     OFFSET 0
 ) AS task
-WHERE lease.claim = $1::bigint

@@ -27,9 +27,14 @@ WITH named AS MATERIALIZED (
     SELECT before.after, 1
     FROM (
         SELECT edge.after
-        FROM named
-        CROSS JOIN LATERAL (
-            SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
+        FROM (
+            SELECT named.waits, named.fell, edge.after
+            FROM named
+            CROSS JOIN LATERAL (
+                SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
+            ) AS edge
+            ORDER BY edge.after
+            OFFSET 0 -- a fence: in order first, so that only some are looked up
         ) AS edge
         CROSS JOIN LATERAL (
             SELECT (SELECT span.cause
@@ -43,7 +48,7 @@ WITH named AS MATERIALIZED (
                     WHERE span.hi >= edge.after) AS cause
             OFFSET 0
         ) AS ended
-        WHERE named.waits AND ended.cause IS NULL OR named.fell AND ended.cause <> 0
+        WHERE edge.waits AND ended.cause IS NULL OR edge.fell AND ended.cause <> 0
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before

@@ -51,12 +51,14 @@ WITH named AS MATERIALIZED (
     FROM held
     GROUP BY held.claim, held.part
 ), locked AS MATERIALIZED (
-    SELECT lease.*, asked.size AS asked,
+    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    SELECT lease.*, lease.packed || '{}'::bigint[] AS spans, asked.size AS asked,
            greatest(lease.deadline, coalesce(statement_timestamp() + $5::interval, 'infinity'))
                AS extended
     FROM asked
     CROSS JOIN LATERAL (
-        SELECT leases.*, leases.ctid AS tid
+        SELECT leases.ctid AS tid, leases.claim, leases.part, leases.actor, leases.session,
+               leases.owned_at, leases.deadline, leases.size, leases.spans AS packed
         FROM stint.leases
         WHERE leases.claim = asked.claim AND leases.part = asked.part
         OFFSET 0

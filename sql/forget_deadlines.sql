@@ -1,21 +1,49 @@
 -- name: forget_deadlines
 --
--- Drops up to $1 absolute deadlines that have passed and whose tasks have ended. A task with a
--- deadline is alone in its span.
+-- Looks at the first $1 absolute deadlines behind the place $2, $3 that have passed. Drops those
+-- whose tasks have ended, and leaves the others to end_due_tasks (R6). Returns the place of the
+-- last, null if there are no more, how many it dropped, no actions, and the keys of the others.
 --
---   $1 deadlines  integer
-WITH passed AS MATERIALIZED (
-    SELECT deadlines.ctid AS tid
+--   $1 tasks     integer
+--   $2 deadline  timestamptz
+--   $3 key       bigint
+--
+-- A task with a deadline is alone in its span. The place is as in promote_scheduled.
+WITH look AS MATERIALIZED (
+    SELECT deadlines.deadline, deadlines.key,
+           (SELECT true FROM stint.ready WHERE ready.lo = deadlines.key) IS NULL
+           AND (SELECT true FROM stint.scheduled WHERE scheduled.key = deadlines.key) IS NULL
+           AND (SELECT true FROM stint.leased WHERE leased.lo = deadlines.key) IS NULL
+           AND (SELECT true FROM stint.blocked WHERE blocked.key = deadlines.key) IS NULL AS ended
     FROM stint.deadlines
     WHERE deadlines.deadline <= statement_timestamp()
-      AND (SELECT true FROM stint.ready WHERE ready.lo = deadlines.key) IS NULL
-      AND (SELECT true FROM stint.scheduled WHERE scheduled.key = deadlines.key) IS NULL
-      AND (SELECT true FROM stint.leased WHERE leased.lo = deadlines.key) IS NULL
-      AND (SELECT true FROM stint.blocked WHERE blocked.key = deadlines.key) IS NULL
+      AND (deadlines.deadline, deadlines.key) OPERATOR(pg_catalog.>) ($2::timestamptz, $3::bigint)
     ORDER BY deadlines.deadline, deadlines.key
     LIMIT $1::integer
-    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM stint.deadlines
+    USING (
+        SELECT locked.tid
+        FROM look
+        CROSS JOIN LATERAL (
+            SELECT deadlines.ctid AS tid
+            FROM stint.deadlines
+            WHERE deadlines.deadline = look.deadline AND deadlines.key = look.key
+            FOR UPDATE SKIP LOCKED
+        ) AS locked
+        WHERE look.ended
+    ) AS passed
+    WHERE deadlines.ctid = passed.tid
+    RETURNING deadlines.key
 )
-DELETE FROM stint.deadlines
-USING passed
-WHERE deadlines.ctid = passed.tid
+SELECT last.deadline, last.key,
+       (SELECT count(*) FROM gone) AS done,
+       '{}'::text[] AS actions,
+       ARRAY(SELECT look.key FROM look WHERE NOT look.ended) AS due
+FROM (VALUES (true)) AS answer (one)
+LEFT JOIN (
+    SELECT look.deadline, look.key
+    FROM look
+    ORDER BY look.deadline, look.key
+    OFFSET $1::integer - 1
+) AS last ON true

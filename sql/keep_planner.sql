@@ -12,5 +12,7 @@ VALUES (set_config('stint_kept.search_path', current_setting('search_path'), tru
        (set_config('stint_kept.enable_hashjoin', current_setting('enable_hashjoin'), true)),
        (set_config('stint_kept.enable_mergejoin', current_setting('enable_mergejoin'), true)),
        (set_config('stint_kept.enable_memoize', current_setting('enable_memoize'), true)),
+       (set_config('stint_kept.max_parallel_workers_per_gather',
+                   current_setting('max_parallel_workers_per_gather'), true)),
        (set_config('stint_kept.jit', current_setting('jit'), true)),
        (set_config('stint_kept.work_mem', current_setting('work_mem'), true))

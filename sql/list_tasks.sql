@@ -1,30 +1,29 @@
 -- name: list_tasks
 --
--- The tasks that pass a filter, in the order of their IDs. In the form of get_tasks, but without
--- bodies and results.
+-- Those of the tasks with keys $1 that pass a filter, $7 of them at most, in the form of get_tasks
+-- without bodies and results, with the place of the key behind.
 --
---   $1 from     text, the least ID, or null
---   $2 after    text, the ID that the answer begins after, or null
---   $3 before   text, the ID that the answer ends before, or null
---   $4 actions  text[], or null: all
---   $5 states   smallint[], or null: all
---   $6 actor    text, or null: all
---   $7 min_age  interval, or null
---   $8 max_age  interval, or null
---   $9 tasks    integer
---
--- Runs along tasks_id_key and stops at $9, so what a rare state costs is a walk over the IDs.
+--   $1 keys     bigint[]
+--   $2 actions  text[], or null: all
+--   $3 states   smallint[], or null: all
+--   $4 actor    text, or null: all
+--   $5 min_age  interval, or null
+--   $6 max_age  interval, or null
+--   $7 tasks    integer
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result
-FROM stint.task_states AS task
-WHERE task.id >= coalesce($1::text, '')
-  AND task.id > coalesce($2::text, '')
-  AND ($3::text IS NULL OR task.id < $3::text)
-  AND ($4::text[] IS NULL OR task.action = ANY ($4::text[]))
-  AND ($5::smallint[] IS NULL OR task.state = ANY ($5::smallint[]))
-  AND ($6::text IS NULL OR task.actor = $6::text)
-  AND ($7::interval IS NULL OR task.inserted_at <= statement_timestamp() - $7::interval)
-  AND ($8::interval IS NULL OR task.inserted_at >= statement_timestamp() - $8::interval)
-ORDER BY task.id
-LIMIT $9::integer
+       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result, named.place
+FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
+CROSS JOIN LATERAL (
+    SELECT tasks.action, tasks.inserted_at FROM stint.tasks WHERE tasks.key = named.key OFFSET 0
+) AS known
+CROSS JOIN LATERAL (
+    SELECT * FROM stint.task_states WHERE task_states.key = named.key OFFSET 0
+) AS task
+WHERE ($2::text[] IS NULL OR known.action = ANY ($2::text[]))
+  AND ($3::smallint[] IS NULL OR task.state = ANY ($3::smallint[]))
+  AND ($4::text IS NULL OR task.actor = $4::text)
+  AND ($5::interval IS NULL OR known.inserted_at <= statement_timestamp() - $5::interval)
+  AND ($6::interval IS NULL OR known.inserted_at >= statement_timestamp() - $6::interval)
+ORDER BY named.place
+LIMIT $7::integer

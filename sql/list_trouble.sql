@@ -16,13 +16,15 @@ WITH slow AS MATERIALIZED (
         FROM stint.leases
         ORDER BY leases.owned_at, leases.claim, leases.part
     ) AS lease
+    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    CROSS JOIN LATERAL (SELECT lease.spans || '{}'::bigint[] AS spans OFFSET 0) AS unpacked
     CROSS JOIN LATERAL (
         SELECT span.key
-        FROM generate_subscripts(lease.spans, 1) AS pair (n)
+        FROM generate_subscripts(unpacked.spans, 1) AS pair (n)
         CROSS JOIN LATERAL (
             SELECT leased.lo, leased.hi
             FROM stint.leased
-            WHERE leased.lo BETWEEN lease.spans[pair.n][1] AND lease.spans[pair.n][2]
+            WHERE leased.lo BETWEEN unpacked.spans[pair.n][1] AND unpacked.spans[pair.n][2]
               AND leased.claim = lease.claim AND leased.part = lease.part
             OFFSET 0
         ) AS leased

@@ -11,6 +11,7 @@
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]: where in the queue of each action to look; an action may come several
 --                 times, with ranks that do not overlap
+--   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
 --
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
 -- leased, however many tasks there are; their definitions are only read.
@@ -20,6 +21,9 @@
 -- ready_order and SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and
 -- nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a limit: joined freely, the
 -- planner may run it once per outer row.
+--
+-- Spans that others are taking count in a share. Where they make up all of it, somebody's open
+-- transaction would keep the caller from all other queues: $9 is for a look behind one in vain.
 --
 -- A queue that was long worked at begins with the dead entries of what was taken, which every look
 -- walks as long as some transaction is older than them. $7 and $8 let the caller leave them out:
@@ -33,6 +37,8 @@
 WITH queue AS MATERIALIZED (
     SELECT *
     FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
+    WHERE NOT $9::boolean
+       OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL
 ), head AS MATERIALIZED (
     SELECT queue.*, span.priority, span.rank, span.hi, span.hi - span.lo + 1 AS size
     FROM queue
@@ -43,20 +49,21 @@ WITH queue AS MATERIALIZED (
           AND ready.rank BETWEEN queue.from_rank AND queue.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi
-        LIMIT $3::integer
+        LIMIT CASE WHEN $9::boolean THEN 1 ELSE $3::integer END
     ) AS span
 ), floor AS MATERIALIZED (
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority
 ), share AS MATERIALIZED (
-    SELECT counted.action, counted.from_rank, counted.to_rank, count(*) AS spans
+    SELECT counted.action, counted.from_rank, counted.to_rank,
+           CASE WHEN $9::boolean THEN 1 ELSE count(*) END AS spans
     FROM (
         SELECT head.*, sum(head.size) OVER first_to_last - head.size AS before
         FROM head
         WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
     ) AS counted
-    WHERE counted.before < $3::integer
+    WHERE $9::boolean OR counted.before < $3::integer
     GROUP BY counted.action, counted.from_rank, counted.to_rank
 ), picked AS MATERIALIZED (
     SELECT span.*

@@ -1,30 +1,62 @@
 -- name: promote_scheduled
 --
--- Makes up to $1 scheduled tasks ready whose time has come, the longest due first. Spontaneous ones
--- are left to end_due_tasks: settling them may have to wait for somebody. Returns their actions.
+-- Looks at the first $1 scheduled tasks behind the place $2, $3 whose time has come, and makes them
+-- ready. Spontaneous ones are left to end_due_tasks: settling them may have to wait for somebody.
+-- Returns the place of the last, null if there are no more, how many it made ready and their
+-- actions, and the keys of the spontaneous ones.
 --
---   $1 tasks  integer
-WITH due AS MATERIALIZED (
-    SELECT scheduled.*, task.action, task.priority, task.deadline
+--   $1 tasks       integer
+--   $2 not_before  timestamptz
+--   $3 key         bigint
+--
+-- The place is for those that cannot be taken now: however many there are, the next look is at the
+-- tasks behind them.
+WITH look AS MATERIALIZED (
+    SELECT scheduled.not_before, scheduled.key
     FROM stint.scheduled
+    WHERE scheduled.not_before <= statement_timestamp()
+      AND (scheduled.not_before, scheduled.key + 0)
+          OPERATOR(pg_catalog.>) ($2::timestamptz, $3::bigint)
+    ORDER BY scheduled.not_before, scheduled.key + 0
+    LIMIT $1::integer
+), task AS MATERIALIZED (
+    SELECT look.key, task.action, task.priority, task.deadline
+    FROM look
     CROSS JOIN LATERAL (
         SELECT tasks.action, tasks.priority, tasks.deadline
         FROM stint.tasks
-        WHERE tasks.key = scheduled.key
+        WHERE tasks.key = look.key
         OFFSET 0
     ) AS task
-    WHERE scheduled.not_before <= statement_timestamp() AND task.action <> 'stint.Spontaneous'
-    ORDER BY scheduled.not_before
-    LIMIT $1::integer
-    FOR UPDATE OF scheduled SKIP LOCKED
+), due AS MATERIALIZED (
+    SELECT scheduled.*, task.action, task.priority, task.deadline
+    FROM task
+    CROSS JOIN LATERAL (
+        SELECT scheduled.*
+        FROM stint.scheduled
+        WHERE scheduled.key = task.key AND scheduled.not_before <= statement_timestamp()
+        FOR UPDATE SKIP LOCKED
+    ) AS scheduled
+    WHERE task.action <> 'stint.Spontaneous'
 ), gone AS (
     DELETE FROM stint.scheduled
     WHERE scheduled.key = ANY (ARRAY(SELECT due.key FROM due))
+), put AS (
+    INSERT INTO stint.ready
+        (lo, hi, claim, tries, completed, aborted, action, priority, deadline, status)
+    SELECT due.key, due.key, due.claim, due.tries, due.completed, due.aborted, due.action,
+           due.priority, due.deadline, due.status
+    FROM due
+    ORDER BY due.not_before, due.key
 )
-INSERT INTO stint.ready
-    (lo, hi, claim, tries, completed, aborted, action, priority, deadline, status)
-SELECT due.key, due.key, due.claim, due.tries, due.completed, due.aborted, due.action, due.priority,
-       due.deadline, due.status
-FROM due
-ORDER BY due.not_before, due.key
-RETURNING ready.action
+SELECT last.not_before, last.key,
+       (SELECT count(*) FROM due) AS done,
+       ARRAY(SELECT DISTINCT due.action FROM due) AS actions,
+       ARRAY(SELECT task.key FROM task WHERE task.action = 'stint.Spontaneous') AS due
+FROM (VALUES (true)) AS answer (one)
+LEFT JOIN (
+    SELECT look.not_before, look.key
+    FROM look
+    ORDER BY look.not_before, look.key
+    OFFSET $1::integer - 1
+) AS last ON true

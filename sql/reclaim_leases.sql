@@ -1,50 +1,76 @@
 -- name: reclaim_leases
 --
--- Takes back what up to $1 expired leases still hold. Tasks with tries left become ready, ahead of
--- the others of their priority and marked late, so that their owner may still return them until
--- somebody else is given them (R8). The others are left to end_due_tasks (R13): settling them may
--- have to wait for somebody.
--- Returns how many leases are gone, and the actions of what is ready again.
+-- Looks at the first $1 leases behind the deadline $2 that have expired, and takes back what they
+-- still hold. Tasks with tries left become ready, ahead of the others of their priority and marked
+-- late, so that their owner may still return them until somebody else is given them (R8). The
+-- others are left to end_due_tasks (R13): settling them may have to wait for somebody. Returns the
+-- deadline of the last, null if there are no more, with a zero, how many rows of leased and leases
+-- are gone, the actions of what is ready again, and the keys of what has no tries left.
 --
---   $1 leases  integer
+--   $1 leases    integer
+--   $2 deadline  timestamptz
 --
--- Of a span where only some have tries left, the others stay, each alone. SKIP LOCKED passes over leases that are being extended and tasks that are being returned; the
--- lease then stays for the next time.
-WITH expired AS MATERIALIZED (
-    SELECT leases.*, leases.ctid AS tid
+-- Of a span where only some have tries left, the others stay, each alone. SKIP LOCKED passes over
+-- leases that are being extended and tasks that are being returned, which stay for the next time.
+-- $2 is for these: however many there are, the next look is at the leases behind them. Those that
+-- expire at the same moment are looked at together, so that none hides behind its own deadline.
+WITH last AS MATERIALIZED (
+    SELECT leases.deadline
     FROM stint.leases
-    WHERE leases.deadline <= statement_timestamp()
+    WHERE leases.deadline > $2::timestamptz AND leases.deadline <= statement_timestamp()
     ORDER BY leases.deadline
-    LIMIT $1::integer
-    FOR UPDATE SKIP LOCKED
-), held AS MATERIALIZED (
-    SELECT leased.lo, expired.actor
-    FROM expired
-    CROSS JOIN LATERAL generate_subscripts(expired.spans, 1) AS span (n)
-    CROSS JOIN LATERAL (
-        SELECT leased.lo
-        FROM stint.leased
-        WHERE leased.lo BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
-          AND leased.claim = expired.claim
-          AND leased.part = expired.part
-          AND (SELECT true
-               FROM stint.tasks
-               WHERE tasks.key BETWEEN leased.lo AND leased.hi
-                 AND (tasks.max_tries = 0 OR leased.tries < tasks.max_tries)
-               LIMIT 1)
+    OFFSET $1::integer - 1
+    LIMIT 1
+), expired AS MATERIALIZED (
+    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    SELECT lease.tid, lease.claim, lease.part, lease.actor, lease.spans || '{}'::bigint[] AS spans
+    FROM (
+        SELECT leases.*, leases.ctid AS tid
+        FROM stint.leases
+        WHERE leases.deadline > $2::timestamptz AND leases.deadline <= statement_timestamp()
+          AND leases.deadline <= coalesce((SELECT last.deadline FROM last), statement_timestamp())
         FOR UPDATE SKIP LOCKED
-    ) AS leased
+    ) AS lease
+), span AS MATERIALIZED (
+    SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, leased.*
+    FROM expired
+    LEFT JOIN LATERAL (
+        SELECT leased.lo, leased.hi,
+               (SELECT true
+                FROM stint.tasks
+                WHERE tasks.key BETWEEN leased.lo AND leased.hi
+                  AND (tasks.max_tries = 0 OR leased.tries < tasks.max_tries)
+                LIMIT 1) IS NOT NULL AS some,
+               (SELECT true
+                FROM stint.tasks
+                WHERE tasks.key BETWEEN leased.lo AND leased.hi
+                  AND tasks.max_tries > 0 AND leased.tries >= tasks.max_tries
+                LIMIT 1) IS NULL AS every
+        FROM generate_subscripts(expired.spans, 1) AS pair (n)
+        CROSS JOIN LATERAL (
+            SELECT leased.lo, leased.hi, leased.tries
+            FROM stint.leased
+            WHERE leased.lo BETWEEN expired.spans[pair.n][1] AND expired.spans[pair.n][2]
+              AND leased.claim = expired.claim
+              AND leased.part = expired.part
+            OFFSET 0
+        ) AS leased
+    ) AS leased ON true
+), held AS MATERIALIZED (
+    SELECT span.*, leased.tid
+    FROM span
+    LEFT JOIN LATERAL (
+        SELECT leased.ctid AS tid
+        FROM stint.leased
+        WHERE leased.lo = span.lo AND leased.claim = span.claim AND leased.part = span.part
+          AND span.some
+        FOR UPDATE SKIP LOCKED
+    ) AS leased ON true
 ), gone AS (
     DELETE FROM stint.leased
-    USING (
-        SELECT held.actor, leased.tid
-        FROM held
-        CROSS JOIN LATERAL (
-            SELECT leased.ctid AS tid FROM stint.leased WHERE leased.lo = held.lo OFFSET 0
-        ) AS leased
-    ) AS span
-    WHERE leased.ctid = span.tid
-    RETURNING leased.*, span.actor
+    USING held
+    WHERE leased.ctid = held.tid
+    RETURNING leased.*, held.actor
 ), task AS MATERIALIZED (
     SELECT gone.*, task.key, task.action, task.priority, task.deadline,
            task.max_tries = 0 OR gone.tries < task.max_tries AS again
@@ -68,27 +94,30 @@ WITH expired AS MATERIALIZED (
            task.action, task.priority, task.deadline, task.actor, task.status
     FROM task
     WHERE task.again
-), taken AS MATERIALIZED (
-    SELECT task.claim, task.part, count(DISTINCT task.lo) AS rows, bool_and(task.again) AS whole
-    FROM task
-    GROUP BY task.claim, task.part
 ), emptied AS (
     DELETE FROM stint.leases
-    USING expired
-    WHERE leases.ctid = expired.tid
-      AND coalesce((SELECT taken.whole
-                    FROM taken
-                    WHERE taken.claim = expired.claim AND taken.part = expired.part), true)
-      AND coalesce((SELECT taken.rows
-                    FROM taken
-                    WHERE taken.claim = expired.claim AND taken.part = expired.part), 0) = (
-          SELECT count(*)
-          FROM generate_subscripts(expired.spans, 1) AS span (n)
-          JOIN stint.leased
-            ON leased.lo BETWEEN expired.spans[span.n][1] AND expired.spans[span.n][2]
-          WHERE leased.claim = expired.claim AND leased.part = expired.part
-      )
+    USING (
+        SELECT held.lease
+        FROM held
+        GROUP BY held.lease
+        HAVING bool_and(held.lo IS NULL OR held.tid IS NOT NULL AND held.every)
+    ) AS empty
+    WHERE leases.ctid = empty.lease
     RETURNING leases.claim
 )
-SELECT (SELECT count(*) FROM emptied) AS leases,
-       (SELECT array_agg(DISTINCT task.action) FROM task WHERE task.again) AS actions
+SELECT (SELECT last.deadline FROM last) AS deadline, 0::bigint AS key,
+       (SELECT count(*) FROM gone) + (SELECT count(*) FROM emptied) AS done,
+       ARRAY(SELECT DISTINCT task.action FROM task WHERE task.again) AS actions,
+       ARRAY(
+           SELECT task.key FROM task WHERE NOT task.again
+           UNION ALL
+           SELECT task.key
+           FROM span
+           CROSS JOIN LATERAL (
+               SELECT tasks.key
+               FROM stint.tasks
+               WHERE tasks.key BETWEEN span.lo AND span.hi
+               OFFSET 0
+           ) AS task
+           WHERE NOT span.some
+       ) AS due

@@ -11,5 +11,7 @@ VALUES (set_config('search_path', current_setting('stint_kept.search_path'), tru
        (set_config('enable_hashjoin', current_setting('stint_kept.enable_hashjoin'), true)),
        (set_config('enable_mergejoin', current_setting('stint_kept.enable_mergejoin'), true)),
        (set_config('enable_memoize', current_setting('stint_kept.enable_memoize'), true)),
+       (set_config('max_parallel_workers_per_gather',
+                   current_setting('stint_kept.max_parallel_workers_per_gather'), true)),
        (set_config('jit', current_setting('stint_kept.jit'), true)),
        (set_config('work_mem', current_setting('stint_kept.work_mem'), true))

@@ -6,8 +6,9 @@
 --   $1 pages  integer, of 8 KiB
 --
 -- What a table holds that has grown large is known to nobody but who counts it. Some pages tell how
--- full all of them are, in the same time however many there are. Rows of ready hold their action; for
--- the others it is looked up. The sizes are asked once: to ask takes as long as to read a row.
+-- full all of them are, in the same time however many there are. Rows of ready hold their action;
+-- for the others it is looked up. A replaced task has none any more, and is left out, as by
+-- count_tasks. The sizes are asked once: to ask takes as long as to read a row.
 WITH part AS MATERIALIZED (
     SELECT least(1, pages.size / greatest(1, pg_relation_size('stint.blocked'))) AS blocked,
            least(1, pages.size / greatest(1, pg_relation_size('stint.scheduled'))) AS scheduled,
@@ -45,4 +46,5 @@ CROSS JOIN LATERAL (
         (SELECT tasks.action FROM stint.tasks WHERE tasks.key = sampled.lo)) AS action
     OFFSET 0
 ) AS task
+WHERE task.action IS NOT NULL
 GROUP BY sampled.state, task.action

@@ -5,19 +5,32 @@
 --
 --   $1 leases  integer
 WITH empty AS MATERIALIZED (
-    SELECT lease.ctid AS tid
-    FROM stint.leases AS lease
-    WHERE lease.deadline = 'infinity'
-      AND NOT EXISTS (
-          SELECT
-          FROM generate_subscripts(lease.spans, 1) AS span (n)
-          JOIN stint.leased
-            ON leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
-          WHERE leased.claim = lease.claim AND leased.part = lease.part
-      )
+    SELECT lease.claim, lease.part
+    FROM (
+        -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+        SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans
+        FROM stint.leases
+        WHERE leases.deadline = 'infinity'
+        OFFSET 0
+    ) AS lease
+    WHERE NOT EXISTS (
+        SELECT
+        FROM generate_subscripts(lease.spans, 1) AS span (n)
+        JOIN stint.leased
+          ON leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
+        WHERE leased.claim = lease.claim AND leased.part = lease.part
+    )
+), locked AS MATERIALIZED (
+    SELECT lease.tid
+    FROM empty
+    CROSS JOIN LATERAL (
+        SELECT leases.ctid AS tid
+        FROM stint.leases
+        WHERE leases.claim = empty.claim AND leases.part = empty.part
+        FOR UPDATE SKIP LOCKED
+    ) AS lease
     LIMIT $1::integer
-    FOR UPDATE SKIP LOCKED
 )
 DELETE FROM stint.leases
-USING empty
-WHERE leases.ctid = empty.tid
+USING locked
+WHERE leases.ctid = locked.tid

@@ -29,11 +29,11 @@ func TestExpireLeases_HandsOnTheTasksNamedOnly(t *testing.T) {
 	}
 	stinttest.ExpireLeases(t, store, "0", "7", "20", "31", "39")
 	wantState(t, store, stint.StateReady, "0", "7", "20", "31", "39")
-	infos, err := store.ListTasks(t.Context(), stint.Filter{
+	page, err := store.ListTasks(t.Context(), stint.Filter{
 		States: []stint.State{stint.StateInProgress},
 	})
-	if err != nil || len(infos) != 35 {
-		t.Errorf("%d tasks are in progress, %v, want 35", len(infos), err)
+	if err != nil || len(page.Tasks) != 35 {
+		t.Errorf("%d tasks are in progress, %v, want 35", len(page.Tasks), err)
 	}
 	for i, owner := range owned {
 		err := store.ReturnTask(t.Context(), owner.ID, owner.Token, "", stint.StatusCompleted)

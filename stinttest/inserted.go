@@ -14,7 +14,7 @@ import (
 // A Reader is a [Store] or a [stint.Store], such as one inside the transaction of the test.
 type Reader interface {
 	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
-	ListTasks(ctx context.Context, filter stint.Filter) ([]stint.TaskInfo, error)
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 }
 
@@ -154,15 +154,15 @@ func (m *matching) failure(
 // inventory says what the store holds.
 func inventory(ctx context.Context, store Reader) (string, error) {
 	const shownMax = 20
-	infos, err := store.ListTasks(ctx, stint.Filter{Limit: shownMax + 1})
+	page, err := store.ListTasks(ctx, stint.Filter{Limit: shownMax + 1})
 	if err != nil {
 		return "", err
 	}
-	if len(infos) == 0 {
+	if len(page.Tasks) == 0 {
 		return "the store is empty", nil
 	}
 	lines := []string{"the store holds"}
-	for i, info := range infos {
+	for i, info := range page.Tasks {
 		if i == shownMax {
 			lines = append(lines, "and more")
 			break
@@ -211,13 +211,13 @@ func idsWith(ctx context.Context, store Reader, action string) ([]stint.TaskID, 
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			ids = append(ids, page[i].ID)
+		for i := range page.Tasks {
+			ids = append(ids, page.Tasks[i].ID)
 		}
-		if len(page) < filter.Limit {
+		if page.Next == "" {
 			return ids, nil
 		}
-		filter.After = ids[len(ids)-1]
+		filter.After = page.Next
 	}
 }
 

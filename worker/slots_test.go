@@ -64,13 +64,13 @@ func TestWorker_OwnsNoMoreThanItPerforms(t *testing.T) {
 	handle(t, w, "b", either.perform)
 	run(t, w)
 	inProgress := func(action string) int {
-		infos, err := store.ListTasks(t.Context(), stint.Filter{
+		page, err := store.ListTasks(t.Context(), stint.Filter{
 			Actions: []string{action}, States: []stint.State{stint.StateInProgress},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(infos)
+		return len(page.Tasks)
 	}
 	for range 5 {
 		receive(t, "a task in each slot", either.entered)

@@ -216,12 +216,12 @@ func (d *database) get(t *testing.T, id stint.TaskID) stint.TaskInfo {
 
 func (d *database) ids(t *testing.T) []stint.TaskID {
 	t.Helper()
-	tasks, err := d.store.ListTasks(t.Context(), stint.Filter{})
+	page, err := d.store.ListTasks(t.Context(), stint.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := []stint.TaskID{}
-	for _, task := range tasks {
+	for _, task := range page.Tasks {
 		ids = append(ids, task.ID)
 	}
 	return ids

@@ -151,10 +151,10 @@ func TestInsert_AddsAllOrNothing(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		tasks, err := db.store.ListTasks(context.WithoutCancel(t.Context()),
+		page, err := db.store.ListTasks(context.WithoutCancel(t.Context()),
 			stint.Filter{})
-		if err != nil || len(tasks) != 2 {
-			t.Errorf("there are %d tasks, %v, want 2", len(tasks), err)
+		if err != nil || len(page.Tasks) != 2 {
+			t.Errorf("there are %d tasks, %v, want 2", len(page.Tasks), err)
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestList_Filters(t *testing.T) {
 		"":                                       {"a/1", "a/2", "b/1", "b/2", "c", "it's"},
 		"--action copy":                          {"a/1", "c", "it's"},
 		"--action move --action copy,all":        {"a/2", "b/2"},
-		"--state blocked,scheduled":              {"c", "it's"},
+		"--state blocked,scheduled":              {"it's", "c"},
 		"--state in-progress":                    {"b/1"},
 		"--prefix a/":                            {"a/1", "a/2"},
 		"--actor actor":                          {"b/1"},

@@ -227,7 +227,7 @@ func (p *producer) waitForTasks(ctx context.Context) error {
 	}}
 	for {
 		left, err := p.store.ListTasks(ctx, unfinished)
-		if err != nil || len(left) == 0 {
+		if err != nil || len(left.Tasks) == 0 {
 			return err
 		}
 		if err := sleep(ctx, idlePause); err != nil {

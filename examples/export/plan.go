@@ -175,13 +175,13 @@ func storedTasks(ctx context.Context, store *stint.Store, job job) (map[stint.Ta
 		if err != nil {
 			return nil, err
 		}
-		for _, info := range page {
+		for _, info := range page.Tasks {
 			finished[info.ID] = isFinal(info.StatusCode)
 		}
-		if len(page) < filter.Limit {
+		if page.Next == "" {
 			return finished, nil
 		}
-		filter.After = page[len(page)-1].ID
+		filter.After = page.Next
 	}
 }
 

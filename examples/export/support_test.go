@@ -161,13 +161,13 @@ func (d *database) export(t *testing.T, from, to string, more ...string) *proces
 func (d *database) list(t *testing.T, state stint.State) map[stint.TaskID]stint.TaskInfo {
 	t.Helper()
 	const most = 10_000
-	infos, err := d.store.ListTasks(t.Context(),
+	page, err := d.store.ListTasks(t.Context(),
 		stint.Filter{States: []stint.State{state}, Limit: most})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := make(map[stint.TaskID]stint.TaskInfo, len(infos))
-	for _, info := range infos {
+	found := make(map[stint.TaskID]stint.TaskInfo, len(page.Tasks))
+	for _, info := range page.Tasks {
 		found[info.ID] = info
 	}
 	return found

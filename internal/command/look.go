@@ -27,7 +27,11 @@ func (p *program) listCommand() *cobra.Command {
 		Use:        "ls",
 		SuggestFor: []string{"list", "tasks"},
 		Short:      "List tasks",
-		Long: `List tasks in the order of their IDs. A task is listed if it passes all the filters.
+		Long: `List tasks. A task is listed if it passes all the filters.
+
+They come in the order of their IDs, or, with --state or --actor and without --prefix, state by
+state: in-progress, ready, scheduled, blocked, aborted, completed, of the last two the newest first.
+Of a large store 10,000 tasks are looked at for a page, which may then be short: --after goes on.
 
 With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
@@ -38,7 +42,7 @@ With --json, a task to a line (see: stint help json).`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter.Actor, filter.After = stint.ActorID(actor), stint.TaskID(after)
+			filter.Actor, filter.After = stint.ActorID(actor), stint.Cursor(after)
 			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
 			for _, state := range states {
 				if !slices.Contains(stateNames(), state) {
@@ -60,7 +64,8 @@ With --json, a task to a line (see: stint help json).`,
 	flags.Var(&olderThan, "older-than", "inserted at least that `age` ago, such as 90m, 36h, 7d")
 	flags.Var(&newerThan, "newer-than", "inserted at most that `age` ago")
 	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
-	flags.StringVar(&after, "after", "", "behind that `ID`, the last one of the page before")
+	flags.StringVar(&after, "after", "",
+		"behind that `place`: an ID or, with --state or --actor, what the page before named")
 	completeWith(cmd, "state", stateNames())
 	return cmd
 }
@@ -91,29 +96,35 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		return err
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		tasks, err := db.store.ListTasks(ctx, filter)
+		page, err := db.store.ListTasks(ctx, filter)
 		if err != nil {
 			return err
 		}
 		if p.json {
-			documents := make([]any, len(tasks))
-			for i, task := range tasksJSON(tasks) {
+			documents := make([]any, len(page.Tasks))
+			for i, task := range tasksJSON(page.Tasks) {
 				documents[i] = task
 			}
-			return p.printJSON(documents...)
+			if err := p.printJSON(documents...); err != nil {
+				return err
+			}
+			return p.printMore(page)
 		}
 		now, err := db.now(ctx)
 		if err != nil {
 			return err
 		}
-		return p.printTasks(tasks, filter.Limit, now)
+		return p.printTasks(page, now)
 	})
 }
 
-func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) error {
+func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
+	tasks := page.Tasks
 	if len(tasks) == 0 {
-		fmt.Fprintln(p.stderr, "no tasks")
-		return nil
+		if page.Next == "" {
+			fmt.Fprintln(p.stderr, "no tasks")
+		}
+		return p.printMore(page)
 	}
 	paint := p.painter()
 	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
@@ -128,11 +139,17 @@ func (p *program) printTasks(tasks []stint.TaskInfo, limit int, now time.Time) e
 	if err := p.printTable(rows); err != nil {
 		return err
 	}
-	if len(tasks) == limit {
-		fmt.Fprintf(p.stderr, "there may be more: --after %s\n",
-			shellQuote(string(tasks[len(tasks)-1].ID)))
+	return p.printMore(page)
+}
+
+// printMore says how to go on behind a page.
+func (p *program) printMore(page stint.TaskPage) error {
+	if page.Next == "" {
+		return nil
 	}
-	return nil
+	_, err := fmt.Fprintf(p.stderr, "looked at %d tasks, there may be more: --after %s\n",
+		page.Looked, shellQuote(string(page.Next)))
+	return err
 }
 
 // shellQuote is text as a POSIX shell reads it.

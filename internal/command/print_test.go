@@ -27,7 +27,7 @@ func TestPrintTasks_AlignsColouredColumns(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	p := &program{stdout: &stdout, stderr: &stderr}
-	if err := p.printTasks(tasks, 5, now); err != nil {
+	if err := p.printTasks(stint.TaskPage{Tasks: tasks, Next: "e", Looked: 5}, now); err != nil {
 		t.Fatal(err)
 	}
 	want := `ID           ACTION      STATE        TRIES   WHEN                ACTOR   STATUS
@@ -41,7 +41,7 @@ e            x           in-progress  0       no deadline
 	if got := stdout.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := stderr.String(); got != "there may be more: --after 'e'\n" {
+	if got := stderr.String(); got != "looked at 5 tasks, there may be more: --after 'e'\n" {
 		t.Errorf("standard error is %q", got)
 	}
 }

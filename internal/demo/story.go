@@ -187,12 +187,13 @@ func (s *story) kill(ctx context.Context) error {
 	if err := s.second.kill(); err != nil {
 		return err
 	}
-	orphans, err := s.Store.ListTasks(ctx, stint.Filter{
+	page, err := s.Store.ListTasks(ctx, stint.Filter{
 		Actor: SecondActor, States: []stint.State{stint.StateInProgress}, Limit: tasksMax,
 	})
 	if err != nil {
 		return err
 	}
+	orphans := page.Tasks
 	if len(orphans) == 0 {
 		return fmt.Errorf("%s owned nothing when it was killed", SecondActor)
 	}
@@ -291,15 +292,15 @@ func (s *story) watch(
 ) error {
 	return s.repeat(ctx, every, func() (bool, error) {
 		// For a few thousand tasks; in a large store it is Stats that tells how things are going.
-		tasks, err := s.Store.ListTasks(ctx, stint.Filter{Limit: tasksMax})
+		page, err := s.Store.ListTasks(ctx, stint.Filter{Limit: tasksMax})
 		if err != nil {
 			return false, err
 		}
-		picture := newPicture(tasks, []Worker{
+		picture := newPicture(page.Tasks, []Worker{
 			{Actor: FirstActor}, {Actor: SecondActor, Killed: !s.killed.IsZero()},
 		})
 		s.tell(Event{Kind: KindProgress, Picture: picture})
-		return enough(tasks, picture), nil
+		return enough(page.Tasks, picture), nil
 	})
 }
 

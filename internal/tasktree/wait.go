@@ -90,15 +90,15 @@ func (p *Plan) look(ctx context.Context, store *stint.Store) ([]stint.TaskInfo, 
 		if err != nil {
 			return nil, err
 		}
-		for _, info := range page {
+		for _, info := range page.Tasks {
 			if place, ok := places[info.ID]; ok {
 				infos[place] = info
 			}
 		}
-		if len(page) < filter.Limit {
+		if page.Next == "" {
 			return infos, nil
 		}
-		filter.After = page[len(page)-1].ID
+		filter.After = page.Next
 	}
 }
 

@@ -68,7 +68,8 @@ func (s Store) Look(ctx context.Context, prefix string) (look Look, err error) {
 	if look.Actors, err = s.ListActors(ctx); err != nil || prefix == "" {
 		return look, err
 	}
-	look.Found, err = s.ListTasks(ctx, stint.Filter{IDPrefix: prefix, Limit: foundTasksMax})
+	page, err := s.ListTasks(ctx, stint.Filter{IDPrefix: prefix, Limit: foundTasksMax})
+	look.Found = page.Tasks
 	return look, err
 }
 

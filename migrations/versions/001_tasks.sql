@@ -85,7 +85,9 @@ CREATE TABLE {{.schema}}.scheduled (
 
     CONSTRAINT scheduled_pkey PRIMARY KEY (key)
 );
-CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before);
+-- key + 0, since an index that holds key would be taken, and walked from end to end, for look-ups by
+-- key when the table is small.
+CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before, (key + 0));
 CREATE INDEX scheduled_tried ON {{.schema}}.scheduled (tries) WHERE tries > 0;
 
 -- One row per call of OwnTasks: a heartbeat touches only this one. spans are the keys handed out

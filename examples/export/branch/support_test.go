@@ -192,11 +192,11 @@ func (s *story) unfinished(t *testing.T) []stint.TaskInfo {
 	filter := stint.Filter{Limit: tasksMax, States: []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
 	}}
-	infos, err := s.store.ListTasks(t.Context(), filter)
+	page, err := s.store.ListTasks(t.Context(), filter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return infos
+	return page.Tasks
 }
 
 func (s *story) exec(t *testing.T, statement string, args ...any) {
@@ -282,11 +282,11 @@ func (s *story) snapshot(t *testing.T) []string {
 			t.Fatal(err)
 		}
 	}
-	infos, err := s.store.ListTasks(t.Context(), stint.Filter{Limit: tasksMax})
+	page, err := s.store.ListTasks(t.Context(), stint.Filter{Limit: tasksMax})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, info := range infos {
+	for _, info := range page.Tasks {
 		line := fmt.Sprintf("%s %s %s %d", info.ID, info.State, info.Actor, info.Tries)
 		found = append(found, line)
 	}

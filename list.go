@@ -1,0 +1,455 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// A Filter picks tasks. The zero value picks all of them.
+type Filter struct {
+	// Actions are the actions to pick. Default: all.
+	Actions []string
+
+	// States are the states to pick. Default: all.
+	States []State
+
+	// IDPrefix is what the ID begins with.
+	IDPrefix string
+
+	// Actor is the owner, or the last owner of a finished task. Default: any.
+	Actor ActorID
+
+	// MinAge and MaxAge are how long ago the task was inserted at least and at most, on the
+	// database's clock. Default: any age.
+	MinAge, MaxAge time.Duration
+
+	// After asks for what follows a page: its Next, with the same filter otherwise. Where tasks
+	// come in the order of their IDs, it may be any ID: the answer begins behind that.
+	After Cursor
+
+	// Limit is how many tasks to return at most. Default: 100, at most 10,000.
+	Limit int
+}
+
+// A Cursor is where a page of [Store.ListTasks] ends.
+type Cursor string
+
+// A TaskPage is an answer of [Store.ListTasks].
+type TaskPage struct {
+	Tasks []TaskInfo
+
+	// Next is [Filter.After] for the next page; empty if there are no more tasks. There may be a
+	// next page though this one has fewer than Limit tasks, or none: see Looked.
+	Next Cursor
+
+	// Looked is how many tasks the store has looked at, of which Tasks passed the filter. It looks
+	// at no more than about 10,000 for a page.
+	Looked int
+}
+
+const (
+	listedTasksDefault = 100
+
+	// What is looked at for one page, and at most in one statement.
+	lookedTasksMax = 10_000
+	lookedAtOnce   = 1000
+)
+
+// ListTasks returns the tasks that pass a filter, a page at a time, without their bodies and
+// results.
+//
+// They come in the order of their IDs, or, if the filter names states or an actor but no prefix,
+// state by state: those in progress, ready, scheduled, blocked, aborted, and completed. Of these
+// the finished ones come with the newest first, scheduled ones with the one due first, ready ones
+// of actions that are named in the order in which they are handed out, and the others about as they
+// were inserted. An actor has tasks in progress and finished ones.
+//
+// So the store looks at nothing else if it is asked for a prefix, for states, or for what an actor
+// owns. Of what it looks at, it leaves out what the rest of the filter does not pick, until the
+// page is full, or it has looked at 10,000 tasks: a page may then have few tasks and there be more.
+//
+// A page is as of one instant, or, in the caller's transaction, of what that sees. Tasks that
+// change their states between two pages may be on both or on none.
+func (s *Store) ListTasks(ctx context.Context, filter Filter) (TaskPage, error) {
+	page, err := s.listTasks(ctx, filter)
+	if err != nil {
+		return TaskPage{}, fmt.Errorf("list tasks: %w", err)
+	}
+	return page, nil
+}
+
+func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) {
+	var page TaskPage
+	if err := filter.check(); err != nil {
+		return page, err
+	}
+	limit := filter.Limit
+	if limit == 0 {
+		limit = listedTasksDefault
+	}
+	walk, err := filter.walk()
+	if err != nil {
+		return page, err
+	}
+	switch len(walk.sources) {
+	case 0: // no actor has tasks that are ready
+		return page, s.quiet(ctx)
+	case 1:
+		return s.listAlong(ctx, filter, walk, limit)
+	}
+	err = s.atOneInstant(ctx, func(s *Store) error {
+		page, err = s.listAlong(ctx, filter, walk, limit)
+		return err
+	})
+	return page, err
+}
+
+// atOneInstant looks several times at what is there at one instant, or, in the caller's
+// transaction, at what that sees.
+func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error {
+	if s.tx != nil {
+		return look(s)
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	tx, err := s.begin(ctx, pgx.RepeatableRead, "")
+	if err != nil {
+		return err
+	}
+	return undo(ctx, tx, look(&Store{core: s.core, tx: tx, parting: s.parting}))
+}
+
+// listAlong lists a page.
+func (s *Store) listAlong(
+	ctx context.Context, filter Filter, walk *listWalk, limit int,
+) (page TaskPage, err error) {
+	for most := limit; ; most *= 2 {
+		most = min(most, lookedAtOnce, lookedTasksMax-page.Looked)
+		looked, err := s.lookForListed(ctx, walk, most)
+		if err != nil {
+			return page, err
+		}
+		infos, places, err := s.pick(ctx, filter, looked, limit-len(page.Tasks))
+		if err != nil {
+			return page, err
+		}
+		page.Looked += len(looked)
+		page.Tasks = append(page.Tasks, infos...)
+		switch n := len(looked); {
+		case len(page.Tasks) == limit && int(places[len(places)-1]) < n:
+			walk.place = looked[places[len(places)-1]-1]
+		case n == most:
+			walk.place = looked[n-1]
+		default:
+			walk.sources, walk.place = walk.sources[1:], listPlace{}
+		}
+		if len(walk.sources) == 0 {
+			return page, nil
+		}
+		if len(page.Tasks) == limit || page.Looked == lookedTasksMax {
+			page.Next = walk.cursor()
+			return page, nil
+		}
+	}
+}
+
+func (f *Filter) check() error {
+	for i, action := range f.Actions {
+		if err := checkText("Filter.Actions", action, actionBytesMax); err != nil {
+			return at(err, i, "")
+		}
+	}
+	for i, state := range f.States {
+		if stateNumbers(state) == nil {
+			return at(argumentError("Filter.States", "unknown"), i, "")
+		}
+	}
+	for _, text := range []struct {
+		argument, value string
+		bytesMax        int
+	}{
+		{"Filter.IDPrefix", f.IDPrefix, idBytesMax},
+		{"Filter.After", string(f.After), idBytesMax},
+		{"Filter.Actor", string(f.Actor), actorBytesMax},
+	} {
+		if text.value == "" {
+			continue
+		}
+		if err := checkText(text.argument, text.value, text.bytesMax); err != nil {
+			return err
+		}
+	}
+	if f.MinAge < 0 || f.MaxAge < 0 {
+		return argumentError("Filter.MinAge and MaxAge", "negative")
+	}
+	if f.Limit < 0 {
+		return argumentError("Filter.Limit", "negative")
+	}
+	if f.Limit > listedTasksMax {
+		return tooLarge("Filter.Limit", f.Limit, listedTasksMax)
+	}
+	return nil
+}
+
+// prefixEnd is the least text that sorts, by its bytes, behind everything that begins with prefix;
+// nil if there is none.
+func prefixEnd(prefix string) *string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		if last == utf8.MaxRune {
+			continue
+		}
+		const firstSurrogate, lastSurrogate = 0xd800, 0xdfff // no runes, and not stored
+		if last++; last == firstSurrogate {
+			last = lastSurrogate + 1
+		}
+		end := prefix + string(last)
+		return &end
+	}
+	return nil
+}
+
+func nonEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func positive(age time.Duration) *time.Duration {
+	if age == 0 {
+		return nil
+	}
+	return &age
+}
+
+// lookForListed returns the places of the next tasks that may be listed.
+func (s *Store) lookForListed(ctx context.Context, walk *listWalk, most int) ([]listPlace, error) {
+	source := walk.sources[0]
+	var looked []listPlace
+	err := s.run(ctx, step{
+		name: source.name, args: append(source.args(walk.place), most),
+		read: func(rows pgx.Rows) error {
+			looked = looked[:0]
+			for rows.Next() {
+				var at *time.Time
+				var rank *int64
+				var id *TaskID
+				var place listPlace
+				if err := rows.Scan(&place.key, &at, &rank, &id); err != nil {
+					return err
+				}
+				if at != nil {
+					place.at = at.UnixMicro()
+				}
+				if rank != nil {
+					place.rank = *rank
+				}
+				if id != nil {
+					place.id = *id
+				}
+				place.began = true
+				looked = append(looked, place)
+			}
+			return rows.Err()
+		},
+	})
+	return looked, err
+}
+
+// pick returns those of the tasks that pass the filter, and their places among them, from 1 on.
+func (s *Store) pick(
+	ctx context.Context, filter Filter, looked []listPlace, limit int,
+) (infos []TaskInfo, places []int64, err error) {
+	if len(looked) == 0 {
+		return nil, nil, nil
+	}
+	keys := make([]int64, len(looked))
+	for i, place := range looked {
+		keys[i] = place.key
+	}
+	var actions []string // nil, which is null, for all
+	actions = append(actions, filter.Actions...)
+	var states []int16
+	for _, state := range filter.States {
+		states = append(states, stateNumbers(state)...)
+	}
+	err = s.run(ctx, step{
+		name: "list_tasks",
+		args: []any{
+			keys, actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
+			positive(filter.MaxAge), limit,
+		},
+		read: func(rows pgx.Rows) error {
+			infos, places = nil, nil
+			for rows.Next() {
+				var place int64
+				info, err := readInfo(rows, &place)
+				if err != nil {
+					return err
+				}
+				infos, places = append(infos, info), append(places, place)
+			}
+			return rows.Err()
+		},
+	})
+	return infos, places, err
+}
+
+// A listPlace is where a task is in the order of a source.
+type listPlace struct {
+	began bool // otherwise it is ahead of all
+	key   int64
+	at    int64 // in microseconds
+	rank  int64 // see ready.rank
+	id    TaskID
+}
+
+// A listSource is a statement that looks at tasks in its own order. Its arguments are where to
+// begin, and how many tasks to look at.
+type listSource struct {
+	name string
+	args func(listPlace) []any
+}
+
+// A listWalk is sources one after the other, and a place in the first of those that are left.
+type listWalk struct {
+	byID         bool
+	all, sources []listSource
+	place        listPlace
+}
+
+// walk is where the filter says to look, from its cursor on.
+func (f *Filter) walk() (*listWalk, error) {
+	if f.IDPrefix != "" || len(f.States) == 0 && f.Actor == "" {
+		walk := &listWalk{byID: true, all: []listSource{f.sourceOfIDs()}}
+		walk.sources, walk.place.id = walk.all, TaskID(f.After)
+		return walk, nil
+	}
+	walk := &listWalk{all: f.sourcesOfStates()}
+	return walk, walk.goOn(f.After)
+}
+
+func (f *Filter) sourceOfIDs() listSource {
+	return listSource{"list_ids", func(place listPlace) []any {
+		return []any{f.IDPrefix, prefixEnd(f.IDPrefix), string(place.id)}
+	}}
+}
+
+func (f *Filter) sourcesOfStates() []listSource {
+	picked := func(state State) bool {
+		return len(f.States) == 0 || slices.Contains(f.States, state)
+	}
+	byKey := func(name string, first ...any) listSource {
+		return listSource{name, func(place listPlace) []any {
+			if !place.began {
+				place.key = -1
+			}
+			return append(slices.Clone(first), place.key)
+		}}
+	}
+	finished := func(aborted bool) listSource {
+		return listSource{"list_finished", func(place listPlace) []any {
+			if !place.began {
+				return []any{aborted, pgtype.Timestamptz{
+					InfinityModifier: pgtype.Infinity, Valid: true,
+				}, int64(math.MaxInt64)}
+			}
+			return []any{aborted, time.UnixMicro(place.at), place.key}
+		}}
+	}
+	var sources []listSource
+	add := func(state State, more ...listSource) {
+		if picked(state) {
+			sources = append(sources, more...)
+		}
+	}
+	if f.Actor != "" {
+		add(StateInProgress, byKey("list_owned", string(f.Actor)))
+	} else {
+		add(StateInProgress, byKey("list_leased"))
+		add(StateReady, f.sourcesOfReady(byKey)...)
+		add(StateScheduled, listSource{"list_scheduled", func(place listPlace) []any {
+			if !place.began {
+				return []any{firstMoment(), int64(-1)}
+			}
+			return []any{time.UnixMicro(place.at), place.key}
+		}})
+		add(StateBlocked, byKey("list_blocked"))
+	}
+	add(StateAborted, finished(true))
+	add(StateCompleted, finished(false))
+	return sources
+}
+
+func (f *Filter) sourcesOfReady(byKey func(string, ...any) listSource) []listSource {
+	if len(f.Actions) == 0 {
+		return []listSource{byKey("list_ready")}
+	}
+	var sources []listSource
+	for _, action := range slices.Compact(slices.Sorted(slices.Values(f.Actions))) {
+		sources = append(sources, listSource{"list_queue", func(place listPlace) []any {
+			if !place.began {
+				place.rank, place.key = -1, -1
+			}
+			return []any{action, place.rank, place.key}
+		}})
+	}
+	return sources
+}
+
+// cursor is where the walk is: the ID of the last task or, where tasks are not in the order of
+// their IDs, the number of the source and the place.
+func (w *listWalk) cursor() Cursor {
+	source, p := len(w.all)-len(w.sources), w.place
+	switch {
+	case w.byID:
+		return Cursor(p.id)
+	case !p.began:
+		return Cursor(strconv.Itoa(source))
+	default:
+		return Cursor(fmt.Sprintf("%d/%d/%d/%d", source, p.key, p.at, p.rank))
+	}
+}
+
+// goOn moves a walk that is not in the order of IDs to a cursor of one like it.
+func (w *listWalk) goOn(after Cursor) error {
+	const parts = 4
+	w.sources = w.all
+	if after == "" {
+		return nil
+	}
+	texts := strings.Split(string(after), "/")
+	numbers := make([]int64, parts)
+	if len(texts) != 1 && len(texts) != parts {
+		return badCursor()
+	}
+	for i, text := range texts {
+		var err error
+		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return badCursor()
+		}
+	}
+	source := numbers[0]
+	if source < 0 || source >= int64(len(w.all)) {
+		return badCursor()
+	}
+	w.sources = w.all[source:]
+	if len(texts) == parts {
+		w.place = listPlace{began: true, key: numbers[1], at: numbers[2], rank: numbers[3]}
+	}
+	return nil
+}
+
+func badCursor() error { return argumentError("Filter.After", "not the Next of a page") }

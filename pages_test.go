@@ -1,0 +1,254 @@
+package stint_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+)
+
+// pages returns how many pages of the store's tables and indexes work reads, however often it reads
+// the same one. All of it is undone.
+func pages(t *testing.T, pool *pgxpool.Pool, work func(*stint.Store)) int64 {
+	t.Helper()
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	tx := begin(t, pool)
+	fetched := func() (pages int64) {
+		err := tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint
+			FROM pg_class
+			WHERE relnamespace IN ('stint'::regnamespace, 'pg_toast'::regnamespace)`).Scan(&pages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pages
+	}
+	before := fetched()
+	work(store.WithTx(tx))
+	read := fetched() - before
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	return read
+}
+
+// A part of a hand-out is extended at a cost that grows with the part.
+func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
+	t.Parallel()
+	const few, many = 400, 4000
+	var each [2]float64
+	for i, n := range []int{few, many} {
+		store, pool := newStoreAndPool(t, stint.Options{})
+		tasks := numbered("t", n)
+		for i := range tasks {
+			tasks[i].Deadline = time.Now().Add(time.Hour) // so that each has a row of its own
+		}
+		insert(t, store, tasks...)
+		owned := own(t, store, n)
+		if n == many { // with new statistics, and without
+			exec(t, pool, "ANALYZE")
+		}
+		for _, task := range owned[:3] {
+			returnWith(t, store, task, stint.Return{Code: stint.StatusCompleted})
+		}
+		for part, rest := range [][]stint.OwnedTask{owned[3:], owned[n/2:]} {
+			read := pages(t, pool, func(store *stint.Store) {
+				kept, err := store.ExtendTasksOwnership(t.Context(), "actor", rest, time.Hour)
+				if err != nil || slices.Contains(kept, false) {
+					t.Errorf("ExtendTasksOwnership = %v", err)
+				}
+			})
+			each[i] += float64(read) / float64(len(rest)*(part+1))
+		}
+	}
+	t.Logf("%.1f pages for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+	if each[1] > 1.5*each[0]+1 {
+		t.Errorf("%.1f pages for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+	}
+}
+
+// A hand-out of many actions costs a look at each queue, and what is handed out.
+func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
+	t.Parallel()
+	const queues, each, wanted, pagesMost = 200, 50, 500, 25
+	store, pool := newStoreAndPool(t, stint.Options{})
+	var tasks []stint.Task
+	var actions []string
+	for queue := range queues {
+		actions = append(actions, fmt.Sprintf("act%d", queue))
+		for i := range each {
+			tasks = append(tasks, stint.Task{
+				ID: stint.TaskID(fmt.Sprintf("%d-%d", queue, i)), Action: actions[queue],
+				Deadline: time.Now().Add(time.Hour),
+			})
+		}
+	}
+	insert(t, store, tasks...)
+	read := pages(t, pool, func(store *stint.Store) {
+		owned, err := store.OwnTasks(t.Context(), "actor", wanted, actions, time.Hour)
+		if err != nil || len(owned) != wanted {
+			t.Errorf("OwnTasks = %d tasks, %v, want %d", len(owned), err, wanted)
+		}
+	})
+	t.Logf("%d pages", read)
+	if read > (queues+wanted)*pagesMost {
+		t.Errorf("%d pages, want at most %d for each queue and each task", read, pagesMost)
+	}
+}
+
+// Many tasks of many spans are cut out at the cost of each.
+func TestCarveReady_LooksAtEachTaskOnce(t *testing.T) {
+	t.Parallel()
+	const few, many = 2000, 16_000
+	var each [2]float64
+	for i, n := range []int{few, many} {
+		store, pool := newStoreAndPool(t, stint.Options{})
+		insert(t, store, numbered("t", n)...)
+		tx := begin(t, pool)
+		_, err := tx.Exec(t.Context(), statements(t)["set_planner"])
+		wantErr(t, "set_planner", err, nil)
+		_, err = tx.Exec(t.Context(), "PREPARE carve AS "+statements(t)["carve_ready"])
+		wantErr(t, "PREPARE", err, nil)
+		keys := yields[string](t, pool, "SELECT array_agg(key ORDER BY key)::text FROM stint.tasks")
+		var plans []struct{ Plan planNode }
+		err = tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE carve('"+
+			keys+"')", pgx.QueryExecModeSimpleProtocol).Scan(&plans)
+		wantErr(t, "EXPLAIN", err, nil)
+		each[i] = plans[0].Plan.rows() / float64(n)
+	}
+	t.Logf("%.1f rows for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+	if each[1] > 1.5*each[0] {
+		t.Errorf("%.1f rows for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+	}
+}
+
+// A planNode is a part of what EXPLAIN ANALYZE tells.
+type planNode struct {
+	Rows    float64 `json:"Actual Rows"`
+	Loops   float64 `json:"Actual Loops"`
+	Removed float64 `json:"Rows Removed by Filter"` // a mean of the loops, as the rows are
+	Plans   []planNode
+}
+
+// rows is how many rows all parts of a plan have looked at.
+func (n *planNode) rows() float64 {
+	rows := (n.Rows + n.Removed) * n.Loops
+	for i := range n.Plans {
+		rows += n.Plans[i].rows()
+	}
+	return rows
+}
+
+// An edge from a task that waits for nothing closes no cycle, whatever lies ahead of it.
+func TestAddDependencies_LooksAheadOnlyWhereACycleMayClose(t *testing.T) {
+	t.Parallel()
+	const pagesMost = 300
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("before"), after("root"))
+	var fan []stint.Task
+	for i := range 3000 {
+		fan = append(fan, after(stint.TaskID(fmt.Sprintf("f%d", i)), "root"))
+	}
+	insert(t, store, fan...)
+	for name, add := range map[string]func(*stint.Store) error{
+		"AddDependencies": func(store *stint.Store) error {
+			return addDependency(t, store, "before", "root")
+		},
+		"InsertTasks": func(store *stint.Store) error {
+			return store.InsertTasks(t.Context(), []stint.Task{{
+				ID: "new", Action: "act", After: []stint.TaskID{"before"},
+				ToSignalAfter: []stint.TaskID{"root"},
+			}})
+		},
+	} {
+		read := pages(t, pool, func(store *stint.Store) { wantErr(t, name, add(store), nil) })
+		t.Logf("%s: %d pages", name, read)
+		if read > pagesMost {
+			t.Errorf("%s reads %d pages, want at most %d", name, read, pagesMost)
+		}
+	}
+	// Now root waits, so that something may wait for it that it waits for.
+	wantErr(t, "AddDependencies", addDependency(t, store, "before", "root"), nil)
+	wantErr(t, "AddDependencies", addDependency(t, store, "f7", "before"), stint.ErrCycle)
+	wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
+		{After: "new", Run: "before"}, {After: "f7", Run: "new"},
+	}), stint.ErrTaskNotFound)
+	insert(t, store, after("new"))
+	wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
+		{After: "new", Run: "before"}, {After: "f7", Run: "new"},
+	}), stint.ErrCycle)
+}
+
+// What picks few tasks reads few pages, wherever they are among the others.
+func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
+	t.Parallel()
+	const pagesMost = 300
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("many", 5000)...)
+	_, err := store.ReturnTasks(t.Context(), completed(own(t, store, 2000)))
+	wantErr(t, "ReturnTasks", err, nil)
+	insert(t, store, after("b"), stint.Task{ID: "few", Action: "few"},
+		stint.Task{ID: "late", Action: "act", NotBefore: time.Now().Add(time.Hour)},
+		after("blocked", "b"))
+	owned, err := store.OwnTasks(t.Context(), "somebody", 3, []string{"act"}, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"many004999"}, ""), nil)
+	one := func(state stint.State) []stint.State { return []stint.State{state} }
+	for name, test := range map[string]struct {
+		filter stint.Filter
+		want   int
+	}{
+		"a prefix":       {stint.Filter{IDPrefix: "b"}, 2},
+		"none ahead":     {stint.Filter{IDPrefix: "a"}, 0},
+		"none behind":    {stint.Filter{IDPrefix: "z"}, 0},
+		"in progress":    {stint.Filter{States: one(stint.StateInProgress)}, len(owned)},
+		"an owner's":     {stint.Filter{Actor: "somebody", States: one(stint.StateInProgress)}, 3},
+		"scheduled":      {stint.Filter{States: one(stint.StateScheduled)}, 1},
+		"blocked":        {stint.Filter{States: one(stint.StateBlocked)}, 1},
+		"aborted":        {stint.Filter{States: one(stint.StateAborted)}, 1},
+		"ready, of one":  {stint.Filter{Actions: []string{"few"}, States: one(stint.StateReady)}, 1},
+		"newest first":   {stint.Filter{States: one(stint.StateCompleted), Limit: 5}, 5},
+		"the last owner": {stint.Filter{Actor: "actor", Limit: 5}, 5},
+	} {
+		read := pages(t, pool, func(store *stint.Store) {
+			page, err := store.ListTasks(t.Context(), test.filter)
+			if err != nil || len(page.Tasks) != test.want {
+				t.Errorf("%s: ListTasks = %d tasks, %v, want %d", name, len(page.Tasks), err,
+					test.want)
+			}
+		})
+		if read > pagesMost {
+			t.Errorf("%s: %d pages are read, want at most %d", name, read, pagesMost)
+		}
+	}
+}
+
+// A look at very many tasks is cut, says so, and goes on where it was.
+func TestListTasks_CutsALongLook(t *testing.T) {
+	t.Parallel()
+	const lookedMost = 10_000
+	store := newStore(t)
+	insert(t, store, numbered("many", 2*lookedMost)...)
+	insert(t, store, stint.Task{ID: "z", Action: "rare"})
+	for _, filter := range []stint.Filter{
+		{Actions: []string{"rare"}},
+		{MaxAge: time.Hour, Actor: "nobody", IDPrefix: "many"},
+	} {
+		var found, looked int
+		pages := 0
+		for more := true; more; pages++ {
+			page, err := store.ListTasks(t.Context(), filter)
+			wantErr(t, "ListTasks", err, nil)
+			if page.Looked > lookedMost {
+				t.Errorf("a page is of %d tasks", page.Looked)
+			}
+			found, looked = found+len(page.Tasks), looked+page.Looked
+			filter.After, more = page.Next, page.Next != ""
+		}
+		if want := len(filter.Actions); found != want || looked < 2*lookedMost || pages > 4 {
+			t.Errorf("%d tasks of %d are found on %d pages, want %d", found, looked, pages, want)
+		}
+	}
+}

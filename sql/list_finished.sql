@@ -1,0 +1,36 @@
+-- name: list_finished
+--
+-- The first $4 tasks behind the place $2, $3 that were completed, or aborted, the newest first, in
+-- the form of list_ids.
+--
+--   $1 aborted      boolean
+--   $2 finished_at  timestamptz
+--   $3 key          bigint
+--   $4 tasks        integer
+SELECT task.key, span.finished_at AS at, NULL::bigint AS rank, NULL::text AS id
+FROM (
+    SELECT ended.finished_at, ended.lo,
+           CASE WHEN ended.finished_at = $2::timestamptz THEN least(ended.hi, $3::bigint - 1)
+                ELSE ended.hi
+           END AS hi
+    FROM (
+        (SELECT finished.finished_at, finished.lo, finished.hi
+         FROM stint.finished
+         WHERE NOT $1::boolean AND finished.cause = 0
+           AND (finished.finished_at, finished.lo)
+               OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
+         ORDER BY finished.finished_at DESC, finished.lo DESC
+         LIMIT $4::integer)
+        UNION ALL
+        (SELECT finished.finished_at, finished.lo, finished.hi
+         FROM stint.finished
+         WHERE $1::boolean AND finished.cause <> 0
+           AND (finished.finished_at, finished.lo)
+               OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
+         ORDER BY finished.finished_at DESC, finished.lo DESC
+         LIMIT $4::integer)
+    ) AS ended
+) AS span
+CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
+ORDER BY span.finished_at DESC, task.key DESC
+LIMIT $4::integer

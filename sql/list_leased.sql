@@ -1,0 +1,19 @@
+-- name: list_leased
+--
+-- The first $2 owned tasks behind $1, by key, in the form of list_ids.
+--
+--   $1 key    bigint
+--   $2 tasks  integer
+--
+-- The span that $1 is in may hold some of them: it begins within the same 1,024 keys.
+SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
+FROM (
+    SELECT greatest(leased.lo, $1::bigint + 1) AS lo, leased.hi
+    FROM stint.leased
+    WHERE leased.lo >= $1::bigint >> 10 << 10 AND leased.hi > $1::bigint
+    ORDER BY leased.lo
+    LIMIT $2::integer
+) AS span
+CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
+ORDER BY task.key
+LIMIT $2::integer

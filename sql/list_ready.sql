@@ -1,0 +1,19 @@
+-- name: list_ready
+--
+-- The first $2 ready tasks behind $1, by key, in the form of list_ids.
+--
+--   $1 key    bigint
+--   $2 tasks  integer
+--
+-- The span that $1 is in may hold some of them: it begins within the same 1,024 keys.
+SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
+FROM (
+    SELECT greatest(ready.lo, $1::bigint + 1) AS lo, ready.hi
+    FROM stint.ready
+    WHERE ready.lo >= $1::bigint >> 10 << 10 AND ready.hi > $1::bigint
+    ORDER BY ready.lo
+    LIMIT $2::integer
+) AS span
+CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
+ORDER BY task.key
+LIMIT $2::integer
