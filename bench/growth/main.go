@@ -77,7 +77,7 @@ func firstError(errs ...error) error {
 func measure(
 	ctx context.Context, url string, shape *shape, rounds int,
 ) (costs map[string]cost, err error) {
-	schema := fmt.Sprintf("growth_%g", shape.factor)
+	schema := fmt.Sprintf("growth_%d", shape.of(plainTasks))
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return nil, err
