@@ -208,7 +208,9 @@ func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 		"scheduled":      {stint.Filter{States: one(stint.StateScheduled)}, 1},
 		"blocked":        {stint.Filter{States: one(stint.StateBlocked)}, 1},
 		"aborted":        {stint.Filter{States: one(stint.StateAborted)}, 1},
-		"ready, of one":  {stint.Filter{Actions: []string{"few"}, States: one(stint.StateReady)}, 1},
+		"ready, of one": {
+			stint.Filter{Actions: []string{"few"}, States: one(stint.StateReady)}, 1,
+		},
 		"newest first":   {stint.Filter{States: one(stint.StateCompleted), Limit: 5}, 5},
 		"the last owner": {stint.Filter{Actor: "actor", Limit: 5}, 5},
 	} {
