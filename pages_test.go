@@ -200,14 +200,14 @@ func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 		filter stint.Filter
 		want   int
 	}{
-		"a prefix":       {stint.Filter{IDPrefix: "b"}, 2},
-		"none ahead":     {stint.Filter{IDPrefix: "a"}, 0},
-		"none behind":    {stint.Filter{IDPrefix: "z"}, 0},
-		"in progress":    {stint.Filter{States: one(stint.StateInProgress)}, len(owned)},
-		"an owner's":     {stint.Filter{Actor: "somebody", States: one(stint.StateInProgress)}, 3},
-		"scheduled":      {stint.Filter{States: one(stint.StateScheduled)}, 1},
-		"blocked":        {stint.Filter{States: one(stint.StateBlocked)}, 1},
-		"aborted":        {stint.Filter{States: one(stint.StateAborted)}, 1},
+		"a prefix":    {stint.Filter{IDPrefix: "b"}, 2},
+		"none ahead":  {stint.Filter{IDPrefix: "a"}, 0},
+		"none behind": {stint.Filter{IDPrefix: "z"}, 0},
+		"in progress": {stint.Filter{States: one(stint.StateInProgress)}, len(owned)},
+		"an owner's":  {stint.Filter{Actor: "somebody", States: one(stint.StateInProgress)}, 3},
+		"scheduled":   {stint.Filter{States: one(stint.StateScheduled)}, 1},
+		"blocked":     {stint.Filter{States: one(stint.StateBlocked)}, 1},
+		"aborted":     {stint.Filter{States: one(stint.StateAborted)}, 1},
 		"ready, of one": {
 			stint.Filter{Actions: []string{"few"}, States: one(stint.StateReady)}, 1,
 		},
