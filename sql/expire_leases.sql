@@ -30,11 +30,11 @@ WITH lost AS MATERIALIZED (
     FROM held
     WHERE leases.ctid = held.tid
 ), passed AS MATERIALIZED (
-    SELECT count(*) AS leases
-    FROM lost
-    JOIN stint.leases ON leases.session = lost.id
-    WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp()
-      AND NOT EXISTS (SELECT FROM held WHERE held.tid = leases.ctid)
+    SELECT (SELECT count(*)
+            FROM lost
+            JOIN stint.leases ON leases.session = lost.id
+            WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp())
+           - (SELECT count(*) FROM held) AS leases
 ), unregistered AS (
     DELETE FROM stint.actors
     USING lost, passed
