@@ -3,6 +3,7 @@ package stint_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,43 +99,85 @@ func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 	}
 }
 
-// Many tasks of many spans are cut out at the cost of each.
-func TestCarveReady_LooksAtEachTaskOnce(t *testing.T) {
+// Statements that are given many rows at once look at each a few times, not at all for each.
+func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	t.Parallel()
-	const few, many = 2000, 16_000
-	var each [2]float64
-	for i, n := range []int{few, many} {
-		store, pool := newStoreAndPool(t, stint.Options{})
+	const few, many = 500, 4000
+	byOne := func(t *testing.T, store *stint.Store, n int) {
+		t.Helper()
 		insert(t, store, numbered("t", n)...)
-		tx := begin(t, pool)
-		_, err := tx.Exec(t.Context(), statements(t)["set_planner"])
-		wantErr(t, "set_planner", err, nil)
-		_, err = tx.Exec(t.Context(), "PREPARE carve AS "+statements(t)["carve_ready"])
-		wantErr(t, "PREPARE", err, nil)
-		keys := yields[string](t, pool, "SELECT array_agg(key ORDER BY key)::text FROM stint.tasks")
-		var plans []struct{ Plan planNode }
-		err = tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE carve('"+
-			keys+"')", pgx.QueryExecModeSimpleProtocol).Scan(&plans)
-		wantErr(t, "EXPLAIN", err, nil)
-		each[i] = plans[0].Plan.rows() / float64(n)
+		for range n {
+			ownOne(t, store)
+		}
 	}
-	t.Logf("%.1f rows for each of %d, %.1f for each of %d", each[0], few, each[1], many)
-	if each[1] > 1.5*each[0] {
-		t.Errorf("%.1f rows for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+	for name, test := range map[string]struct {
+		prepare func(*testing.T, *stint.Store, int)
+		change  string // of the rows
+		args    string // with the keys of all tasks for $keys
+	}{
+		"carve_ready": {func(t *testing.T, store *stint.Store, n int) {
+			t.Helper()
+			insert(t, store, numbered("t", n)...)
+		}, "SELECT", "'$keys'"},
+		"expire_leases": {byOne, `WITH session AS (
+			INSERT INTO stint.sessions (id, grace, watches, topics) VALUES (7, '0', false, '{}'))
+			UPDATE stint.leases SET session = 7`, "7, 'actor'"},
+		"reclaim_leases": {byOne, "UPDATE stint.leases SET deadline = statement_timestamp()",
+			"100000, '-infinity'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var each [2]float64
+			for i, n := range []int{few, many} {
+				store, pool := newUncheckedStore(t, stint.Options{})
+				test.prepare(t, store, n)
+				exec(t, pool, test.change)
+				keys := yields[string](t, pool,
+					"SELECT array_agg(key ORDER BY key)::text FROM stint.tasks")
+				rows := rowsLookedAt(t, pool, name, strings.ReplaceAll(test.args, "$keys", keys))
+				each[i] = rows / float64(n)
+			}
+			t.Logf("%.1f rows for each of %d, %.1f for each of %d", each[0], few, each[1], many)
+			if each[0] < 1 || each[1] > 1.5*each[0] {
+				t.Errorf("%.1f rows for each of %d, %.1f for each of %d",
+					each[0], few, each[1], many)
+			}
+		})
 	}
+}
+
+// rowsLookedAt is how many rows all parts of a statement look at. What it does is undone.
+func rowsLookedAt(t *testing.T, pool *pgxpool.Pool, name, args string) float64 {
+	t.Helper()
+	tx := begin(t, pool)
+	for _, statement := range []string{
+		statements(t)["set_planner"], "PREPARE measured AS " + statements(t)[name],
+	} {
+		_, err := tx.Exec(t.Context(), statement)
+		wantErr(t, name, err, nil)
+	}
+	var plans []struct{ Plan planNode }
+	err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE measured("+
+		args+")", pgx.QueryExecModeSimpleProtocol).Scan(&plans)
+	wantErr(t, "EXPLAIN", err, nil)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	return plans[0].Plan.rows()
 }
 
 // A planNode is a part of what EXPLAIN ANALYZE tells.
 type planNode struct {
-	Rows    float64 `json:"Actual Rows"`
-	Loops   float64 `json:"Actual Loops"`
-	Removed float64 `json:"Rows Removed by Filter"` // a mean of the loops, as the rows are
-	Plans   []planNode
+	Rows  float64 `json:"Actual Rows"`
+	Loops float64 `json:"Actual Loops"`
+	Plans []planNode
+
+	// These are means of the loops, as the rows are.
+	Filtered float64 `json:"Rows Removed by Filter"`
+	Unjoined float64 `json:"Rows Removed by Join Filter"`
 }
 
 // rows is how many rows all parts of a plan have looked at.
 func (n *planNode) rows() float64 {
-	rows := (n.Rows + n.Removed) * n.Loops
+	rows := (n.Rows + n.Filtered + n.Unjoined) * n.Loops
 	for i := range n.Plans {
 		rows += n.Plans[i].rows()
 	}
