@@ -77,7 +77,8 @@ const (
 // owns. Of what it looks at, it leaves out what the rest of the filter does not pick, until the
 // page is full, or it has looked at 10,000 tasks: a page may then have few tasks and there be more.
 //
-// A page is as of one instant, or, in the caller's transaction, of what that sees. Tasks that
+// A page of several states is as of one instant, or, in the caller's transaction, of what each of
+// its statements sees. Other pages are as of one instant for a thousand tasks at a time. Tasks that
 // change their states between two pages may be on both or on none.
 func (s *Store) ListTasks(ctx context.Context, filter Filter) (TaskPage, error) {
 	page, err := s.listTasks(ctx, filter)

@@ -122,8 +122,10 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 		"expire_leases": {byOne, `WITH session AS (
 			INSERT INTO stint.sessions (id, grace, watches, topics) VALUES (7, '0', false, '{}'))
 			UPDATE stint.leases SET session = 7`, "7, 'actor'"},
-		"reclaim_leases": {byOne, "UPDATE stint.leases SET deadline = statement_timestamp()",
-			"100000, '-infinity'"},
+		"reclaim_leases": {
+			byOne, "UPDATE stint.leases SET deadline = statement_timestamp()",
+			"100000, '-infinity'",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
