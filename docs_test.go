@@ -13,7 +13,7 @@ import (
 func TestDocs_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	exists := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\([tb] \*testing\.[TB]\)`)
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -27,7 +27,7 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 	wantErr(t, "WalkDir", err, nil)
 	documents, err := filepath.Glob("docs/*.md")
 	wantErr(t, "Glob", err, nil)
-	named := regexp.MustCompile("`(Test\\w+)`")
+	named := regexp.MustCompile("`((?:Test|Benchmark)\\w+)`")
 	for _, document := range append(documents, "README.md", "CONTRIBUTING.md") {
 		text, err := os.ReadFile(document)
 		wantErr(t, "ReadFile", err, nil)

@@ -131,7 +131,7 @@ func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 // What comes due at once costs as much each as a few of it do.
 func TestMaintain_CostsWhatIsDue(t *testing.T) {
 	t.Parallel()
-	const few, many, pagesMost = 400, 4000, 100
+	const few, many, pagesMost = 400, 2000, 100
 	for name, prepare := range map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int){
 		"leases": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
 			t.Helper()

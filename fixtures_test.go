@@ -21,9 +21,6 @@ const (
 	// machine, and much shorter than the hour that those wait for who poll.
 	soon = 2 * time.Minute
 
-	// promptly is how late what has a time may be, on a busy machine.
-	promptly = 5 * time.Second
-
 	// pollNever is the PollInterval of those who shall be woken by nothing but a notification.
 	pollNever = time.Hour
 )

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Workers own, extend and return tasks at random while leases expire under them, and write down
@@ -22,7 +23,8 @@ import (
 // state of the store shows no trace of a task that two owned at a time.
 func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	t.Parallel()
-	const tasks, workers = 50_000, 16
+	const workers = 16
+	tasks := testrun.Rounds(50_000)
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 	if err != nil {
@@ -40,7 +42,7 @@ func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d (what the workers choose; not how they interleave)", seed)
 	p := &playground{store: store, pool: pool}
-	p.left.Store(tasks)
+	p.left.Store(int64(tasks))
 	p.play(t, workers, seed)
 	if t.Failed() {
 		return

@@ -38,7 +38,12 @@ func TestStore_BehavesLikeTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	spent, failed := newBudget(t), false
 	rapid.Check(t, func(t *rapid.T) {
+		if spent() && !failed {
+			return
+		}
+		defer func() { failed = failed || t.Failed() }()
 		if _, err := pool.Exec(t.Context(), emptyTables); err != nil {
 			t.Fatal(err)
 		}

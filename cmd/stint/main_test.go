@@ -23,6 +23,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // nowhere is the address of a database that does not answer.
@@ -34,7 +35,10 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "stint-command-")
+	dir, err := "", testrun.Prepare()
+	if err == nil {
+		dir, err = os.MkdirTemp("", "stint-command-")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

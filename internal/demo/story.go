@@ -281,7 +281,7 @@ func (s *story) finish(ctx context.Context) error {
 }
 
 const (
-	watchEvery = 100 * time.Millisecond
+	watchEvery = 250 * time.Millisecond
 	// tasksMax is more tasks than the yearbook has.
 	tasksMax = 10_000
 )

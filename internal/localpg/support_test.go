@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 //go:embed testdata/keep.sql
@@ -44,7 +46,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Temporary servers of other programs are none of our business, nor ours of theirs.
-	dir, err := os.MkdirTemp("", "localpg-")
+	dir, err := "", testrun.Prepare()
+	if err == nil {
+		dir, err = os.MkdirTemp("", "localpg-")
+	}
 	if err == nil {
 		err = errors.Join(os.Chmod(dir, 0o755), os.Setenv("TMPDIR", dir))
 	}

@@ -3,10 +3,13 @@ package testdb
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/internal/testserver"
 )
 
@@ -15,10 +18,16 @@ var shared = testserver.Server{Container: startContainer}
 
 // Main runs the tests of a package and then stops the server that [New] may have started. Call it
 // from TestMain and nothing else.
-func Main(m *testing.M) { shared.Main(m) }
+func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // Run is [Main] for a TestMain that has more to do: it returns the exit code.
-func Run(m *testing.M) int { return shared.Run(m) }
+func Run(m *testing.M) int {
+	if err := testrun.Prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return shared.Run(m)
+}
 
 // New returns a pool on a new database, migrated to the newest schema and dropped when the test
 // ends. The server is the one named by STINT_TEST_DATABASE_URL, whose role must be allowed to

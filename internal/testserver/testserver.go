@@ -134,14 +134,20 @@ func (s *Server) start(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The pool outlives the start.
+	if server.admin, err = pgxpool.New(context.WithoutCancel(ctx), server.url); err != nil {
+		return nil, errors.Join(err, server.stop())
+	}
 	server.template = "stint_template_" + uuid.NewString()
 	if err := server.migrate(ctx); err != nil {
 		err = fmt.Errorf("make the template of the test databases: %w", err)
+		server.admin.Close()
 		return nil, errors.Join(err, server.stop())
 	}
 	stop := server.stop
 	server.stop = func() error {
 		dropErr := server.drop(context.WithoutCancel(ctx), server.template)
+		server.admin.Close()
 		if err := stop(); err != nil {
 			return err
 		}
@@ -153,6 +159,7 @@ func (s *Server) start(ctx context.Context) (*found, error) {
 // A found server makes databases. Its own is called postgres.
 type found struct {
 	url      string
+	admin    *pgxpool.Pool // on its own database
 	template string
 	stop     func() error
 }
@@ -186,7 +193,7 @@ func (f *found) config(database string) (*pgxpool.Config, error) {
 
 func (f *found) create(ctx context.Context, name, template string) error {
 	return f.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+
-		" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" ENCODING 'UTF8'")
+		" TEMPLATE "+pgx.Identifier{template}.Sanitize()+" ENCODING 'UTF8' STRATEGY FILE_COPY")
 }
 
 func (f *found) drop(ctx context.Context, name string) error {
@@ -194,12 +201,6 @@ func (f *found) drop(ctx context.Context, name string) error {
 }
 
 func (f *found) exec(ctx context.Context, statement string) error {
-	conn, err := pgx.Connect(ctx, f.url)
-	if err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		return err
-	}
-	return conn.Close(ctx)
+	_, err := f.admin.Exec(ctx, statement)
+	return err
 }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package testrun
+
+func memory() string { return "" }

@@ -1,0 +1,35 @@
+// Package testrun says how a run of the tests goes: how often a test repeats itself, how many tests
+// run at once, and where they keep their temporary files.
+package testrun
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// long is the environment variable that asks for every repetition.
+const long = "STINT_TEST_LONG"
+
+// atOnce is how many tests of a package run at once, on machines small and large: most tests wait
+// for the server most of the time, and its connections are enough for these.
+const atOnce = "8"
+
+// Prepare does for a package's tests what their TestMain has to do first.
+func Prepare() error {
+	inMemory()
+	return flag.Set("test.parallel", atOnce) // -parallel is read later and still counts
+}
+
+// Rounds returns how often a test repeats itself, or how much it takes of something, if it finds
+// more the longer it goes on: most if STINT_TEST_LONG is set, as in continuous integration,
+// otherwise a fifth of that, with -short a twentieth; at least 1.
+func Rounds(most int) int {
+	switch {
+	case testing.Short():
+		return max(most/20, 1)
+	case os.Getenv(long) == "":
+		return max(most/5, 1)
+	}
+	return most
+}
