@@ -224,9 +224,9 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 }
 
 // expireOneByOne lets leases expire in the order in which they were given.
-func expireOneByOne(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	exec(t, pool, `UPDATE stint.leases
+func expireOneByOne(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, `UPDATE stint.leases
 		SET deadline = statement_timestamp() - interval '1 h' + place * interval '1 us'
 		FROM (SELECT claim, row_number() OVER (ORDER BY owned_at) AS place
 		      FROM stint.leases) AS lease
@@ -234,16 +234,16 @@ func expireOneByOne(t *testing.T, pool *pgxpool.Pool) {
 }
 
 // makeDue lets the time of scheduled tasks come.
-func makeDue(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	exec(t, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 s'")
+func makeDue(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 s'")
 }
 
 // passDeadlines lets the deadlines of all tasks pass.
-func passDeadlines(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
+func passDeadlines(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
 	for _, table := range []string{"tasks", "deadlines", "ready"} {
-		exec(t, pool, "UPDATE stint."+table+" SET deadline = '2020-01-01Z'")
+		exec(tb, pool, "UPDATE stint."+table+" SET deadline = '2020-01-01Z'")
 	}
 }
 
