@@ -44,6 +44,15 @@ func BenchmarkMaintain_DueAtOnce(b *testing.B) {
 			insert(b, m.store, withDeadlines(b.N)...)
 			passDeadlines(b, m.pool)
 		}},
+		{"dependents of one", func(b *testing.B, m *bench) {
+			b.Helper()
+			tasks := append(withDeadlines(1), numbered("behind", b.N)...)
+			for i := range b.N {
+				tasks[1+i].After = []stint.TaskID{tasks[0].ID}
+			}
+			insert(b, m.store, tasks...)
+			passDeadlines(b, m.pool)
+		}},
 	} {
 		b.Run(burst.name, func(b *testing.B) {
 			m := newBurst(b)

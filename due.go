@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -15,12 +16,16 @@ const (
 	// What one transaction does at most, so that none lasts long.
 	promotedTasksMax  = 1000
 	reclaimedLeaseMax = 100
+	reclaimedTasksMax = 10_000 // but for those of one lease, and of leases that end together
 	dueTasksMax       = 1000
 
-	// How often settleDue waits for a lock before it leaves the rest to the next time, and how many
-	// times it looks on in vain.
-	lockWaitsMax = 4
+	// How often settleDue fails to end tasks before it leaves the rest to the next time, and how
+	// many times in a row it looks on in vain.
+	failuresMax  = 4
 	vainLooksMax = 16
+
+	// looksAnew is after how many looks at what is left of one kind the others are begun again.
+	looksAnew = 16
 )
 
 // A dueLook is a statement that looks at the first of what has come due behind a place. It sees to
@@ -28,10 +33,12 @@ const (
 type dueLook struct {
 	name  string
 	most  int
-	keyed bool // the place is a time and a key, and not only a time
+	tasks int64 // of leases: look at fewer if they hold so many
 
-	at    pgtype.Timestamptz
-	key   int64
+	// The place: a time and a key, or, of leases, only a time.
+	at  pgtype.Timestamptz
+	key int64
+
 	ended bool // nothing has come due behind the place
 
 	// done is how much it has seen to, actions whom that may concern; keys are tasks that are to
@@ -41,8 +48,8 @@ type dueLook struct {
 	keys    []int64
 }
 
-func newDueLook(name string, most int, keyed bool) *dueLook {
-	return &dueLook{name: name, most: most, keyed: keyed, at: firstMoment()}
+func newDueLook(name string, most int) *dueLook {
+	return &dueLook{name: name, most: most, at: firstMoment()}
 }
 
 // firstMoment is ahead of all others.
@@ -50,19 +57,27 @@ func firstMoment() pgtype.Timestamptz {
 	return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 }
 
-func lookAtScheduled() *dueLook { return newDueLook("promote_scheduled", promotedTasksMax, true) }
+func lookAtScheduled() *dueLook { return newDueLook("promote_scheduled", promotedTasksMax) }
 
-func lookAtLeases(most int) *dueLook { return newDueLook("reclaim_leases", most, false) }
+func lookAtLeases(most int) *dueLook {
+	look := newDueLook("reclaim_leases", most)
+	look.tasks = reclaimedTasksMax
+	return look
+}
 
-func lookAtDeadlines() *dueLook { return newDueLook("forget_deadlines", dueTasksMax, true) }
+func lookAtDeadlines() *dueLook { return newDueLook("forget_deadlines", dueTasksMax) }
+
+func lookAtAll() []*dueLook {
+	return []*dueLook{lookAtScheduled(), lookAtLeases(reclaimedLeaseMax), lookAtDeadlines()}
+}
 
 // step looks, and moves on to the place behind what it looked at.
 func (l *dueLook) step() step {
-	args := []any{l.most, l.at}
-	if l.keyed {
-		args = append(args, l.key)
+	last := l.key
+	if l.tasks > 0 {
+		last = l.tasks
 	}
-	return step{name: l.name, args: args, read: func(rows pgx.Rows) error {
+	return step{name: l.name, args: []any{l.most, l.at, last}, read: func(rows pgx.Rows) error {
 		var at pgtype.Timestamptz
 		var key *int64
 		for rows.Next() { // there is one
@@ -84,20 +99,26 @@ func (l *dueLook) tell(told *news) {
 	}
 }
 
-// dueLooks are the looks that the last settleDue did not bring to their ends, since they were in
-// vain. The next one goes on behind them: what cannot be seen to, however much it is, does not keep
-// the rest from it.
-type dueLooks struct {
+// A duty is what a store remembers from one settleDue to the next.
+type duty struct {
 	mutex sync.Mutex
-	open  []*dueLook
+
+	// open are the looks that the last one did not bring to their ends, since they were in vain.
+	// The next one goes on behind them: what cannot be seen to, however much it is, does not keep
+	// the rest from it.
+	open []*dueLook
+
+	// doubt is how often in a row tasks that were to end could not. The more often, the fewer are
+	// tried together, since one that cannot end keeps those from it that are tried with it.
+	doubt int
 }
 
-// take returns looks at all that may be due, from the first on but for those left open, and whether
-// there are some of these.
-func (d *dueLooks) take() (looks []*dueLook, resumed bool) {
+// take returns looks at all that may be due, from the first on but for those left open, whether
+// there are some of these, and how many tasks to end at once.
+func (d *duty) take() (looks []*dueLook, resumed bool, atOnce int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	looks = []*dueLook{lookAtScheduled(), lookAtLeases(reclaimedLeaseMax), lookAtDeadlines()}
+	looks = lookAtAll()
 	for i, look := range looks {
 		for _, open := range d.open {
 			if open.name == look.name {
@@ -106,48 +127,89 @@ func (d *dueLooks) take() (looks []*dueLook, resumed bool) {
 		}
 	}
 	d.open = nil
-	return looks, resumed
+	return looks, resumed, max(dueTasksMax>>(2*d.doubt), 1)
 }
 
-func (d *dueLooks) leave(open []*dueLook) {
+func (d *duty) leave(open []*dueLook) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.open = open
 }
 
+// learn is told whether tasks could not end.
+func (d *duty) learn(failed bool) {
+	const doubtMax = 5 // a task at a time
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if failed {
+		d.doubt = min(d.doubt+1, doubtMax)
+	} else {
+		d.doubt = max(d.doubt-1, 0)
+	}
+}
+
 // settleDue does everything but pruning that is due when it begins. Of several stores that do so at
-// the same time, each passes over what another one is at.
+// the same time, each passes over what another one is at. What fails keeps nothing else from being
+// done.
 func (s *Store) settleDue(ctx context.Context) error {
 	const walksMost = 2
-	patience, vain := lockWaitsMax, 0
+	var ends dueEnds
+	defer func() { s.duty.learn(ends.failures > 0) }()
 	for range walksMost {
-		ended := int64(0)
-		looks, resumed := s.due.take()
-		for len(looks) > 0 {
-			done, n, err := s.lookForDue(ctx, looks, &patience)
-			if err != nil {
-				return err
-			}
-			looks = slices.DeleteFunc(looks, func(l *dueLook) bool { return l.ended })
-			if ended += n; done+n == 0 {
-				vain++
-			}
-			if vain == vainLooksMax {
-				s.due.leave(looks)
-				return nil
-			}
+		resumed, ended, err := s.walkDue(ctx, &ends)
+		if err != nil {
+			return err
 		}
 		if !resumed && ended == 0 { // what ends leaves empty leases, and deadlines
 			break
 		}
 	}
-	return nil
+	return errors.Join(ends.errs...)
+}
+
+// walkDue goes along all that is due. It returns whether it went on where another one ended, and
+// how many tasks ended.
+func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended int64, err error) {
+	looks, resumed, atOnce := s.duty.take()
+	ends.atOnce = atOnce
+	for n, vain := 1, 0; len(looks) > 0; n++ {
+		done, tasks, err := s.lookForDue(ctx, looks, ends)
+		if err != nil {
+			return resumed, ended, err
+		}
+		looks = slices.DeleteFunc(looks, func(l *dueLook) bool { return l.ended })
+		ended += tasks
+		if vain++; done+tasks > 0 {
+			vain = 0
+		}
+		if vain == vainLooksMax {
+			s.duty.leave(looks)
+			break
+		}
+		if n%looksAnew == 0 { // what is left of one kind shall not keep others waiting
+			looks = beginAnew(looks)
+		}
+	}
+	return resumed, ended, nil
+}
+
+// beginAnew adds looks of the kinds that have ended, if there is one that has not.
+func beginAnew(looks []*dueLook) []*dueLook {
+	if len(looks) == 0 {
+		return nil
+	}
+	for _, look := range lookAtAll() {
+		if !slices.ContainsFunc(looks, func(l *dueLook) bool { return l.name == look.name }) {
+			looks = append(looks, look)
+		}
+	}
+	return looks
 }
 
 // lookForDue looks, and ends the tasks that it finds are to end. It returns how much was done, and
 // how many tasks ended.
 func (s *Store) lookForDue(
-	ctx context.Context, looks []*dueLook, patience *int,
+	ctx context.Context, looks []*dueLook, ends *dueEnds,
 ) (done, ended int64, err error) {
 	steps := make([]step, len(looks))
 	for i, look := range looks {
@@ -165,21 +227,32 @@ func (s *Store) lookForDue(
 	}
 	s.tell(ctx, told)
 	slices.Sort(keys)
-	for some := range slices.Chunk(slices.Compact(keys), dueTasksMax) {
-		n, err := s.endDue(ctx, some, patience)
-		if err != nil {
+	chunks := slices.Collect(slices.Chunk(slices.Compact(keys), ends.atOnce))
+	rand.Shuffle(len(chunks), func(i, j int) { //nolint:gosec // no secret
+		chunks[i], chunks[j] = chunks[j], chunks[i]
+	})
+	for _, some := range chunks {
+		n, err := s.endDue(ctx, some, ends)
+		if ended += n; err != nil {
 			return done, ended, err
 		}
-		ended += n
 	}
 	return done, ended, nil
 }
 
+// dueEnds is how it goes with the tasks that settleDue is to end.
+type dueEnds struct {
+	atOnce   int // how many to try together
+	failures int
+	errs     []error // of the failures, but for locks that others hold
+}
+
 // endDue ends tasks that end by themselves, and returns how many did. One that cannot end, because
-// somebody's transaction holds what depends on it or for another reason, does not keep the others
-// from it. Patience is how often it may still wait for a lock.
-func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64, error) {
-	if len(keys) == 0 || *patience == 0 {
+// somebody's transaction holds what depends on it or for another reason, keeps from it only those
+// that are tried with it: the halves are tried apart, in any order, until there were too many
+// failures. An error that is returned is none of the tasks'.
+func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64, error) {
+	if len(keys) == 0 || ends.failures >= failuresMax {
 		return 0, nil
 	}
 	var ended int64
@@ -195,15 +268,23 @@ func (s *Store) endDue(ctx context.Context, keys []int64, patience *int) (int64,
 	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {
 		return ended, err
 	}
-	if waited := isCode(err, codeLockNotAvailable); waited {
-		*patience--
-		err = nil
+	waited := isCode(err, codeLockNotAvailable)
+	if waited || len(keys) == 1 {
+		ends.failures++
 	}
 	if len(keys) == 1 {
-		return 0, err
+		if !waited {
+			ends.errs = append(ends.errs, err)
+		}
+		return 0, nil
 	}
-	half := len(keys) / 2
-	first, firstErr := s.endDue(ctx, keys[:half], patience)
-	second, secondErr := s.endDue(ctx, keys[half:], patience)
-	return first + second, errors.Join(firstErr, secondErr)
+	halves := [][]int64{keys[:len(keys)/2], keys[len(keys)/2:]}
+	first := rand.IntN(len(halves)) //nolint:gosec // no secret
+	for _, half := range [][]int64{halves[first], halves[1-first]} {
+		n, err := s.endDue(ctx, half, ends)
+		if ended += n; err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
 }

@@ -254,3 +254,28 @@ func named(tasks []stint.Task) []stint.TaskID {
 	}
 	return ids
 }
+
+// What somebody holds deep behind a task that is to end keeps no others from ending that are tried
+// together with it.
+func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	const others = 7
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1},
+		after("b", "a"), after("c", "b"), after("x"))
+	own(t, store, 2)
+	tx := begin(t, pool)
+	wantErr(t, "AddDependencies", addDependency(t, store.WithTx(tx), "x", "c"), nil)
+	for i := range others {
+		id := stint.TaskID(fmt.Sprint("other", i))
+		insert(t, store, stint.Task{ID: id, Action: "act", MaxTries: 1})
+		ownOne(t, store)
+	}
+	expireLeases(t, pool)
+	eventually(t, soon, "the others have ended", func() bool {
+		maintain(t, store)
+		return yields[int](t, pool, `SELECT count(*) FROM stint.finished
+			JOIN stint.tasks ON key BETWEEN lo AND hi
+			WHERE id LIKE 'other%' AND cause = 2`) == others
+	})
+}

@@ -61,6 +61,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	err := s.run(ctx, step{
 		name: "explain_task", args: []any{string(id), explainedTasksMax},
 		read: func(rows pgx.Rows) error {
+			e, found = Explanation{}, false // of an answer that was cut off
 			for rows.Next() {
 				var missing int
 				var askedAt *time.Time

@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 			UPDATE stint.leases SET session = 7`, "7, 'actor'"},
 		"reclaim_leases": {
 			byOne, "UPDATE stint.leases SET deadline = statement_timestamp()",
-			"100000, '-infinity'",
+			"100000, '-infinity', 1000000",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +149,31 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	}
 }
 
+// A page of a few tasks does not unpack all that are in the spans of as many.
+func TestListTasks_UnpacksWhatAPageHolds(t *testing.T) {
+	t.Parallel()
+	const spans, each = 20, 1000
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 3*spans*each)...)
+	for i := range 2 * spans {
+		owned := own(t, store, each)
+		if i%2 == 0 {
+			verdicts, err := store.ReturnTasks(t.Context(), completed(owned))
+			wantErr(t, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
+		}
+	}
+	for name, args := range map[string]string{
+		"list_ready":    "0, 10",
+		"list_leased":   "0, 10",
+		"list_queue":    "'act', -9223372036854775808, 0, 10",
+		"list_finished": "false, 'infinity', 0, 10",
+	} {
+		if rows := rowsLookedAt(t, pool, name, args); rows < 10 || rows > 5*each {
+			t.Errorf("%s looks at %.0f rows for 10 tasks", name, rows)
+		}
+	}
+}
+
 // rowsLookedAt is how many rows all parts of a statement look at. What it does is undone.
 func rowsLookedAt(t *testing.T, pool *pgxpool.Pool, name, args string) float64 {
 	t.Helper()
@@ -162,6 +188,8 @@ func rowsLookedAt(t *testing.T, pool *pgxpool.Pool, name, args string) float64 {
 	err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE measured("+
 		args+")", pgx.QueryExecModeSimpleProtocol).Scan(&plans)
 	wantErr(t, "EXPLAIN", err, nil)
+	_, err = tx.Exec(t.Context(), "DEALLOCATE measured")
+	wantErr(t, "DEALLOCATE", err, nil)
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	return plans[0].Plan.rows()
 }

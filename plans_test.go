@@ -161,7 +161,7 @@ var sample = map[string]struct {
 	"forget_pruning": {"", nil},
 	"pruning_behind": {"", nil},
 	"queue_heads":    {"'{act,other}', '{0,0}', '{9,9}', '{10,10}'", []string{"ready_order"}},
-	"reclaim_leases": {"10, '-infinity'", []string{
+	"reclaim_leases": {"10, '-infinity', 1000", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},
 	"restore_planner": {"", nil},

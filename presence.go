@@ -134,7 +134,7 @@ func (s *Store) watchSessions(ctx context.Context) {
 	pause := watchEvery
 	patience := time.NewTimer(0) // runs while the store is patient, and can look
 	defer patience.Stop()
-	patient, failing := true, false
+	patient, failing, lost := true, false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -144,7 +144,8 @@ func (s *Store) watchSessions(ctx context.Context) {
 			continue
 		case <-time.After(pause):
 		}
-		if s.isSessionLost() {
+		was := lost
+		if lost = s.isSessionLost(); lost && !was { // and so may be those of others
 			patient = true
 			patience.Reset(outagePatience)
 		}

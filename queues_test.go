@@ -167,3 +167,28 @@ func TestOwnTasks_KeepsTheOrderAcrossManyQueues(t *testing.T) {
 		})
 	}
 }
+
+// Of many queues no more is held than what is handed out.
+func TestOwnTasks_HoldsOfManyQueuesWhatItHandsOut(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	actions := []string{"a", "b", "c", "d"}
+	for _, action := range actions {
+		insert(t, store, stint.Task{ID: stint.TaskID(action), Action: action})
+	}
+	ownOf := func(store *stint.Store, n int, actions []string) []stint.OwnedTask {
+		t.Helper()
+		owned, err := store.OwnTasks(t.Context(), "actor", n, actions, time.Hour)
+		wantErr(t, "OwnTasks", err, nil)
+		return owned
+	}
+	if got := ownOf(store.WithTx(begin(t, pool)), 1, actions); len(got) != 1 || got[0].ID != "a" {
+		t.Fatalf("the first transaction owns %v", idsOf(got))
+	}
+	if got := ownOf(store.WithTx(begin(t, pool)), 1, actions); len(got) != 1 || got[0].ID != "b" {
+		t.Fatalf("the second transaction owns %v", idsOf(got))
+	}
+	if got := ownOf(store, 4, actions[2:]); len(got) != 2 {
+		t.Errorf("others own %v, want c and d", idsOf(got))
+	}
+}

@@ -78,10 +78,7 @@ const (
 // The counts of different states are not of one instant. Of more than 1,000 pairs of action and
 // priority that are ready, some may be missing.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	counts := tally{
-		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
-		tries: map[string]tryCount{},
-	}
+	var counts tally
 	err := s.run(ctx,
 		step{
 			name: "count_ready", args: []any{countedSpansMax, countedLanesMax},
@@ -121,7 +118,12 @@ type tally struct {
 	behind time.Duration
 }
 
+// readReady begins the tally: it comes first, also if it comes again since an answer was cut off.
 func (t *tally) readReady(rows pgx.Rows) error {
+	*t = tally{
+		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
+		tries: map[string]tryCount{},
+	}
 	var action string
 	var tasks int64
 	var more bool
@@ -148,12 +150,14 @@ func (t *tally) readReady(rows pgx.Rows) error {
 func (t *tally) readOthers(rows pgx.Rows) error {
 	spansOf := map[State]int64{}
 	var number int16
-	var action string
+	var action *string
 	var tasks, spans int64
 	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &spans}, func() error {
 		state := countedState(number)
-		t.tasks[counted{state, action}] += tasks
 		spansOf[state] += spans
+		if action != nil { // it was not replaced
+			t.tasks[counted{state, *action}] += tasks
+		}
 		return nil
 	})
 	if spansOf[StateCompleted]+spansOf[StateAborted] > countedSpansMax { // of one table

@@ -158,7 +158,7 @@ type core struct {
 	keys     keyring
 	asked    asked
 	tries    tries
-	due      dueLooks
+	duty     duty
 	closed   atomic.Bool
 	checked  atomic.Bool
 }

@@ -42,6 +42,7 @@ func (s *Store) trouble(ctx context.Context, limit int) (Trouble, error) {
 	err := s.run(ctx, step{
 		name: "list_trouble", args: []any{limit},
 		read: func(rows pgx.Rows) error {
+			trouble = Trouble{} // of an answer that was cut off
 			kinds := []*[]TaskInfo{&trouble.Slow, &trouble.Failing, &trouble.Failed}
 			for rows.Next() {
 				var kind int

@@ -22,7 +22,8 @@ WITH RECURSIVE lane AS (
     CROSS JOIN LATERAL (
         SELECT ready.action, ready.rank
         FROM stint.ready
-        WHERE (ready.action, ready.rank) OPERATOR(pg_catalog.>=) (lane.action, (lane.level + 1) << 47)
+        WHERE (ready.action, ready.rank)
+              OPERATOR(pg_catalog.>) (lane.action, lane.level << 47 | (1::bigint << 47) - 1)
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT 1
     ) AS next
@@ -38,7 +39,7 @@ CROSS JOIN LATERAL (
         SELECT ready.lo, ready.hi, ready.rank
         FROM stint.ready
         WHERE ready.action = lane.action
-          AND ready.rank >= lane.level << 47 AND ready.rank < (lane.level + 1) << 47
+          AND ready.rank BETWEEN lane.level << 47 AND lane.level << 47 | (1::bigint << 47) - 1
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $1::integer + 1
     ) AS head

@@ -1,7 +1,8 @@
 -- name: count_tasks
 --
--- How many tasks are in each state but ready, by action, among the last $1 + 1 spans of each table: all
--- of them, unless there are so many. States are those of task_states, but all aborted tasks are 11.
+-- How many tasks are in each state but ready, by action, among the last $1 + 1 spans of each table:
+-- all of them, unless there are so many. States are those of task_states, but all aborted tasks are
+-- 11. A replaced task, which has left its definition to its successor, has no action.
 --
 --   $1 spans  integer
 --
@@ -30,10 +31,10 @@ WITH head AS (
 SELECT head.state, task.action, sum(head.hi - head.lo + 1)::bigint AS tasks,
        count(*) AS spans
 FROM head
-CROSS JOIN LATERAL (
+LEFT JOIN LATERAL (
     SELECT tasks.action
     FROM stint.tasks
     WHERE tasks.key = head.lo
     OFFSET 0
-) AS task
+) AS task ON true
 GROUP BY head.state, task.action

@@ -11,27 +11,19 @@
 --   $2 round  integer
 --   $3 keys   bigint[], sorted
 WITH dependent AS MATERIALIZED (
-    SELECT named.key AS after, edge.run
+    SELECT named.key AS after, waiting.key IS NOT NULL AND locked.key IS NULL AS busy
     FROM unnest($3::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
         SELECT edges.run FROM stint.edges WHERE edges.after = named.key OFFSET 0
     ) AS edge
-), blocked AS MATERIALIZED (
-    SELECT blocked.key
-    FROM (SELECT DISTINCT dependent.run FROM dependent ORDER BY dependent.run) AS dependent
-    CROSS JOIN LATERAL (
-        SELECT blocked.key
-        FROM stint.blocked
-        WHERE blocked.key = dependent.run
-        FOR UPDATE SKIP LOCKED
-    ) AS blocked
+    LEFT JOIN LATERAL (
+        SELECT blocked.key FROM stint.blocked WHERE blocked.key = edge.run FOR UPDATE SKIP LOCKED
+    ) AS locked ON true
+    LEFT JOIN LATERAL (
+        SELECT blocked.key FROM stint.blocked WHERE blocked.key = edge.run OFFSET 0
+    ) AS waiting ON true
 ), held AS MATERIALIZED (
-    SELECT DISTINCT dependent.after AS key
-    FROM dependent
-    CROSS JOIN LATERAL (
-        SELECT blocked.key FROM stint.blocked WHERE blocked.key = dependent.run OFFSET 0
-    ) AS waiting
-    WHERE waiting.key <> ALL (ARRAY(SELECT blocked.key FROM blocked))
+    SELECT DISTINCT dependent.after AS key FROM dependent WHERE dependent.busy
 ), named AS MATERIALIZED (
     SELECT named.key, task.deadline, task.max_tries, task.action,
            coalesce(task.deadline <= statement_timestamp(), false) AS overdue

@@ -28,13 +28,14 @@ WITH lost AS MATERIALIZED (
     UPDATE stint.leases
     SET deadline = statement_timestamp()
     FROM held
-    WHERE leases.ctid = held.tid
+    WHERE leases.ctid = held.tid -- which a lease that was just extended has left
+    RETURNING leases.claim
 ), passed AS MATERIALIZED (
     SELECT (SELECT count(*)
             FROM lost
             JOIN stint.leases ON leases.session = lost.id
             WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp())
-           - (SELECT count(*) FROM held) AS leases
+           - (SELECT count(*) FROM expired) AS leases
 ), unregistered AS (
     DELETE FROM stint.actors
     USING lost, passed

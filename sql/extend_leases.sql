@@ -12,7 +12,8 @@
 -- The usual heartbeat names all that is left of each hand-out and costs one update per hand-out,
 -- however many tasks there are. If it names only some of them, these get a part of the lease with
 -- a deadline of their own, since the others shall expire; they must have been carved out of their
--- spans, which somebody else may have been doing, too: again tells of these. A task that is locked
+-- spans, which somebody else may have been doing, too: again tells of these, and of those whose row
+-- has a new version since the statement began. A task that is locked
 -- is being returned at this moment; it is reported as owned and left alone, so that nobody waits for
 -- the caller's transaction it may be returned in.
 --
@@ -23,10 +24,10 @@ WITH named AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT greatest(leased.lo, named.lo) AS lo, least(leased.hi, named.hi) AS hi,
            leased.lo AS row_lo, leased.lo >= named.lo AND leased.hi <= named.hi AS alone,
-           leased.claim, leased.part
+           leased.claim, leased.part, leased.version
     FROM named
     CROSS JOIN LATERAL (
-        SELECT leased.lo, leased.hi, leased.claim, leased.part
+        SELECT leased.lo, leased.hi, leased.claim, leased.part, leased.xmin AS version
         FROM stint.leased
         WHERE leased.lo <= named.hi AND leased.hi >= named.lo AND leased.claim = named.claim
           AND leased.lo >= coalesce(
@@ -77,20 +78,25 @@ WITH named AS MATERIALIZED (
     SET deadline = lease.extended
     FROM lease
     WHERE lease.whole AND leases.ctid = lease.tid
-), few AS MATERIALIZED (
-    SELECT leased.lo, leased.hi, leased.tid, lease.tid AS lease_tid, lease.claim, lease.part,
-           lease.actor, lease.session, lease.owned_at, lease.extended,
-           (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = lease.claim)
-               + dense_rank() OVER (PARTITION BY lease.claim ORDER BY lease.part) AS new_part
+), free AS MATERIALIZED (
+    SELECT leased.lo, leased.hi, leased.tid, leased.version = held.version AS seen,
+           lease.tid AS lease_tid, lease.claim, lease.part, lease.actor, lease.session,
+           lease.owned_at, lease.extended
     FROM lease
     JOIN held ON held.claim = lease.claim AND held.part = lease.part
     CROSS JOIN LATERAL (
-        SELECT leased.lo, leased.hi, leased.ctid AS tid
+        SELECT leased.lo, leased.hi, leased.ctid AS tid, leased.xmin AS version
         FROM stint.leased
         WHERE leased.lo = held.row_lo AND leased.claim = held.claim AND leased.part = held.part
         FOR UPDATE SKIP LOCKED
     ) AS leased
     WHERE NOT lease.whole AND held.alone
+), few AS MATERIALIZED (
+    SELECT free.*,
+           (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = free.claim)
+               + dense_rank() OVER (PARTITION BY free.claim ORDER BY free.part) AS new_part
+    FROM free
+    WHERE free.seen
 ), moved AS (
     UPDATE stint.leased
     SET part = few.new_part
@@ -111,7 +117,8 @@ WITH named AS MATERIALIZED (
     WHERE leases.ctid = part.lease_tid
 )
 SELECT held.lo, held.hi, held.claim,
-       CASE WHEN held.alone THEN false
+       CASE WHEN held.alone
+            THEN held.row_lo = ANY (ARRAY(SELECT free.lo FROM free WHERE NOT free.seen))
             ELSE (SELECT NOT lease.whole
                   FROM lease
                   WHERE lease.claim = held.claim AND lease.part = held.part)

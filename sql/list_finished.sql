@@ -9,28 +9,35 @@
 --   $4 tasks        integer
 SELECT task.key, span.finished_at AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
-    SELECT ended.finished_at, ended.lo,
-           CASE WHEN ended.finished_at = $2::timestamptz THEN least(ended.hi, $3::bigint - 1)
-                ELSE ended.hi
-           END AS hi
+    SELECT newest.*, sum(newest.hi - newest.lo + 1) OVER up_to_here AS tasks
     FROM (
-        (SELECT finished.finished_at, finished.lo, finished.hi
-         FROM stint.finished
-         WHERE NOT $1::boolean AND finished.cause = 0
-           AND (finished.finished_at, finished.lo)
-               OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
-         ORDER BY finished.finished_at DESC, finished.lo DESC
-         LIMIT $4::integer)
-        UNION ALL
-        (SELECT finished.finished_at, finished.lo, finished.hi
-         FROM stint.finished
-         WHERE $1::boolean AND finished.cause <> 0
-           AND (finished.finished_at, finished.lo)
-               OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
-         ORDER BY finished.finished_at DESC, finished.lo DESC
-         LIMIT $4::integer)
-    ) AS ended
+        SELECT ended.finished_at, ended.lo,
+               CASE WHEN ended.finished_at = $2::timestamptz THEN least(ended.hi, $3::bigint - 1)
+                    ELSE ended.hi
+               END AS hi
+        FROM (
+            (SELECT finished.finished_at, finished.lo, finished.hi
+             FROM stint.finished
+             WHERE NOT $1::boolean AND finished.cause = 0
+               AND (finished.finished_at, finished.lo)
+                   OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
+             ORDER BY finished.finished_at DESC, finished.lo DESC
+             LIMIT $4::integer)
+            UNION ALL
+            (SELECT finished.finished_at, finished.lo, finished.hi
+             FROM stint.finished
+             WHERE $1::boolean AND finished.cause <> 0
+               AND (finished.finished_at, finished.lo)
+                   OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
+             ORDER BY finished.finished_at DESC, finished.lo DESC
+             LIMIT $4::integer)
+        ) AS ended
+    ) AS newest
+    WINDOW up_to_here AS (
+        ORDER BY newest.finished_at DESC, newest.lo DESC ROWS UNBOUNDED PRECEDING
+    )
 ) AS span
 CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
+WHERE span.tasks - (span.hi - span.lo + 1) < $4::integer -- the others are behind the last
 ORDER BY span.finished_at DESC, task.key DESC
 LIMIT $4::integer

@@ -8,12 +8,17 @@
 -- The span that $1 is in may hold some of them: it begins within the same 1,024 keys.
 SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
-    SELECT greatest(leased.lo, $1::bigint + 1) AS lo, leased.hi
-    FROM stint.leased
-    WHERE leased.lo >= $1::bigint >> 10 << 10 AND leased.hi > $1::bigint
-    ORDER BY leased.lo
-    LIMIT $2::integer
+    SELECT head.lo, head.hi, sum(head.hi - head.lo + 1) OVER up_to_here AS tasks
+    FROM (
+        SELECT greatest(leased.lo, $1::bigint + 1) AS lo, leased.hi
+        FROM stint.leased
+        WHERE leased.lo >= $1::bigint >> 10 << 10 AND leased.hi > $1::bigint
+        ORDER BY leased.lo
+        LIMIT $2::integer
+    ) AS head
+    WINDOW up_to_here AS (ORDER BY head.lo ROWS UNBOUNDED PRECEDING)
 ) AS span
 CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
+WHERE span.tasks - (span.hi - span.lo + 1) < $2::integer -- the others are behind the last
 ORDER BY task.key
 LIMIT $2::integer

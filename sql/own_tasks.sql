@@ -65,6 +65,7 @@ WITH queue AS MATERIALIZED (
     ) AS counted
     WHERE $9::boolean OR counted.before < $3::integer
     GROUP BY counted.action, counted.from_rank, counted.to_rank
+    ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
     SELECT span.*
     FROM share
@@ -78,6 +79,7 @@ WITH queue AS MATERIALIZED (
         LIMIT share.spans
         FOR UPDATE SKIP LOCKED
     ) AS span
+    LIMIT $3::integer -- no more are locked where many queues are looked at
 ), taken AS MATERIALIZED (
     SELECT counted.*, least(counted.hi, counted.lo + $3::integer - counted.before - 1) AS last
     FROM (

@@ -1,7 +1,7 @@
 -- name: reclaim_leases
 --
--- Looks at the first $1 leases behind the deadline $2 that have expired, and takes back what they
--- still hold. Tasks with tries left become ready, ahead of the others of their priority and marked
+-- Looks at the first $1 leases behind the deadline $2 that have expired, or at fewer that hold $3
+-- tasks, and takes back what they still hold. Tasks with tries left become ready, ahead of the others of their priority and marked
 -- late, so that their owner may still return them until somebody else is given them (R8). The
 -- others are left to end_due_tasks (R13): settling them may have to wait for somebody. Returns the
 -- deadline of the last, null if there are no more, with a zero, how many rows of leased and leases
@@ -9,17 +9,31 @@
 --
 --   $1 leases    integer
 --   $2 deadline  timestamptz
+--   $3 tasks     bigint
 --
 -- Of a span where only some have tries left, the others stay, each alone. SKIP LOCKED passes over
 -- leases that are being extended and tasks that are being returned, which stay for the next time.
 -- $2 is for these: however many there are, the next look is at the leases behind them. Those that
 -- expire at the same moment are looked at together, so that none hides behind its own deadline.
+--
+-- A row of leased that has a new version since the statement began is passed over like one that is
+-- locked: what is deleted by its place must be what was seen, or the lease would go without it.
 WITH last AS MATERIALIZED (
-    SELECT leases.deadline
-    FROM stint.leases
-    WHERE leases.deadline > $2::timestamptz AND leases.deadline <= statement_timestamp()
-    ORDER BY leases.deadline
-    OFFSET $1::integer - 1
+    SELECT first.deadline
+    FROM (
+        SELECT leases.deadline, row_number() OVER so_far AS leases,
+               sum(leases.size) OVER so_far AS tasks
+        FROM (
+            SELECT leases.deadline, leases.size
+            FROM stint.leases
+            WHERE leases.deadline > $2::timestamptz AND leases.deadline <= statement_timestamp()
+            ORDER BY leases.deadline
+            LIMIT $1::integer
+        ) AS leases
+        WINDOW so_far AS (ORDER BY leases.deadline ROWS UNBOUNDED PRECEDING)
+    ) AS first
+    WHERE first.leases = $1::integer OR first.tasks >= $3::bigint
+    ORDER BY first.deadline
     LIMIT 1
 ), expired AS MATERIALIZED (
     -- A subscript of an array that is packed unpacks all of it: that is done here, once.
@@ -35,7 +49,7 @@ WITH last AS MATERIALIZED (
     SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, leased.*
     FROM expired
     LEFT JOIN LATERAL (
-        SELECT leased.lo, leased.hi,
+        SELECT leased.lo, leased.hi, leased.version,
                (SELECT true
                 FROM stint.tasks
                 WHERE tasks.key BETWEEN leased.lo AND leased.hi
@@ -48,7 +62,7 @@ WITH last AS MATERIALIZED (
                 LIMIT 1) IS NULL AS every
         FROM generate_subscripts(expired.spans, 1) AS pair (n)
         CROSS JOIN LATERAL (
-            SELECT leased.lo, leased.hi, leased.tries
+            SELECT leased.lo, leased.hi, leased.tries, leased.xmin AS version
             FROM stint.leased
             WHERE leased.lo BETWEEN expired.spans[pair.n][1] AND expired.spans[pair.n][2]
               AND leased.claim = expired.claim
@@ -63,6 +77,7 @@ WITH last AS MATERIALIZED (
         SELECT leased.ctid AS tid
         FROM stint.leased
         WHERE leased.lo = span.lo AND leased.claim = span.claim AND leased.part = span.part
+          AND leased.xmin = span.version
           AND span.some
         FOR UPDATE SKIP LOCKED
     ) AS leased ON true

@@ -1,0 +1,138 @@
+package stint_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+)
+
+// pausedAt runs a statement that stops, with its snapshot, in one of its parts, has meanwhile
+// happen, and lets the statement go on. What it does is committed.
+func pausedAt(t *testing.T, pool *pgxpool.Pool, name, part, args string, meanwhile func()) {
+	t.Helper()
+	const pause = 4711
+	begin := " " + part + " AS MATERIALIZED (\n    SELECT "
+	text := statements(t)[name]
+	if strings.Count(text, begin) != 1 {
+		t.Fatalf("%s has no part %s", name, part)
+	}
+	text = strings.Replace(text, begin, begin+
+		"(SELECT pg_catalog.pg_advisory_xact_lock_shared(4711)::text) AS pause, ", 1)
+	holder, err := pool.Acquire(t.Context())
+	wantErr(t, "Acquire", err, nil)
+	defer holder.Release()
+	_, err = holder.Exec(t.Context(), "SELECT pg_advisory_lock($1)", pause)
+	wantErr(t, "lock", err, nil)
+	done := make(chan error, 1)
+	go func() {
+		done <- pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			for _, statement := range []string{
+				statements(t)["set_planner"], "PREPARE paused AS " + text,
+				"EXECUTE paused(" + args + ")",
+			} {
+				if _, err := tx.Exec(t.Context(), statement); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}()
+	awaitWaiting(t, pool, 1, done)
+	meanwhile()
+	_, err = holder.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", pause)
+	wantErr(t, "unlock", err, nil)
+	wantErr(t, name, <-done, nil)
+}
+
+// A row of an expired lease that is changed while the lease is taken back stays with its lease.
+func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"))
+	owned := ownOne(t, store)
+	expireLeases(t, pool)
+	pausedAt(t, pool, "reclaim_leases", "span", "100, '-infinity', 1000", func() {
+		err := store.SetStatus(t.Context(), owned, "meanwhile", 0)
+		wantErr(t, "SetStatus", err, nil)
+	})
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.leases"); n != 1 {
+		t.Errorf("%d leases, want that of the task", n)
+	}
+	maintain(t, store)
+	if again := ownOne(t, store); again.Try != 2 {
+		t.Errorf("it is handed out for try %d", again.Try)
+	}
+}
+
+// A lease that is extended while its actor is given up is one that is passed over.
+func TestRegisterActor_CountsWhatIsExtendedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"))
+	owned := ownOne(t, store)
+	exec(t, pool, "INSERT INTO stint.sessions (id, grace, watches, topics) "+
+		"VALUES (7, '0', false, '{}')")
+	exec(t, pool, "INSERT INTO stint.actors (session, actor, actions) VALUES (7, 'actor', '{act}')")
+	exec(t, pool, "UPDATE stint.leases SET session = 7")
+	pausedAt(t, pool, "expire_leases", "lost", "7, 'actor'", func() {
+		kept, err := store.ExtendTasksOwnership(
+			t.Context(), "actor", []stint.OwnedTask{owned}, 2*time.Hour)
+		if err != nil || !kept[0] {
+			t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+		}
+	})
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.actors"); n != 1 {
+		t.Error("the actor is given up, though it owns a task")
+	}
+}
+
+// What is changed while a part of its hand-out is extended is not counted as moved.
+func TestExtendTasksOwnership_LooksAgainAtWhatIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 3)...)
+	owned := own(t, store, 3)
+	for _, task := range owned { // each has a row
+		err := store.SetStatus(t.Context(), task, "begun", 0)
+		wantErr(t, "SetStatus", err, nil)
+	}
+	args := yields[string](t, pool, `SELECT format('%L, %L, %L, ''actor'', ''2 hours''',
+			array_agg(lo), array_agg(hi), array_agg(claim))
+		FROM (SELECT * FROM stint.leased ORDER BY lo LIMIT 2) AS leased`)
+	pausedAt(t, pool, "extend_leases", "lease", args, func() {
+		err := store.SetStatus(t.Context(), owned[0], "meanwhile", 0)
+		wantErr(t, "SetStatus", err, nil)
+	})
+	sizes := yields[string](t, pool, `SELECT string_agg(size || ' of ' || tasks, ', ' ORDER BY part)
+		FROM (SELECT leases.part, leases.size, count(*) AS tasks
+		      FROM stint.leases JOIN stint.leased USING (claim, part)
+		      GROUP BY leases.part, leases.size) AS lease`)
+	if sizes != "2 of 2, 1 of 1" {
+		t.Errorf("the leases are for %s tasks", sizes)
+	}
+}
+
+// The deadline of a task that is retried is watched, although its end was to be forgotten.
+func TestRetryTasks_WatchesADeadlineThatIsAboutToBeForgotten(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{
+		ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour), OnAbort: stint.AbortToo,
+	})
+	finish(t, store, "a", stint.StatusAborted)
+	passDeadlines(t, pool)
+	tx := begin(t, pool)
+	err := store.WithTx(tx).RetryTasks(t.Context(), []stint.TaskID{"a"})
+	wantErr(t, "RetryTasks", err, nil)
+	maintain(t, store)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	maintain(t, store)
+	if got := info(t, store, "a"); got.State != stint.StateAborted {
+		t.Errorf("it is %s, though its deadline has passed", got.State)
+	}
+}
