@@ -172,6 +172,37 @@ func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	}
 }
 
+// A hand-out that is still under way when its answer is given up for lost is waited for: it does
+// not take place behind the back of the caller.
+func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+	holding := begin(t, c.truthPool) // own_tasks has taken the task when it comes to this
+	_, err := holding.Exec(t.Context(), "INSERT INTO stint.leased (lo, hi, claim, tries) "+
+		"SELECT key, key, 0, 1 FROM stint.tasks")
+	wantErr(t, "INSERT", err, nil)
+	trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
+	question := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("claimed_tasks"))
+	var owned []stint.OwnedTask
+	done := hold(t, trap, func() (err error) {
+		owned, err = c.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+		return err
+	})
+	trap.Abandon()
+	<-question.Reached()
+	trap.Release()
+	awaitWaiting(t, c.truthPool, 1, done)
+	question.Release()
+	awaitWaiting(t, c.truthPool, 2, done)
+	wantErr(t, "Rollback", holding.Rollback(t.Context()), nil)
+	wantErr(t, "OwnTasks", <-done, nil)
+	if len(owned) != 1 || owned[0].Try != 1 {
+		t.Errorf("OwnTasks gave %+v, want the first try of the task", owned)
+	}
+	c.wantState(t, "after the hand-out", "a in-progress try 1")
+}
+
 // The repetition of a return tells that the task is another's when it is.
 func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 	t.Parallel()

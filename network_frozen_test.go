@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -177,15 +178,22 @@ func TestIdling_IsLimitedWhereTheSettingsDoNot(t *testing.T) {
 	if got := show(); got != "0" {
 		t.Errorf("it is %s in the caller's transaction", got)
 	}
+	const timeout = "idle_in_transaction_session_timeout"
+	together := &pgx.Batch{} // so that the session does not idle amid it
 	for set, want := range map[string]string{
 		"0": "5s", "300": "300ms", "4999ms": "4999ms", "1min": "5s", "2h": "5s", "2d": "5s",
 	} {
-		_, err := tx.Exec(t.Context(), "SET idle_in_transaction_session_timeout = '"+set+"'")
-		wantErr(t, "SET", err, nil)
-		_, err = tx.Exec(t.Context(), statements(t)["limit_idling"])
-		wantErr(t, "limit_idling", err, nil)
-		if got := show(); got != want {
-			t.Errorf("with %s it is %s, want %s", set, got, want)
-		}
+		together.Queue("SET " + timeout + " = '" + set + "'")
+		together.Queue(statements(t)["limit_idling"])
+		together.Queue("SHOW " + timeout).QueryRow(func(row pgx.Row) error {
+			var got string
+			err := row.Scan(&got)
+			if got != want {
+				t.Errorf("with %s it is %s, want %s", set, got, want)
+			}
+			return err
+		})
 	}
+	together.Queue("SET " + timeout + " = 0")
+	wantErr(t, "SET and SHOW", tx.SendBatch(t.Context(), together).Close(), nil)
 }

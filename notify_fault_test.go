@@ -223,7 +223,7 @@ func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		killed := 0
-		for range kills {
+		for killed < kills {
 			<-tick.C
 			for _, pid := range sessionPIDs(t, outer) {
 				exec(t, outer, "SELECT pg_terminate_backend($1)", pid)
@@ -232,9 +232,6 @@ func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 		}
 		l.end(t)
 		t.Logf("%d sessions were ended, %d were made", killed, spy.count("lock_session"))
-		if killed < kills/2 {
-			t.Errorf("%d sessions were ended, too few", killed)
-		}
 		n := yields[int](t, outer, "SELECT count(*) FROM pg_stat_activity "+
 			"WHERE datname = current_database() AND application_name = 'spied'")
 		if n > 7 {

@@ -221,7 +221,7 @@ func (s *Store) handOut(
 	own := s.ownStep(&answer, actor, maxTasks, lease)
 	due := func(l queueLook) step {
 		return step{
-			name: "next_due", args: []any{l.actions, int64(c), l.from, l.to, l.whole},
+			name: "next_due", args: []any{l.actions, int64(answer.claim), l.from, l.to, l.whole},
 			read: answer.readNext,
 		}
 	}
@@ -257,10 +257,10 @@ func (s *Store) handOut(
 		err = s.run(ctx, again()...)
 	}
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = s.recoverHandOut(ctx, &answer, again())
+		err = s.recoverHandOut(ctx, actor, &answer, again)
 	}
 	if err != nil && answer.unread {
-		err = errors.Join(err, s.giveBackUnread(ctx, c))
+		err = errors.Join(err, s.giveBackUnread(ctx, answer.claim))
 	}
 	if err != nil {
 		return &handOut{}, err
@@ -302,21 +302,23 @@ func (s *Store) ownStep(
 }
 
 // recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
-// its claim or, if that is nothing, what is handed out now.
-func (s *Store) recoverHandOut(ctx context.Context, answer *handOut, own []step) error {
-	claimed := step{
-		name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read,
-	}
+// its claim or, if that is nothing and will be nothing, what is handed out now under another one.
+func (s *Store) recoverHandOut(
+	ctx context.Context, actor ActorID, answer *handOut, own func() []step,
+) error {
 	const attempts = 3
 	var err error
 	for range attempts {
-		if err = s.run(ctx, claimed); err != nil || len(answer.rows) > 0 {
+		err = s.run(ctx,
+			step{name: "bar_claim", args: []any{int64(answer.claim), string(actor)}},
+			step{name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read})
+		if err != nil || len(answer.rows) > 0 {
 			return err
 		}
-		// The first one may still be under way: then this one waits for it and fails, or finds that
-		// it has left nothing, and the question must be asked again.
-		err = s.run(ctx, own...)
-		if len(answer.rows) > 0 || err != nil && !violates(err, "leases_pkey") {
+		if answer.claim, err = newClaim(); err != nil {
+			return err
+		}
+		if err = s.run(ctx, own()...); !wasCutOff(err) || ctx.Err() != nil {
 			return err
 		}
 	}

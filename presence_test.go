@@ -227,7 +227,7 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 	store := newPresent(t, pool, time.Hour, "actor")
 	insert(t, store.Store, numbered("t", 20)...)
 	owned := ownAs(t, store.Store, "actor", 10)
-	_, spy := watches(t, pool)
+	other, spy := watches(t, pool)
 	for range 3 {
 		before := sessionOf(t, pool, "actor")
 		store.lose(t, "actor")
@@ -235,7 +235,7 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 			return yields[bool](t, pool, "SELECT gone_at IS NOT NULL FROM stint.sessions "+
 				"JOIN stint.actors ON actors.session = sessions.id")
 		})
-		if actors, err := store.ListActors(t.Context()); err != nil || len(actors) != 0 {
+		if actors, err := other.ListActors(t.Context()); err != nil || len(actors) != 0 {
 			t.Errorf("ListActors = %v, %v, want nobody meanwhile", actors, err)
 		}
 		looksAgain(t, spy)
@@ -245,7 +245,7 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 			return now != 0 && now != before
 		})
 		eventually(t, soon, "the actor is listed", func() bool {
-			actors, err := store.ListActors(t.Context())
+			actors, err := other.ListActors(t.Context())
 			return err == nil && len(actors) == 1 && actors[0].Tasks == 10
 		})
 		looksAgain(t, spy)
