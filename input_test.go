@@ -461,6 +461,7 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 	for name, bad := range map[string]stint.Filter{
 		"state":  {States: []stint.State{"unheard of"}},
 		"limit":  {Limit: 10_001},
+		"many":   {Actions: strings.Split(strings.Repeat("a,", 1000)+"a", ",")},
 		"below":  {Limit: -1},
 		"age":    {MinAge: -1},
 		"youth":  {MaxAge: -time.Hour},

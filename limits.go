@@ -24,7 +24,9 @@ const (
 	yearMax        = 9999
 	actionsMax     = 10_000
 	listedTasksMax = 10_000
-	retryAfterMax  = leaseMax
+	// A page looks at the queue of each action.
+	listedActionsMax = 1000
+	retryAfterMax    = leaseMax
 )
 
 func argumentError(argument, problem string) *ArgumentError {

@@ -16,7 +16,7 @@ import (
 
 // A Filter picks tasks. The zero value picks all of them.
 type Filter struct {
-	// Actions are the actions to pick. Default: all.
+	// Actions are the actions to pick, up to 1,000. Default: all.
 	Actions []string
 
 	// States are the states to pick. Default: all.
@@ -195,6 +195,9 @@ func (f *Filter) check() error {
 	}
 	if f.Limit < 0 {
 		return argumentError("Filter.Limit", "negative")
+	}
+	if len(f.Actions) > listedActionsMax {
+		return tooLarge("Filter.Actions", len(f.Actions), listedActionsMax)
 	}
 	if f.Limit > listedTasksMax {
 		return tooLarge("Filter.Limit", f.Limit, listedTasksMax)

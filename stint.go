@@ -248,7 +248,9 @@ func (r Retention) withDefaults() (Retention, error) {
 //
 // What was handed out together with other tasks is set apart from these first, on another
 // connection of the pool. If there is none at that moment, nobody can return or extend the others
-// until tx ends.
+// until tx ends. A ready task that was inserted together with others is not: if a verb in tx takes
+// it, aborts it or makes another one wait for it, up to 999 of those others are handed out to
+// nobody until tx ends.
 //
 // Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
 // wait, so return tasks last and commit soon. Several verbs in one transaction may lock tasks of a
