@@ -51,7 +51,7 @@ var sample = map[string]struct {
 	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_spans":   {"7", []string{"leases_pkey", "leased_pkey"}},
 	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
-	"bar_claim":       {"7, 'actor'", []string{"leases_pkey"}},
+	"bar_claim":       {"7, 'actor'", nil},
 	"count_ready":     {"10, 10", []string{"ready_order", "tasks_pkey"}},
 	"count_tasks":     {"10", []string{"tasks_pkey"}},
 	"count_tries":     {"10", nil},

@@ -103,7 +103,7 @@ func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 	w := newWorker(t, store, worker.Options{})
 	refused := make(chan error, 1)
 	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
+		if err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"a"}, ""); err != nil {
 			t.Errorf("AbortTasks = %v", err)
 		}
 		ctx = context.WithoutCancel(ctx)
