@@ -97,7 +97,7 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 	direct, pool := newStoreAndPool(t)
 	proxy := pgcut.New(t, pool)
 	store := newStore(t, proxy.Pool(t, 20))
-	w := newWorker(t, store, worker.Options{Lease: time.Second})
+	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second})
 	a := newStage()
 	handle(t, w, "a", a.perform)
 	run(t, w)

@@ -20,7 +20,7 @@ func TestRun_LetsHandlersFinishWithinTheGrace(t *testing.T) {
 	insert(t, store, several(3, "a")...)
 	logger, logged := recorder(t)
 	w := newWorker(t, store, worker.Options{
-		Concurrency: 2, StopGrace: time.Hour, Lease: time.Second, Logger: logger,
+		Concurrency: 2, StopGrace: time.Hour, Lease: 6 * time.Second, Logger: logger,
 	})
 	a := newStage()
 	handle(t, w, "a", a.perform)

@@ -128,7 +128,7 @@ func TestReturnIn_DisturbsNobodyWhileTheTransactionIsOpen(t *testing.T) {
 	keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "in tx", Action: "tx"})
 	insert(t, store, stint.Task{ID: "other", Action: "other"})
-	w := newWorker(t, store, worker.Options{Lease: time.Second})
+	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second})
 	other, inTx := newStage(), newStage()
 	afterwards := make(chan error, 1)
 	handle(t, w, "other", other.perform)

@@ -13,7 +13,7 @@ const long = "STINT_TEST_LONG"
 
 // atOnce is how many tests of a package run at once, on machines small and large: most tests wait
 // for the server most of the time, and its connections are enough for these.
-const atOnce = "8"
+const atOnce = "4"
 
 // Prepare does for a package's tests what their TestMain has to do first.
 func Prepare() error {
