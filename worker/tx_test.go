@@ -103,10 +103,10 @@ func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 	w := newWorker(t, store, worker.Options{})
 	refused := make(chan error, 1)
 	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		if err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"a"}, ""); err != nil {
+		ctx = context.WithoutCancel(ctx)
+		if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
 			t.Errorf("AbortTasks = %v", err)
 		}
-		ctx = context.WithoutCancel(ctx)
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })
 		refused <- err
 		return worker.Result{}, err
