@@ -158,7 +158,7 @@ func (s *Store) settleDue(ctx context.Context) error {
 	for range walksMost {
 		resumed, ended, err := s.walkDue(ctx, &ends)
 		if err != nil {
-			return err
+			return errors.Join(append(ends.errs, err)...)
 		}
 		if !resumed && ended == 0 { // what ends leaves empty leases, and deadlines
 			break
@@ -250,7 +250,7 @@ type dueEnds struct {
 // endDue ends tasks that end by themselves, and returns how many did. One that cannot end, because
 // somebody's transaction holds what depends on it or for another reason, keeps from it only those
 // that are tried with it: the halves are tried apart, in any order, until there were too many
-// failures. An error that is returned is none of the tasks'.
+// failures. An error that is returned is none of the tasks', except in the caller's transaction.
 func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64, error) {
 	if len(keys) == 0 || ends.failures >= failuresMax {
 		return 0, nil

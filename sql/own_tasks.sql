@@ -19,8 +19,8 @@
 -- head looks at the head of each queue without locking, only to share $3 out among them by priority
 -- and age. picked then locks, per queue, as many spans as its share: ORDER BY and LIMIT run along
 -- ready_order and SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and
--- nothing is locked that is not handed out. MATERIALIZED keeps each LIMIT a limit: joined freely, the
--- planner may run it once per outer row.
+-- nothing is locked that is not handed out; a spread locks no more spans than tasks are asked for.
+-- MATERIALIZED keeps each LIMIT a limit: joined freely, the planner may run it once per outer row.
 --
 -- Spans that others are taking count in a share. Where they make up all of it, somebody's open
 -- transaction would keep the caller from all other queues: $9 is for a look behind one in vain.
