@@ -3,7 +3,6 @@ package stint_test
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,50 +12,10 @@ import (
 // BenchmarkMaintain_DueAtOnce sees to what comes due at the same moment: -benchtime 100000x is how
 // many.
 func BenchmarkMaintain_DueAtOnce(b *testing.B) {
-	for _, burst := range []struct {
-		name    string
-		prepare func(*testing.B, *bench)
-	}{
-		{"leases", func(b *testing.B, m *bench) {
-			b.Helper()
-			insert(b, m.store, benchTasks("task", b.N)...)
-			ownOneByOne(b, m.store)
-			expireOneByOne(b, m.pool)
-		}},
-		{"rows of a lease", func(b *testing.B, m *bench) {
-			b.Helper()
-			insert(b, m.store, withDeadlines(b.N)...)
-			own(b, m.store, b.N)
-			expireLeases(b, m.pool)
-		}},
-		{"scheduled", func(b *testing.B, m *bench) {
-			b.Helper()
-			insert(b, m.store, later("act", b.N)...)
-			makeDue(b, m.pool)
-		}},
-		{"spontaneous", func(b *testing.B, m *bench) {
-			b.Helper()
-			insert(b, m.store, later(stint.Spontaneous, b.N)...)
-			makeDue(b, m.pool)
-		}},
-		{"deadlines", func(b *testing.B, m *bench) {
-			b.Helper()
-			insert(b, m.store, withDeadlines(b.N)...)
-			passDeadlines(b, m.pool)
-		}},
-		{"dependents of one", func(b *testing.B, m *bench) {
-			b.Helper()
-			tasks := append(withDeadlines(1), numbered("behind", b.N)...)
-			for i := range b.N {
-				tasks[1+i].After = []stint.TaskID{tasks[0].ID}
-			}
-			insert(b, m.store, tasks...)
-			passDeadlines(b, m.pool)
-		}},
-	} {
+	for _, burst := range bursts {
 		b.Run(burst.name, func(b *testing.B) {
 			m := newBurst(b)
-			burst.prepare(b, m)
+			burst.prepare(b, m.store, m.pool, b.N)
 			m.measure(b, 1, func(int) error { return m.store.Maintain(b.Context()) })
 		})
 	}
@@ -109,44 +68,4 @@ func newBurst(b *testing.B) *bench {
 	m := newBench(b, stint.Retention{})
 	m.store = openStore(b, m.pool, stint.Options{Maintenance: stint.MaintainNever})
 	return m
-}
-
-// ownOneByOne owns all tasks with action "bench", each in a hand-out of its own.
-func ownOneByOne(b *testing.B, store *stint.Store) {
-	b.Helper()
-	var group sync.WaitGroup
-	for i := range 100 {
-		group.Go(func() {
-			actor := stint.ActorID(fmt.Sprint("actor", i))
-			for {
-				owned, err := store.OwnTasks(b.Context(), actor, 1, []string{"bench"}, time.Hour)
-				if err != nil {
-					b.Error(err)
-				}
-				if len(owned) == 0 {
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-}
-
-// withDeadlines are n tasks, each with a row of its own.
-func withDeadlines(n int) []stint.Task {
-	tasks := numbered("t", n)
-	for i := range tasks {
-		tasks[i].Deadline = time.Now().Add(time.Hour)
-	}
-	return tasks
-}
-
-// later are n tasks for later.
-func later(action string, n int) []stint.Task {
-	tasks := numbered("t", n)
-	for i := range tasks {
-		tasks[i].Action = action
-		tasks[i].NotBefore = time.Now().Add(time.Hour)
-	}
-	return tasks
 }

@@ -2,12 +2,11 @@ package stint_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // However many expired leases an open transaction holds the tasks of, the others are handed on.
@@ -46,10 +45,7 @@ func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
 	const held = 2000
 	store, pool := newStoreAndPool(t, stint.Options{})
-	tasks := numbered("t", held+5)
-	for i := range tasks {
-		tasks[i].Deadline = time.Now().Add(time.Hour)
-	}
+	tasks := withDeadlines(held + 5)
 	insert(t, store, tasks...)
 	owned := own(t, store, held)
 	passDeadlines(t, pool)
@@ -74,10 +70,7 @@ func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
 	const held = 2000
 	store, pool := newStoreAndPool(t, stint.Options{})
-	tasks := numbered("t", held+5)
-	for i := range tasks {
-		tasks[i].NotBefore = time.Now().Add(time.Hour)
-	}
+	tasks := later("act", held+5)
 	insert(t, store, tasks...)
 	makeDue(t, pool)
 	tx := begin(t, pool)
@@ -132,71 +125,13 @@ func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 func TestMaintain_CostsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	const few, many, pagesMost = 400, 2000, 100
-	for name, prepare := range map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int){
-		"leases": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			insert(t, store, numbered("t", n)...)
-			for range n {
-				ownOne(t, store)
-			}
-			expireOneByOne(t, pool)
-		},
-		"leases without tries": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			tasks := numbered("t", n)
-			for i := range tasks {
-				tasks[i].MaxTries = 1
-			}
-			insert(t, store, tasks...)
-			for range n {
-				ownOne(t, store)
-			}
-			expireOneByOne(t, pool)
-		},
-		"a lease of many rows": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			tasks := numbered("t", n)
-			for i := range tasks {
-				tasks[i].Deadline = time.Now().Add(time.Hour)
-			}
-			insert(t, store, tasks...)
-			own(t, store, n)
-			expireLeases(t, pool)
-		},
-		"scheduled": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			tasks := numbered("t", n)
-			for i := range tasks {
-				tasks[i].NotBefore = time.Now().Add(time.Hour)
-			}
-			insert(t, store, tasks...)
-			makeDue(t, pool)
-		},
-		"spontaneous": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			tasks := numbered("t", n)
-			for i := range tasks {
-				tasks[i].Action, tasks[i].NotBefore = stint.Spontaneous, time.Now().Add(time.Hour)
-			}
-			insert(t, store, tasks...)
-			makeDue(t, pool)
-		},
-		"deadlines": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
-			t.Helper()
-			tasks := numbered("t", n)
-			for i := range tasks {
-				tasks[i].Deadline = time.Now().Add(time.Hour)
-			}
-			insert(t, store, tasks...)
-			passDeadlines(t, pool)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, burst := range bursts {
+		t.Run(burst.name, func(t *testing.T) {
 			t.Parallel()
 			var each [2]float64
 			for i, n := range []int{few, many} {
 				store, pool := newUncheckedStore(t, stint.Options{}) // nothing is done
-				prepare(t, store, pool, n)
+				burst.prepare(t, store, pool, n)
 				if n == many { // with new statistics, and without
 					exec(t, pool, "ANALYZE")
 				}
@@ -220,30 +155,6 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 	spy.sees(t, "promote_scheduled", 4)
 	if n := spy.count("sweep_leases"); n > 1 {
 		t.Errorf("%d times within some seconds", n)
-	}
-}
-
-// expireOneByOne lets leases expire in the order in which they were given.
-func expireOneByOne(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	exec(tb, pool, `UPDATE stint.leases
-		SET deadline = statement_timestamp() - interval '1 h' + place * interval '1 us'
-		FROM (SELECT claim, row_number() OVER (ORDER BY owned_at) AS place
-		      FROM stint.leases) AS lease
-		WHERE leases.claim = lease.claim`)
-}
-
-// makeDue lets the time of scheduled tasks come.
-func makeDue(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	exec(tb, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 s'")
-}
-
-// passDeadlines lets the deadlines of all tasks pass.
-func passDeadlines(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	for _, table := range []string{"tasks", "deadlines", "ready"} {
-		exec(tb, pool, "UPDATE stint."+table+" SET deadline = '2020-01-01Z'")
 	}
 }
 
@@ -278,4 +189,57 @@ func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {
 			JOIN stint.tasks ON key BETWEEN lo AND hi
 			WHERE id LIKE 'other%' AND cause = 2`) == others
 	})
+}
+
+// What cannot end at all is told, and keeps no others from ending either.
+func TestMaintain_EndsWhatIsTriedTogetherWithWhatFails(t *testing.T) {
+	t.Parallel()
+	const others = 7
+	store, pool := newStoreAndPool(t, stint.Options{})
+	tasks := withDeadlines(others + 2)
+	insert(t, store, tasks...)
+	passDeadlines(t, pool)
+	for i, constraint := range []string{"first", "last"} {
+		key := yields[int64](t, pool, "SELECT key FROM stint.tasks WHERE id = $1",
+			tasks[i*(others+1)].ID)
+		exec(t, pool, fmt.Sprintf(
+			"ALTER TABLE stint.finished ADD CONSTRAINT %s CHECK (%d NOT BETWEEN lo AND hi)",
+			constraint, key))
+	}
+	var told []error
+	eventually(t, soon, "the others have ended", func() bool {
+		if err := store.Maintain(t.Context()); err != nil {
+			told = append(told, err)
+		}
+		return yields[int](t, pool, "SELECT sum(hi - lo + 1) FROM stint.finished") == others
+	})
+	for _, constraint := range []string{"first", "last"} {
+		exec(t, pool, "ALTER TABLE stint.finished DROP CONSTRAINT "+constraint)
+		if all := fmt.Sprint(told); !strings.Contains(all, constraint) {
+			t.Errorf("Maintain told %s, want the constraint %q named", all, constraint)
+		}
+	}
+	maintain(t, store)
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.deadlines"); n != 0 {
+		t.Errorf("%d deadlines are left, want none", n)
+	}
+}
+
+// However much of one kind is due, the others are looked at again before its end.
+func TestMaintain_LooksAtAllKindsBehindABacklogOfOne(t *testing.T) {
+	t.Parallel()
+	const looks, inALook = 20, 1000
+	pool := testdb.New(t)
+	spied, spy := spyOn(t, pool, 1)
+	store := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
+	insert(t, store, later("act", looks*inALook)...)
+	makeDue(t, pool)
+	maintain(t, store)
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.scheduled"); n != 0 {
+		t.Fatalf("%d tasks are left, want none", n)
+	}
+	if n := spy.count("reclaim_leases"); n < 2 {
+		t.Errorf("leases were looked at %d times beside %d looks at scheduled tasks",
+			n, spy.count("promote_scheduled"))
+	}
 }

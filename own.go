@@ -1,19 +1,16 @@
 package stint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // NoDeadline asks for a lease that never expires: if its owner dies, the task stays in progress
@@ -108,8 +105,11 @@ func (s *Store) ownTasks(
 	s.maintainer.owning()
 	maxTasks = min(maxTasks, ownedTasksMax)
 	if s.tx != nil {
-		answer, err := s.handOut(ctx, actor, maxTasks, actions, lease, awaits)
-		return hand{tasks: answer.tasks()}, err
+		answer, err := s.handOut(ctx, ownRequest{actor, maxTasks, actions, lease, awaits})
+		if err != nil {
+			return hand{}, err
+		}
+		return hand{tasks: answer.tasks()}, nil
 	}
 	key := ownKey{actor, strings.Join(actions, "\x00"), lease, awaits}
 	return s.owning.do(ctx, key, maxTasks)
@@ -133,7 +133,7 @@ func (s *Store) ownTogether(
 		all += n
 	}
 	actions := strings.Split(key.actions, "\x00")
-	answer, err := s.handOut(ctx, key.actor, all, actions, key.lease, key.awaits)
+	answer, err := s.handOut(ctx, ownRequest{key.actor, all, actions, key.lease, key.awaits})
 	if err != nil {
 		return nil, err
 	}
@@ -171,158 +171,6 @@ func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
 	}
 	verdicts, err := s.returnTasks(ctx, returns, false)
 	return errors.Join(append(verdicts, err)...)
-}
-
-// giveBackUnread gives back what was handed out under a claim, in an answer that cannot be read,
-// which shows behind the commit. In the caller's transaction it is behind the savepoint.
-func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
-	ctx, cancel := undoing(ctx)
-	defer cancel()
-	within := *s
-	within.parting = true
-	var tasks []OwnedTask
-	err := within.run(ctx, step{
-		name: "claimed_spans", args: []any{int64(c)},
-		read: func(rows pgx.Rows) error {
-			tasks = tasks[:0]
-			var of span
-			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
-				for key := of.lo; key <= of.hi; key++ {
-					// The ID is one of what cannot be read. A return goes by key and claim.
-					const id = "unread"
-					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
-					tasks = append(tasks, OwnedTask{ID: id, Token: token})
-				}
-				return nil
-			})
-			return err
-		},
-	})
-	if err == nil {
-		err = within.giveBack(ctx, tasks)
-	}
-	if err != nil {
-		return fmt.Errorf("give back what was handed out unread: %w", err)
-	}
-	return nil
-}
-
-// handOut makes actor the owner of tasks. One that awaits some is also told what there is to wait
-// for.
-func (s *Store) handOut(
-	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-	awaits bool,
-) (*handOut, error) {
-	c, err := newClaim()
-	if err != nil {
-		return &handOut{}, err
-	}
-	answer := handOut{claim: c}
-	own := s.ownStep(&answer, actor, maxTasks, lease)
-	due := func(l queueLook) step {
-		return step{
-			name: "next_due", args: []any{l.actions, int64(answer.claim), l.from, l.to, l.whole},
-			read: answer.readNext,
-		}
-	}
-	look := s.queues.look(actions, false)
-	narrowed, err := s.narrow(ctx, look, maxTasks)
-	if err != nil {
-		return &handOut{}, err
-	}
-	first := []step{own(narrowed, false)}
-	if unheard := s.unheard(actions); len(unheard) > 0 {
-		first = append(first, step{name: "note_asked", args: []any{unheard}})
-	}
-	// What is due or expired by now is ready by rights; and what was being taken by others a moment
-	// ago may have been let go.
-	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
-	again := func() []step {
-		look = s.queues.look(actions, true)
-		steps := []step{scheduled.step(), leases.step(), own(look, false)}
-		if len(look.actions) > 1 {
-			steps = append(steps, own(look, true))
-		}
-		if awaits {
-			steps = append(steps, due(look))
-		}
-		return steps
-	}
-	inVain := func() bool { return err == nil && len(answer.rows) == 0 }
-	err = s.run(ctx, first...)
-	if inVain() && awaits { // not sooner, since what is there shall not be waited for
-		err = s.run(ctx, due(look))
-	}
-	if inVain() && (!awaits || look.whole && (answer.next.contended || answer.next.overdue)) {
-		err = s.run(ctx, again()...)
-	}
-	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = s.recoverHandOut(ctx, actor, &answer, again)
-	}
-	if err != nil && answer.unread {
-		err = errors.Join(err, s.giveBackUnread(ctx, answer.claim))
-	}
-	if err != nil {
-		return &handOut{}, err
-	}
-	if s.tx == nil {
-		s.queues.learn(look, answer.floors)
-	}
-	if !look.whole && len(answer.rows) == 0 {
-		pause := s.queues.pause(actions)
-		answer.next.pause = &pause
-	}
-	s.countTries(answer.rows)
-	told := &news{}
-	scheduled.tell(told)
-	leases.tell(told)
-	s.tell(ctx, told)
-	return &answer, nil
-}
-
-// ownStep returns the step that hands out tasks of some queues: those that are first in line or, if
-// it shall spread and nothing was handed out, some of each.
-func (s *Store) ownStep(
-	answer *handOut, actor ActorID, maxTasks int, lease time.Duration,
-) func(look queueLook, spread bool) step {
-	return func(look queueLook, spread bool) step {
-		read := answer.read
-		if spread {
-			read = answer.readMore
-		}
-		return step{
-			name: "own_tasks",
-			args: []any{
-				int64(answer.claim), string(actor), maxTasks, look.actions, interval(lease),
-				s.sessionOf(actor), look.from, look.to, spread,
-			},
-			read: read,
-		}
-	}
-}
-
-// recoverHandOut gets the answer to an own_tasks whose connection broke: what it handed out under
-// its claim or, if that is nothing and will be nothing, what is handed out now under another one.
-func (s *Store) recoverHandOut(
-	ctx context.Context, actor ActorID, answer *handOut, own func() []step,
-) error {
-	const attempts = 3
-	var err error
-	for range attempts {
-		err = s.run(ctx,
-			step{name: "bar_claim", args: []any{int64(answer.claim), string(actor)}},
-			step{name: "claimed_tasks", args: []any{int64(answer.claim)}, read: answer.read})
-		if err != nil || len(answer.rows) > 0 {
-			return err
-		}
-		if answer.claim, err = newClaim(); err != nil {
-			return err
-		}
-		if err = s.run(ctx, own()...); !wasCutOff(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
 }
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
@@ -371,209 +219,4 @@ func wasCutOff(err error) bool {
 	}
 	var connectErr *pgconn.ConnectError
 	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
-}
-
-// A handOut is the answer of own_tasks.
-type handOut struct {
-	claim claim
-	rows  []ownedRow
-	next  nextDue
-	// unread says that there was an answer that could not be read.
-	unread bool
-	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
-	floors map[string][]int64
-}
-
-type ownedRow struct {
-	key  int64
-	rank int64 // places the span in the queue
-	task OwnedTask
-}
-
-func (h *handOut) read(rows pgx.Rows) error {
-	h.rows, h.floors = h.rows[:0], map[string][]int64{}
-	for rows.Next() {
-		var row ownedRow
-		var deadline pgtype.Timestamptz
-		var completed, aborted *int
-		var signals, posts, alone bool
-		var floor *int64
-		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&row.task.MaxTries, &deadline, &completed, &aborted, &signals, &posts, &alone,
-			&row.rank, &floor)
-		if err != nil {
-			return h.cannotRead(err)
-		}
-		if completed != nil && aborted != nil {
-			row.task.Completed, row.task.Aborted = *completed, *aborted
-		}
-		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
-		row.task.Deadline = finite(deadline)
-		h.rows = append(h.rows, row)
-		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
-			h.floors[action] = append(h.floors[action], *floor)
-		}
-	}
-	return rows.Err()
-}
-
-// readMore reads the answer of an own_tasks behind another one, which may have found something.
-func (h *handOut) readMore(rows pgx.Rows) error {
-	if len(h.rows) > 0 {
-		rows.Close()
-		return rows.Err()
-	}
-	return h.read(rows)
-}
-
-// readNext reads what there is to wait for, behind own_tasks, which may have found something.
-func (h *handOut) readNext(rows pgx.Rows) error {
-	if err := h.next.read(rows); err != nil {
-		return h.cannotRead(err)
-	}
-	return nil
-}
-
-func (h *handOut) cannotRead(err error) error {
-	h.unread = true
-	return err
-}
-
-// tasks returns the tasks in the order of their spans, which is that of priority and age, and in
-// each span in the order of insertion.
-func (h *handOut) tasks() []OwnedTask {
-	slices.SortFunc(h.rows, func(a, b ownedRow) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
-	})
-	tasks := make([]OwnedTask, len(h.rows))
-	for i := range h.rows {
-		tasks[i] = h.rows[i].task
-	}
-	return tasks
-}
-
-// SetStatus records what the owner of a task says of it for people to read, and how far it is, from
-// 0 to 1. Text that cannot be stored is replaced, and cut at 64 KiB. It shows in [TaskInfo] until
-// the next call or the return.
-//
-// If the token is not the one of the task's last owner, the error is [ErrInvalidToken]. The call
-// may be repeated after any failure.
-func (s *Store) SetStatus(
-	ctx context.Context, owned OwnedTask, status string, progress float64,
-) error {
-	if err := s.setStatus(ctx, owned, status, progress); err != nil {
-		return fmt.Errorf("set status: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) setStatus(
-	ctx context.Context, owned OwnedTask, status string, progress float64,
-) error {
-	if !(progress >= 0 && progress <= 1) { // NaN is neither
-		return argumentError("progress", "not between 0 and 1")
-	}
-	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
-		return err
-	}
-	p := owned.performance()
-	mine := map[performance]bool{}
-	set := step{
-		name: "set_status",
-		args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
-		read: readPerformances(mine),
-	}
-	return s.whileOwned(ctx, []OwnedTask{owned}, mine, append(s.apart(ctx, owned), set)...)
-}
-
-// whileOwned runs steps for the owner of tasks, which fill in what of it is mine. What is not gets
-// the second look that a late owner is due (R8), and another one as long as it is owned but shares
-// its row with what somebody else was cutting out; what still is not is refused.
-func (s *Store) whileOwned(
-	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
-) error {
-	if err := s.run(ctx, steps...); err != nil {
-		return err
-	}
-	if len(notMine(owned, mine)) == 0 {
-		return nil
-	}
-	keys, claims := keysAndClaims(performancesOf(owned))
-	still := map[performance]bool{}
-	steps = slices.Concat(
-		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
-		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(still)}})
-	for range withdrawAttempts {
-		if err := s.runSplitting(ctx, steps...); err != nil {
-			return err
-		}
-		lost := notMine(owned, mine)
-		if len(lost) == 0 {
-			return nil
-		}
-		if gone := notMine(owned, still); len(gone) > 0 {
-			return taskError(gone, ErrInvalidToken)
-		}
-	}
-	return taskError(notMine(owned, mine), errRestless)
-}
-
-// apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
-func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []step {
-	shares := func(t OwnedTask) bool { return t.Token.shares() }
-	if !slices.ContainsFunc(owned, shares) {
-		return nil
-	}
-	keys, _ := keysAndClaims(performancesOf(owned))
-	s.setApart(ctx, singles(keys))
-	return []step{carveLeased(singles(keys))}
-}
-
-func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
-	var lost []TaskID
-	for i := range owned {
-		if !mine[owned[i].performance()] {
-			lost = append(lost, owned[i].ID)
-		}
-	}
-	return lost
-}
-
-// HoldOwnership makes sure, inside [Store.WithTx], that the caller's commit counts only if it still
-// owns the tasks: until the transaction ends, nobody else can be given them, even if their leases
-// expire. A worker that writes results of its own and goes on working calls it first; one that
-// returns the task in the same transaction has no need to.
-//
-// If one of the tokens is not the one of the task's last owner, the error is [ErrInvalidToken]
-// (R8), in a [*TaskError] that names every such task, and the caller should roll back. Outside a
-// transaction the error is [ErrInvalidArgument], since nothing would be held.
-func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
-	if err := s.holdOwnership(ctx, owned); err != nil {
-		return fmt.Errorf("hold ownership: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
-	if s.tx == nil {
-		return argumentError("store", "not in a transaction; see WithTx")
-	}
-	if len(owned) == 0 {
-		return s.quiet(ctx)
-	}
-	owned = slices.Clone(owned)
-	slices.SortFunc(owned, func(a, b OwnedTask) int {
-		return cmp.Compare(a.performance().key, b.performance().key)
-	})
-	for i := range owned {
-		if err := checkText("task ID", string(owned[i].ID), idBytesMax); err != nil {
-			return err
-		}
-	}
-	keys, claims := keysAndClaims(performancesOf(owned))
-	mine := map[performance]bool{}
-	hold := step{
-		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(mine),
-	}
-	return s.whileOwned(ctx, owned, mine, append(s.apart(ctx, owned...), hold)...)
 }

@@ -303,6 +303,27 @@ func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 	}
 }
 
+// A store that has lost its own session, and cannot make another one, takes its time, and then hands
+// on as others do.
+func TestRegisterActor_HandsOnThoughTheHeirHasNoSession(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	proxy := pgcut.New(t, pool)
+	heir := &present{proxy: proxy, pool: pool, Store: openStore(t, proxy.Pool(t, 4), stint.Options{
+		Maintenance: stint.MaintainAlways, PollInterval: pollNever,
+	})}
+	err := heir.RegisterActor(t.Context(), "heir", []string{"act"})
+	wantErr(t, "RegisterActor", err, nil)
+	lost := newPresent(t, pool, 0, "lost")
+	insert(t, lost.Store, numbered("t", 3)...)
+	ownAs(t, lost.Store, "lost", 3)
+	heir.lose(t, "heir")
+	lost.lose(t, "lost")
+	eventually(t, soon, "the tasks are handed on", func() bool {
+		return yields[int](t, pool, tasksIn("ready")) == 3
+	})
+}
+
 func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	const grace = 2 * time.Second

@@ -31,13 +31,19 @@ func (h *queueHead) mayReach(rank int64, tasks int) bool {
 	return n == int(h.looked) && n < tasks && h.spans[n-1].rank < rank
 }
 
+// manyHeads reports whether own_tasks would look at many more spans than it hands out.
+func manyHeads(look queueLook, tasks int) bool {
+	queues := len(look.actions)
+	return queues > queuesUnasked && queues*tasks > headSpansUnasked
+}
+
 // narrow leaves out of a look at many queues what a hand-out of so many tasks does not come to, so
 // that it costs what it hands out, and one probe of each queue.
 func (s *Store) narrow(ctx context.Context, look queueLook, tasks int) (queueLook, error) {
-	queues := len(look.actions)
-	if queues <= queuesUnasked || queues*tasks <= headSpansUnasked {
+	if !manyHeads(look, tasks) {
 		return look, nil
 	}
+	queues := len(look.actions)
 	const growth = 4
 	heads, pending := make([]queueHead, queues), make([]int, queues)
 	for i := range heads {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,6 +33,10 @@ const (
 type queues struct {
 	mutex sync.Mutex
 	known map[string]*queue
+
+	// wholeLooks are when to look at whole queues, by the actions of a look. Each set of actions
+	// has looks of its own: one that hands out tasks of another action tells nothing of this one.
+	wholeLooks map[string]time.Time
 }
 
 // A queue is what is known of the tasks with one action.
@@ -40,13 +45,12 @@ type queue struct {
 	// those that are coming were seen later, and are to be made use of from turn on.
 	floors, coming map[int64]int64
 	turn           time.Time
-	// next is when to look at the whole of it.
-	next time.Time
 }
 
 // A queueLook says which ranks of the queues of which actions to look at. An action may come
 // several times.
 type queueLook struct {
+	set      string // names the actions
 	actions  []string
 	from, to []int64
 	// whole says that nothing is left out, began when the look did.
@@ -58,25 +62,26 @@ type queueLook struct {
 func (q *queues) look(actions []string, whole bool) queueLook {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	l := queueLook{whole: whole, began: now()}
 	actions = slices.Compact(slices.Sorted(slices.Values(actions)))
+	l := queueLook{set: actionSet(actions), began: now()}
+	unknown := func(action string) bool { return q.known[action] == nil }
+	l.whole = whole || !q.wholeLooks[l.set].After(l.began) ||
+		slices.ContainsFunc(actions, unknown)
 	for _, action := range actions {
-		known := q.known[action]
-		l.whole = l.whole || known == nil || !known.next.After(l.began)
+		if l.whole {
+			l.add(action, nil)
+		} else {
+			l.add(action, q.known[action].floors)
+		}
 	}
-	for _, action := range actions {
-		known := q.known[action]
-		if !l.whole {
-			l.add(action, known.floors)
-			continue
-		}
-		l.add(action, nil)
-		if known != nil { // others need not do the same meanwhile
-			known.next = l.began.Add(wholeLookEvery)
-		}
+	if _, ok := q.wholeLooks[l.set]; ok && l.whole { // others need not do the same meanwhile
+		q.wholeLooks[l.set] = l.began.Add(wholeLookEvery)
 	}
 	return l
 }
+
+// actionSet names a set of sorted actions, none of which holds a NUL.
+func actionSet(actions []string) string { return strings.Join(actions, "\x00") }
 
 // add adds a queue, but for what lies between the beginning of a priority and its floor. Tasks that
 // are first again are at the very beginning.
@@ -102,13 +107,8 @@ func (l *queueLook) add(action string, floors map[int64]int64) {
 func (q *queues) pause(actions []string) time.Duration {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	pause := wholeLookEvery
-	for _, action := range actions {
-		if known := q.known[action]; known != nil {
-			pause = min(pause, known.next.Sub(now()))
-		}
-	}
-	return max(pause, 0)
+	set := actionSet(slices.Compact(slices.Sorted(slices.Values(actions))))
+	return min(max(q.wholeLooks[set].Sub(now()), 0), wholeLookEvery)
 }
 
 // learn takes note of the floors that a look has found, by action and in no order.
@@ -119,19 +119,18 @@ func (q *queues) learn(l queueLook, found map[string][]int64) {
 	}
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	if q.known == nil || len(q.known) > actionsMax {
-		q.known = map[string]*queue{}
+	if q.known == nil || len(q.known) > actionsMax || len(q.wholeLooks) > actionsMax {
+		q.known, q.wholeLooks = map[string]*queue{}, map[string]time.Time{}
 	}
 	end := now()
-	next := end.Add(max(wholeLookEvery, wholeLookPart*end.Sub(l.began)))
+	if l.whole {
+		q.wholeLooks[l.set] = end.Add(max(wholeLookEvery, wholeLookPart*end.Sub(l.began)))
+	}
 	for _, action := range slices.Compact(slices.Clone(l.actions)) {
 		known := q.known[action]
 		if known == nil {
 			known = &queue{floors: map[int64]int64{}}
 			q.known[action] = known
-		}
-		if l.whole {
-			known.next = next
 		}
 		known.learn(end, found[action])
 	}

@@ -90,12 +90,29 @@ func TestQueues_LookAtTheWholeAgainInTime(t *testing.T) {
 	}
 	l.began = l.began.Add(-time.Second) // it took long
 	q.learn(l, map[string][]int64{"a": {rank(0, 500)}})
-	due := time.Until(q.known["a"].next)
+	due := time.Until(q.wholeLooks["a"])
 	if due < (wholeLookPart-1)*time.Second {
 		t.Errorf("the next look is in %v, after one that took a second", due)
 	}
-	q.known["a"].next = now()
+	q.wholeLooks["a"] = now()
 	if !q.look([]string{"a"}, false).whole {
 		t.Error("the whole is not looked at when it is due")
+	}
+}
+
+// A look at the queues of several actions may hand out tasks of one of them only, and then tells
+// nothing of the others. It does not stand for a look at the whole of one of them.
+func TestQueues_LookAtTheWholeForEachSetOfActions(t *testing.T) {
+	t.Parallel()
+	var q queues
+	found := map[string][]int64{"a": {rank(0, 500)}, "b": {rank(0, 500)}}
+	q.learn(q.look([]string{"a"}, false), found)
+	q.wholeLooks["a"] = now()
+	q.learn(q.look([]string{"b", "a"}, true), found)
+	if q.look([]string{"a", "b"}, false).whole {
+		t.Error("the whole of both is looked at twice")
+	}
+	if !q.look([]string{"a"}, false).whole {
+		t.Error("the whole of one is not looked at when it is due")
 	}
 }

@@ -1,0 +1,281 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// An ownRequest is what OwnTasks is asked for, by one caller or by several of one key.
+type ownRequest struct {
+	actor    ActorID
+	maxTasks int
+	actions  []string
+	lease    time.Duration
+	awaits   bool // to be told what there is to wait for
+}
+
+// A handOut is an ownRequest under way: its steps, and what they answer.
+type handOut struct {
+	ownRequest
+	store *Store
+	claim claim
+	look  queueLook
+
+	rows []ownedRow
+	next nextDue
+	// unread says that there was an answer that could not be read.
+	unread bool
+	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
+	floors map[string][]int64
+	// told is what others may wait for.
+	told news
+}
+
+// handOut makes an actor the owner of tasks.
+func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
+	h := &handOut{ownRequest: request, store: s}
+	err := h.run(ctx)
+	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
+		err = h.recover(ctx)
+	}
+	if err != nil && h.unread {
+		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.tx == nil {
+		s.queues.learn(h.look, h.floors)
+	}
+	if !h.look.whole && len(h.rows) == 0 {
+		pause := s.queues.pause(h.actions)
+		h.next.pause = &pause
+	}
+	s.countTries(h.rows)
+	s.tell(ctx, &h.told)
+	return h, nil
+}
+
+// run looks once and, if that was in vain, perhaps again.
+func (h *handOut) run(ctx context.Context) error {
+	if err := h.lookOnce(ctx); err != nil || len(h.rows) > 0 {
+		return err
+	}
+	if h.awaits { // not sooner, since what is there shall not be waited for
+		if err := h.store.run(ctx, h.due()); err != nil {
+			return err
+		}
+		if !h.look.whole || !h.next.contended && !h.next.overdue {
+			return nil
+		}
+	}
+	return h.lookAgain(ctx)
+}
+
+// lookOnce looks at the queues, perhaps only from where their rows begin.
+func (h *handOut) lookOnce(ctx context.Context) error {
+	var err error
+	if h.claim, err = newClaim(); err != nil {
+		return err
+	}
+	h.look = h.store.queues.look(h.actions, false)
+	narrowed, err := h.store.narrow(ctx, h.look, h.maxTasks)
+	if err != nil {
+		return err
+	}
+	steps := []step{h.own(narrowed)}
+	if unheard := h.store.unheard(h.actions); len(unheard) > 0 {
+		steps = append(steps, step{name: "note_asked", args: []any{unheard}})
+	}
+	return h.store.run(ctx, steps...)
+}
+
+// lookAgain looks at the whole queues behind what is due or expired by now, which is ready by
+// rights. And what was being taken by others a moment ago may have been let go.
+func (h *handOut) lookAgain(ctx context.Context) error {
+	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
+	steps := []step{scheduled.step(), leases.step()}
+	h.look = h.store.queues.look(h.actions, true)
+	narrowed := h.look
+	if manyHeads(h.look, h.maxTasks) {
+		if err := h.store.run(ctx, steps...); err != nil {
+			return err
+		}
+		steps = nil
+		var err error
+		if narrowed, err = h.store.narrow(ctx, h.look, h.maxTasks); err != nil {
+			return err
+		}
+	}
+	steps = append(steps, h.own(narrowed))
+	if len(h.look.actions) > 1 {
+		steps = append(steps, h.ownOfEach())
+	}
+	if h.awaits {
+		steps = append(steps, h.due())
+	}
+	if err := h.store.run(ctx, steps...); err != nil {
+		return err
+	}
+	scheduled.tell(&h.told)
+	leases.tell(&h.told)
+	return nil
+}
+
+// own hands out the tasks that are first in the queues.
+func (h *handOut) own(look queueLook) step { return h.ownStep(look, false, h.read) }
+
+// ownOfEach hands out some of each queue if, behind an own, nothing was handed out: others may be
+// taking all that is first.
+func (h *handOut) ownOfEach() step { return h.ownStep(h.look, true, h.readMore) }
+
+func (h *handOut) ownStep(look queueLook, spread bool, read func(pgx.Rows) error) step {
+	return step{
+		name: "own_tasks",
+		args: []any{
+			int64(h.claim), string(h.actor), h.maxTasks, look.actions, interval(h.lease),
+			h.store.sessionOf(h.actor), look.from, look.to, spread,
+		},
+		read: read,
+	}
+}
+
+// due asks what there is to wait for.
+func (h *handOut) due() step {
+	return step{
+		name: "next_due",
+		args: []any{h.look.actions, int64(h.claim), h.look.from, h.look.to, h.look.whole},
+		read: h.readNext,
+	}
+}
+
+// recover gets the answer to an own_tasks whose connection broke: what it handed out under its
+// claim or, if that is nothing and will be nothing, what is handed out now under another one.
+func (h *handOut) recover(ctx context.Context) error {
+	const attempts = 3
+	var err error
+	for range attempts {
+		err = h.store.run(ctx,
+			step{name: "bar_claim", args: []any{int64(h.claim), string(h.actor)}},
+			step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read})
+		if err != nil || len(h.rows) > 0 {
+			return err
+		}
+		if h.claim, err = newClaim(); err != nil {
+			return err
+		}
+		if err = h.lookAgain(ctx); !wasCutOff(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+type ownedRow struct {
+	key  int64
+	rank int64 // places the span in the queue
+	task OwnedTask
+}
+
+func (h *handOut) read(rows pgx.Rows) error {
+	h.rows, h.floors = h.rows[:0], map[string][]int64{}
+	for rows.Next() {
+		var row ownedRow
+		var deadline pgtype.Timestamptz
+		var completed, aborted *int
+		var signals, posts, alone bool
+		var floor *int64
+		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
+			&row.task.MaxTries, &deadline, &completed, &aborted, &signals, &posts, &alone,
+			&row.rank, &floor)
+		if err != nil {
+			return h.cannotRead(err)
+		}
+		if completed != nil && aborted != nil {
+			row.task.Completed, row.task.Aborted = *completed, *aborted
+		}
+		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
+		row.task.Deadline = finite(deadline)
+		h.rows = append(h.rows, row)
+		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
+			h.floors[action] = append(h.floors[action], *floor)
+		}
+	}
+	return rows.Err()
+}
+
+// readMore reads the answer of an own_tasks behind another one, which may have found something.
+func (h *handOut) readMore(rows pgx.Rows) error {
+	if len(h.rows) > 0 {
+		rows.Close()
+		return rows.Err()
+	}
+	return h.read(rows)
+}
+
+// readNext reads what there is to wait for, behind own_tasks, which may have found something.
+func (h *handOut) readNext(rows pgx.Rows) error {
+	if err := h.next.read(rows); err != nil {
+		return h.cannotRead(err)
+	}
+	return nil
+}
+
+func (h *handOut) cannotRead(err error) error {
+	h.unread = true
+	return err
+}
+
+// tasks returns the tasks in the order of their spans, which is that of priority and age, and in
+// each span in the order of insertion.
+func (h *handOut) tasks() []OwnedTask {
+	slices.SortFunc(h.rows, func(a, b ownedRow) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
+	})
+	tasks := make([]OwnedTask, len(h.rows))
+	for i := range h.rows {
+		tasks[i] = h.rows[i].task
+	}
+	return tasks
+}
+
+// giveBackUnread gives back what was handed out under a claim, in an answer that cannot be read,
+// which shows behind the commit. In the caller's transaction it is behind the savepoint.
+func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
+	ctx, cancel := undoing(ctx)
+	defer cancel()
+	within := *s
+	within.parting = true
+	var tasks []OwnedTask
+	err := within.run(ctx, step{
+		name: "claimed_spans", args: []any{int64(c)},
+		read: func(rows pgx.Rows) error {
+			tasks = tasks[:0]
+			var of span
+			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
+				for key := of.lo; key <= of.hi; key++ {
+					// The ID is one of what cannot be read. A return goes by key and claim.
+					const id = "unread"
+					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
+					tasks = append(tasks, OwnedTask{ID: id, Token: token})
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	if err == nil {
+		err = within.giveBack(ctx, tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("give back what was handed out unread: %w", err)
+	}
+	return nil
+}

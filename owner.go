@@ -1,0 +1,134 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// SetStatus records what the owner of a task says of it for people to read, and how far it is, from
+// 0 to 1. Text that cannot be stored is replaced, and cut at 64 KiB. It shows in [TaskInfo] until
+// the next call or the return.
+//
+// If the token is not the one of the task's last owner, the error is [ErrInvalidToken]. The call
+// may be repeated after any failure.
+func (s *Store) SetStatus(
+	ctx context.Context, owned OwnedTask, status string, progress float64,
+) error {
+	if err := s.setStatus(ctx, owned, status, progress); err != nil {
+		return fmt.Errorf("set status: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) setStatus(
+	ctx context.Context, owned OwnedTask, status string, progress float64,
+) error {
+	if !(progress >= 0 && progress <= 1) { // NaN is neither
+		return argumentError("progress", "not between 0 and 1")
+	}
+	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
+		return err
+	}
+	p := owned.performance()
+	mine := map[performance]bool{}
+	set := step{
+		name: "set_status",
+		args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
+		read: readPerformances(mine),
+	}
+	return s.whileOwned(ctx, []OwnedTask{owned}, mine, append(s.apart(ctx, owned), set)...)
+}
+
+// whileOwned runs steps for the owner of tasks, which fill in what of it is mine. What is not gets
+// the second look that a late owner is due (R8), and another one as long as it is owned but shares
+// its row with what somebody else was cutting out; what still is not is refused.
+func (s *Store) whileOwned(
+	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
+) error {
+	if err := s.run(ctx, steps...); err != nil {
+		return err
+	}
+	if len(notMine(owned, mine)) == 0 {
+		return nil
+	}
+	keys, claims := keysAndClaims(performancesOf(owned))
+	still := map[performance]bool{}
+	steps = slices.Concat(
+		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
+		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(still)}})
+	for range withdrawAttempts {
+		if err := s.runSplitting(ctx, steps...); err != nil {
+			return err
+		}
+		lost := notMine(owned, mine)
+		if len(lost) == 0 {
+			return nil
+		}
+		if gone := notMine(owned, still); len(gone) > 0 {
+			return taskError(gone, ErrInvalidToken)
+		}
+	}
+	return taskError(notMine(owned, mine), errRestless)
+}
+
+// apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
+func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []step {
+	shares := func(t OwnedTask) bool { return t.Token.shares() }
+	if !slices.ContainsFunc(owned, shares) {
+		return nil
+	}
+	keys, _ := keysAndClaims(performancesOf(owned))
+	s.setApart(ctx, singles(keys))
+	return []step{carveLeased(singles(keys))}
+}
+
+func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
+	var lost []TaskID
+	for i := range owned {
+		if !mine[owned[i].performance()] {
+			lost = append(lost, owned[i].ID)
+		}
+	}
+	return lost
+}
+
+// HoldOwnership makes sure, inside [Store.WithTx], that the caller's commit counts only if it still
+// owns the tasks: until the transaction ends, nobody else can be given them, even if their leases
+// expire. A worker that writes results of its own and goes on working calls it first; one that
+// returns the task in the same transaction has no need to.
+//
+// If one of the tokens is not the one of the task's last owner, the error is [ErrInvalidToken]
+// (R8), in a [*TaskError] that names every such task, and the caller should roll back. Outside a
+// transaction the error is [ErrInvalidArgument], since nothing would be held.
+func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
+	if err := s.holdOwnership(ctx, owned); err != nil {
+		return fmt.Errorf("hold ownership: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
+	if s.tx == nil {
+		return argumentError("store", "not in a transaction; see WithTx")
+	}
+	if len(owned) == 0 {
+		return s.quiet(ctx)
+	}
+	owned = slices.Clone(owned)
+	slices.SortFunc(owned, func(a, b OwnedTask) int {
+		return cmp.Compare(a.performance().key, b.performance().key)
+	})
+	for i := range owned {
+		if err := checkText("task ID", string(owned[i].ID), idBytesMax); err != nil {
+			return err
+		}
+	}
+	keys, claims := keysAndClaims(performancesOf(owned))
+	mine := map[performance]bool{}
+	hold := step{
+		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(mine),
+	}
+	return s.whileOwned(ctx, owned, mine, append(s.apart(ctx, owned...), hold)...)
+}
