@@ -204,20 +204,22 @@ func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 }
 
 // The same of a task that an abort brings down: z is made to wait while the return of x waits for
-// y, so that z is not locked ahead, and gets a dependent of its own while the return waits for z.
+// y, so that z is not locked ahead, and gets a dependent of its own while the return waits for z. The
+// lock on v, which comes behind y, keeps the return from taking z before it is renewed.
 func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("x"))
 	x := ownOne(t, store)
 	insert(t, store, after("q"))
-	insert(t, store, after("y", "x"), after("z", "q"), after("w", "q"))
+	insert(t, store, after("y", "x"), after("v", "x"), after("z", "q"), after("w", "q"))
 	keys := map[stint.TaskID]int64{}
 	for _, id := range []stint.TaskID{"z", "w"} {
 		keys[id] = yields[int64](t, pool, "SELECT key FROM stint.tasks WHERE id = $1", id)
 	}
-	first, second := begin(t, pool), begin(t, pool)
+	first, second, third := begin(t, pool), begin(t, pool), begin(t, pool)
 	wantErr(t, "AddDependencies", addDependency(t, store.WithTx(first), "y", "z"), nil)
+	lockBlocked(t, third, "v")
 	renewed := make(chan error, 1)
 	go func() { // what AddDependencies does, which would wait for the first one
 		_, err := second.Exec(t.Context(),
@@ -235,8 +237,12 @@ func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	_, err := second.Exec(t.Context(), statements(t)["add_edges"],
 		[]int64{keys["z"]}, []int64{keys["w"]})
 	wantErr(t, "add_edges", err, nil)
-	awaitWaiting(t, pool, 1, done)
+	wantErr(t, "Rollback", third.Rollback(t.Context()), nil)
+	eventually(t, soon, "the return waits for z", func() bool {
+		return yields[int](t, pool, `SELECT count(*) FROM pg_stat_activity
+			WHERE $1 = ANY (pg_blocking_pids(pid))`, second.Conn().PgConn().PID()) == 1
+	})
 	wantErr(t, "Commit", second.Commit(t.Context()), nil)
 	wantErr(t, "ReturnTask", <-done, nil)
-	wantState(t, store, stint.StateAborted, "y", "z", "w")
+	wantState(t, store, stint.StateAborted, "y", "v", "z", "w")
 }
