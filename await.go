@@ -45,17 +45,17 @@ func (s *Store) awaitTasks(
 	defer s.awaiting.leave(actions, wake)
 	retry := contendedPause
 	for {
-		hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
-		if err != nil || len(hand.tasks) > 0 {
+		answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
+		if err != nil || len(answer.tasks) > 0 {
 			s.awaiting.readyForMore(actions)
-			return hand.tasks, err
+			return answer.tasks, err
 		}
 		s.hear(topics...)
 		pause := around(s.poll)
-		if hand.next.pause != nil {
-			pause = min(pause, *hand.next.pause+time.Millisecond)
+		if answer.next.pause != nil {
+			pause = min(pause, *answer.next.pause+time.Millisecond)
 		}
-		if hand.next.contended { // of what they leave, nobody is told
+		if answer.next.contended { // of what they leave, nobody is told
 			pause = min(pause, around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
@@ -149,16 +149,5 @@ func (a *awaiting) any() {
 		for wake := range waiters {
 			signal(wake)
 		}
-	}
-}
-
-// signal makes whoever receives from the channel look, now or next, and reports whether it was not
-// about to.
-func signal(wake chan<- struct{}) bool {
-	select {
-	case wake <- struct{}{}:
-		return true
-	default:
-		return false
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -95,13 +96,13 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // failureLogs are of work that is begun and ended again and again.
-type failureLogs struct{ waited, owned, untold *outage.Log }
+type failureLogs struct{ waited, owned, unsent *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
 		waited: outage.New(logger, "could not look at the tasks that are waited for"),
 		owned:  outage.New(logger, "could not look at what is owned"),
-		untold: outage.New(logger, "others were not told of tasks they may wait for"),
+		unsent: outage.New(logger, "others were not pending of tasks they may wait for"),
 	}
 }
 
@@ -116,4 +117,26 @@ func (s *Store) failed(ctx context.Context, outages *outage.Log, err error) bool
 		outages.Failed(ctx, err)
 	}
 	return true
+}
+
+// around is a pause of that length on average. The jitter keeps many processes from coming all at
+// once.
+func around(pause time.Duration) time.Duration {
+	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // no secret
+}
+
+// now is for durations of this process; what is due is for the database to say.
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // as the comment says
+}
+
+// signal makes whoever receives from the channel look, now or next, and reports whether it was not
+// about to.
+func signal(wake chan<- struct{}) bool {
+	select {
+	case wake <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }

@@ -100,8 +100,8 @@ func TestFailed_TakesNoNoteOfTheEndOfTheStore(t *testing.T) {
 	for ctx, err := range map[context.Context]error{
 		t.Context(): ErrClosed, ended: errors.New("cut off"),
 	} {
-		told := slog.New(slog.NewTextHandler(failingWriter{t}, nil))
-		if s := (&Store{}); !s.failed(ctx, outage.New(told, "it fails"), err) {
+		pending := slog.New(slog.NewTextHandler(failingWriter{t}, nil))
+		if s := (&Store{}); !s.failed(ctx, outage.New(pending, "it fails"), err) {
 			t.Errorf("%v is taken for a success", err)
 		}
 	}

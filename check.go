@@ -43,7 +43,7 @@ func (s *Store) Check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	tx, err := s.begin(ctx, pgx.ReadCommitted, "")

@@ -93,9 +93,9 @@ func (l *dueLook) step() step {
 }
 
 // tell adds what others may wait for.
-func (l *dueLook) tell(told *news) {
+func (l *dueLook) addNotices(pending *notices) {
 	for _, action := range l.actions {
-		told.addReady(action)
+		pending.addReady(action)
 	}
 }
 
@@ -218,14 +218,14 @@ func (s *Store) lookForDue(
 	if err := s.run(ctx, steps...); err != nil {
 		return 0, 0, err
 	}
-	told := &news{}
+	pending := &notices{}
 	var keys []int64
 	for _, look := range looks {
 		done += look.done
 		keys = append(keys, look.keys...)
-		look.tell(told)
+		look.addNotices(pending)
 	}
-	s.tell(ctx, told)
+	s.notify(ctx, pending)
 	slices.Sort(keys)
 	chunks := slices.Collect(slices.Chunk(slices.Compact(keys), ends.atOnce))
 	rand.Shuffle(len(chunks), func(i, j int) { //nolint:gosec // no secret
@@ -256,7 +256,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		return 0, nil
 	}
 	var ended int64
-	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *news) []step {
+	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *notices) []step {
 		end := step{
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
 // ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least,
@@ -37,10 +39,10 @@ func (s *Store) extend(
 		return nil, err
 	}
 	if len(owned) == 0 {
-		return nil, s.quiet(ctx)
+		return nil, s.checkOpen(ctx)
 	}
-	if s.tx == nil && len(owned) <= flightSizeMax/2 {
-		return s.extends.do(ctx, extendKey{actor, lease}, owned)
+	if s.tx == nil && len(owned) <= groupcommit.SizeMax/2 {
+		return s.extends.Do(ctx, extendKey{actor, lease}, owned)
 	}
 	return s.extendLeases(ctx, actor, owned, lease, false)
 }
@@ -83,7 +85,7 @@ func (s *Store) extendLeases(
 	mine := map[performance]bool{}
 	var again bool
 	extend := extendSteps(spans, shares, actor, lease, mine, &again)
-	if err := s.runSplitting(ctx, append(limitWaiting(hasty), extend...)...); err != nil {
+	if err := s.do(ctx, request{steps: append(limitWaiting(hasty), extend...), splits: true}); err != nil {
 		return nil, err
 	}
 	kept := make([]bool, len(owned))
@@ -149,26 +151,9 @@ func (s *Store) extendLate(
 		}
 		steps := append(limitWaiting(hasty), revive)
 		steps = append(steps, extendSteps(spans, true, actor, lease, mine, &again)...)
-		if err := s.runSplitting(ctx, steps...); err != nil || !again {
+		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil || !again {
 			return mine, err
 		}
 	}
 	return nil, errRestless
-}
-
-// runSplitting is run for steps that may make a new part of a lease. Two that do so at once choose
-// the same number; the second is made again.
-func (s *Store) runSplitting(ctx context.Context, steps ...step) error {
-	return s.runSplittingAnd(ctx, nil, steps...)
-}
-
-func (s *Store) runSplittingAnd(ctx context.Context, told *news, steps ...step) error {
-	const attempts = 10
-	var err error
-	for range attempts {
-		if err = s.runAnd(ctx, told, steps...); !violates(err, "leases_pkey") {
-			return err
-		}
-	}
-	return unseen(err) // a transaction stricter than READ COMMITTED chooses it at each attempt
 }

@@ -35,7 +35,7 @@ type handOut struct {
 	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
 	floors map[string][]int64
 	// told is what others may wait for.
-	told news
+	pending notices
 }
 
 // handOut makes an actor the owner of tasks.
@@ -59,7 +59,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		h.next.pause = &pause
 	}
 	s.countTries(h.rows)
-	s.tell(ctx, &h.told)
+	s.notify(ctx, &h.pending)
 	return h, nil
 }
 
@@ -124,8 +124,8 @@ func (h *handOut) lookAgain(ctx context.Context) error {
 	if err := h.store.run(ctx, steps...); err != nil {
 		return err
 	}
-	scheduled.tell(&h.told)
-	leases.tell(&h.told)
+	scheduled.addNotices(&h.pending)
+	leases.addNotices(&h.pending)
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 	ctx, cancel := undoing(ctx)
 	defer cancel()
 	within := *s
-	within.parting = true
+	within.afterClose = true
 	var tasks []OwnedTask
 	err := within.run(ctx, step{
 		name: "claimed_spans", args: []any{int64(c)},

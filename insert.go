@@ -63,37 +63,18 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 		}
 		bytes += len(tasks[i].Body)
 	}
-	if len(tasks) == 0 {
-		return s.quiet(ctx)
-	}
-	if s.tx == nil && goesAlong(tasks) {
-		return s.insertAlong(ctx, tasks[0])
-	}
 	few := len(tasks) <= statementTasksMax && bytes <= statementBytesMax
-	if !slices.ContainsFunc(tasks, isLinked) {
-		return s.insertUnless(ctx, few, tasks, nil)
+	switch {
+	case len(tasks) == 0:
+		return s.checkOpen(ctx)
+	case s.tx == nil && canShare(tasks):
+		return s.insertShared(ctx, tasks[0])
+	case slices.ContainsFunc(tasks, isLinked):
+		return s.insertLinked(ctx, tasks, few)
+	case few:
+		return s.insertFew(ctx, tasks, nil)
 	}
-	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
-		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
-	}
-	net, err := newNetwork(tasks)
-	if err != nil {
-		return err
-	}
-	few = few && len(net.edges) <= statementEdgesMax
-	if len(net.stored) == 0 || !few {
-		return s.insertUnless(ctx, few, tasks, net)
-	}
-	return s.transact(ctx, func(s *Store) error {
-		net, err := newNetwork(tasks) // anew each time that it is tried
-		if err != nil {
-			return err
-		}
-		if err := net.attach(ctx, s); err != nil {
-			return s.takenOr(ctx, tasks, err)
-		}
-		return s.insertUnless(ctx, few, tasks, net)
-	})
+	return s.insertMany(ctx, tasks)
 }
 
 // takenOr is the error of an insert whose tasks are in the store already, be it for what they name,
@@ -114,70 +95,46 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	return err
 }
 
-// insertUnless inserts tasks unless IDs are taken.
-func (s *Store) insertUnless(ctx context.Context, few bool, tasks []Task, net *network) error {
-	told := readyNews(tasks, net)
+// insertFew inserts tasks in one round trip.
+func (s *Store) insertFew(ctx context.Context, tasks []Task, net *network) error {
+	ready := readyNotices(tasks, net)
 	return s.unlessTaken(ctx, tasks, func() error {
-		if few {
-			return s.insertFew(ctx, tasks, net, told)
+		keys, err := s.keysForFew(ctx, len(tasks))
+		if err != nil {
+			return err
 		}
+		definitions := insertStatement(tasks, keys, net)
+		if net == nil {
+			return s.do(ctx, request{steps: []step{definitions}, expected: ready})
+		}
+		return s.insertNetwork(ctx, net.rows(keys), ready, definitions)
+	})
+}
+
+// insertMany inserts tasks through COPY.
+func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
+	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
-			s.tell(ctx, told)
-			if net == nil {
-				return s.copyTasks(ctx, tasks, nil)
-			}
 			net, err := newNetwork(tasks) // anew each time that it is tried
 			if err != nil {
 				return err
 			}
+			s.notify(ctx, readyNotices(tasks, net))
 			return s.copyTasks(ctx, tasks, net)
 		})
 	})
 }
 
-// readyNews are the actions of tasks that can be owned as soon as they are inserted, or when their
-// time has come, which those who wait take note of.
-func readyNews(tasks []Task, net *network) *news {
-	told := &news{}
+// readyNotices are the actions of tasks that can be owned as soon as they are inserted, or when
+// their time has come, which those who wait take note of.
+func readyNotices(tasks []Task, net *network) *notices {
+	pending := &notices{}
 	for i := range tasks {
 		if !net.waits(i) {
-			told.addReady(tasks[i].Action)
+			pending.addReady(tasks[i].Action)
 		}
 	}
-	return told
-}
-
-// insertFew adds tasks in one round trip.
-func (s *Store) insertFew(
-	ctx context.Context, tasks []Task, net *network, told *news,
-) error {
-	keys, err := s.keysForFew(ctx, len(tasks))
-	if err != nil {
-		return err
-	}
-	definitions := insertStatement(tasks, keys, net)
-	if net == nil {
-		return s.runTelling(ctx, told, definitions)
-	}
-	return s.insertNetwork(ctx, net.rows(keys), told, definitions)
-}
-
-// insertNetwork runs steps that insert tasks, and then inserts what they wait for.
-func (s *Store) insertNetwork(
-	ctx context.Context, rows networkRows, ready *news, steps ...step,
-) error {
-	waiting := func(batch int64, round int, told *news) []step {
-		told.merge(ready)
-		all := append(slices.Clone(steps), rows.step(batch, round))
-		if len(rows.intoStored) > 0 {
-			all = append(all, addEdges(rows.intoStored))
-		}
-		return all
-	}
-	if len(rows.arrivals) == 0 {
-		return s.runTelling(ctx, ready, waiting(0, 0, &news{})...)
-	}
-	return s.settle(ctx, roundsUsual, ready, waiting)
+	return pending
 }
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
@@ -321,187 +278,4 @@ func insertOne(task *Task, key int64) step {
 		string(task.ID), task.Action, task.Body, task.Priority, task.MaxTries,
 		moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 	}}
-}
-
-// moment is how a time goes into a statement: null for the zero time.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// copyTasks adds tasks by COPY. It is called in a transaction. Stored tasks are held last: while it
-// copies, the server does not see whether the process goes on.
-func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error {
-	order := arrange(tasks, net)
-	keys, err := s.keysForMany(ctx, len(tasks))
-	if err != nil {
-		return err
-	}
-	tables := []copiedTable{
-		{"ready", readyColumns, readyRows(tasks, net, order, keys)},
-		{"scheduled", scheduledColumns, scheduledRows(tasks, net, order, keys)},
-		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
-	}
-	definitions := &taskRows{tasks: tasks, order: order, keys: keys}
-	if err := s.copyTo(ctx, "tasks", taskColumns, definitions); err != nil {
-		return err
-	}
-	if net == nil {
-		return s.copyTables(ctx, tables)
-	}
-	keyOf := make([]int64, len(tasks))
-	for place, i := range order {
-		keyOf[i] = keys[place]
-	}
-	inside := net.inside(keyOf)
-	if err := s.copyTables(ctx, append(tables, inside.tables()...)); err != nil {
-		return err
-	}
-	if err := net.attach(ctx, s); err != nil {
-		return err
-	}
-	return s.insertNetwork(ctx, net.across(keyOf), &news{})
-}
-
-// A copiedTable is what COPY adds to a table.
-type copiedTable struct {
-	name    string
-	columns []string
-	rows    [][]any
-}
-
-func (s *Store) copyTables(ctx context.Context, tables []copiedTable) error {
-	for _, table := range tables {
-		if len(table.rows) == 0 {
-			continue
-		}
-		rows := pgx.CopyFromRows(table.rows)
-		if err := s.copyTo(ctx, table.name, table.columns, rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) copyTo(
-	ctx context.Context, table string, columns []string, rows pgx.CopyFromSource,
-) error {
-	_, err := s.tx.CopyFrom(ctx, pgx.Identifier{s.schema, table}, columns, rows)
-	return err
-}
-
-// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do
-// those that wait, which may become a span later.
-type lane struct {
-	action       string
-	priority     int16
-	apart, waits bool
-}
-
-func laneOf(task *Task, waits bool) lane {
-	apart := !task.NotBefore.IsZero() || !task.Deadline.IsZero()
-	return lane{task.Action, task.Priority, apart, waits}
-}
-
-// arrange returns the indexes of tasks with those of one lane together, the lanes in the order of
-// their first tasks, and each lane in the order given.
-func arrange(tasks []Task, net *network) []int {
-	lanes := map[lane]int{}
-	lined := make([]int, len(tasks))
-	for i := range tasks {
-		of := laneOf(&tasks[i], net.waits(i))
-		number, ok := lanes[of]
-		if !ok {
-			number = len(lanes)
-			lanes[of] = number
-		}
-		lined[i] = number
-	}
-	order := make([]int, len(tasks))
-	for i := range order {
-		order[i] = i
-	}
-	if len(lanes) > 1 {
-		slices.SortStableFunc(order, func(a, b int) int { return lined[a] - lined[b] })
-	}
-	return order
-}
-
-//nolint:gochecknoglobals // constants, but for the language
-var (
-	taskColumns = []string{
-		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
-		"post_result",
-	}
-	readyColumns     = []string{"lo", "hi", "action", "priority", "deadline", "tries"}
-	scheduledColumns = []string{"key", "not_before", "tries"}
-	deadlineColumns  = []string{"deadline", "key"}
-)
-
-// taskRows are the rows of the table tasks, in the order of their keys.
-type taskRows struct {
-	tasks []Task
-	order []int
-	keys  []int64
-	next  int
-	row   [9]any
-}
-
-func (r *taskRows) Next() bool { return r.next < len(r.order) }
-
-func (r *taskRows) Values() ([]any, error) {
-	task := &r.tasks[r.order[r.next]]
-	r.row = [...]any{
-		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
-		int32(task.MaxTries), moment(task.Deadline), int16(task.OnAbort), //nolint:gosec // checked
-		task.PostResult,
-	}
-	r.next++
-	return r.row[:], nil
-}
-
-func (r *taskRows) Err() error { return nil }
-
-// readyRows are the spans of the tasks that are ready at once.
-func readyRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
-	size := min(max((len(tasks)+spansWanted-1)/spansWanted, 1), spanTasksMax)
-	var rows [][]any
-	for from := 0; from < len(order); {
-		first := &tasks[order[from]]
-		lane := laneOf(first, net.waits(order[from]))
-		to := from + 1
-		for !lane.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
-			laneOf(&tasks[order[to]], net.waits(order[to])) == lane {
-			to++
-		}
-		if first.NotBefore.IsZero() && !lane.waits {
-			rows = append(rows, []any{
-				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
-			})
-		}
-		from = to
-	}
-	return rows
-}
-
-func scheduledRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
-	var rows [][]any
-	for place, i := range order {
-		if start := tasks[i].NotBefore; !start.IsZero() && !net.waits(i) {
-			rows = append(rows, []any{keys[place], start, 0})
-		}
-	}
-	return rows
-}
-
-func deadlineRows(tasks []Task, order []int, keys []int64) [][]any {
-	var rows [][]any
-	for place, i := range order {
-		if deadline := tasks[i].Deadline; !deadline.IsZero() {
-			rows = append(rows, []any{deadline, keys[place]})
-		}
-	}
-	return rows
 }

@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -133,15 +132,6 @@ func checkIDs(ids []TaskID) error {
 	return nil
 }
 
-// texts is how IDs go into a statement.
-func texts(ids []TaskID) []string {
-	strings := make([]string, len(ids))
-	for i, id := range ids {
-		strings[i] = string(id)
-	}
-	return strings
-}
-
 // statusText makes any text storable, since a return must never be impossible because of what its
 // status holds (R11): NUL and what is not UTF-8 are replaced, what is too long is cut.
 func statusText(text string) *string {
@@ -158,23 +148,4 @@ func statusText(text string) *string {
 		text = text[:cut]
 	}
 	return &text
-}
-
-// interval is how a lease goes into a statement: null for none.
-func interval(lease time.Duration) *time.Duration {
-	if lease == NoDeadline {
-		return nil
-	}
-	return &lease
-}
-
-// quiet reports whether a call with nothing to do may return at once.
-func (s *Store) quiet(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.closed.Load() && !s.parting {
-		return ErrClosed
-	}
-	return nil
 }

@@ -14,6 +14,71 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
+//
+// If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
+// such ID; the others are returned all the same.
+func (s *Store) GetTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+	infos, err := s.getTasks(ctx, ids)
+	if err != nil {
+		return infos, fmt.Errorf("get tasks: %w", err)
+	}
+	return infos, nil
+}
+
+func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+	if err := checkIDs(ids); err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, s.checkOpen(ctx)
+	}
+	found, err := s.findTasks(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]TaskInfo, 0, len(ids))
+	var missing []TaskID
+	for _, id := range ids {
+		if task, ok := found[id]; ok {
+			infos = append(infos, task.info)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return infos, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
+	}
+	return infos, nil
+}
+
+// A foundTask is a task with what the store knows of it.
+type foundTask struct {
+	key  int64
+	info TaskInfo
+}
+
+// findTasks looks tasks up; IDs that no task has are left out.
+func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTask, error) {
+	found := make(map[TaskID]foundTask, len(ids))
+	err := s.run(ctx, step{
+		name: "get_tasks", args: []any{texts(ids)},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var task foundTask
+				var err error
+				if task.info, err = readInfo(rows, &task.key); err != nil {
+					return err
+				}
+				found[task.info.ID] = task
+			}
+			return rows.Err()
+		},
+	})
+	return found, err
+}
+
 // A Filter picks tasks. The zero value picks all of them.
 type Filter struct {
 	// Actions are the actions to pick, up to 1,000. Default: all.
@@ -103,7 +168,7 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 	}
 	switch len(walk.sources) {
 	case 0: // no actor has tasks that are ready
-		return page, s.quiet(ctx)
+		return page, s.checkOpen(ctx)
 	case 1:
 		return s.listAlong(ctx, filter, walk, limit)
 	}
@@ -120,14 +185,14 @@ func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error
 	if s.tx != nil {
 		return look(s)
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	tx, err := s.begin(ctx, pgx.RepeatableRead, "")
 	if err != nil {
 		return err
 	}
-	return undo(ctx, tx, look(&Store{core: s.core, tx: tx, parting: s.parting}))
+	return undo(ctx, tx, look(&Store{core: s.core, tx: tx, afterClose: s.afterClose}))
 }
 
 // listAlong lists a page.
@@ -222,20 +287,6 @@ func prefixEnd(prefix string) *string {
 		return &end
 	}
 	return nil
-}
-
-func nonEmpty(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func positive(age time.Duration) *time.Duration {
-	if age == 0 {
-		return nil
-	}
-	return &age
 }
 
 // lookForListed returns the places of the next tasks that may be listed.

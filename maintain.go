@@ -3,7 +3,6 @@ package stint
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -103,10 +102,4 @@ func (m *maintainer) start() {
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})
-}
-
-// around is a pause of that length on average. The jitter keeps many processes from coming all at
-// once.
-func around(pause time.Duration) time.Duration {
-	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // no secret
 }

@@ -204,8 +204,8 @@ func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 }
 
 // The same of a task that an abort brings down: z is made to wait while the return of x waits for
-// y, so that z is not locked ahead, and gets a dependent of its own while the return waits for z. The
-// lock on v, which comes behind y, keeps the return from taking z before it is renewed.
+// y, so that z is not locked ahead, and gets a dependent of its own while the return waits for z.
+// The lock on v, which comes behind y, keeps the return from taking z before it is renewed.
 func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -24,20 +24,20 @@ const (
 // readyTopic is the topic of those who wait for tasks with an action, and the payload for them.
 func readyTopic(action string) string { return kindReady + " " + action }
 
-// News is what a transaction did that others may wait for.
-type news struct {
+// Notices are what a transaction did that others may wait for.
+type notices struct {
 	ready          map[string]bool // actions
 	finished, lost []int64         // keys
 }
 
-func (n *news) addReady(action string) {
+func (n *notices) addReady(action string) {
 	if n.ready == nil {
 		n.ready = map[string]bool{}
 	}
 	n.ready[action] = true
 }
 
-func (n *news) merge(other *news) {
+func (n *notices) merge(other *notices) {
 	for action := range other.ready {
 		n.addReady(action)
 	}
@@ -46,27 +46,29 @@ func (n *news) merge(other *news) {
 }
 
 // remove takes the keys of others out of what finished, and their actions out of what is ready.
-func (n *news) remove(others *news) {
+func (n *notices) remove(others *notices) {
 	if others == nil {
 		return
 	}
 	for action := range others.ready {
 		delete(n.ready, action)
 	}
-	told := make(map[int64]bool, len(others.finished))
+	pending := make(map[int64]bool, len(others.finished))
 	for _, key := range others.finished {
-		told[key] = true
+		pending[key] = true
 	}
-	n.finished = slices.DeleteFunc(n.finished, func(key int64) bool { return told[key] })
+	n.finished = slices.DeleteFunc(n.finished, func(key int64) bool { return pending[key] })
 }
 
-func (n *news) empty() bool { return len(n.ready)+len(n.finished)+len(n.lost) == 0 }
+func (n *notices) empty() bool {
+	return n == nil || len(n.ready)+len(n.finished)+len(n.lost) == 0
+}
 
 // payloadBytesMax is what PostgreSQL allows, less a byte for the end of the text.
 const payloadBytesMax = 7999
 
 // messages returns the topics and payloads of the notifications to send.
-func (n *news) messages() (topics, payloads []string) {
+func (n *notices) messages() (topics, payloads []string) {
 	for action := range n.ready {
 		topics, payloads = append(topics, readyTopic(action)), append(payloads, readyTopic(action))
 	}
@@ -104,53 +106,38 @@ func parseKeys(text string) []int64 {
 	return keys
 }
 
-// tell passes on what a verb did: once the transaction has committed, or in the caller's
+// notify passes on what a verb did: once the transaction has committed, or in the caller's
 // transaction, behind which there is no after. It never fails the verb, since it is only a hint.
-func (s *Store) tell(ctx context.Context, told *news) {
+func (s *Store) notify(ctx context.Context, pending *notices) {
 	switch {
-	case told.empty():
-	case s.told != nil:
-		s.told.merge(told)
+	case pending.empty():
+	case s.pending != nil:
+		s.pending.merge(pending)
 	case s.tx == nil:
-		s.notifier.tell(s, told)
+		s.notifier.add(s, pending)
 	default:
-		s.logUntold(ctx, s.run(ctx, s.notify(told, false)))
+		s.logUnsent(ctx, s.run(ctx, s.notifyStep(pending, false)))
 	}
 }
 
-// logUntold has it logged if others were not told of what they may wait for. That the caller has
+// logUnsent has it logged if others were not told of what they may wait for. That the caller has
 // left is no reason not to.
-func (s *Store) logUntold(ctx context.Context, err error) {
-	s.failed(context.WithoutCancel(ctx), s.logs.untold, err)
+func (s *Store) logUnsent(ctx context.Context, err error) {
+	s.failed(context.WithoutCancel(ctx), s.logs.unsent, err)
 }
 
-// runTelling is run for steps of which it is known before what others may wait for.
-func (s *Store) runTelling(ctx context.Context, told *news, steps ...step) error {
-	if s.tx != nil && s.told == nil && !told.empty() {
-		return s.run(ctx, append(steps, s.notify(told, false))...)
-	}
-	ahead := s.ahead(told)
-	if err := s.runAnd(ctx, ahead, steps...); err != nil {
-		return err
-	}
-	if ahead == nil {
-		s.tell(ctx, told)
-	}
-	return nil
-}
-
-// ahead returns what is to be told on the round trip of the steps that it is about, or nil: only
-// while there is little to tell, since that saves those who wait a round trip, but not the server
-// the work.
-func (s *Store) ahead(expected *news) *news {
-	if s.tx != nil || expected == nil || expected.empty() || !s.notifier.idle() {
+// early returns the notices that go on the round trip of the steps that they are about, or nil:
+// only while there is little to notify, since that saves those who wait a round trip, but not the
+// server the work.
+func (s *Store) early(expected *notices) *notices {
+	if s.tx != nil || expected.empty() || !s.notifier.idle() {
 		return nil
 	}
 	return expected
 }
 
-func (s *Store) notify(told *news, aside bool) step {
-	topics, payloads := told.messages()
+func (s *Store) notifyStep(pending *notices, aside bool) step {
+	topics, payloads := pending.messages()
 	return step{name: "notify", args: []any{s.schema, topics, payloads, aside}}
 }
 
@@ -168,7 +155,7 @@ const (
 // that gather behind it together.
 type notifier struct {
 	mutex   sync.Mutex
-	pending news
+	pending notices
 	running bool
 }
 
@@ -178,24 +165,24 @@ func (n *notifier) idle() bool {
 	return !n.running
 }
 
-func (n *notifier) tell(s *Store, told *news) {
+func (n *notifier) add(s *Store, pending *notices) {
 	n.mutex.Lock()
 	n.run(s, 0)
 	running := n.running
 	if running && len(n.pending.finished)+len(n.pending.lost) < notifiedTogetherMax {
-		n.pending.merge(told)
+		n.pending.merge(pending)
 	}
 	n.mutex.Unlock()
 	if !running { // the store is closed; this is of a verb that was under way
-		if _, err := s.sendNews(context.Background(), told); err != nil {
-			s.logUntold(context.Background(), err)
+		if _, err := s.sendNotices(context.Background(), pending); err != nil {
+			s.logUnsent(context.Background(), err)
 		}
 	}
 }
 
 // run sends what is pending after a pause, unless that is under way; the mutex is held.
 func (n *notifier) run(s *Store, pause time.Duration) {
-	n.running = n.running || s.travels.start(func(ctx context.Context) {
+	n.running = n.running || s.draining.start(func(ctx context.Context) {
 		s.sendPending(ctx, pause)
 	})
 }
@@ -225,44 +212,44 @@ func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 			}
 		}
 		n.mutex.Lock()
-		told := n.pending
-		n.pending = news{}
-		if told.empty() {
+		pending := n.pending
+		n.pending = notices{}
+		if pending.empty() {
 			n.running = false
 			n.mutex.Unlock()
 			return
 		}
 		n.mutex.Unlock()
-		heard, err := s.sendNews(context.WithoutCancel(ctx), &told)
+		heard, err := s.sendNotices(context.WithoutCancel(ctx), &pending)
 		pause = pauseAfter(heard)
 		if err != nil {
-			s.logUntold(ctx, err)
+			s.logUnsent(ctx, err)
 			pause = notifyPauseFailed
 		}
 	}
 }
 
 // sendNews sends notifications, and returns how many somebody wants to hear.
-func (s *Store) sendNews(ctx context.Context, told *news) (heard int64, err error) {
+func (s *Store) sendNotices(ctx context.Context, pending *notices) (heard int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	batch := &pgx.Batch{}
-	s.queueNotify(batch, told, func(n int64) { heard = n })
+	s.queueNotify(batch, pending, func(n int64) { heard = n })
 	return heard, s.pool.SendBatch(ctx, batch).Close()
 }
 
 // queueNews puts notifications behind the commit of what they tell of.
-func (s *Store) queueNews(batch *pgx.Batch, told *news) {
-	s.queueNotify(batch, told, func(heard int64) { s.notifier.rest(s, heard) })
+func (s *Store) queueNotices(batch *pgx.Batch, pending *notices) {
+	s.queueNotify(batch, pending, func(heard int64) { s.notifier.rest(s, heard) })
 }
 
 // queueNotify puts notifications into a batch, in an implicit transaction of their own.
-func (s *Store) queueNotify(batch *pgx.Batch, told *news, heard func(int64)) {
-	notify := s.notify(told, true)
+func (s *Store) queueNotify(batch *pgx.Batch, pending *notices, heard func(int64)) {
+	notify := s.notifyStep(pending, true)
 	batch.Queue(s.statements[notify.name], notify.args...).Exec(
 		func(tag pgconn.CommandTag) error {
 			heard(tag.RowsAffected())
-			s.logUntold(context.Background(), nil)
+			s.logUnsent(context.Background(), nil)
 			return nil
 		})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // NoDeadline asks for a lease that never expires: if its owner dies, the task stays in progress
@@ -63,15 +62,15 @@ type OwnedTask struct {
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	hand, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, false)
+	answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, false)
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
-	return hand.tasks, nil
+	return answer.tasks, nil
 }
 
-// A hand is what one caller is handed.
-type hand struct {
+// An ownAnswer is what one caller of OwnTasks or AwaitTasks gets.
+type ownAnswer struct {
 	tasks []OwnedTask
 	next  nextDue // of a caller that awaits, if there are no tasks
 }
@@ -95,24 +94,24 @@ func (n *nextDue) read(rows pgx.Rows) error {
 func (s *Store) ownTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 	awaits bool,
-) (hand, error) {
+) (ownAnswer, error) {
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
-		return hand{}, err
+		return ownAnswer{}, err
 	}
-	if err := s.quiet(ctx); err != nil {
-		return hand{}, err
+	if err := s.checkOpen(ctx); err != nil {
+		return ownAnswer{}, err
 	}
 	s.maintainer.owning()
 	maxTasks = min(maxTasks, ownedTasksMax)
 	if s.tx != nil {
 		answer, err := s.handOut(ctx, ownRequest{actor, maxTasks, actions, lease, awaits})
 		if err != nil {
-			return hand{}, err
+			return ownAnswer{}, err
 		}
-		return hand{tasks: answer.tasks()}, nil
+		return ownAnswer{tasks: answer.tasks()}, nil
 	}
 	key := ownKey{actor, strings.Join(actions, "\x00"), lease, awaits}
-	return s.owning.do(ctx, key, maxTasks)
+	return s.owns.Do(ctx, key, maxTasks)
 }
 
 // An ownKey is what calls of OwnTasks have in common that travel together. An action holds no NUL.
@@ -127,7 +126,7 @@ type ownKey struct {
 // the calls.
 func (s *Store) ownTogether(
 	ctx context.Context, key ownKey, wanted []int, _ bool,
-) ([]hand, error) {
+) ([]ownAnswer, error) {
 	all := 0
 	for _, n := range wanted {
 		all += n
@@ -137,24 +136,24 @@ func (s *Store) ownTogether(
 	if err != nil {
 		return nil, err
 	}
-	hands, tasks := make([]hand, len(wanted)), answer.tasks()
+	answers, tasks := make([]ownAnswer, len(wanted)), answer.tasks()
 	for i, n := range wanted {
 		n = min(n, len(tasks))
-		hands[i] = hand{tasks[:n:n], answer.next}
+		answers[i] = ownAnswer{tasks[:n:n], answer.next}
 		if n == 0 && len(answer.rows) > 0 { // what else there is was not asked
-			hands[i].next.contended = true
+			answers[i].next.contended = true
 		}
 		tasks = tasks[n:]
 	}
-	return hands, nil
+	return answers, nil
 }
 
 // release gives back, with their tries refunded, what a caller was handed that has left.
-func (s *Store) release(abandoned hand) {
+func (s *Store) release(abandoned ownAnswer) {
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
-	parting := &Store{core: s.core, parting: true}
-	if err := parting.giveBack(ctx, abandoned.tasks); err != nil {
+	within := &Store{core: s.core, afterClose: true}
+	if err := within.giveBack(ctx, abandoned.tasks); err != nil {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
 			slog.Int("tasks", len(abandoned.tasks)), slog.Any("error", err))
 	}
@@ -181,42 +180,4 @@ func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration
 		return err
 	}
 	return checkLease(lease)
-}
-
-func checkActor(actor ActorID, actions []string) error {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return err
-	}
-	if len(actions) == 0 {
-		return argumentError("actions", "empty")
-	}
-	if len(actions) > actionsMax {
-		return tooLarge("actions", len(actions), actionsMax)
-	}
-	for i, action := range actions {
-		if err := checkText("action", action, actionBytesMax); err != nil {
-			return at(err, i, "")
-		}
-		if action == Spontaneous {
-			return at(argumentError("action", "spontaneous tasks complete by themselves"), i, "")
-		}
-	}
-	return nil
-}
-
-// wasCutOff reports whether a call failed because its connection broke, so that it may have taken
-// effect. An error that the server sent tells that it has not, unless it was the last thing that
-// the server, or a pooler in between, sent.
-func wasCutOff(err error) bool {
-	if err == nil {
-		return false
-	}
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
-		return pgErr.SeverityUnlocalized == "FATAL" || pgErr.SeverityUnlocalized == "PANIC" ||
-			strings.HasPrefix(pgErr.Code, classConnectionException) ||
-			pgErr.Code == codeCompletionUnknown
-	}
-	var connectErr *pgconn.ConnectError
-	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
 }

@@ -59,7 +59,7 @@ func (s *Store) whileOwned(
 		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
 		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(still)}})
 	for range withdrawAttempts {
-		if err := s.runSplitting(ctx, steps...); err != nil {
+		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
 			return err
 		}
 		lost := notMine(owned, mine)
@@ -114,7 +114,7 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 		return argumentError("store", "not in a transaction; see WithTx")
 	}
 	if len(owned) == 0 {
-		return s.quiet(ctx)
+		return s.checkOpen(ctx)
 	}
 	owned = slices.Clone(owned)
 	slices.SortFunc(owned, func(a, b OwnedTask) int {

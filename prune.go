@@ -259,18 +259,6 @@ func (r Retention) of(aborted bool) time.Duration {
 	return r.Completed
 }
 
-// age is how a retention goes into a statement: null for ever.
-func age(keep time.Duration) *time.Duration {
-	switch keep {
-	case KeepForever:
-		return nil
-	case KeepNone:
-		return new(time.Duration)
-	default:
-		return &keep
-	}
-}
-
 // pruneEvery is how often to prune.
 func (r Retention) pruneEvery() time.Duration {
 	shortest := min(r.Completed, r.Aborted)

@@ -154,8 +154,3 @@ func (q *queue) learn(now time.Time, found []int64) {
 		q.coming, q.turn = seen, now.Add(floorAge)
 	}
 }
-
-// now is for durations of this process; what is due is for the database to say.
-func now() time.Time {
-	return time.Now() //nolint:forbidigo // as the comment says
-}

@@ -42,7 +42,7 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 		return err
 	}
 	if len(ids) == 0 {
-		return s.quiet(ctx)
+		return s.checkOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
 		strict := false
@@ -98,20 +98,20 @@ type reopening struct {
 type endedTask struct {
 	cause   int16
 	onAbort OnAbort
-	told    toll
+	ends    endCounts
 }
 
 // A toll is how many tasks ended how, as a predecessor tells it.
-type toll struct{ completed, aborted int32 }
+type endCounts struct{ completed, aborted int32 }
 
-func tollOf(cause int16, completed, aborted *int32) toll {
+func endCountsOf(cause int16, completed, aborted *int32) endCounts {
 	switch {
 	case cause != 0:
-		return toll{aborted: 1}
+		return endCounts{aborted: 1}
 	case completed != nil && aborted != nil:
-		return toll{*completed, *aborted}
+		return endCounts{*completed, *aborted}
 	default:
-		return toll{completed: 1}
+		return endCounts{completed: 1}
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *reopening) readEnded(rows pgx.Rows) error {
 		if err != nil {
 			return err
 		}
-		task.told = tollOf(task.cause, completed, aborted)
+		task.ends = endCountsOf(task.cause, completed, aborted)
 		r.ended[key] = task
 	}
 	return rows.Err()
@@ -288,21 +288,21 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 			continue
 		}
 		keys = append(keys, key)
-		missing, told := r.predecessorsOf(key)
+		missing, ends := r.predecessorsOf(key)
 		rows.waiting = append(rows.waiting, waitingRow{key: key, missing: missing + 1})
 		rows.arrivals = append(rows.arrivals, arrivalRow{key, arrival{
-			signals: 1, completed: told.completed, aborted: told.aborted,
+			signals: 1, completed: ends.completed, aborted: ends.aborted,
 		}})
 	}
 	cut, again, back := r.dependents()
 	after, run := ends(cut)
 	var waiting []int64
 	var completed, aborted []int32
-	for key, told := range back {
+	for key, ends := range back {
 		waiting = append(waiting, key)
-		completed, aborted = append(completed, told.completed), append(aborted, told.aborted)
+		completed, aborted = append(completed, ends.completed), append(aborted, ends.aborted)
 	}
-	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *news) []step {
+	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *notices) []step {
 		return []step{
 			{name: "cut_edges", args: []any{after, run}},
 			addEdges(again),
@@ -315,30 +315,30 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 
 // predecessorsOf is what an opened task has to wait for, and what it is told of those that have
 // ended.
-func (r *reopening) predecessorsOf(key int64) (missing int32, told toll) {
+func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
 	for _, before := range r.before[key] {
-		var ended toll
+		var ended endCounts
 		task, ok := r.around[before]
 		switch {
 		case r.open[before], ok && !task.final():
 			missing++
 			continue
 		case ok:
-			ended = tollOf(task.state-stateCompleted, task.completed, task.aborted)
+			ended = endCountsOf(task.state-stateCompleted, task.completed, task.aborted)
 		default:
-			ended = r.ended[before].told
+			ended = r.ended[before].ends
 		}
-		told.completed = saturated(told.completed, ended.completed)
-		told.aborted = saturated(told.aborted, ended.aborted)
+		ends.completed = saturated(ends.completed, ended.completed)
+		ends.aborted = saturated(ends.aborted, ended.aborted)
 	}
-	return missing, told
+	return missing, ends
 }
 
 // dependents are the edges from opened tasks to cut, those of them to add again since the dependent
 // is pending, and what such dependents were told. Edges to aborted dependents stay, for the day
 // when these are opened, too.
-func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]toll) {
-	back = map[int64]toll{}
+func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]endCounts) {
+	back = map[int64]endCounts{}
 	for _, e := range r.edges {
 		task, ok := r.around[e.run]
 		if !ok || !r.open[e.after] || task.state > stateCompleted {
@@ -347,9 +347,9 @@ func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]toll) {
 		cut = append(cut, e)
 		if !task.started() {
 			again = append(again, e)
-			told, ended := back[e.run], r.ended[e.after].told
-			back[e.run] = toll{
-				saturated(told.completed, ended.completed), saturated(told.aborted, ended.aborted),
+			ends, ended := back[e.run], r.ended[e.after].ends
+			back[e.run] = endCounts{
+				saturated(ends.completed, ended.completed), saturated(ends.aborted, ended.aborted),
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
 // A Return ends the performance of an owned task.
@@ -55,7 +57,7 @@ func (s *Store) ReturnTask(
 	ctx context.Context, id TaskID, token Token, status string, code StatusCode,
 ) error {
 	returned := Return{ID: id, Token: token, Status: status, Code: code}
-	verdicts, err := s.returnAlong(ctx, []Return{returned})
+	verdicts, err := s.returnShared(ctx, []Return{returned})
 	if err == nil {
 		err = verdicts[0]
 	}
@@ -72,7 +74,7 @@ func (s *Store) ReturnTask(
 // the call, when all may have. A late owner's return takes a second look, whose failure is told as
 // its own result. The call may be repeated as that of ReturnTask.
 func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
-	verdicts, err := s.returnAlong(ctx, returns)
+	verdicts, err := s.returnShared(ctx, returns)
 	if err != nil {
 		return nil, fmt.Errorf("return tasks: %w", err)
 	}
@@ -114,16 +116,16 @@ func (s *Store) returnPromptly(ctx context.Context, returns []Return) ([]error, 
 
 // returnAlong returns tasks, together with those that other callers return at the same time if they
 // are few and nothing is wrong with them.
-func (s *Store) returnAlong(ctx context.Context, returns []Return) ([]error, error) {
+func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, error) {
 	refused := func(r Return) bool { return r.check() != nil }
-	if s.tx != nil || returnsSize(returns) > flightSizeMax/2 ||
+	if s.tx != nil || returnsSize(returns) > groupcommit.SizeMax/2 ||
 		slices.ContainsFunc(returns, refused) {
 		return s.returnTasks(ctx, returns, false)
 	}
-	if err := s.quiet(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	verdicts, err := s.returns.do(ctx, struct{}{}, returns)
+	verdicts, err := s.returns.Do(ctx, struct{}{}, returns)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +226,7 @@ func (s *Store) returnSorted(
 	ctx context.Context, returns []Return, pending []int, verdicts []error, hasty bool,
 ) error {
 	if len(pending) == 0 {
-		return s.quiet(ctx)
+		return s.checkOpen(ctx)
 	}
 	all := newReturnBatch(returns, pending)
 	rounds := roundsNone
@@ -234,9 +236,9 @@ func (s *Store) returnSorted(
 	if all.shares() {
 		s.setApart(ctx, all.plain())
 	}
-	expected := &news{finished: all.posted()}
-	err := s.settle(ctx, rounds, expected, func(batch int64, round int, told *news) []step {
-		return append(limitWaiting(hasty), s.returnSteps(all, batch, round, told)...)
+	expected := &notices{finished: all.posted()}
+	err := s.settle(ctx, rounds, expected, func(batch int64, round int, pending *notices) []step {
+		return append(limitWaiting(hasty), s.returnSteps(all, batch, round, pending)...)
 	})
 	if err != nil {
 		return err
@@ -299,8 +301,8 @@ func (s *Store) returnLate(
 		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
 	}
 	revive := step{name: "revive_tasks", args: []any{keys, claims, nil, nil}}
-	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, told *news) []step {
-		steps := append([]step{revive}, s.returnSteps(all, batch, round, told)...)
+	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
+		steps := append([]step{revive}, s.returnSteps(all, batch, round, pending)...)
 		return append(steps, all.noteLate()...)
 	}, judge)
 	if err != nil {

@@ -119,7 +119,7 @@ func (b *returnBatch) refused() []int {
 }
 
 // returnSteps return the tasks of a batch.
-func (s *Store) returnSteps(b *returnBatch, batch int64, round int, told *news) []step {
+func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *notices) []step {
 	var steps []step
 	if b.shares() {
 		steps = append(steps, carveLeased(b.plain()))
@@ -143,7 +143,7 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, told *news) 
 			lo, hi, claims, outcomes, posts, statuses, results, retries,
 			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil, batch, round,
 		},
-		read: func(rows pgx.Rows) error { return b.readSettled(rows, told) },
+		read: func(rows pgx.Rows) error { return b.readSettled(rows, pending) },
 	})
 }
 
@@ -177,7 +177,7 @@ func (b *returnBatch) noteLate() []step {
 }
 
 // readSettled marks what was settled, and takes note of what others may wait for.
-func (b *returnBatch) readSettled(rows pgx.Rows, told *news) error {
+func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
 	clear(b.settled)
 	for rows.Next() {
 		var place int
@@ -192,10 +192,10 @@ func (b *returnBatch) readSettled(rows pgx.Rows, told *news) error {
 			b.settled[span.first+int(key-span.lo)] = true
 		}
 		if finished && span.posts {
-			told.finished = append(told.finished, span.lo)
+			pending.finished = append(pending.finished, span.lo)
 		}
 		if again != nil {
-			told.addReady(*again)
+			pending.addReady(*again)
 		}
 	}
 	return rows.Err()

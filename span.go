@@ -12,15 +12,6 @@ import (
 // A span is tasks with consecutive keys: those from lo to hi.
 type span struct{ lo, hi int64 }
 
-// bounds is how spans go into a statement.
-func bounds(spans []span) (lo, hi []int64) {
-	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
-	for i, span := range spans {
-		lo[i], hi[i] = span.lo, span.hi
-	}
-	return lo, hi
-}
-
 // singles are spans of one task each.
 func singles(keys []int64) []span {
 	spans := make([]span, len(keys))
@@ -86,7 +77,7 @@ func follows(performances []performance, i int) bool {
 // it fails, the caller's transaction cuts them out itself, and others wait for it.
 func (s *Store) setApart(ctx context.Context, spans []span) {
 	const connectMax, runMax = 100 * time.Millisecond, 5 * time.Second
-	if !s.lent || len(spans) == 0 {
+	if !s.callersTx || len(spans) == 0 {
 		return
 	}
 	exhausted := func() bool {
@@ -105,13 +96,13 @@ func (s *Store) setApart(ctx context.Context, spans []span) {
 		}
 	})
 	defer late.Stop()
-	own := &Store{core: s.core, parting: s.parting}
+	own := &Store{core: s.core, afterClose: s.afterClose}
 	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
 }
 
 // sharedTasks looks for owned tasks that are to be set apart.
 func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []step {
-	if !s.lent || len(ids) == 0 {
+	if !s.callersTx || len(ids) == 0 {
 		return nil
 	}
 	return []step{{
@@ -157,13 +148,4 @@ func performancesOf(owned []OwnedTask) []performance {
 		performances[i] = owned[i].performance()
 	}
 	return performances
-}
-
-// keysAndClaims is how performances go into a statement.
-func keysAndClaims(performances []performance) (keys, claims []int64) {
-	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
-	for i, p := range performances {
-		keys[i], claims[i] = p.key, int64(p.claim)
-	}
-	return keys, claims
 }

@@ -210,24 +210,6 @@ func (t *tally) readBehind(rows pgx.Rows) error {
 	return err
 }
 
-// countedState is the state with a number that count_tasks gives it.
-func countedState(number int16) State {
-	switch number {
-	case stateBlocked:
-		return StateBlocked
-	case stateScheduled:
-		return StateScheduled
-	case stateReady:
-		return StateReady
-	case stateInProgress:
-		return StateInProgress
-	case stateCompleted:
-		return StateCompleted
-	default:
-		return StateAborted
-	}
-}
-
 func (t *tally) stats() Stats {
 	actions := map[string]*ActionStats{}
 	of := func(action string) *ActionStats {

@@ -6,34 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-)
-
-// schemaVersion is the version of the migrations that the statements of this release are written
-// for.
-const schemaVersion = 1
-
-// PostgreSQL's codes for what the library tells apart.
-const (
-	codeUniqueViolation      = "23505"
-	codeSerializationFailure = "40001"
-	codeDeadlockDetected     = "40P01"
-	codeUndefinedTable       = "42P01"
-	codeLockNotAvailable     = "55P03"
-	codeCompletionUnknown    = "40003"
-	classConnectionException = "08"
-
-	codeFeatureNotSupported   = "0A000"
-	codeInsufficientPrivilege = "42501"
-	classSyntaxError          = "42"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -117,12 +95,12 @@ type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.
 	tx pgx.Tx
-	// lent says that the transaction is the caller's, or a part of it.
-	lent bool
-	// told gathers what a transaction of the store's own did; it is nil in the caller's.
-	told *news
-	// parting says that verbs work though the store is closed: for what has to be done then.
-	parting bool
+	// callersTx says that the transaction is the caller's, or a part of it.
+	callersTx bool
+	// pending are the notices of a transaction of the store's own; it is nil in the caller's.
+	pending *notices
+	// afterClose says that verbs work though the store is closed, for what is left to do then.
+	afterClose bool
 	// unhurried says that the caller decides how long a transaction of the store's own takes.
 	unhurried bool
 }
@@ -137,11 +115,11 @@ type core struct {
 	poll       time.Duration
 	logger     *slog.Logger
 	logs       failureLogs
-	// closing is closed when the store is. travels are flights and notifications, which are seen to
-	// their ends then; background is the loops, which end.
+	// closing is closed when the store is. Close then waits for what is draining, which is batches
+	// of calls and notifications, and stops the loops in the background.
 	closing    chan struct{}
 	closeOnce  sync.Once
-	travels    *background
+	draining   *background
 	background *background
 	maintainer *maintainer
 	// session is nil where there shall be none.
@@ -150,17 +128,14 @@ type core struct {
 	awaiting awaiting
 	waiting  waiting
 	owners   owners
-	inserts  flights[struct{}, Task, error]
-	owning   flights[ownKey, int, hand]
-	extends  flights[extendKey, []OwnedTask, []bool]
-	returns  flights[struct{}, []Return, []error]
-	queues   queues
-	keys     keyring
-	asked    asked
-	tries    tries
-	duty     duty
-	closed   atomic.Bool
-	checked  atomic.Bool
+	groups
+	queues  queues
+	keys    keyring
+	asked   asked
+	tries   tries
+	duty    duty
+	closed  atomic.Bool
+	checked atomic.Bool
 }
 
 // New returns a store that works through pool, which stays the caller's: [Store.Close] does not
@@ -204,14 +179,14 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, writing: loaded.writing(), keep: keep,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
-		closing: make(chan struct{}),
-		travels: newBackground(), background: newBackground(),
+		closing:  make(chan struct{}),
+		draining: newBackground(), background: newBackground(),
 	}
 	if !opts.PollOnly {
 		c.session = newSession(opts.Grace)
 	}
 	store := &Store{core: c}
-	store.prepareFlights()
+	c.groups = store.newGroups()
 	c.maintainer, err = newMaintainer(store, opts)
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
@@ -263,7 +238,7 @@ func (r Retention) withDefaults() (Retention, error) {
 //
 // The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
-	return &Store{core: s.core, tx: tx, lent: true}
+	return &Store{core: s.core, tx: tx, callersTx: true}
 }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
@@ -274,312 +249,9 @@ func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.closeOnce.Do(func() { close(s.closing) })
 	// What is handed out at this moment is there before the session ends and hands it on.
-	err := s.travels.stop(ctx)
+	err := s.draining.stop(ctx)
 	if err := errors.Join(err, s.background.stop(ctx)); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
-}
-
-// A step is one statement of a verb.
-type step struct {
-	name string
-	args []any
-	// read takes the rows, or is nil if there are none.
-	read func(pgx.Rows) error
-	// unplanned says that the statement does not need the planner settings: it looks nothing up,
-	// and answers with nothing but numbers.
-	unplanned bool
-	// count takes the number of rows affected, or is nil if it does not matter.
-	count func(int64)
-}
-
-// run executes steps in one transaction and one round trip, under the settings that the statements
-// are written for: see set_path and set_planner. In the caller's transaction a savepoint takes the
-// place of the transaction, so that a failure undoes the steps and nothing else.
-func (s *Store) run(ctx context.Context, steps ...step) error {
-	return s.runAnd(ctx, nil, steps...)
-}
-
-// runAnd is run, with the news of what the steps do, unless it is nil, on the same round trip
-// behind the commit.
-func (s *Store) runAnd(ctx context.Context, told *news, steps ...step) error {
-	return s.persist(func() error {
-		if err := s.usable(ctx); err != nil {
-			return err
-		}
-		return s.execute(ctx, told, steps)
-	})
-}
-
-// persist makes a call again that PostgreSQL undid to get others out of its way: two inserts of the
-// same IDs in different orders deadlock, and the one that is undone shall find the IDs taken. Not
-// in a transaction that the call is a part of: what stood in the way may be an earlier part of it.
-func (s *Store) persist(call func() error) error {
-	if s.tx != nil {
-		return call()
-	}
-	const attempts = 5
-	var err error
-	for range attempts {
-		err = call()
-		if !isCode(err, codeDeadlockDetected) && !isCode(err, codeSerializationFailure) {
-			break
-		}
-	}
-	return err
-}
-
-func (s *Store) execute(ctx context.Context, told *news, steps []step) error {
-	if s.tx != nil {
-		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
-			"rollback to savepoint stint", "release savepoint stint", nil, steps)
-	}
-	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return s.sendAlone(ctx, conn, conn.Conn(), told, steps)
-	})
-	if !isMisread(err) {
-		return err
-	}
-	err = s.transactOnce(ctx, func(s *Store) error { return s.run(ctx, steps...) })
-	if err == nil && told != nil {
-		s.tell(ctx, told)
-	}
-	return err
-}
-
-// isMisread reports whether the server made no sense of a statement. The driver has it prepared
-// ahead of the settings, where an operator of somebody else's may fit better than PostgreSQL's own;
-// in a transaction that is begun with the settings it is prepared right, for the rest of the
-// connection.
-func isMisread(err error) bool {
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return false
-	}
-	switch pgErr.Code {
-	case codeInsufficientPrivilege, codeUndefinedTable:
-		return false
-	case codeFeatureNotSupported: // such as a plan whose result is of another type
-		return true
-	}
-	return strings.HasPrefix(pgErr.Code, classSyntaxError)
-}
-
-// sendAlone sends steps as a transaction. One that writes says so, whatever the default; one that
-// only reads does not, since a hot standby has no others.
-func (s *Store) sendAlone(
-	ctx context.Context, wire wire, conn *pgx.Conn, told *news, steps []step,
-) error {
-	begin := "begin isolation level read committed"
-	if slices.ContainsFunc(steps, func(step step) bool { return s.writing[step.name] }) {
-		begin += " read write"
-	}
-	return s.send(ctx, wire, conn, begin, "rollback", "commit", told, steps)
-}
-
-// A wire is a connection, or the caller's transaction, which refuses to be used after its end.
-type wire interface {
-	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
-	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
-}
-
-func (s *Store) send(
-	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, told *news,
-	steps []step,
-) error {
-	batch := &pgx.Batch{}
-	batch.Queue(begin)
-	if s.tx != nil {
-		batch.Queue(s.statements["keep_planner"])
-	}
-	settings := "set_path"
-	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
-		settings = "set_planner"
-	}
-	batch.Queue(s.statements[settings])
-	for _, step := range steps {
-		queued := batch.Queue(s.statements[step.name], step.args...)
-		switch {
-		case step.read != nil:
-			queued.Query(step.read)
-		case step.count != nil:
-			queued.Exec(func(tag pgconn.CommandTag) error {
-				step.count(tag.RowsAffected())
-				return nil
-			})
-		}
-	}
-	if s.tx != nil {
-		batch.Queue(s.statements["restore_planner"])
-	}
-	committed := false
-	batch.Queue(commit).Exec(func(pgconn.CommandTag) error {
-		committed = true
-		return nil
-	})
-	if told != nil {
-		s.queueNews(batch, told)
-	}
-	err := wire.SendBatch(ctx, batch).Close()
-	if err != nil && committed && told != nil {
-		s.logUntold(ctx, err)
-		return nil
-	}
-	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
-		return err
-	}
-	if !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
-		ctx, cancel := undoing(ctx)
-		defer cancel()
-		_, undoErr := wire.Exec(ctx, undo)
-		if s.tx != nil && undoErr == nil {
-			_, undoErr = wire.Exec(ctx, commit)
-		}
-		return errors.Join(err, undoErr)
-	}
-	return err
-}
-
-// undoing is the context to undo something in, though that of the call may have ended.
-func undoing(ctx context.Context) (context.Context, context.CancelFunc) {
-	const undoMax = 5 * time.Second
-	return context.WithTimeout(context.WithoutCancel(ctx), undoMax)
-}
-
-// transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
-// must look at an answer before they go on. Work may be run more than once.
-func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
-	return s.persist(func() error { return s.transactOnce(ctx, work) })
-}
-
-func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	tx, err := s.begin(ctx, pgx.ReadCommitted, pgx.ReadWrite)
-	if err != nil {
-		return err
-	}
-	told := &news{}
-	within := &Store{core: s.core, tx: tx, lent: s.lent, told: told, parting: s.parting}
-	if err := work(within); err != nil {
-		return undo(ctx, tx, err)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return err
-	}
-	s.tell(ctx, told)
-	return nil
-}
-
-// undo rolls tx back because of err. A connection that is lost has rolled back by itself.
-func undo(ctx context.Context, tx pgx.Tx, err error) error {
-	ctx, cancel := undoing(ctx)
-	defer cancel()
-	if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
-		return errors.Join(err, undoErr)
-	}
-	return err
-}
-
-// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
-// What set_path sets goes on the same round trip, ahead of all that the driver prepares, and so
-// does the limit on idling, for a transaction of the store's own.
-func (s *Store) begin(
-	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
-) (pgx.Tx, error) {
-	if s.tx != nil {
-		return s.tx.Begin(ctx)
-	}
-	begin := fmt.Sprintf("begin isolation level %s %s; set local jit = off; "+
-		"set local search_path = pg_catalog, pg_temp", level, mode)
-	if !s.unhurried {
-		begin += "; " + s.statements["limit_idling"]
-	}
-	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
-}
-
-// set sends settings in a savepoint of the caller's, for statements that do not go through run.
-// They last until it is rolled back, or restore_planner.
-func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
-	if s.tx == nil {
-		return nil // begin has
-	}
-	batch := &pgx.Batch{}
-	for _, name := range names {
-		batch.Queue(s.statements[name])
-	}
-	return tx.SendBatch(ctx, batch).Close()
-}
-
-// usable says why no verb may run: the context, the store or the schema.
-func (s *Store) usable(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.closed.Load() && !s.parting {
-		return ErrClosed
-	}
-	if s.checked.Load() {
-		return nil
-	}
-	if err := s.checkSchema(ctx); err != nil {
-		return err
-	}
-	s.checked.Store(true)
-	return nil
-}
-
-func (s *Store) checkSchema(ctx context.Context) error {
-	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
-	if err != nil {
-		return err
-	}
-	if err := s.set(ctx, tx, "set_path"); err != nil {
-		return undo(ctx, tx, err)
-	}
-	var version, since int32
-	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
-	undoErr := undo(ctx, tx, nil)
-	switch {
-	case isCode(err, codeUndefinedTable):
-		return fmt.Errorf("%w: there is none named %q, or it was never migrated",
-			ErrSchemaVersion, s.schema)
-	case err != nil:
-		return err
-	case version < schemaVersion:
-		return fmt.Errorf("%w: %q is at version %d, this release works with %d and up: migrate it",
-			ErrSchemaVersion, s.schema, version, schemaVersion)
-	case since > schemaVersion:
-		return fmt.Errorf("%w: %q is at version %d, which works with releases for %d and up, "+
-			"this one is for %d", ErrSchemaVersion, s.schema, version, since, schemaVersion)
-	}
-	return undoErr
-}
-
-func isCode(err error, code string) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == code
-}
-
-// violates reports whether err is a violation of a unique constraint.
-func violates(err error, constraint string) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == codeUniqueViolation &&
-		pgErr.ConstraintName == constraint
-}
-
-// unseen is the error of a transaction that cannot see what it collides with at every look, since
-// its snapshot is older: the violation as a serialization failure, as which PostgreSQL reports the
-// same collision of INSERT ... ON CONFLICT. Who begins again sees it.
-func unseen(violation error) error {
-	var pgErr *pgconn.PgError
-	if !errors.As(violation, &pgErr) {
-		return violation
-	}
-	failure := *pgErr
-	failure.Code = codeSerializationFailure
-	failure.Message = "could not serialize access due to concurrent insert: " + pgErr.Message
-	return &failure
 }

@@ -44,7 +44,8 @@ func (s *Store) countTries(rows []ownedRow) {
 		s.tries.add(rows[i].task.Action, n)
 	}
 	s.tries.mutex.Unlock()
-	s.tries.once.Do(func() { s.background.start((&Store{core: s.core, parting: true}).keepNoting) })
+	within := &Store{core: s.core, afterClose: true}
+	s.tries.once.Do(func() { s.background.start(within.keepNoting) })
 }
 
 // keepNoting notes tries until the store is closed, and then the rest, if that is done soon: they

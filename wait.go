@@ -56,7 +56,7 @@ func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 		return nil, err
 	}
 	if len(ids) == 0 {
-		return nil, s.quiet(ctx)
+		return nil, s.checkOpen(ctx)
 	}
 	s.hear(kindFinished)
 	found, err := s.findTasks(ctx, ids)

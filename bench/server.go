@@ -5,6 +5,7 @@ import (
 	_ "embed"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint/internal/localpg"
 )
 

@@ -2,8 +2,6 @@ package stint
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,108 +23,6 @@ const (
 	// What is handed on of an actor that is gone goes in one transaction.
 	handedOnLeasesMax = 100_000
 )
-
-// RegisterActor makes it known that actor performs tasks with these actions in this process, and
-// binds the tasks that it owns through this store from now on to the store's session, a connection
-// to the database. If the process dies, or its host is cut off, the session ends, and when
-// [Options.Grace] has passed its tasks are handed on as if their leases had expired, within about a
-// second altogether (R15). A session that is lost and made anew in time changes nothing.
-//
-// This only makes the hand-over fast; leases expire all the same, and tokens say who owns a task. A
-// process that hangs keeps its session, and a store that maintains the schema must be alive
-// elsewhere, as any store does that owns tasks.
-//
-// Registering an actor again changes its actions. The call returns when the session stands, or with
-// the error of ctx before; the actor is registered then as soon as it does. With PollOnly there is
-// no session, and the call does nothing.
-func (s *Store) RegisterActor(ctx context.Context, actor ActorID, actions []string) error {
-	if err := s.registerActor(ctx, actor, actions); err != nil {
-		return fmt.Errorf("register actor: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) registerActor(ctx context.Context, actor ActorID, actions []string) error {
-	if err := checkActor(actor, actions); err != nil {
-		return err
-	}
-	return s.changeActors(ctx, func(actors map[ActorID][]string) {
-		actors[actor] = slices.Clone(actions)
-	})
-}
-
-// UnregisterActor is the opposite of [Store.RegisterActor]. What the actor still owns is handed on
-// when the leases expire.
-func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return fmt.Errorf("unregister actor: %w", err)
-	}
-	err := s.changeActors(ctx, func(actors map[ActorID][]string) { delete(actors, actor) })
-	if err != nil {
-		return fmt.Errorf("unregister actor: %w", err)
-	}
-	return nil
-}
-
-// changeActors changes who is registered, and waits until the database knows.
-func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]string)) error {
-	if s.tx != nil {
-		return argumentError("store", "in a transaction; actors are registered at once")
-	}
-	if err := s.usable(ctx); err != nil || s.session == nil {
-		return err
-	}
-	n := s.session
-	n.mutex.Lock()
-	change(n.actors)
-	s.changeSession()
-	wanted := n.wanted
-	for n.known < wanted && !n.pooled {
-		learned := n.learned
-		n.mutex.Unlock()
-		select {
-		case <-learned:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.closing:
-			return ErrClosed
-		}
-		n.mutex.Lock()
-	}
-	n.mutex.Unlock()
-	return nil
-}
-
-// An ActorInfo is what the store knows of a registered actor.
-type ActorInfo struct {
-	Actor   ActorID
-	Actions []string
-
-	// Tasks is how many tasks the actor owns through the store at which it is registered.
-	Tasks int
-
-	// Since is when the actor was registered.
-	Since time.Time
-}
-
-// ListActors returns the registered actors of all processes that live, in the order of their IDs.
-// An actor that is registered at several stores comes once for each. That a process has died shows
-// within a second.
-func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
-	var actors []ActorInfo
-	err := s.run(ctx, step{
-		name: "list_actors",
-		read: func(rows pgx.Rows) error {
-			var err error
-			actors, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ActorInfo])
-			return err
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list actors: %w", err)
-	}
-	return actors, nil
-}
 
 // watchSessions hands on the tasks of processes that die, until the store is closed.
 func (s *Store) watchSessions(ctx context.Context) {
@@ -215,12 +111,12 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 // What somebody holds at this moment is left for the next look.
 func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 	for _, actor := range lost.Actors {
-		told, passed, leases := &news{}, 0, lookAtLeases(handedOnLeasesMax)
+		pending, passed, leases := &notices{}, 0, lookAtLeases(handedOnLeasesMax)
 		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
-		leases.tell(told)
-		s.tell(ctx, told)
+		leases.addNotices(pending)
+		s.notify(ctx, pending)
 	}
 	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
 }
@@ -250,7 +146,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 		actors = append(actors, string(actor))
 	}
 	s.session.mutex.Unlock()
-	told := &news{}
+	pending := &notices{}
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
@@ -259,7 +155,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 				return err
 			}
-			leases.tell(told)
+			leases.addNotices(pending)
 		}
 		if passed == 0 || pause > pauseMax {
 			break
@@ -267,8 +163,8 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 		<-time.After(pause)
 	}
 	steps := []step{{name: "drop_session", args: []any{s.session.id}}}
-	if !told.empty() {
-		steps = append(steps, s.notify(told, false))
+	if !pending.empty() {
+		steps = append(steps, s.notifyStep(pending, false))
 	}
 	return s.sendAlone(ctx, conn, conn, nil, steps)
 }

@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
-// goesAlong reports whether the tasks of a call can travel together with those of other callers: a
-// single one does, that is ready at once and not large.
-func goesAlong(tasks []Task) bool {
-	return len(tasks) == 1 && taskSize(tasks[0]) <= flightSizeMax/2 &&
+// canShare reports whether the tasks of a call can share a statement with those of other callers: a
+// single one can that is ready at once and not large.
+func canShare(tasks []Task) bool {
+	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 &&
 		tasks[0].NotBefore.IsZero() && !isLinked(tasks[0])
 }
 
-// taskSize is what a task takes of flightSizeMax: one, and one for each KiB of its body.
+// taskSize is how much of a batch a task takes: one, and one for each KiB of its body.
 func taskSize(task Task) int {
 	const bodyBytes = 1 << 10
 	return 1 + len(task.Body)/bodyBytes
@@ -26,12 +28,12 @@ func cloneTask(task Task) Task {
 	return task
 }
 
-// insertAlong inserts a task, together with those that other callers insert at the same time.
-func (s *Store) insertAlong(ctx context.Context, task Task) error {
-	if err := s.quiet(ctx); err != nil {
+// insertShared inserts a task, together with those that other callers insert at the same time.
+func (s *Store) insertShared(ctx context.Context, task Task) error {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
-	verdict, err := s.inserts.do(ctx, struct{}{}, task)
+	verdict, err := s.inserts.Do(ctx, struct{}{}, task)
 	if err != nil {
 		return err
 	}
@@ -40,11 +42,11 @@ func (s *Store) insertAlong(ctx context.Context, task Task) error {
 
 // insertTogether inserts the tasks of several callers.
 func (s *Store) insertTogether(
-	ctx context.Context, _ struct{}, tasks []Task, together bool,
+	ctx context.Context, _ struct{}, tasks []Task, shared bool,
 ) ([]error, error) {
 	verdicts := make([]error, len(tasks))
-	if !together {
-		return verdicts, s.insertUnless(ctx, true, tasks, nil)
+	if !shared {
+		return verdicts, s.insertFew(ctx, tasks, nil)
 	}
 	keys, err := s.keysForFew(ctx, len(tasks))
 	if err != nil {
@@ -54,7 +56,8 @@ func (s *Store) insertTogether(
 		verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
 	}
 	steps := append(limitWaiting(true), separately(tasks, keys, verdicts))
-	if err := s.runTelling(ctx, readyNews(tasks, nil), steps...); err != nil {
+	err = s.do(ctx, request{steps: steps, expected: readyNotices(tasks, nil)})
+	if err != nil {
 		return nil, err
 	}
 	return verdicts, nil

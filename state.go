@@ -1,9 +1,6 @@
 package stint
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,71 +27,6 @@ const (
 	stateInProgress int16 = 3
 	stateCompleted  int16 = 10
 )
-
-// GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
-//
-// If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
-// such ID; the others are returned all the same.
-func (s *Store) GetTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
-	infos, err := s.getTasks(ctx, ids)
-	if err != nil {
-		return infos, fmt.Errorf("get tasks: %w", err)
-	}
-	return infos, nil
-}
-
-func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
-	if err := checkIDs(ids); err != nil {
-		return nil, err
-	}
-	if len(ids) == 0 {
-		return nil, s.quiet(ctx)
-	}
-	found, err := s.findTasks(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]TaskInfo, 0, len(ids))
-	var missing []TaskID
-	for _, id := range ids {
-		if task, ok := found[id]; ok {
-			infos = append(infos, task.info)
-		} else {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return infos, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
-	}
-	return infos, nil
-}
-
-// A foundTask is a task with what the store knows of it.
-type foundTask struct {
-	key  int64
-	info TaskInfo
-}
-
-// findTasks looks tasks up; IDs that no task has are left out.
-func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTask, error) {
-	found := make(map[TaskID]foundTask, len(ids))
-	err := s.run(ctx, step{
-		name: "get_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
-			for rows.Next() {
-				var task foundTask
-				var err error
-				if task.info, err = readInfo(rows, &task.key); err != nil {
-					return err
-				}
-				found[task.info.ID] = task
-			}
-			return rows.Err()
-		},
-	})
-	return found, err
-}
 
 func stateNumbers(state State) []int16 {
 	switch state {
@@ -190,5 +122,23 @@ func abortCause(cause int16) AbortCause {
 		return CauseReplaced
 	default:
 		return CauseExpired
+	}
+}
+
+// countedState is the state with a number that count_tasks gives it.
+func countedState(number int16) State {
+	switch number {
+	case stateBlocked:
+		return StateBlocked
+	case stateScheduled:
+		return StateScheduled
+	case stateReady:
+		return StateReady
+	case stateInProgress:
+		return StateInProgress
+	case stateCompleted:
+		return StateCompleted
+	default:
+		return StateAborted
 	}
 }

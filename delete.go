@@ -1,0 +1,50 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free.
+// What depends on an unfinished one no longer waits for it; a task that then has nothing left to
+// wait for is deleted too, and so on (R17). What depends on a finished one stays.
+//
+// If one of them is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it
+// is [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
+// deleted (R17). After a call whose outcome is unknown, [ErrTaskNotFound] naming all of the IDs
+// tells that they had been deleted.
+func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
+	err := s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
+		if err := refuseOwned(tasks); err != nil {
+			return err
+		}
+		if err := s.erase(ctx, tasks); err != nil {
+			return err
+		}
+		return s.end(ctx, tasks, causeDeleted, "")
+	})
+	if err != nil {
+		return fmt.Errorf("delete tasks: %w", err)
+	}
+	return nil
+}
+
+// erase frees the IDs of withdrawn tasks, and takes those that are final out of the store; the
+// others are still to end.
+func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
+	var keys, final []int64
+	for _, task := range tasks {
+		keys = append(keys, task.key)
+		if task.state == withdrawnFinal {
+			final = append(final, task.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	slices.Sort(final)
+	return s.run(ctx, step{name: "drop_definitions", args: []any{keys}},
+		step{name: "erase_tasks", args: []any{final}})
+}

@@ -1,0 +1,134 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// withdrawAttempts is how often a verb looks again for tasks that moved on while it looked. Each
+// look waits for whoever holds the task, so a second one hardly ever misses.
+const withdrawAttempts = 20
+
+// errRestless can only be met in a transaction that is stricter than READ COMMITTED, whose caller
+// shall begin again.
+var errRestless = fmt.Errorf("task changed its state at every look: %w", &pgconn.PgError{
+	Severity: "ERROR", Code: codeSerializationFailure,
+	Message: "could not serialize access due to concurrent update",
+})
+
+// A heldTask is a task that hold keeps in its state.
+type heldTask struct {
+	key   int64
+	state int16
+	late  bool
+	// completed and aborted are what a completed spontaneous task stands for.
+	completed, aborted *int32
+}
+
+func (t heldTask) final() bool { return t.state >= stateCompleted }
+
+// started reports whether it is too late for the task to wait for something.
+func (t heldTask) started() bool { return t.final() || t.state == stateInProgress || t.late }
+
+func (t heldTask) stateName() State {
+	var info TaskInfo
+	switch {
+	case t.key == 0:
+		return ""
+	case t.late:
+		return StateInProgress
+	}
+	info.place(t.state, time.Time{})
+	return info.State
+}
+
+// hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
+// again, and none of runs can be handed out. If networks is set, nobody else can add edges between
+// stored tasks, or open any again. IDs that no task has are left out of the answer.
+func (s *Store) hold(
+	ctx context.Context, afters, runs []TaskID, networks bool,
+) (map[TaskID]heldTask, error) {
+	var first []step
+	if networks {
+		first = []step{{name: "lock_networks"}}
+	}
+	kept := networks
+	for range withdrawAttempts {
+		held := map[TaskID]heldTask{}
+		var shared []int64
+		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
+			append(first, s.sharedTasks(afters, &shared)...)...)
+		if err != nil || len(named) == 0 {
+			return held, err
+		}
+		keys := make(map[TaskID]int64, len(named))
+		for key, id := range named {
+			keys[id] = key
+		}
+		s.setApart(ctx, singles(shared))
+		var steps []step
+		if !kept {
+			steps = append(steps, keepEnds(keysNamed(keys, afters), &kept))
+		}
+		err = s.run(ctx, append(steps,
+			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
+			step{
+				name: "hold_tasks", args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				read: func(rows pgx.Rows) error {
+					for rows.Next() {
+						var task heldTask
+						err := rows.Scan(&task.key, &task.state, &task.late, &task.completed,
+							&task.aborted)
+						if err != nil {
+							return err
+						}
+						id := named[task.key]
+						held[id] = task
+						delete(keys, id)
+					}
+					return rows.Err()
+				},
+			},
+		)...)
+		if err != nil {
+			return nil, err
+		}
+		isFinal := func(id TaskID) bool { return held[id].final() }
+		switch {
+		case !kept && slices.ContainsFunc(afters, isFinal): // it may be opened again: look again
+		case len(keys) == 0: // otherwise some moved on meanwhile
+			return held, nil
+		}
+	}
+	return nil, taskError(slices.Concat(afters, runs), errRestless)
+}
+
+// keepEnds keeps finished tasks from being opened again until the transaction ends, if there are
+// some among these; kept then tells so.
+func keepEnds(keys []int64, kept *bool) step {
+	return step{
+		name: "keep_ends", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			*kept = rows.Next()
+			rows.Close()
+			return rows.Err()
+		},
+	}
+}
+
+// keysNamed returns the keys of those IDs that have one, sorted, each once.
+func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
+	found := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		if key, ok := keys[id]; ok {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}

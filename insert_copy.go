@@ -1,0 +1,183 @@
+package stint
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// copyTasks adds tasks by COPY. It is called in a transaction. Stored tasks are held last: while it
+// copies, the server does not see whether the process goes on.
+func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error {
+	order := arrange(tasks, net)
+	keys, err := s.keysForMany(ctx, len(tasks))
+	if err != nil {
+		return err
+	}
+	tables := []copiedTable{
+		{"ready", readyColumns, readyRows(tasks, net, order, keys)},
+		{"scheduled", scheduledColumns, scheduledRows(tasks, net, order, keys)},
+		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
+	}
+	definitions := &taskRows{tasks: tasks, order: order, keys: keys}
+	if err := s.copyTo(ctx, "tasks", taskColumns, definitions); err != nil {
+		return err
+	}
+	if net == nil {
+		return s.copyTables(ctx, tables)
+	}
+	keyOf := make([]int64, len(tasks))
+	for place, i := range order {
+		keyOf[i] = keys[place]
+	}
+	inside := net.inside(keyOf)
+	if err := s.copyTables(ctx, append(tables, inside.tables()...)); err != nil {
+		return err
+	}
+	if err := net.attach(ctx, s); err != nil {
+		return err
+	}
+	return s.insertNetwork(ctx, net.across(keyOf), &notices{})
+}
+
+// A copiedTable is what COPY adds to a table.
+type copiedTable struct {
+	name    string
+	columns []string
+	rows    [][]any
+}
+
+func (s *Store) copyTables(ctx context.Context, tables []copiedTable) error {
+	for _, table := range tables {
+		if len(table.rows) == 0 {
+			continue
+		}
+		rows := pgx.CopyFromRows(table.rows)
+		if err := s.copyTo(ctx, table.name, table.columns, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) copyTo(
+	ctx context.Context, table string, columns []string, rows pgx.CopyFromSource,
+) error {
+	_, err := s.tx.CopyFrom(ctx, pgx.Identifier{s.schema, table}, columns, rows)
+	return err
+}
+
+// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do
+// those that wait, which may become a span later.
+type lane struct {
+	action       string
+	priority     int16
+	apart, waits bool
+}
+
+func laneOf(task *Task, waits bool) lane {
+	apart := !task.NotBefore.IsZero() || !task.Deadline.IsZero()
+	return lane{task.Action, task.Priority, apart, waits}
+}
+
+// arrange returns the indexes of tasks with those of one lane together, the lanes in the order of
+// their first tasks, and each lane in the order given.
+func arrange(tasks []Task, net *network) []int {
+	lanes := map[lane]int{}
+	lined := make([]int, len(tasks))
+	for i := range tasks {
+		of := laneOf(&tasks[i], net.waits(i))
+		number, ok := lanes[of]
+		if !ok {
+			number = len(lanes)
+			lanes[of] = number
+		}
+		lined[i] = number
+	}
+	order := make([]int, len(tasks))
+	for i := range order {
+		order[i] = i
+	}
+	if len(lanes) > 1 {
+		slices.SortStableFunc(order, func(a, b int) int { return lined[a] - lined[b] })
+	}
+	return order
+}
+
+//nolint:gochecknoglobals // constants, but for the language
+var (
+	taskColumns = []string{
+		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
+		"post_result",
+	}
+	readyColumns     = []string{"lo", "hi", "action", "priority", "deadline", "tries"}
+	scheduledColumns = []string{"key", "not_before", "tries"}
+	deadlineColumns  = []string{"deadline", "key"}
+)
+
+// taskRows are the rows of the table tasks, in the order of their keys.
+type taskRows struct {
+	tasks []Task
+	order []int
+	keys  []int64
+	next  int
+	row   [9]any
+}
+
+func (r *taskRows) Next() bool { return r.next < len(r.order) }
+
+func (r *taskRows) Values() ([]any, error) {
+	task := &r.tasks[r.order[r.next]]
+	r.row = [...]any{
+		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
+		int32(task.MaxTries), moment(task.Deadline), int16(task.OnAbort), //nolint:gosec // checked
+		task.PostResult,
+	}
+	r.next++
+	return r.row[:], nil
+}
+
+func (r *taskRows) Err() error { return nil }
+
+// readyRows are the spans of the tasks that are ready at once.
+func readyRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
+	size := min(max((len(tasks)+spansWanted-1)/spansWanted, 1), spanTasksMax)
+	var rows [][]any
+	for from := 0; from < len(order); {
+		first := &tasks[order[from]]
+		lane := laneOf(first, net.waits(order[from]))
+		to := from + 1
+		for !lane.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
+			laneOf(&tasks[order[to]], net.waits(order[to])) == lane {
+			to++
+		}
+		if first.NotBefore.IsZero() && !lane.waits {
+			rows = append(rows, []any{
+				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
+			})
+		}
+		from = to
+	}
+	return rows
+}
+
+func scheduledRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
+	var rows [][]any
+	for place, i := range order {
+		if start := tasks[i].NotBefore; !start.IsZero() && !net.waits(i) {
+			rows = append(rows, []any{keys[place], start, 0})
+		}
+	}
+	return rows
+}
+
+func deadlineRows(tasks []Task, order []int, keys []int64) [][]any {
+	var rows [][]any
+	for place, i := range order {
+		if deadline := tasks[i].Deadline; !deadline.IsZero() {
+			rows = append(rows, []any{deadline, keys[place]})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,81 @@
+package stint
+
+import "time"
+
+// moment is how a time goes into a statement: null for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// texts is how IDs go into a statement.
+func texts(ids []TaskID) []string {
+	strings := make([]string, len(ids))
+	for i, id := range ids {
+		strings[i] = string(id)
+	}
+	return strings
+}
+
+// interval is how a lease goes into a statement: null for none.
+func interval(lease time.Duration) *time.Duration {
+	if lease == NoDeadline {
+		return nil
+	}
+	return &lease
+}
+
+// age is how a retention goes into a statement: null for ever.
+func age(keep time.Duration) *time.Duration {
+	switch keep {
+	case KeepForever:
+		return nil
+	case KeepNone:
+		return new(time.Duration)
+	default:
+		return &keep
+	}
+}
+
+// ends is how edges go into a statement.
+func ends(edges []keyEdge) (after, run []int64) {
+	after, run = make([]int64, len(edges)), make([]int64, len(edges))
+	for i, edge := range edges {
+		after[i], run[i] = edge.after, edge.run
+	}
+	return after, run
+}
+
+// bounds is how spans go into a statement.
+func bounds(spans []span) (lo, hi []int64) {
+	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
+	for i, span := range spans {
+		lo[i], hi[i] = span.lo, span.hi
+	}
+	return lo, hi
+}
+
+// keysAndClaims is how performances go into a statement.
+func keysAndClaims(performances []performance) (keys, claims []int64) {
+	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
+	for i, p := range performances {
+		keys[i], claims[i] = p.key, int64(p.claim)
+	}
+	return keys, claims
+}
+
+func nonEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func positive(age time.Duration) *time.Duration {
+	if age == 0 {
+		return nil
+	}
+	return &age
+}

@@ -1,0 +1,406 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// schemaVersion is the version of the migrations that the statements of this release are written
+// for.
+const schemaVersion = 1
+
+// PostgreSQL's codes for what the library tells apart.
+const (
+	codeUniqueViolation      = "23505"
+	codeSerializationFailure = "40001"
+	codeDeadlockDetected     = "40P01"
+	codeUndefinedTable       = "42P01"
+	codeLockNotAvailable     = "55P03"
+	codeCompletionUnknown    = "40003"
+	classConnectionException = "08"
+
+	codeFeatureNotSupported   = "0A000"
+	codeInsufficientPrivilege = "42501"
+	classSyntaxError          = "42"
+)
+
+// A step is one statement of a verb.
+type step struct {
+	name string
+	args []any
+	// read takes the rows, or is nil if there are none.
+	read func(pgx.Rows) error
+	// unplanned says that the statement does not need the planner settings: it looks nothing up,
+	// and answers with nothing but numbers.
+	unplanned bool
+	// count takes the number of rows affected, or is nil if it does not matter.
+	count func(int64)
+}
+
+// A request is steps to execute in one transaction and one round trip.
+type request struct {
+	steps []step
+	// expected are notices that are known before; nil if none are.
+	expected *notices
+	// splits says that the steps may make a new part of a lease.
+	splits bool
+}
+
+// run executes steps in one transaction and one round trip.
+func (s *Store) run(ctx context.Context, steps ...step) error {
+	return s.do(ctx, request{steps: steps})
+}
+
+// do executes a request under the settings that the statements are written for: see set_path and
+// set_planner. In the caller's transaction a savepoint takes the place of the transaction, so that
+// a failure undoes the steps and nothing else. What is expected is notified, if the request
+// succeeds.
+func (s *Store) do(ctx context.Context, r request) error {
+	early := s.early(r.expected)
+	late := r.expected
+	switch {
+	case early != nil:
+		late = nil
+	case s.tx != nil && s.pending == nil && !late.empty():
+		r.steps = append(r.steps, s.notifyStep(late, false))
+		late = nil
+	}
+	attempt := func() error {
+		return s.retryDeadlocks(func() error {
+			if err := s.checkUsable(ctx); err != nil {
+				return err
+			}
+			return s.execute(ctx, early, r.steps)
+		})
+	}
+	var err error
+	if r.splits {
+		err = retrySplits(attempt)
+	} else {
+		err = attempt()
+	}
+	if err != nil {
+		return err
+	}
+	s.notify(ctx, late)
+	return nil
+}
+
+// retrySplits makes a call again that may make a new part of a lease. Two that do so at once choose
+// the same number; the second is made again.
+func retrySplits(call func() error) error {
+	const attempts = 10
+	var err error
+	for range attempts {
+		if err = call(); !violates(err, "leases_pkey") {
+			return err
+		}
+	}
+	return unseen(err) // a transaction stricter than READ COMMITTED chooses it at each attempt
+}
+
+// retryDeadlocks makes a call again that PostgreSQL undid to get others out of its way: two inserts
+// of the same IDs in different orders deadlock, and the one that is undone shall find the IDs
+// taken. Not in a transaction that the call is a part of: what stood in the way may be an earlier
+// part of it.
+func (s *Store) retryDeadlocks(call func() error) error {
+	if s.tx != nil {
+		return call()
+	}
+	const attempts = 5
+	var err error
+	for range attempts {
+		err = call()
+		if !isCode(err, codeDeadlockDetected) && !isCode(err, codeSerializationFailure) {
+			break
+		}
+	}
+	return err
+}
+
+// execute sends steps to where they belong, with early notices, unless they are nil.
+func (s *Store) execute(ctx context.Context, early *notices, steps []step) error {
+	if s.tx != nil {
+		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
+			"rollback to savepoint stint", "release savepoint stint", nil, steps)
+	}
+	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return s.sendAlone(ctx, conn, conn.Conn(), early, steps)
+	})
+	if !isMisread(err) {
+		return err
+	}
+	err = s.transactOnce(ctx, func(s *Store) error { return s.run(ctx, steps...) })
+	if err == nil {
+		s.notify(ctx, early)
+	}
+	return err
+}
+
+// isMisread reports whether the server made no sense of a statement. The driver has it prepared
+// ahead of the settings, where an operator of somebody else's may fit better than PostgreSQL's own;
+// in a transaction that is begun with the settings it is prepared right, for the rest of the
+// connection.
+func isMisread(err error) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	switch pgErr.Code {
+	case codeInsufficientPrivilege, codeUndefinedTable:
+		return false
+	case codeFeatureNotSupported: // such as a plan whose result is of another type
+		return true
+	}
+	return strings.HasPrefix(pgErr.Code, classSyntaxError)
+}
+
+// sendAlone sends steps as a transaction. One that writes says so, whatever the default; one that
+// only reads does not, since a hot standby has no others.
+func (s *Store) sendAlone(
+	ctx context.Context, wire wire, conn *pgx.Conn, pending *notices, steps []step,
+) error {
+	begin := "begin isolation level read committed"
+	if slices.ContainsFunc(steps, func(step step) bool { return s.writing[step.name] }) {
+		begin += " read write"
+	}
+	return s.send(ctx, wire, conn, begin, "rollback", "commit", pending, steps)
+}
+
+// A wire is a connection, or the caller's transaction, which refuses to be used after its end.
+type wire interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
+}
+
+func (s *Store) send(
+	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, pending *notices,
+	steps []step,
+) error {
+	batch := &pgx.Batch{}
+	batch.Queue(begin)
+	if s.tx != nil {
+		batch.Queue(s.statements["keep_planner"])
+	}
+	settings := "set_path"
+	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
+		settings = "set_planner"
+	}
+	batch.Queue(s.statements[settings])
+	for _, step := range steps {
+		queued := batch.Queue(s.statements[step.name], step.args...)
+		switch {
+		case step.read != nil:
+			queued.Query(step.read)
+		case step.count != nil:
+			queued.Exec(func(tag pgconn.CommandTag) error {
+				step.count(tag.RowsAffected())
+				return nil
+			})
+		}
+	}
+	if s.tx != nil {
+		batch.Queue(s.statements["restore_planner"])
+	}
+	committed := false
+	batch.Queue(commit).Exec(func(pgconn.CommandTag) error {
+		committed = true
+		return nil
+	})
+	if pending != nil {
+		s.queueNotices(batch, pending)
+	}
+	err := wire.SendBatch(ctx, batch).Close()
+	if err != nil && committed && pending != nil {
+		s.logUnsent(ctx, err)
+		return nil
+	}
+	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
+		return err
+	}
+	if !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+		ctx, cancel := undoing(ctx)
+		defer cancel()
+		_, undoErr := wire.Exec(ctx, undo)
+		if s.tx != nil && undoErr == nil {
+			_, undoErr = wire.Exec(ctx, commit)
+		}
+		return errors.Join(err, undoErr)
+	}
+	return err
+}
+
+// undoing is the context to undo something in, though that of the call may have ended.
+func undoing(ctx context.Context) (context.Context, context.CancelFunc) {
+	const undoMax = 5 * time.Second
+	return context.WithTimeout(context.WithoutCancel(ctx), undoMax)
+}
+
+// transact runs work in a transaction of its own, or in a savepoint of the caller's, for verbs that
+// must look at an answer before they go on. Work may be run more than once.
+func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
+	return s.retryDeadlocks(func() error { return s.transactOnce(ctx, work) })
+}
+
+func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error {
+	if err := s.checkUsable(ctx); err != nil {
+		return err
+	}
+	tx, err := s.begin(ctx, pgx.ReadCommitted, pgx.ReadWrite)
+	if err != nil {
+		return err
+	}
+	pending := &notices{}
+	within := &Store{
+		core: s.core, tx: tx, callersTx: s.callersTx, pending: pending, afterClose: s.afterClose,
+	}
+	if err := work(within); err != nil {
+		return undo(ctx, tx, err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	s.notify(ctx, pending)
+	return nil
+}
+
+// undo rolls tx back because of err. A connection that is lost has rolled back by itself.
+func undo(ctx context.Context, tx pgx.Tx, err error) error {
+	ctx, cancel := undoing(ctx)
+	defer cancel()
+	if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
+		return errors.Join(err, undoErr)
+	}
+	return err
+}
+
+// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
+// What set_path sets goes on the same round trip, ahead of all that the driver prepares, and so
+// does the limit on idling, for a transaction of the store's own.
+func (s *Store) begin(
+	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
+) (pgx.Tx, error) {
+	if s.tx != nil {
+		return s.tx.Begin(ctx)
+	}
+	begin := fmt.Sprintf("begin isolation level %s %s; set local jit = off; "+
+		"set local search_path = pg_catalog, pg_temp", level, mode)
+	if !s.unhurried {
+		begin += "; " + s.statements["limit_idling"]
+	}
+	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+}
+
+// set sends settings in a savepoint of the caller's, for statements that do not go through run.
+// They last until it is rolled back, or restore_planner.
+func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
+	if s.tx == nil {
+		return nil // begin has
+	}
+	batch := &pgx.Batch{}
+	for _, name := range names {
+		batch.Queue(s.statements[name])
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// checkOpen says why no verb may run without a look at the database: the context, or the store.
+func (s *Store) checkOpen(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed.Load() && !s.afterClose {
+		return ErrClosed
+	}
+	return nil
+}
+
+// checkUsable says why no verb may run: the context, the store or the schema.
+func (s *Store) checkUsable(ctx context.Context) error {
+	if err := s.checkOpen(ctx); err != nil || s.checked.Load() {
+		return err
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	s.checked.Store(true)
+	return nil
+}
+
+func (s *Store) checkSchema(ctx context.Context) error {
+	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
+	if err != nil {
+		return err
+	}
+	if err := s.set(ctx, tx, "set_path"); err != nil {
+		return undo(ctx, tx, err)
+	}
+	var version, since int32
+	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
+	undoErr := undo(ctx, tx, nil)
+	switch {
+	case isCode(err, codeUndefinedTable):
+		return fmt.Errorf("%w: there is none named %q, or it was never migrated",
+			ErrSchemaVersion, s.schema)
+	case err != nil:
+		return err
+	case version < schemaVersion:
+		return fmt.Errorf("%w: %q is at version %d, this release works with %d and up: migrate it",
+			ErrSchemaVersion, s.schema, version, schemaVersion)
+	case since > schemaVersion:
+		return fmt.Errorf("%w: %q is at version %d, which works with releases for %d and up, "+
+			"this one is for %d", ErrSchemaVersion, s.schema, version, since, schemaVersion)
+	}
+	return undoErr
+}
+
+func isCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}
+
+// violates reports whether err is a violation of a unique constraint.
+func violates(err error, constraint string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == codeUniqueViolation &&
+		pgErr.ConstraintName == constraint
+}
+
+// unseen is the error of a transaction that cannot see what it collides with at every look, since
+// its snapshot is older: the violation as a serialization failure, as which PostgreSQL reports the
+// same collision of INSERT ... ON CONFLICT. Who begins again sees it.
+func unseen(violation error) error {
+	var pgErr *pgconn.PgError
+	if !errors.As(violation, &pgErr) {
+		return violation
+	}
+	failure := *pgErr
+	failure.Code = codeSerializationFailure
+	failure.Message = "could not serialize access due to concurrent insert: " + pgErr.Message
+	return &failure
+}
+
+// wasCutOff reports whether a call failed because its connection broke, so that it may have taken
+// effect. An error that the server sent tells that it has not, unless it was the last thing that
+// the server, or a pooler in between, sent.
+func wasCutOff(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.SeverityUnlocalized == "FATAL" || pgErr.SeverityUnlocalized == "PANIC" ||
+			strings.HasPrefix(pgErr.Code, classConnectionException) ||
+			pgErr.Code == codeCompletionUnknown
+	}
+	var connectErr *pgconn.ConnectError
+	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
+}

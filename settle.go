@@ -1,0 +1,69 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// How many rounds of settling travel along with a statement that ends tasks. One goes all the way,
+// but for tasks that others change at that moment, and for joins that get their signals over a
+// distance. Where dependents are not expected it is none, since even an idle round costs as much as
+// half a return.
+const (
+	roundsUsual = 1
+	roundsNone  = 0
+)
+
+// settle runs steps that end tasks, and behind them rounds of settling, all in one round trip; if
+// the rounds do not suffice, it begins again with more. The steps put what they end into the given
+// round of the batch, and what others may wait for into the notices; what is expected of these is
+// known before. Last comes what needs to see all settled.
+func (s *Store) settle(
+	ctx context.Context, rounds int, expected *notices,
+	steps func(batch int64, round int, pending *notices) []step, last ...step,
+) error {
+	const more = 4
+	for ; ; rounds = max(rounds*more, roundsUsual) {
+		batch, pending := rand.Int64(), &notices{} //nolint:gosec // no secret
+		all := steps(batch, rounds, pending)
+		for round := rounds; round > 0; round-- {
+			all = append(all,
+				step{name: "lock_dependents", args: []any{batch, round}},
+				step{name: "settle_tasks", args: []any{batch, round}, read: readSettled(pending)})
+		}
+		err := s.do(ctx, request{append(all, last...), expected, true})
+		var pgErr *pgconn.PgError
+		switch {
+		case err == nil:
+			pending.remove(expected)
+			s.notify(ctx, pending)
+			return nil
+		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":
+			return err
+		}
+	}
+}
+
+// readSettled reads actions of tasks that became ready, and keys of tasks that ended.
+func readSettled(pending *notices) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var ready *string
+			var finished *int64
+			if err := rows.Scan(&ready, &finished); err != nil {
+				return err
+			}
+			if ready != nil {
+				pending.addReady(*ready)
+			}
+			if finished != nil {
+				pending.finished = append(pending.finished, *finished)
+			}
+		}
+		return rows.Err()
+	}
+}
