@@ -27,8 +27,8 @@ type lane struct {
 	free int
 	// asked is how many open questions are about the lane.
 	asked int
-	// patience is how many calls that return tasks must have landed before few tasks are asked for.
-	patience int
+	// awaited is how many calls that return tasks must have ended before few tasks are asked for.
+	awaited int
 	// more says that there may be more: the last answer was as much as was asked for.
 	more bool
 }
@@ -55,7 +55,7 @@ type answer struct {
 //
 // While there may be more of a lane, it is asked for by itself, as much as there are slots, without
 // waiting. A question for one task costs the database nearly as much as one for ten, so if few
-// slots are free it is asked once the calls that are returning tasks have landed, which is within
+// slots are free it is asked once the calls that are returning tasks have ended, which is within
 // milliseconds, for what is free then.
 //
 // All lanes of which there was no more are asked for together, in a question that waits. A lane
@@ -70,17 +70,17 @@ type asker struct {
 	begin   func(owned []stint.OwnedTask, until time.Time)
 	release func(ctx context.Context, owned []stint.OwnedTask)
 	freed   <-chan []string
-	// landing is sent to when calls that return tasks have landed; landings counts them.
-	landing  <-chan struct{}
-	landings func() (landed, underWay int)
-	lanes    []*lane // in the order in which they are asked
-	byAction map[string]*lane
-	slots    int // of the worker, as those of a lane
-	free     int
-	answers  chan answer
-	open     []*question
-	probed   time.Time
-	failures int
+	// returned is sent to when a call that returns tasks has ended; returnCalls counts them.
+	returned    <-chan struct{}
+	returnCalls func() (ended, running int)
+	lanes       []*lane // in the order in which they are asked
+	byAction    map[string]*lane
+	slots       int // of the worker, as those of a lane
+	free        int
+	answers     chan answer
+	open        []*question
+	probed      time.Time
+	failures    int
 }
 
 // newAsker returns an asker for r, which has tasks performed by begin.
@@ -88,7 +88,7 @@ func newAsker(r *run, begin func([]stint.OwnedTask, time.Time)) *asker {
 	w := r.Worker
 	a := &asker{
 		Worker: w, begin: begin, release: r.release, freed: r.freed,
-		landing: r.returning.landing, landings: r.returning.landings,
+		returned: r.returnCalls.changed, returnCalls: r.returnCalls.counts,
 		slots: w.options.Concurrency, free: w.options.Concurrency,
 		byAction: map[string]*lane{}, answers: make(chan answer),
 	}
@@ -138,7 +138,7 @@ func (a *asker) run(ctx context.Context) error {
 				a.byAction[action].free++
 			}
 			a.free += len(actions)
-		case <-a.landing:
+		case <-a.returned:
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
@@ -213,11 +213,11 @@ func (a *asker) enough(l *lane) bool {
 	if half*min(a.free, l.free) >= min(a.slots, l.slots) {
 		return true
 	}
-	landed, underWay := a.landings()
-	if l.patience == 0 {
-		l.patience = landed + underWay
+	ended, running := a.returnCalls()
+	if l.awaited == 0 {
+		l.awaited = ended + running
 	}
-	return underWay == 0 || landed >= l.patience
+	return running == 0 || ended >= l.awaited
 }
 
 func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
@@ -230,7 +230,7 @@ func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
 	}
 	for _, l := range lanes {
 		l.asked++
-		l.patience = 0
+		l.awaited = 0
 		l.free -= q.max
 	}
 	if !wait {

@@ -122,8 +122,8 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 		l := &lane{actions: []string{"a"}, slots: 10, free: free, more: true}
 		return &asker{lanes: []*lane{l}, slots: 10, free: free}, l
 	}
-	landings := func(a *asker, landed, underWay int) {
-		a.landings = func() (int, int) { return landed, underWay }
+	calls := func(a *asker, ended, running int) {
+		a.returnCalls = func() (int, int) { return ended, running }
 	}
 	t.Run("half of the slots", func(t *testing.T) {
 		t.Parallel()
@@ -143,7 +143,7 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 	t.Run("few, nothing under way", func(t *testing.T) {
 		t.Parallel()
 		a, _ := newBusy(1)
-		landings(a, 7, 0)
+		calls(a, 7, 0)
 		if q := a.next(); q == nil || q.max != 1 {
 			t.Errorf("got %+v, want a question for one", q)
 		}
@@ -151,15 +151,15 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 	t.Run("few, two calls under way", func(t *testing.T) {
 		t.Parallel()
 		a, l := newBusy(1)
-		for landed := 7; landed < 9; landed++ {
-			landings(a, landed, 2) // there always are some
+		for ended := 7; ended < 9; ended++ {
+			calls(a, ended, 2) // there always are some
 			if q := a.next(); q != nil {
-				t.Errorf("%d landed: got %+v, want none yet", landed, q)
+				t.Errorf("%d ended: got %+v, want none yet", ended, q)
 			}
 			l.free++
 			a.free++
 		}
-		landings(a, 9, 2)
+		calls(a, 9, 2)
 		if q := a.next(); q == nil || q.max != 3 {
 			t.Errorf("got %+v, want a question for what has gathered", q)
 		}
@@ -167,11 +167,11 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 	t.Run("few, a call that was none", func(t *testing.T) {
 		t.Parallel()
 		a, _ := newBusy(1)
-		landings(a, 7, 2)
+		calls(a, 7, 2)
 		if q := a.next(); q != nil {
 			t.Errorf("got %+v, want none yet", q)
 		}
-		landings(a, 8, 0)
+		calls(a, 8, 0)
 		if q := a.next(); q == nil {
 			t.Error("want a question, since nothing is under way any more")
 		}

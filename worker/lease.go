@@ -96,7 +96,7 @@ func (r *run) hold(begun []*performance, until time.Time) {
 		r.held[p.task.Token] = p
 	}
 	if until.Before(r.expiry) {
-		signal(r.sooner)
+		wakeUp(r.sooner)
 	}
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -10,112 +11,122 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// outlast has tasks wait whose return the server has not answered. If nobody probes the server
-// already, it does, with one of those that wait at a time and growing pauses, so that an outage
-// costs the same however many there are. It reports whether the server answered: all others may go.
-func (r *run) outlast(unreturned []*performance, err error) bool {
-	if !r.returning.suspend(unreturned) {
-		return false
-	}
-	for try := 1; unanswered(err); try++ {
-		r.rest(reconnect().pause(try), err)
-		probe := r.returning.probe()
-		if len(probe) == 0 {
-			return false
-		}
-		if err = r.returnTogether(probe); unanswered(err) {
-			r.returning.wait(probe)
-		}
-	}
-	r.returning.resume()
-	return true
+// A serverOutage is while the server does not answer those who return tasks. They wait: one at a time
+// probes the server with its own task, behind growing pauses, so that an outage costs the same
+// however many they are.
+type serverOutage struct {
+	mutex sync.Mutex
+	err   error
+	// tries is how often the server was probed, waiting how many performances wait.
+	tries, waiting int
+	// over is closed when the server has answered; nil if there is no outage.
+	over chan struct{}
+	// turn holds what the one has put there that probes.
+	turn chan struct{}
 }
 
-// rest pauses, and gives up meanwhile those who wait for the server and whose leases expire, all of
-// them if the worker's patience ends. It ends early if nobody is left.
-func (r *run) rest(pause time.Duration, err error) {
-	end := now().Add(pause)
+// A waitResult says why a wait for the end of an outage is over.
+type waitResult int
+
+const (
+	tooLate  waitResult = iota // the lease has expired, or the patience of the worker has ended
+	mayProbe                   // it is the turn of the performance, until probed is called
+	answered                   // the server has answered another one
+)
+
+// current is why the server does not answer, or nil if it does as far as is known.
+func (o *serverOutage) current() error {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.err
+}
+
+// join returns the channels of the outage, which begins if there is none.
+func (o *serverOutage) join(err error) (over <-chan struct{}, turn chan struct{}) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.over == nil {
+		o.over, o.turn = make(chan struct{}), make(chan struct{}, 1)
+		o.tries, o.waiting = 0, 0
+	}
+	o.waiting++
+	o.err = err
+	return o.over, o.turn
+}
+
+// wait has a performance wait whose return the server has not answered because of err.
+func (o *serverOutage) wait(r *run, p *performance, err error) waitResult {
+	over, turn := o.join(err)
 	for {
-		late, left := r.returning.late(r.leaseLeft)
-		r.giveUp(err, late...)
-		left = min(left, end.Sub(now()))
+		left := r.leaseLeft(p)
 		if left <= 0 {
-			return
+			o.leave(turn)
+			return tooLate
 		}
 		timer := time.NewTimer(left)
 		select {
-		case <-timer.C:
+		case <-over:
+			timer.Stop()
+			return answered
+		case turn <- struct{}{}:
+			timer.Stop()
+			return o.takeTurn(r, p, turn)
+		case <-timer.C: // the lease may have been extended
 		case <-r.stopped:
 			timer.Stop()
-			all, _ := r.returning.late(func(*performance) time.Duration { return 0 })
-			r.giveUp(err, all...)
-			return
+			o.leave(turn)
+			return tooLate
 		}
 	}
 }
 
-// suspend has the performances of a goroutine wait for the server, and reports whether it shall
-// probe it; otherwise the goroutine is done.
-func (g *returning) suspend(performances []*performance) (probe bool) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	g.waiting = append(g.waiting, performances...)
-	g.underWay--
-	signal(g.landing)
-	probe = !g.away
-	g.away = true
-	return probe
-}
-
-// probe takes one of those who wait. If there is none, the goroutine is done.
-func (g *returning) probe() []*performance {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if len(g.waiting) == 0 {
-		g.away = false
-		return nil
+// leave takes one that it is too late for out of an outage. If nobody is left to probe the server,
+// the outage is over, as far as is known.
+func (o *serverOutage) leave(turn <-chan struct{}) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.turn != turn {
+		return
 	}
-	probe := g.waiting[:1:1]
-	g.waiting = g.waiting[1:]
-	return probe
-}
-
-// wait has performances wait behind all others: the fault may be theirs alone.
-func (g *returning) wait(performances []*performance) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	g.waiting = append(g.waiting, performances...)
-}
-
-// resume ends an outage: the goroutine that has probed the server returns those who wait.
-func (g *returning) resume() {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	g.away = false
-	g.underWay++
-}
-
-// late takes those who wait and whose leases have expired, and returns how long the shortest of the
-// others lasts, 0 if there are none.
-func (g *returning) late(
-	leaseLeft func(*performance) time.Duration,
-) (late []*performance, shortest time.Duration) {
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	var others []*performance
-	for _, p := range g.waiting {
-		left := leaseLeft(p)
-		if left <= 0 {
-			late = append(late, p)
-			continue
-		}
-		if len(others) == 0 || left < shortest {
-			shortest = left
-		}
-		others = append(others, p)
+	if o.waiting--; o.waiting == 0 {
+		o.end()
 	}
-	g.waiting = others
-	return late, shortest
+}
+
+// end ends an outage; the mutex is held.
+func (o *serverOutage) end() {
+	close(o.over)
+	o.err, o.over, o.turn = nil, nil, nil
+}
+
+// takeTurn pauses before a probe.
+func (o *serverOutage) takeTurn(r *run, p *performance, turn <-chan struct{}) waitResult {
+	o.mutex.Lock()
+	if o.turn != turn { // the outage was over in the meantime
+		o.mutex.Unlock()
+		return answered
+	}
+	o.tries++
+	pause := reconnect().pause(o.tries)
+	o.mutex.Unlock()
+	if !r.pause(p, pause) {
+		<-turn
+		o.leave(turn)
+		return tooLate
+	}
+	return mayProbe
+}
+
+// probed ends a turn, and the outage if the server has answered.
+func (o *serverOutage) probed(answered bool) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if answered {
+		o.end()
+		return
+	}
+	o.waiting--
+	<-o.turn
 }
 
 // unanswered reports whether a call has failed for want of a server: there is no connection, or it

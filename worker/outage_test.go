@@ -103,29 +103,68 @@ func TestGiveBack_InAnOutageEndsWithEachLeaseAndWithThePatience(t *testing.T) {
 	})
 }
 
-func TestReturning_LetsOneProbeAServerThatIsAwayAndAllGoWhenItIsBack(t *testing.T) {
+func TestServerOutage_LetsOneProbeAtATimeAndAllGoWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
-	g := newReturning()
-	first, second := returnOf(0), returnOf(0)
-	g.underWay = 2
-	if !g.suspend([]*performance{first}) || g.suspend([]*performance{second}) {
-		t.Error("want the first of two goroutines to probe, and no other")
-	}
-	if g.join(returnOf(0)) {
-		t.Error("one that ends in an outage is tried by itself")
-	}
-	for _, want := range []*performance{first, second} {
-		probe := g.probe()
-		if len(probe) != 1 || probe[0] != want {
-			t.Errorf("got %v, want one, each in its turn", probe)
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noServer(t, 3)
+		o := &serverOutage{}
+		away := errors.New("away")
+		results := make(chan waitResult, 3)
+		wait := func() {
+			p := &performance{until: now().Add(time.Hour)}
+			go func() { results <- o.wait(r, p, away) }()
+			synctest.Wait()
 		}
-		g.wait(probe)
-	}
-	g.resume()
-	if n := len(g.next()); n != 3 {
-		t.Errorf("%d go together, want all", n)
-	}
-	if n := len(g.next()); n != 0 || !g.join(returnOf(0)) {
-		t.Error("want it as before the outage")
-	}
+		for range 3 {
+			wait()
+		}
+		for range 5 { // each in its turn
+			if got := <-results; got != mayProbe || len(results) > 0 {
+				t.Fatalf("wait = %v, and %d more; want one to probe", got, len(results))
+			}
+			if o.current() == nil {
+				t.Error("want others to wait, too")
+			}
+			o.probed(false)
+			wait()
+		}
+		if got := <-results; got != mayProbe {
+			t.Fatalf("wait = %v, want one to probe", got)
+		}
+		o.probed(true)
+		for range 2 {
+			if got := <-results; got != answered {
+				t.Errorf("wait = %v, want the others to go", got)
+			}
+		}
+		if err := o.current(); err != nil {
+			t.Errorf("current = %v, want none", err)
+		}
+	})
+}
+
+// If everybody has left, whoever comes next tries at once.
+func TestServerOutage_EndsWhenNobodyIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noServer(t, 2)
+		o := &serverOutage{}
+		for range 2 {
+			p := &performance{until: now().Add(time.Second)}
+			go func() {
+				for o.wait(r, p, errors.New("away")) == mayProbe {
+					o.probed(false)
+				}
+			}()
+		}
+		synctest.Wait()
+		if o.current() == nil {
+			t.Error("want an outage")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if err := o.current(); err != nil {
+			t.Errorf("current = %v, want none", err)
+		}
+	})
 }

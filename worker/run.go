@@ -41,7 +41,9 @@ type run struct {
 	// handlers is how many handlers have yet to return, among them those that nobody waits for.
 	handlers atomic.Int64
 
-	returning returning
+	returns     *returnGroup
+	returnCalls returnCalls
+	outage      serverOutage
 
 	mutex sync.Mutex
 	held  map[stint.Token]*performance
@@ -51,12 +53,14 @@ type run struct {
 }
 
 func newRun(w *Worker) *run {
-	return &run{
+	r := &run{
 		Worker: w, logger: w.options.Logger,
 		freed: make(chan []string, w.options.Concurrency), stopped: make(chan struct{}),
 		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
-		returning: returning{landing: make(chan struct{}, 1)},
+		returnCalls: returnCalls{changed: make(chan struct{}, 1)},
 	}
+	r.returns = r.newReturnGroup()
+	return r
 }
 
 func (r *run) run(ctx context.Context) error {

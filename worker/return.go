@@ -1,0 +1,230 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/groupcommit"
+)
+
+// returnCalls counts the calls that return tasks.
+type returnCalls struct {
+	mutex sync.Mutex
+	// callers is how many performances wait for a call, running how many calls there are, and ended
+	// how many there were.
+	callers, running, ended int
+	// changed is sent to when a call has ended, and when nobody waits for one any more.
+	changed chan struct{}
+}
+
+func (c *returnCalls) enter() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.callers++
+}
+
+func (c *returnCalls) leave() {
+	c.mutex.Lock()
+	c.callers--
+	last := c.callers == 0
+	c.mutex.Unlock()
+	if last {
+		wakeUp(c.changed)
+	}
+}
+
+func (c *returnCalls) begin() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.running++
+}
+
+func (c *returnCalls) end() {
+	c.mutex.Lock()
+	c.running--
+	c.ended++
+	c.mutex.Unlock()
+	wakeUp(c.changed)
+}
+
+// counts returns how many calls have ended, and how many are running or about to.
+func (c *returnCalls) counts() (ended, running int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.ended, max(c.running, min(c.callers, 1))
+}
+
+// wakeUp makes whoever receives from the channel look, now or next.
+func wakeUp(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// A returnGroup returns the tasks of performances that end at the same time together, and gives
+// each the verdict on its return: nil if the performance is over.
+type returnGroup = groupcommit.Group[struct{}, *performance, error]
+
+func (r *run) newReturnGroup() *returnGroup {
+	return &returnGroup{
+		Run: func(
+			_ context.Context, _ struct{}, performances []*performance, _ bool,
+		) ([]error, error) {
+			return r.returnTogether(performances)
+		},
+		Size:       returnSize,
+		Clone:      func(p *performance) *performance { return p },
+		MayHaveRun: func(error) bool { return true }, // what else: the server has not answered
+		Go: func(run func()) error {
+			go run()
+			return nil
+		},
+	}
+}
+
+// returnSize is how much of a batch a return takes: one, and one for each KiB of its result.
+func returnSize(p *performance) int {
+	const resultBytes = 1 << 10
+	return 1 + len(p.ret.Result)/resultBytes
+}
+
+// giveBack returns the task of a performance, together with those that are returned at the same
+// time, until the store has accepted or refused it, or it is too late.
+func (r *run) giveBack(p *performance) {
+	verdict, err := r.returnShared(p)
+	for err != nil {
+		switch r.outage.wait(r, p, err) {
+		case tooLate:
+			r.giveUp(err, p)
+			return
+		case mayProbe:
+			var verdicts []error
+			if verdicts, err = r.returnTogether([]*performance{p}); err == nil {
+				verdict = verdicts[0]
+			}
+			r.outage.probed(err == nil)
+		case answered:
+			verdict, err = r.returnShared(p)
+		}
+	}
+	if verdict != nil {
+		r.returnAlone(p, verdict)
+	}
+}
+
+// returnShared returns the task of a performance, perhaps together with others. The error says that
+// the server has not answered.
+func (r *run) returnShared(p *performance) (verdict, err error) {
+	if err := r.outage.current(); err != nil {
+		return nil, err
+	}
+	r.returnCalls.enter()
+	defer r.returnCalls.leave()
+	return r.returns.Do(context.Background(), struct{}{}, p)
+}
+
+// returnTogether returns tasks, and lets go of those of which that was the last: their verdicts are
+// nil. The error says that the server has not answered; then all are as before.
+func (r *run) returnTogether(performances []*performance) ([]error, error) {
+	r.returnCalls.begin()
+	defer r.returnCalls.end()
+	returns := make([]stint.Return, len(performances))
+	for i, p := range performances {
+		returns[i] = p.ret
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
+	defer cancel()
+	verdicts, err := r.store.ReturnPromptly(ctx, returns)
+	if unanswered(err) {
+		return nil, err
+	}
+	if err != nil { // of all
+		verdicts = slices.Repeat([]error{err}, len(returns))
+	}
+	over := make([]*performance, 0, len(performances))
+	for i, p := range performances {
+		if r.isOver(p, verdicts[i]) {
+			verdicts[i] = nil
+			over = append(over, p)
+		}
+	}
+	r.letGo(over...)
+	return verdicts, nil
+}
+
+// returnAlone returns a task that could not be returned together with others: again and again until
+// the store has accepted or refused it, or it is too late. If there is no server, the task waits as
+// others do; but an attempt that takes too long may be held up by a lock.
+func (r *run) returnAlone(p *performance, err error) {
+	for try := 1; ; try++ {
+		if !errors.Is(err, stint.ErrHeldUp) && !errors.Is(err, stint.ErrInvalidArgument) &&
+			!r.pause(p, reconnect().pause(try)) {
+			r.giveUp(err, p)
+			return
+		}
+		if unanswered(err) && !errors.Is(err, context.DeadlineExceeded) {
+			r.giveBack(p)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
+		err = returnOne(ctx, r.store, p.ret)
+		cancel()
+		if r.isOver(p, err) {
+			break
+		}
+	}
+	r.letGo(p)
+}
+
+// giveUp lets go of a task that could not be returned because of err.
+func (r *run) giveUp(err error, p *performance) {
+	r.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
+	r.conclude(p, OutcomeLost)
+	r.letGo(p)
+}
+
+// pause waits, and reports whether there is reason to go on: the lease lasts, and so does the
+// patience of the worker.
+func (r *run) pause(p *performance, pause time.Duration) bool {
+	left := r.leaseLeft(p)
+	timer := time.NewTimer(min(pause, left))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return pause < left || r.leaseLeft(p) > 0 // it may have been extended
+	case <-r.stopped:
+		return false
+	}
+}
+
+// isOver concludes a performance if the verdict on its return is the last.
+func (r *run) isOver(p *performance, verdict error) bool {
+	inTx := p.task.returned.Load()
+	switch {
+	case verdict == nil, errors.Is(verdict, stint.ErrAlreadyReturned):
+		r.conclude(p, p.outcome)
+	case errors.Is(verdict, stint.ErrInvalidToken) && inTx:
+		// The commit that the handler took for failed has gone through.
+		r.conclude(p, OutcomeCompleted)
+	case errors.Is(verdict, stint.ErrInvalidToken):
+		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", verdict))
+		r.conclude(p, OutcomeLost)
+	case errors.Is(verdict, stint.ErrInvalidArgument) && p.ret.Result != nil:
+		// The result is too large, what else.
+		p.ending = ending{err: Abort(verdict), text: verdict.Error()}
+		p.ret, p.outcome = p.task.failure(p.ending, nil, Retry{})
+		return false
+	case hopeless(verdict):
+		r.log(p, slog.LevelError, "could not return task", slog.Any("error", verdict))
+		r.conclude(p, OutcomeLost)
+	default:
+		return false
+	}
+	return true
+}
