@@ -134,7 +134,7 @@ func (a *awaiting) wake(waiters int, actions ...string) {
 			if waiters == 0 {
 				return
 			}
-			if signal(wake) {
+			if wakeUp(wake) {
 				waiters--
 			}
 		}
@@ -147,7 +147,7 @@ func (a *awaiting) any() {
 	defer a.mutex.Unlock()
 	for _, waiters := range a.waiters {
 		for wake := range waiters {
-			signal(wake)
+			wakeUp(wake)
 		}
 	}
 }

@@ -125,14 +125,9 @@ func around(pause time.Duration) time.Duration {
 	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // no secret
 }
 
-// now is for durations of this process; what is due is for the database to say.
-func now() time.Time {
-	return time.Now() //nolint:forbidigo // as the comment says
-}
-
-// signal makes whoever receives from the channel look, now or next, and reports whether it was not
+// wakeUp makes whoever receives from the channel look, now or next, and reports whether it was not
 // about to.
-func signal(wake chan<- struct{}) bool {
+func wakeUp(wake chan<- struct{}) bool {
 	select {
 	case wake <- struct{}{}:
 		return true

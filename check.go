@@ -97,7 +97,7 @@ func (s *Store) findCycles(ctx context.Context, tx pgx.Tx) ([]Inconsistency, err
 	if err != nil {
 		return nil, err
 	}
-	numbered := newNumbering()
+	numbered := newKeyGraph()
 	if err := numbered.read(rows); err != nil {
 		return nil, err
 	}

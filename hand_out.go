@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
 // An ownRequest is what OwnTasks is asked for, by one caller or by several of one key.
@@ -26,7 +27,7 @@ type handOut struct {
 	ownRequest
 	store *Store
 	claim claim
-	look  queueLook
+	look  queuefloors.Look
 
 	rows []ownedRow
 	next nextDue
@@ -52,10 +53,10 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		return nil, err
 	}
 	if s.tx == nil {
-		s.queues.learn(h.look, h.floors)
+		s.queues.Learn(h.look, h.floors)
 	}
-	if !h.look.whole && len(h.rows) == 0 {
-		pause := s.queues.pause(h.actions)
+	if !h.look.Whole && len(h.rows) == 0 {
+		pause := s.queues.Pause(h.actions)
 		h.next.pause = &pause
 	}
 	s.countTries(h.rows)
@@ -72,7 +73,7 @@ func (h *handOut) run(ctx context.Context) error {
 		if err := h.store.run(ctx, h.due()); err != nil {
 			return err
 		}
-		if !h.look.whole || !h.next.contended && !h.next.overdue {
+		if !h.look.Whole || !h.next.contended && !h.next.overdue {
 			return nil
 		}
 	}
@@ -85,7 +86,7 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 	if h.claim, err = newClaim(); err != nil {
 		return err
 	}
-	h.look = h.store.queues.look(h.actions, false)
+	h.look = h.store.queues.Look(h.actions, false)
 	narrowed, err := h.store.narrow(ctx, h.look, h.maxTasks)
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 func (h *handOut) lookAgain(ctx context.Context) error {
 	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
 	steps := []step{scheduled.step(), leases.step()}
-	h.look = h.store.queues.look(h.actions, true)
+	h.look = h.store.queues.Look(h.actions, true)
 	narrowed := h.look
 	if manyHeads(h.look, h.maxTasks) {
 		if err := h.store.run(ctx, steps...); err != nil {
@@ -115,7 +116,7 @@ func (h *handOut) lookAgain(ctx context.Context) error {
 		}
 	}
 	steps = append(steps, h.own(narrowed))
-	if len(h.look.actions) > 1 {
+	if len(h.look.Actions) > 1 {
 		steps = append(steps, h.ownOfEach())
 	}
 	if h.awaits {
@@ -130,18 +131,18 @@ func (h *handOut) lookAgain(ctx context.Context) error {
 }
 
 // own hands out the tasks that are first in the queues.
-func (h *handOut) own(look queueLook) step { return h.ownStep(look, false, h.read) }
+func (h *handOut) own(look queuefloors.Look) step { return h.ownStep(look, false, h.read) }
 
 // ownOfEach hands out some of each queue if, behind an own, nothing was handed out: others may be
 // taking all that is first.
 func (h *handOut) ownOfEach() step { return h.ownStep(h.look, true, h.readMore) }
 
-func (h *handOut) ownStep(look queueLook, spread bool, read func(pgx.Rows) error) step {
+func (h *handOut) ownStep(look queuefloors.Look, spread bool, read func(pgx.Rows) error) step {
 	return step{
 		name: "own_tasks",
 		args: []any{
-			int64(h.claim), string(h.actor), h.maxTasks, look.actions, interval(h.lease),
-			h.store.sessionOf(h.actor), look.from, look.to, spread,
+			int64(h.claim), string(h.actor), h.maxTasks, look.Actions, interval(h.lease),
+			h.store.sessionOf(h.actor), look.From, look.To, spread,
 		},
 		read: read,
 	}
@@ -151,7 +152,7 @@ func (h *handOut) ownStep(look queueLook, spread bool, read func(pgx.Rows) error
 func (h *handOut) due() step {
 	return step{
 		name: "next_due",
-		args: []any{h.look.actions, int64(h.claim), h.look.from, h.look.to, h.look.whole},
+		args: []any{h.look.Actions, int64(h.claim), h.look.From, h.look.To, h.look.Whole},
 		read: h.readNext,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/dag"
 )
 
 // insertLinked inserts tasks of which some name others.
@@ -57,8 +59,8 @@ func (s *Store) insertNetwork(
 type network struct {
 	tasks  []Task
 	stored []TaskID
-	// edges are sorted, and each is there once.
-	edges []edge
+	// edges lead from a node to one that waits for it. They are sorted, and each is there once.
+	edges []dag.Edge
 	// missing is for each task how many signals it waits for.
 	missing []int32
 	// arrivals are the signals that are there from the start.
@@ -66,9 +68,6 @@ type network struct {
 	// states are those of the stored tasks.
 	states []heldTask
 }
-
-// An edge says that the node run waits for the node after.
-type edge struct{ after, run int32 }
 
 // An arrival is the signals for a node that are there.
 type arrival struct {
@@ -99,15 +98,15 @@ func newNetwork(tasks []Task) (*network, error) {
 	}
 	for i := range tasks {
 		for _, id := range tasks[i].After {
-			n.edges = append(n.edges, edge{node(id), nodes[tasks[i].ID]})
+			n.edges = append(n.edges, dag.Edge{From: node(id), To: nodes[tasks[i].ID]})
 		}
 		for _, id := range tasks[i].ToSignalAfter {
-			n.edges = append(n.edges, edge{nodes[tasks[i].ID], node(id)})
+			n.edges = append(n.edges, dag.Edge{From: nodes[tasks[i].ID], To: node(id)})
 		}
 	}
 	sortEdges(n.edges)
 	n.edges = slices.Compact(n.edges)
-	if cycle := findCycle(n.size(), n.edges); cycle != nil {
+	if _, cycle := dag.Order(n.size(), n.edges); cycle != nil {
 		return nil, n.cycleError(cycle)
 	}
 	n.count()
@@ -122,8 +121,8 @@ func isLinked(task Task) bool {
 // its last signal from the insert itself.
 func (n *network) count() {
 	for _, edge := range n.edges {
-		if int(edge.run) < len(n.tasks) {
-			n.missing[edge.run]++
+		if int(edge.To) < len(n.tasks) {
+			n.missing[edge.To]++
 		}
 	}
 	for i := range n.tasks {
@@ -166,7 +165,7 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 	}
 	after, run := make([]bool, n.size()), make([]bool, n.size())
 	for _, edge := range n.edges {
-		after[edge.after], run[edge.run] = true, true
+		after[edge.From], run[edge.To] = true, true
 	}
 	var afters, runs []TaskID
 	for i, id := range n.stored {
@@ -221,13 +220,13 @@ func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
 	}
 	pairs := make([]keyEdge, len(n.edges))
 	for i, edge := range n.edges {
-		pairs[i] = keyEdge{keys[edge.after], keys[edge.run]}
+		pairs[i] = keyEdge{keys[edge.From], keys[edge.To]}
 	}
 	names := make(map[int64]TaskID, len(keys))
 	for i, key := range keys {
 		names[key] = n.id(int32(i))
 	}
-	ahead := newNumbering()
+	ahead := newKeyGraph()
 	err := s.run(ctx, edgesAhead(pairs, blocked, ahead))
 	if err != nil {
 		return err
@@ -239,18 +238,18 @@ func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
 func (n *network) takeSignals() {
 	arrived := map[int32]int{} // places in arrivals
 	for _, edge := range n.edges {
-		if !n.isStored(edge.after) {
+		if !n.isStored(edge.From) {
 			continue
 		}
-		before := n.states[int(edge.after)-len(n.tasks)]
+		before := n.states[int(edge.From)-len(n.tasks)]
 		if !before.final() {
 			continue
 		}
-		place, ok := arrived[edge.run]
+		place, ok := arrived[edge.To]
 		if !ok {
 			place = len(n.arrivals)
-			arrived[edge.run] = place
-			n.arrivals = append(n.arrivals, arrival{node: edge.run})
+			arrived[edge.To] = place
+			n.arrivals = append(n.arrivals, arrival{node: edge.To})
 		}
 		at := &n.arrivals[place]
 		at.signals++
@@ -310,8 +309,8 @@ func (n *network) inside(keys []int64) networkRows {
 		}
 	}
 	for _, edge := range n.edges {
-		if !n.isStored(edge.after) && !n.isStored(edge.run) {
-			rows.edges = append(rows.edges, keyEdge{keys[edge.after], keys[edge.run]})
+		if !n.isStored(edge.From) && !n.isStored(edge.To) {
+			rows.edges = append(rows.edges, keyEdge{keys[edge.From], keys[edge.To]})
 		}
 	}
 	return rows
@@ -327,11 +326,11 @@ func (n *network) across(keys []int64) networkRows {
 	}
 	var rows networkRows
 	for _, edge := range n.edges {
-		pair := keyEdge{key(edge.after), key(edge.run)}
+		pair := keyEdge{key(edge.From), key(edge.To)}
 		switch {
-		case n.isStored(edge.run):
+		case n.isStored(edge.To):
 			rows.intoStored = append(rows.intoStored, pair)
-		case n.isStored(edge.after):
+		case n.isStored(edge.From):
 			rows.edges = append(rows.edges, pair)
 		}
 	}
@@ -378,8 +377,8 @@ func (r *networkRows) step(batch int64, round int) step {
 	}}
 }
 
-func sortEdges(edges []edge) {
-	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.run, b.run))
+func sortEdges(edges []dag.Edge) {
+	slices.SortFunc(edges, func(a, b dag.Edge) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
 }

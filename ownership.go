@@ -143,7 +143,7 @@ func (o *owners) lostSome(keys []int64) {
 		lost[key] = true
 	}
 	if o.ownsSome(lost) {
-		signal(o.wake)
+		wakeUp(o.wake)
 	}
 }
 
@@ -187,7 +187,7 @@ func (o *owners) lostAny() {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if len(o.watched)+len(o.watchers) > 0 {
-		signal(o.wake)
+		wakeUp(o.wake)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
 // In each queue own_tasks looks at as many spans as there are tasks to hand out, since all of them
@@ -32,18 +33,18 @@ func (h *queueHead) mayReach(rank int64, tasks int) bool {
 }
 
 // manyHeads reports whether own_tasks would look at many more spans than it hands out.
-func manyHeads(look queueLook, tasks int) bool {
-	queues := len(look.actions)
+func manyHeads(look queuefloors.Look, tasks int) bool {
+	queues := len(look.Actions)
 	return queues > queuesUnasked && queues*tasks > headSpansUnasked
 }
 
 // narrow leaves out of a look at many queues what a hand-out of so many tasks does not come to, so
 // that it costs what it hands out, and one probe of each queue.
-func (s *Store) narrow(ctx context.Context, look queueLook, tasks int) (queueLook, error) {
+func (s *Store) narrow(ctx context.Context, look queuefloors.Look, tasks int) (queuefloors.Look, error) {
 	if !manyHeads(look, tasks) {
 		return look, nil
 	}
-	queues := len(look.actions)
+	queues := len(look.Actions)
 	const growth = 4
 	heads, pending := make([]queueHead, queues), make([]int, queues)
 	for i := range heads {
@@ -63,12 +64,12 @@ func (s *Store) narrow(ctx context.Context, look queueLook, tasks int) (queueLoo
 			heads[i].looked *= growth
 		}
 	}
-	narrowed := queueLook{whole: look.whole, began: look.began}
+	narrowed := queuefloors.Look{Whole: look.Whole}
 	for i, head := range heads {
 		if len(head.spans) > 0 && head.spans[0].rank <= last {
-			narrowed.actions = append(narrowed.actions, look.actions[i])
-			narrowed.from = append(narrowed.from, look.from[i])
-			narrowed.to = append(narrowed.to, min(look.to[i], last))
+			narrowed.Actions = append(narrowed.Actions, look.Actions[i])
+			narrowed.From = append(narrowed.From, look.From[i])
+			narrowed.To = append(narrowed.To, min(look.To[i], last))
 		}
 	}
 	return narrowed, nil
@@ -76,13 +77,13 @@ func (s *Store) narrow(ctx context.Context, look queueLook, tasks int) (queueLoo
 
 // lookAtHeads reads the heads of the queues that are pending.
 func (s *Store) lookAtHeads(
-	ctx context.Context, look queueLook, heads []queueHead, pending []int,
+	ctx context.Context, look queuefloors.Look, heads []queueHead, pending []int,
 ) error {
 	actions := make([]string, len(pending))
 	from, to := make([]int64, len(pending)), make([]int64, len(pending))
 	spans := make([]int32, len(pending))
 	for n, i := range pending {
-		actions[n], from[n], to[n] = look.actions[i], look.from[i], look.to[i]
+		actions[n], from[n], to[n] = look.Actions[i], look.From[i], look.To[i]
 		spans[n] = heads[i].looked
 	}
 	return s.run(ctx, step{

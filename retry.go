@@ -270,7 +270,7 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 			added = append(added, e)
 		}
 	}
-	ahead := newNumbering()
+	ahead := newKeyGraph()
 	err := s.run(ctx, step{name: "edges_ahead", args: []any{pending}, read: ahead.read})
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func newEdges(
 // that may close a cycle.
 func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
-) (exists []bool, ahead *numbering, err error) {
+) (exists []bool, ahead *keyGraph, err error) {
 	edges := make([]keyEdge, len(dependencies))
 	for i, dependency := range dependencies {
 		edges[i] = keyEdge{held[dependency.After].key, held[dependency.Run].key}
@@ -127,7 +127,7 @@ func (s *Store) edgesAround(
 	for _, task := range held {
 		blocked[task.key] = task.state == stateBlocked
 	}
-	exists, ahead = make([]bool, len(edges)), newNumbering()
+	exists, ahead = make([]bool, len(edges)), newKeyGraph()
 	after, run := ends(edges)
 	err = s.run(ctx,
 		step{
@@ -148,7 +148,7 @@ func (s *Store) edgesAround(
 // edgesAhead reads the edges by which new ones may close a cycle. One that does so with the help of
 // stored edges comes to a new edge from a task that is blocked already, and from there perhaps to
 // others: what lies ahead of the rest, which may be all of a network, need not be looked at.
-func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *numbering) step {
+func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 	onward, reached := map[int64][]int64{}, map[int64]bool{}
 	var next []int64
 	for _, edge := range added {
@@ -180,7 +180,7 @@ func addEdges(edges []keyEdge) step {
 // checkAcyclic refuses new edges that close a cycle with those that are ahead of them. Names are
 // the IDs of the tasks at hand.
 func (s *Store) checkAcyclic(
-	ctx context.Context, ahead *numbering, added []keyEdge, names map[int64]TaskID,
+	ctx context.Context, ahead *keyGraph, added []keyEdge, names map[int64]TaskID,
 ) error {
 	for _, edge := range added {
 		ahead.add(edge)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -129,7 +130,7 @@ type core struct {
 	waiting  waiting
 	owners   owners
 	groups
-	queues  queues
+	queues  queuefloors.Floors
 	keys    keyring
 	asked   asked
 	tries   tries

@@ -164,7 +164,7 @@ func (s *Store) join(waiters []*waiter) bool {
 		w.waiters[key][joining] = true
 		w.woken[key] = true
 	}
-	signal(w.wake)
+	wakeUp(w.wake)
 	w.running = w.running || s.background.start(s.watchWaited)
 	return w.running
 }
@@ -193,7 +193,7 @@ func (w *waiting) finished(keys []int64) {
 		}
 	}
 	if len(w.woken) > 0 {
-		signal(w.wake)
+		wakeUp(w.wake)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/dag"
 )
 
 // A Node is a part of a [Network].
@@ -128,42 +129,20 @@ func (n *network) demand() []byPolicy {
 // that leaves a choice. If it cannot, it returns a cycle: each node before one that waits for it,
 // the first again at the end.
 func sorted(after [][]int) (order, cycle []int) {
-	type step struct{ node, next int }
-	const (
-		unseen = iota
-		onPath
-		placed
-	)
-	state := make([]byte, len(after))
-	order = make([]int, 0, len(after))
-	var path []step
-	for start := range after {
-		if state[start] != unseen {
-			continue
-		}
-		path, state[start] = append(path, step{node: start}), onPath
-		for len(path) > 0 {
-			top := &path[len(path)-1]
-			if top.next == len(after[top.node]) {
-				order, state[top.node] = append(order, top.node), placed
-				path = path[:len(path)-1]
-				continue
-			}
-			node := after[top.node][top.next]
-			top.next++
-			switch state[node] {
-			case unseen:
-				path, state[node] = append(path, step{node: node}), onPath
-			case onPath:
-				cycle = append(cycle, node)
-				for k := len(path) - 1; path[k].node != node; k-- {
-					cycle = append(cycle, path[k].node)
-				}
-				return nil, append(cycle, node)
-			}
+	var edges []dag.Edge
+	for node, before := range after {
+		for _, other := range before {
+			edges = append(edges, dag.Edge{From: int32(other), To: int32(node)}) //nolint:gosec // few
 		}
 	}
-	return order, nil
+	sorted, circle := dag.Order(len(after), edges)
+	for _, node := range circle {
+		cycle = append(cycle, int(node))
+	}
+	for _, node := range sorted {
+		order = append(order, int(node))
+	}
+	return order, cycle
 }
 
 // A stop is how far a network has been built at one node.

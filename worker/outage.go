@@ -11,8 +11,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A serverOutage is while the server does not answer those who return tasks. They wait: one at a time
-// probes the server with its own task, behind growing pauses, so that an outage costs the same
+// A serverOutage is while the server does not answer those who return tasks. They wait: one at a
+// time probes the server with its own task, behind growing pauses, so that an outage costs the same
 // however many they are.
 type serverOutage struct {
 	mutex sync.Mutex

@@ -3,6 +3,8 @@ package drawing
 import (
 	"cmp"
 	"slices"
+
+	"github.com/stint-tasks/stint/internal/dag"
 )
 
 // A place is where a task is, or where an edge passes a layer on its way to a later one.
@@ -47,24 +49,16 @@ func layOut(tasks int, edges []edge) *layers {
 // shorter on the whole, right before the first of its dependents.
 func (l *layers) assign(edges []edge) {
 	before, after := make([][]int, len(l.places)), make([][]int, len(l.places))
-	missing := make([]int, len(l.places))
-	for _, e := range edges {
+	links := make([]dag.Edge, len(edges))
+	for i, e := range edges {
 		before[e.to] = append(before[e.to], e.from)
 		after[e.from] = append(after[e.from], e.to)
-		missing[e.to]++
+		links[i] = dag.Edge{From: int32(e.from), To: int32(e.to)} //nolint:gosec // few
 	}
-	var sorted []int
-	for task := range l.places {
-		if missing[task] == 0 {
-			sorted = append(sorted, task)
-		}
-	}
-	for i := 0; i < len(sorted); i++ {
-		for _, next := range after[sorted[i]] {
-			l.places[next].layer = max(l.places[next].layer, l.places[sorted[i]].layer+1)
-			if missing[next]--; missing[next] == 0 {
-				sorted = append(sorted, next)
-			}
+	sorted, _ := dag.Order(len(l.places), links)
+	for _, task := range sorted {
+		for _, next := range after[task] {
+			l.places[next].layer = max(l.places[next].layer, l.places[task].layer+1)
 		}
 	}
 	for _, task := range slices.Backward(sorted) {

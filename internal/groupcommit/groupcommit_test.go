@@ -195,8 +195,8 @@ func (p plan) call(g *Group[int, plannedCall, int], call plannedCall, l *record)
 	}
 }
 
-// Whatever calls share a batch, fail and leave, each caller gets its own answer or its own error, and
-// the answer of one that has left is undone, once.
+// Whatever calls share a batch, fail and leave, each caller gets its own answer or its own error,
+// and the answer of one that has left is undone, once.
 func TestGroup_KeepsCallersApart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,4 +1,6 @@
-package stint
+// Package queuefloors remembers where the queues of ready tasks begin, so that a look at them need
+// not walk the dead entries ahead (ADR 6).
+package queuefloors
 
 import (
 	"maps"
@@ -23,14 +25,14 @@ const (
 	wholeLookPart  = 50
 )
 
-// Queues is where in the queue of each action the rows begin that there are. Ahead of them come the
-// dead entries of what was taken, which every look at the queue would walk as long as some
+// Floors are the lowest ranks of the rows in the queue of each action. Below them are the dead
+// entries of tasks that were taken, which every look at the queue would walk as long as some
 // transaction is older than them, and until they are vacuumed.
 //
 // A task that becomes ready with a lower rank, because the transaction that inserted it took long,
-// is found by the next look at the whole queue; so that none waits for long, there is one ten
+// is found by the next look at the whole queue. So that it does not wait for long, there is one ten
 // times a second, unless it takes too long, and whenever an OwnTasks call finds nothing.
-type queues struct {
+type Floors struct {
 	mutex sync.Mutex
 	known map[string]*queue
 
@@ -47,35 +49,36 @@ type queue struct {
 	turn           time.Time
 }
 
-// A queueLook says which ranks of the queues of which actions to look at. An action may come
-// several times.
-type queueLook struct {
-	set      string // names the actions
-	actions  []string
-	from, to []int64
-	// whole says that nothing is left out, began when the look did.
-	whole bool
+// A Look says which ranks of the queues of which actions to look at. An action may come several
+// times.
+type Look struct {
+	Actions  []string
+	From, To []int64
+	// Whole says that nothing is left out.
+	Whole bool
+
+	set   string // names the actions
 	began time.Time
 }
 
-// look returns the next look at the queues of actions. If whole is set, nothing is left out.
-func (q *queues) look(actions []string, whole bool) queueLook {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
+// Look returns the next look at the queues of actions. If whole is set, nothing is left out.
+func (f *Floors) Look(actions []string, whole bool) Look {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	actions = slices.Compact(slices.Sorted(slices.Values(actions)))
-	l := queueLook{set: actionSet(actions), began: now()}
-	unknown := func(action string) bool { return q.known[action] == nil }
-	l.whole = whole || !q.wholeLooks[l.set].After(l.began) ||
+	l := Look{set: actionSet(actions), began: now()}
+	unknown := func(action string) bool { return f.known[action] == nil }
+	l.Whole = whole || !f.wholeLooks[l.set].After(l.began) ||
 		slices.ContainsFunc(actions, unknown)
 	for _, action := range actions {
-		if l.whole {
+		if l.Whole {
 			l.add(action, nil)
 		} else {
-			l.add(action, q.known[action].floors)
+			l.add(action, f.known[action].floors)
 		}
 	}
-	if _, ok := q.wholeLooks[l.set]; ok && l.whole { // others need not do the same meanwhile
-		q.wholeLooks[l.set] = l.began.Add(wholeLookEvery)
+	if _, ok := f.wholeLooks[l.set]; ok && l.Whole { // others need not do the same meanwhile
+		f.wholeLooks[l.set] = l.began.Add(wholeLookEvery)
 	}
 	return l
 }
@@ -85,7 +88,7 @@ func actionSet(actions []string) string { return strings.Join(actions, "\x00") }
 
 // add adds a queue, but for what lies between the beginning of a priority and its floor. Tasks that
 // are first again are at the very beginning.
-func (l *queueLook) add(action string, floors map[int64]int64) {
+func (l *Look) add(action string, floors map[int64]int64) {
 	from := int64(0)
 	beginnings := make([]int64, 0, len(floors))
 	for beginning := range floors {
@@ -94,43 +97,43 @@ func (l *queueLook) add(action string, floors map[int64]int64) {
 	slices.Sort(beginnings)
 	for _, beginning := range beginnings {
 		if floor := floors[beginning]; floor > beginning {
-			l.actions = append(l.actions, action)
-			l.from, l.to = append(l.from, from), append(l.to, beginning)
+			l.Actions = append(l.Actions, action)
+			l.From, l.To = append(l.From, from), append(l.To, beginning)
 			from = floor
 		}
 	}
-	l.actions = append(l.actions, action)
-	l.from, l.to = append(l.from, from), append(l.to, math.MaxInt64)
+	l.Actions = append(l.Actions, action)
+	l.From, l.To = append(l.From, from), append(l.To, math.MaxInt64)
 }
 
-// pause is how long it is until the next whole look at the queues of actions.
-func (q *queues) pause(actions []string) time.Duration {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
+// Pause is how long it is until the next whole look at the queues of actions.
+func (f *Floors) Pause(actions []string) time.Duration {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	set := actionSet(slices.Compact(slices.Sorted(slices.Values(actions))))
-	return min(max(q.wholeLooks[set].Sub(now()), 0), wholeLookEvery)
+	return min(max(f.wholeLooks[set].Sub(now()), 0), wholeLookEvery)
 }
 
-// learn takes note of the floors that a look has found, by action and in no order.
-func (q *queues) learn(l queueLook, found map[string][]int64) {
+// Learn takes note of the floors that a look has found, by action and in no order.
+func (f *Floors) Learn(l Look, found map[string][]int64) {
 	const actionsMax = 10_000
-	if !l.whole && len(found) == 0 {
+	if !l.Whole && len(found) == 0 {
 		return
 	}
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-	if q.known == nil || len(q.known) > actionsMax || len(q.wholeLooks) > actionsMax {
-		q.known, q.wholeLooks = map[string]*queue{}, map[string]time.Time{}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.known == nil || len(f.known) > actionsMax || len(f.wholeLooks) > actionsMax {
+		f.known, f.wholeLooks = map[string]*queue{}, map[string]time.Time{}
 	}
 	end := now()
-	if l.whole {
-		q.wholeLooks[l.set] = end.Add(max(wholeLookEvery, wholeLookPart*end.Sub(l.began)))
+	if l.Whole {
+		f.wholeLooks[l.set] = end.Add(max(wholeLookEvery, wholeLookPart*end.Sub(l.began)))
 	}
-	for _, action := range slices.Compact(slices.Clone(l.actions)) {
-		known := q.known[action]
+	for _, action := range slices.Compact(slices.Clone(l.Actions)) {
+		known := f.known[action]
 		if known == nil {
 			known = &queue{floors: map[int64]int64{}}
-			q.known[action] = known
+			f.known[action] = known
 		}
 		known.learn(end, found[action])
 	}
@@ -153,4 +156,9 @@ func (q *queue) learn(now time.Time, found []int64) {
 		maps.Copy(q.floors, q.coming)
 		q.coming, q.turn = seen, now.Add(floorAge)
 	}
+}
+
+// now is for durations of this process; the database says when a task is due.
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // as the comment says
 }
