@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,11 +34,14 @@ type terminal struct {
 
 func startOnTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
-	return startIgnoring(t, "", env, args...)
+	return startIgnoring(t, "", nil, env, args...)
 }
 
-// startIgnoring has the command inherit that it ignores these signals, as trap names them.
-func startIgnoring(t *testing.T, signals string, env []string, args ...string) *terminal {
+// startIgnoring has the command inherit that it ignores these signals, as trap names them. Its
+// errors go to stderr, or to the terminal if that is nil.
+func startIgnoring(
+	t *testing.T, signals string, stderr io.Writer, env []string, args ...string,
+) *terminal {
 	t.Helper()
 	x := &terminal{
 		cmd:  newCommand(t, append([]string{"TERM=xterm-256color"}, env...), args...),
@@ -63,6 +68,9 @@ func startIgnoring(t *testing.T, signals string, env []string, args ...string) *
 		x.cmd.Path = "/bin/sh"
 	}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = tty, tty, tty
+	if stderr != nil {
+		x.cmd.Stderr = stderr
+	}
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := x.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -299,16 +307,17 @@ func TestTop_EndsWithItsTerminal(t *testing.T) {
 	t.Parallel()
 	env, dir := privateHome(t)
 	for _, ignored := range []string{"", "HUP", "INT", "HUP INT QUIT TERM"} {
-		x := startIgnoring(t, ignored, env, "top")
+		var stderr bytes.Buffer
+		x := startIgnoring(t, ignored, &stderr, env, "top")
 		x.waitFor(t, "no tasks")
 		x.hangUp()
 		_ = x.cmd.Wait() // the exit code says it all
 		if got := x.cmd.ProcessState.ExitCode(); got != 130 {
-			t.Errorf("it ignores %q: exit code %d, want 130", ignored, got)
+			t.Errorf("it ignores %q: exit code %d, want 130: %s", ignored, got, &stderr)
 		}
 		wantNoServer(t, dir)
 
-		x = startIgnoring(t, ignored, env, "top")
+		x = startIgnoring(t, ignored, nil, env, "top")
 		eventually(t, "a server", func() bool { return isLocked(t, dir) })
 		x.hangUp() // perhaps before anything is drawn
 		_ = x.cmd.Wait()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -60,7 +61,8 @@ func Run(ctx context.Context, source Source, options Options, in io.Reader, out 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, tea.ErrInterrupted), errors.Is(context.Cause(viewing), ErrInterrupted):
+	case errors.Is(err, tea.ErrInterrupted), errors.Is(context.Cause(viewing), ErrInterrupted),
+		errors.Is(err, syscall.EIO): // so says a terminal that has gone, whoever asks it first
 		return ErrInterrupted
 	}
 	return err
