@@ -85,7 +85,8 @@ func (s *Store) extendLeases(
 	mine := map[performance]bool{}
 	var again bool
 	extend := extendSteps(spans, shares, actor, lease, mine, &again)
-	if err := s.do(ctx, request{steps: append(limitWaiting(hasty), extend...), splits: true}); err != nil {
+	steps := append(limitWaiting(hasty), extend...)
+	if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
 		return nil, err
 	}
 	kept := make([]bool, len(owned))

@@ -303,8 +303,8 @@ func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 	}
 }
 
-// A store that has lost its own session, and cannot make another one, takes its time, and then hands
-// on as others do.
+// A store that has lost its own session, and cannot make another one, takes its time, and then
+// hands on as others do.
 func TestRegisterActor_HandsOnThoughTheHeirHasNoSession(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

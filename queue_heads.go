@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
@@ -40,7 +41,9 @@ func manyHeads(look queuefloors.Look, tasks int) bool {
 
 // narrow leaves out of a look at many queues what a hand-out of so many tasks does not come to, so
 // that it costs what it hands out, and one probe of each queue.
-func (s *Store) narrow(ctx context.Context, look queuefloors.Look, tasks int) (queuefloors.Look, error) {
+func (s *Store) narrow(
+	ctx context.Context, look queuefloors.Look, tasks int,
+) (queuefloors.Look, error) {
 	if !manyHeads(look, tasks) {
 		return look, nil
 	}

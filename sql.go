@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
 //go:embed sql/*.sql
@@ -54,8 +56,7 @@ func inFull(text string) string {
 	return typePattern.ReplaceAllString(text, "::pg_catalog.$1")
 }
 
-// loadStatements reads the statements for a schema. Of the comment on top of a file only the line
-// with the name stays: it shows in pg_stat_activity and in traces.
+// loadStatements reads the statements for a schema.
 func loadStatements(schema string) (statements, error) {
 	files, err := statementFiles.ReadDir("sql")
 	if err != nil {
@@ -74,14 +75,8 @@ func loadStatements(schema string) (statements, error) {
 		if err != nil {
 			return nil, err
 		}
-		var kept []string
-		for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-			if i == 0 || !strings.HasPrefix(line, "--") {
-				kept = append(kept, line)
-			}
-		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		loaded[name] = qualify.Replace(inFull(strings.Join(kept, "\n")))
+		loaded[name] = qualify.Replace(inFull(sqlfile.Statement(string(text))))
 	}
 	return loaded, nil
 }

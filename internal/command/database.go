@@ -5,6 +5,7 @@ import (
 	_ "embed" // for the statements
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -180,8 +183,6 @@ func (p *program) migrateLine() string {
 const (
 	codeInvalidCatalogName    = "3D000"
 	codeInsufficientPrivilege = "42501"
-	codeUndefinedTable        = "42P01"
-	codeUndefinedColumn       = "42703"
 )
 
 func isCode(err error, code string) bool {
@@ -207,33 +208,33 @@ func (db *database) close(ctx context.Context) error {
 	return err
 }
 
-//go:embed sql/set_path.sql
-var setPath string
-
-// asking calls work in a transaction that asks the database something. Its statements are prepared
-// where the path is set, so that nothing of the caller's matters.
-func asking(
-	ctx context.Context, conn interface {
-		Begin(ctx context.Context) (pgx.Tx, error)
-	}, work func(tx pgx.Tx) error,
-) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, setPath); err != nil {
-			return err
-		}
-		return work(tx)
+// now is the time on the database's clock.
+func (db *database) now(ctx context.Context) (now time.Time, err error) {
+	err = askdb.InTx(ctx, db.pool, func(tx pgx.Tx) error {
+		now, err = askdb.Now(ctx, tx)
+		return err
 	})
+	return now, err
 }
 
-//go:embed sql/clock.sql
-var clock string
-
-// now is the time on the database's clock.
-func (db *database) now(ctx context.Context) (time.Time, error) {
-	var now time.Time
-	err := asking(ctx, db.pool, func(tx pgx.Tx) error { return tx.QueryRow(ctx, clock).Scan(&now) })
-	if err != nil {
-		return now, fmt.Errorf("read the clock: %w", err)
+// withTasks does something to tasks, and says that it is done.
+func (p *program) withTasks(
+	ctx context.Context, args []string, done string,
+	do func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error,
+) error {
+	ids := make([]stint.TaskID, len(args))
+	for i, arg := range args {
+		ids[i] = stint.TaskID(arg)
 	}
-	return now, nil
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		if err := do(ctx, db.store, ids); err != nil {
+			return err
+		}
+		if p.json {
+			return p.printJSON(map[string][]stint.TaskID{done: ids})
+		}
+		return p.printf("%s %s\n", done, readable.Count(int64(len(ids)), "task"))
+	})
 }

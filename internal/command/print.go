@@ -7,9 +7,11 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"golang.org/x/term"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
@@ -83,4 +85,33 @@ func terminalSize(stream any) (columns, rows int) {
 		return 0, 0
 	}
 	return columns, rows
+}
+
+func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
+	tasks := page.Tasks
+	if len(tasks) == 0 {
+		if page.Next == "" {
+			fmt.Fprintln(p.stderr, "no tasks")
+		}
+		return p.printMore(page)
+	}
+	paint := p.painter()
+	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
+	for i := range tasks {
+		task := &tasks[i]
+		rows = append(rows, []string{
+			readable.Text(string(task.ID)), readable.Text(task.Action),
+			paint.State(string(task.State)), readable.Tries(task), readable.When(task, now),
+			readable.Text(string(task.Actor)), readable.FirstWords(task.Status),
+		})
+	}
+	if err := p.printTable(rows); err != nil {
+		return err
+	}
+	return p.printMore(page)
+}
+
+// shellQuote is text as a POSIX shell reads it.
+func shellQuote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

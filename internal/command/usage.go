@@ -158,3 +158,10 @@ values. The help of each shell's says how to load it.`
 		}
 	}
 }
+
+// completeWith lets shells complete the values of a flag.
+func completeWith(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	cobra.CheckErr(err) // there is no such flag, which any test would find
+}

@@ -5,17 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
-)
-
-const (
-	listedTasksDefault = 100
-	listedTasksMax     = 10_000
 )
 
 func (p *program) listCommand() *cobra.Command {
@@ -70,23 +64,10 @@ With --json, a task to a line (see: stint help json).`,
 	return cmd
 }
 
-func stateNames() []string {
-	var names []string
-	for _, state := range []stint.State{
-		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
-		stint.StateCompleted, stint.StateAborted,
-	} {
-		names = append(names, string(state))
-	}
-	return names
-}
-
-// completeWith lets shells complete the values of a flag.
-func completeWith(cmd *cobra.Command, flag string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag,
-		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	cobra.CheckErr(err) // there is no such flag, which any test would find
-}
+const (
+	listedTasksDefault = 100
+	listedTasksMax     = 10_000
+)
 
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	if filter.Limit < 1 || filter.Limit > listedTasksMax {
@@ -118,28 +99,15 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	})
 }
 
-func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
-	tasks := page.Tasks
-	if len(tasks) == 0 {
-		if page.Next == "" {
-			fmt.Fprintln(p.stderr, "no tasks")
-		}
-		return p.printMore(page)
+func stateNames() []string {
+	var names []string
+	for _, state := range []stint.State{
+		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
+		stint.StateCompleted, stint.StateAborted,
+	} {
+		names = append(names, string(state))
 	}
-	paint := p.painter()
-	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
-	for i := range tasks {
-		task := &tasks[i]
-		rows = append(rows, []string{
-			readable.Text(string(task.ID)), readable.Text(task.Action),
-			paint.State(string(task.State)), readable.Tries(task), readable.When(task, now),
-			readable.Text(string(task.Actor)), readable.FirstWords(task.Status),
-		})
-	}
-	if err := p.printTable(rows); err != nil {
-		return err
-	}
-	return p.printMore(page)
+	return names
 }
 
 // printMore says how to go on behind a page.
@@ -150,52 +118,4 @@ func (p *program) printMore(page stint.TaskPage) error {
 	_, err := fmt.Fprintf(p.stderr, "looked at %d tasks, there may be more: --after %s\n",
 		page.Looked, shellQuote(string(page.Next)))
 	return err
-}
-
-// shellQuote is text as a POSIX shell reads it.
-func shellQuote(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-func (p *program) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:        "show ID",
-		SuggestFor: []string{"get", "status"},
-		Short:      "Show a task, with its body and result",
-		Long: `Show all that the store knows of a task. Of a long body or result, or one that is not
-text, only its size is shown.
-
-With --json, the task (see: stint help json), with all of its body and result.`,
-		Example: `  stint show greet/world
-  stint show greet/world --json | jq -r .result`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-				tasks, err := db.store.GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
-				if err != nil {
-					return err
-				}
-				return p.printTask(ctx, db, &tasks[0])
-			})
-		},
-	}
-}
-
-func (p *program) printTask(ctx context.Context, db *database, task *stint.TaskInfo) error {
-	if p.json {
-		return p.printJSON(newTaskJSON(task))
-	}
-	now, err := db.now(ctx)
-	if err != nil {
-		return err
-	}
-	var rows [][]string
-	for _, line := range readable.Task(task, now, p.painter()) {
-		// Further lines of a value are put below the first one.
-		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
-		rows = append(rows, []string{line.Name, value})
-	}
-	return p.printTable(rows)
 }

@@ -1,4 +1,4 @@
-package command
+package doctor
 
 import (
 	"cmp"
@@ -15,43 +15,46 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// A severity says how bad a finding is.
-type severity string
+// A Severity says how bad a finding is.
+type Severity string
 
+// An error is something that must not be, a warning is something to act upon, a note is something
+// to know.
 const (
-	severityError   severity = "error"
-	severityWarning severity = "warning"
-	severityNote    severity = "note"
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note"
 )
 
-func (s severity) rank() int {
-	return slices.Index([]severity{severityError, severityWarning, severityNote}, s)
+func (s Severity) rank() int {
+	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityNote}, s)
 }
 
-// A finding is something that stint check has to say.
-type finding struct {
-	Severity severity     `json:"severity"`
-	Topic    string       `json:"topic"`
-	ID       stint.TaskID `json:"id,omitempty"`
-	Text     string       `json:"text"`
+// A Finding is something that is wrong, or to be known.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Topic    string   `json:"topic"`
+	// ID is set if it is about one task.
+	ID   stint.TaskID `json:"id,omitempty"`
+	Text string       `json:"text"`
 }
 
-func found(s severity, topic, format string, args ...any) finding {
-	return finding{Severity: s, Topic: topic, Text: fmt.Sprintf(format, args...)}
+func found(s Severity, topic, format string, args ...any) Finding {
+	return Finding{Severity: s, Topic: topic, Text: fmt.Sprintf(format, args...)}
 }
 
-func unseen(topic, message string) finding {
-	s, what := severityNote, topic
+func unseen(topic, message string) Finding {
+	s, what := SeverityNote, topic
 	if topic == "consistency" {
-		s, what = severityWarning, "whether the tables agree"
+		s, what = SeverityWarning, "whether the tables agree"
 	}
 	return found(s, topic, "%s could not be looked at: %s", what, message)
 }
 
-func inconsistent(inconsistencies []stint.Inconsistency) []finding {
-	findings := make([]finding, len(inconsistencies))
+func inconsistent(inconsistencies []stint.Inconsistency) []Finding {
+	findings := make([]Finding, len(inconsistencies))
 	for i, inconsistency := range inconsistencies {
-		findings[i] = found(severityError, "consistency", "%s; if nobody has changed the tables "+
+		findings[i] = found(SeverityError, "consistency", "%s; if nobody has changed the tables "+
 			"by hand, it is a bug of stint: please report it", inconsistency)
 		findings[i].ID = inconsistency.ID
 	}
@@ -84,30 +87,30 @@ func number(settings map[string]string, name string) int64 {
 	return n
 }
 
-func serverFindings(s server, settings map[string]string) []finding {
+func serverFindings(s server, settings map[string]string) []Finding {
 	const versionMin = 150000
-	var findings []finding
-	add := func(s severity, topic, format string, args ...any) {
+	var findings []Finding
+	add := func(s Severity, topic, format string, args ...any) {
 		findings = append(findings, found(s, topic, format, args...))
 	}
 	if s.Version < versionMin {
-		add(severityError, "server", "the server is PostgreSQL %s, stint needs 15 or newer: "+
+		add(SeverityError, "server", "the server is PostgreSQL %s, stint needs 15 or newer: "+
 			"upgrade it", s.VersionText)
 	}
 	if s.Standby {
-		add(severityWarning, "server", "this is a hot standby, which lacks the unlogged table "+
+		add(SeverityWarning, "server", "this is a hot standby, which lacks the unlogged table "+
 			"settling and knows nothing of sessions and vacuum: whether the tables agree, and "+
 			"much else, was not looked at; run stint check on the primary")
 	}
 	if !s.SeesAll {
-		add(severityNote, "vacuum", "what the transactions of other roles hold up could not be "+
+		add(SeverityNote, "vacuum", "what the transactions of other roles hold up could not be "+
 			"looked at; to see it: GRANT pg_read_all_stats TO %s",
 			pgx.Identifier{s.Role}.Sanitize())
 	}
 	usable := number(settings, "max_connections") - number(settings, "reserved_connections") -
 		number(settings, "superuser_reserved_connections")
 	if usable > 0 && s.Connections*10 >= usable*9 {
-		add(severityWarning, "connections", "%d of %d connections are taken: make pools smaller, "+
+		add(SeverityWarning, "connections", "%d of %d connections are taken: make pools smaller, "+
 			"or raise max_connections", s.Connections, usable)
 	}
 	return append(findings, settingFindings(settings)...)
@@ -115,55 +118,55 @@ func serverFindings(s server, settings map[string]string) []finding {
 
 // settingFindings are about settings that lose what was committed, keep vacuum from running, or let
 // others wait for what is gone.
-func settingFindings(settings map[string]string) []finding {
-	var findings []finding
-	add := func(s severity, name, format string, args ...any) {
+func settingFindings(settings map[string]string) []Finding {
+	var findings []Finding
+	add := func(s Severity, name, format string, args ...any) {
 		text := fmt.Sprintf("%s is %s: ", name, settings[name]) + fmt.Sprintf(format, args...)
-		findings = append(findings, finding{Severity: s, Topic: "settings", Text: text})
+		findings = append(findings, Finding{Severity: s, Topic: "settings", Text: text})
 	}
 	isOff := func(name string) bool { return settings[name] == "off" }
 	if isOff("fsync") {
-		add(severityError, "fsync", "a crash of the host may destroy the database; turn it on")
+		add(SeverityError, "fsync", "a crash of the host may destroy the database; turn it on")
 	}
 	if isOff("full_page_writes") {
-		add(severityWarning, "full_page_writes", "a crash of the host may destroy pages, unless "+
+		add(SeverityWarning, "full_page_writes", "a crash of the host may destroy pages, unless "+
 			"the file system writes them whole; turn it on")
 	}
 	if settings["zero_damaged_pages"] == "on" {
-		add(severityError, "zero_damaged_pages", "tasks on damaged pages vanish without a word; "+
+		add(SeverityError, "zero_damaged_pages", "tasks on damaged pages vanish without a word; "+
 			"turn it off")
 	}
 	switch settings["synchronous_commit"] {
 	case "off":
 		const delays = 3 // is how long the server may take to write a commit
-		add(severityWarning, "synchronous_commit", "a crash of the server loses the calls of the "+
+		add(SeverityWarning, "synchronous_commit", "a crash of the server loses the calls of the "+
 			"last %v, though they have returned; turn it on unless tasks are cheap to repeat",
 			delays*time.Duration(number(settings, "wal_writer_delay"))*time.Millisecond)
 	case "local":
 		if settings["synchronous_standby_names"] != "" {
-			add(severityWarning, "synchronous_commit", "calls return before a synchronous "+
+			add(SeverityWarning, "synchronous_commit", "calls return before a synchronous "+
 				"standby has them, and a failover may lose them; turn it on")
 		}
 	}
 	if name := "idle_in_transaction_session_timeout"; settings[name] == "0" {
-		add(severityNote, name, "a process that is stopped, or whose host is lost, in a "+
+		add(SeverityNote, name, "a process that is stopped, or whose host is lost, in a "+
 			"transaction of its own keeps what that has locked for as long as its connection "+
 			"seems to live, which is two hours with the usual TCP keepalives; set it, for "+
 			"example to a minute")
 	}
 	for _, name := range []string{"autovacuum", "track_counts"} {
 		if isOff(name) {
-			add(severityWarning, name, "nothing removes dead rows, and hand-outs become slow; "+
+			add(SeverityWarning, name, "nothing removes dead rows, and hand-outs become slow; "+
 				"turn it on")
 		}
 	}
 	return findings
 }
 
-func overrideFindings(roles []string) []finding {
-	var findings []finding
+func overrideFindings(roles []string) []Finding {
+	var findings []Finding
 	for _, role := range roles {
-		findings = append(findings, found(severityNote, "settings", "synchronous_commit is off "+
+		findings = append(findings, found(SeverityNote, "settings", "synchronous_commit is off "+
 			"for %s, by a setting of the role or the database: if it uses stint, a crash of "+
 			"the server loses its last calls, though they have returned", role))
 	}
@@ -182,15 +185,15 @@ type object struct {
 	Valid bool
 }
 
-func objectFindings(schema string, expected []string, objects []object) []finding {
-	var findings []finding
+func objectFindings(schema string, expected []string, objects []object) []Finding {
+	var findings []Finding
 	valid := map[string]bool{}
 	for _, o := range objects {
 		valid[o.Name] = o.Valid
 		if name, ok := strings.CutPrefix(o.Name, "unlogged table "); ok &&
 			slices.Contains(expected, "table "+name) {
 			valid["table "+name] = true
-			findings = append(findings, found(severityError, "schema", "the table %q is unlogged, "+
+			findings = append(findings, found(SeverityError, "schema", "the table %q is unlogged, "+
 				"so a crash of the server empties it: ALTER TABLE %s SET LOGGED", name,
 				pgx.Identifier{schema, name}.Sanitize()))
 		}
@@ -205,14 +208,14 @@ func objectFindings(schema string, expected []string, objects []object) []findin
 		switch {
 		case !isThere && kind == "column" && !isRelation(valid, relation): // which says it all
 		case !isThere:
-			findings = append(findings, found(severityError, "schema", "%s is missing from the "+
+			findings = append(findings, found(SeverityError, "schema", "%s is missing from the "+
 				"schema %q: make it anew, as the file in migrations/versions has it", name, schema))
 		case !isValid && kind == "index":
-			findings = append(findings, found(severityError, "schema", "%s is invalid, so nothing "+
+			findings = append(findings, found(SeverityError, "schema", "%s is invalid, so nothing "+
 				"goes along it: REINDEX INDEX CONCURRENTLY %s", name,
 				pgx.Identifier{schema, bare}.Sanitize()))
 		case !isValid:
-			findings = append(findings, found(severityWarning, "schema", "%s was never validated",
+			findings = append(findings, found(SeverityWarning, "schema", "%s was never validated",
 				name))
 		}
 	}
@@ -235,9 +238,9 @@ type horizon struct {
 
 // horizonFindings are about numbers of transactions that vacuum does not free in time. It begins to
 // insist at the settings' ages, and the server stops at about two thousand million.
-func horizonFindings(kind string, h horizon, settings map[string]string) []finding {
+func horizonFindings(kind string, h horizon, settings map[string]string) []Finding {
 	const tooOld = 1_600_000_000
-	var findings []finding
+	var findings []Finding
 	for _, n := range []struct {
 		what, setting string
 		age           int64
@@ -249,9 +252,9 @@ func horizonFindings(kind string, h horizon, settings map[string]string) []findi
 		if old == 0 || n.age < old {
 			continue
 		}
-		s := severityWarning
+		s := SeverityWarning
 		if n.age >= tooOld {
-			s = severityError
+			s = SeverityError
 		}
 		findings = append(findings, found(s, "wraparound", "the oldest %s in the %s %q is %d %ss "+
 			"old, and at 2,147,000,000 the server stops: end what holds vacuum up, then VACUUM "+
@@ -279,13 +282,13 @@ func prunedTables() []string {
 	return []string{"tasks", "finished", "edges", "joined", "deadlines"}
 }
 
-func tableFindings(schema string, t table) []finding {
+func tableFindings(schema string, t table) []Finding {
 	// A healthy autovacuum comes once a minute. Until then dead rows are nothing unusual.
 	const deadMany, deadTooMany, vacuumedLately = 10_000, 1_000_000, 5 * time.Minute
-	var findings []finding
+	var findings []Finding
 	name := pgx.Identifier{schema, t.Name}.Sanitize()
 	if t.VacuumOff {
-		findings = append(findings, found(severityWarning, "vacuum", "autovacuum is off for the "+
+		findings = append(findings, found(SeverityWarning, "vacuum", "autovacuum is off for the "+
 			"table %q: ALTER TABLE %s RESET (autovacuum_enabled)", t.Name, name))
 	}
 	harm, many := "which slows hand-outs", int64(deadMany)
@@ -298,15 +301,15 @@ func tableFindings(schema string, t table) []finding {
 	if t.Dead < many || t.Dead < t.Live {
 		return findings
 	}
-	s, vacuumed := severityNote, "it was never vacuumed"
+	s, vacuumed := SeverityNote, "it was never vacuumed"
 	if t.Vacuumed != nil {
 		vacuumed = fmt.Sprintf("it was vacuumed %s ago", readable.Span(*t.Vacuumed))
 		if *t.Vacuumed > vacuumedLately {
-			s = severityWarning
+			s = SeverityWarning
 		}
 	}
 	if t.Dead >= deadTooMany {
-		s = severityWarning
+		s = SeverityWarning
 	}
 	return append(findings, found(s, "vacuum", "the table %q has %d dead rows to %d live ones, "+
 		"%s; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
@@ -322,18 +325,18 @@ type holder struct {
 	Transactions int64
 }
 
-func holderFindings(h holder, settings map[string]string) []finding {
+func holderFindings(h holder, settings map[string]string) []Finding {
 	const (
 		longNote, longWarning = 10 * time.Second, 5 * time.Minute
 		manyNote, manyWarning = 10_000, 1_000_000
 	)
-	s := severity("")
+	s := Severity("")
 	switch {
 	case h.Since != nil && *h.Since >= longWarning, h.Transactions >= manyWarning,
 		h.Kind == "replication slot" && h.State == "inactive":
-		s = severityWarning
+		s = SeverityWarning
 	case h.Since != nil && *h.Since >= longNote, h.Transactions >= manyNote:
-		s = severityNote
+		s = SeverityNote
 	default:
 		return nil
 	}
@@ -364,7 +367,7 @@ func holderFindings(h holder, settings map[string]string) []finding {
 			text.WriteString(", and set idle_in_transaction_session_timeout")
 		}
 	}
-	return []finding{{Severity: s, Topic: "vacuum", Text: text.String()}}
+	return []Finding{{Severity: s, Topic: "vacuum", Text: text.String()}}
 }
 
 // An overdue is what nobody has seen to.
@@ -374,15 +377,15 @@ type overdue struct {
 	Since time.Duration
 }
 
-func overdueFindings(late []overdue) []finding {
-	var findings []finding
+func overdueFindings(late []overdue) []Finding {
+	var findings []Finding
 	for _, o := range late {
 		what := map[string]string{
 			"lease":      "owned though the lease has expired",
 			"not before": "scheduled though the time has come",
 			"deadline":   "past the deadline and not seen to",
 		}[o.Kind]
-		findings = append(findings, found(severityWarning, "maintenance", "%s %s, for up to %s: "+
+		findings = append(findings, found(SeverityWarning, "maintenance", "%s %s, for up to %s: "+
 			"no store maintains the schema; start a worker, or a store with MaintainAlways",
 			readable.Count(o.Tasks, "task"), what, readable.Span(o.Since)))
 	}
@@ -397,19 +400,19 @@ type goneSession struct {
 	Tasks  int64
 }
 
-func sessionFindings(gone []goneSession) []finding {
+func sessionFindings(gone []goneSession) []Finding {
 	const takesOver = 10 * time.Second
-	var findings []finding
+	var findings []Finding
 	for _, g := range gone {
 		actors := make([]string, len(g.Actors))
 		for i, actor := range g.Actors {
 			actors[i] = strconv.Quote(actor)
 		}
-		s, noticed := severityNote, "nobody has noticed yet"
+		s, noticed := SeverityNote, "nobody has noticed yet"
 		if g.Gone != nil {
 			noticed = fmt.Sprintf("that was noticed %s ago", readable.Span(*g.Gone))
 			if *g.Gone > takesOver {
-				s = severityWarning
+				s = SeverityWarning
 			}
 		}
 		findings = append(findings, found(s, "maintenance", "the process of %s is gone, %s, and "+
@@ -428,12 +431,12 @@ func countAre(n int64) string {
 
 // pruningFindings says if finished tasks stay for so much longer than their retention. Stores prune
 // twice a minute at least.
-func pruningFindings(behind time.Duration) []finding {
+func pruningFindings(behind time.Duration) []Finding {
 	const late = 5 * time.Minute
 	if behind < late {
 		return nil
 	}
-	return []finding{found(severityWarning, "retention", "finished tasks stay for up to %s longer "+
+	return []Finding{found(SeverityWarning, "retention", "finished tasks stay for up to %s longer "+
 		"than their retention: no store prunes, or not fast enough. See what the stores log, "+
 		"start a worker, or a store with MaintainAlways, or prune now: stint prune",
 		readable.Span(behind))}
@@ -448,13 +451,13 @@ type unserved struct {
 	Asked *time.Duration
 }
 
-func unservedFindings(actions []unserved) []finding {
+func unservedFindings(actions []unserved) []Finding {
 	const old = 10 * time.Minute
-	var findings []finding
+	var findings []Finding
 	for _, u := range actions {
-		s, asked := severityNote, "nobody has asked for it"
+		s, asked := SeverityNote, "nobody has asked for it"
 		if u.Oldest >= old {
-			s = severityWarning
+			s = SeverityWarning
 		}
 		if u.Asked != nil {
 			asked = fmt.Sprintf("nobody has asked for it for %s", readable.Span(*u.Asked))
@@ -466,11 +469,11 @@ func unservedFindings(actions []unserved) []finding {
 	return findings
 }
 
-func futureFindings(ahead time.Duration) []finding {
+func futureFindings(ahead time.Duration) []Finding {
 	if ahead < time.Second {
 		return nil
 	}
-	return []finding{found(severityWarning, "clock", "there are rows from %s in the future, so "+
+	return []Finding{found(SeverityWarning, "clock", "there are rows from %s in the future, so "+
 		"the database's clock was put back: leases last that much longer; let the server's clock "+
 		"be slewed, not set", readable.Span(ahead))}
 }
@@ -484,12 +487,12 @@ type reading struct {
 
 // clockFindings compares the clocks by the reading that took the least time, which is right to half
 // of that.
-func clockFindings(readings []reading) []finding {
+func clockFindings(readings []reading) []Finding {
 	const much, tooMuch = time.Second, time.Minute
-	var findings []finding
+	var findings []Finding
 	for i := range readings[1:] {
 		if back := readings[i].database.Sub(readings[i+1].database); back > 0 {
-			findings = append(findings, found(severityWarning, "clock", "the database's clock "+
+			findings = append(findings, found(SeverityWarning, "clock", "the database's clock "+
 				"went back by %v between two readings: let the server's clock be slewed, not set",
 				back))
 		}
@@ -499,9 +502,9 @@ func clockFindings(readings []reading) []finding {
 	if ahead.Abs()-best.trip/2 < much {
 		return findings
 	}
-	s, way := severityNote, "ahead of"
+	s, way := SeverityNote, "ahead of"
 	if ahead.Abs()-best.trip/2 >= tooMuch {
-		s = severityWarning
+		s = SeverityWarning
 	}
 	if ahead < 0 {
 		way = "behind"
@@ -511,14 +514,14 @@ func clockFindings(readings []reading) []finding {
 		"are off by that", ahead.Abs().Round(time.Millisecond), way))
 }
 
-func poolerFindings(mode pooling) []finding {
+func poolerFindings(mode pooling) []Finding {
 	switch mode {
 	case poolingTransaction:
-		return []finding{found(severityNote, "pooler", "a pooler gives each transaction on this "+
+		return []Finding{found(SeverityNote, "pooler", "a pooler gives each transaction on this "+
 			"address another connection: stores behind it need PollOnly, wait by polling, and "+
 			"their actors are noticed as dead only when leases expire")}
 	case poolingSession:
-		return []finding{found(severityNote, "pooler", "a pooler stands between this address and "+
+		return []Finding{found(SeverityNote, "pooler", "a pooler stands between this address and "+
 			"the server: stores behind it poll, so say PollOnly, and their actors are noticed as "+
 			"dead only when leases expire")}
 	default:

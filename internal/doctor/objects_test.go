@@ -1,4 +1,4 @@
-package command
+package doctor
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// After a new migration: go test -run Objects ./internal/command -update.
+// After a new migration: go test -run Objects ./internal/doctor -update.
 func TestObjects_AreThoseThatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

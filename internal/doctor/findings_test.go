@@ -1,4 +1,4 @@
-package command
+package doctor
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 )
 
 // wantFindings checks severities, and a part of each text: "warning: 12 rows".
-func wantFindings(t *testing.T, what string, got []finding, want ...string) {
+func wantFindings(t *testing.T, what string, got []Finding, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: found %+v, want %q", what, got, want)
@@ -336,6 +336,6 @@ func TestClockFindings_AreRightToHalfARoundTrip(t *testing.T) {
 	wantFindings(t, "no pooler", poolerFindings(poolingNone))
 	wantFindings(t, "pooler", poolerFindings(poolingSession), "note: stands between")
 	wantFindings(t, "pooler", poolerFindings(poolingTransaction), "note: each transaction")
-	wantFindings(t, "unseen", []finding{unseen("actions", "no"), unseen("consistency", "no")},
+	wantFindings(t, "unseen", []Finding{unseen("actions", "no"), unseen("consistency", "no")},
 		"note: actions could not", "warning: whether the tables agree could not")
 }

@@ -1,0 +1,42 @@
+// Package askdb asks a database questions whose answers depend on nothing that the caller, or the
+// owner of a schema in the caller's path, has set.
+package askdb
+
+import (
+	"context"
+	_ "embed" // for the statements
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed sql/set_path.sql
+var setPath string
+
+//go:embed sql/clock.sql
+var clock string
+
+// A Conn begins transactions: a connection, or a pool of them.
+type Conn interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// InTx calls work in a transaction. Its statements are prepared where the path is set.
+func InTx(ctx context.Context, conn Conn, work func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setPath); err != nil {
+			return err
+		}
+		return work(tx)
+	})
+}
+
+// Now is the time on the database's clock.
+func Now(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	var now time.Time
+	if err := tx.QueryRow(ctx, clock).Scan(&now); err != nil {
+		return now, fmt.Errorf("read the clock: %w", err)
+	}
+	return now, nil
+}

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+func (p *program) actorsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:        "actors",
+		SuggestFor: []string{"workers"},
+		Short:      "List the registered actors that live",
+		Long: `List the actors of all worker processes that live. One that is registered at several
+stores comes once for each. That a process has died shows within a second.
+
+With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
+		Example: "  stint actors",
+		GroupID: groupTasks,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.actors(cmd.Context())
+		},
+	}
+}
+
+type actorJSON struct {
+	Actor   stint.ActorID `json:"actor"`
+	Actions []string      `json:"actions"`
+	Tasks   int           `json:"tasks"`
+	Since   time.Time     `json:"since"`
+}
+
+func (p *program) actors(ctx context.Context) error {
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		actors, err := db.store.ListActors(ctx)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			documents := make([]any, len(actors))
+			for i, actor := range actors {
+				documents[i] = actorJSON{actor.Actor, actor.Actions, actor.Tasks, utc(actor.Since)}
+			}
+			return p.printJSON(documents...)
+		}
+		if len(actors) == 0 {
+			fmt.Fprintln(p.stderr, "no actors")
+			return nil
+		}
+		now, err := db.now(ctx)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"ACTOR", "TASKS", "SINCE", "ACTIONS"}}
+		for _, actor := range actors {
+			rows = append(rows, []string{
+				readable.Text(string(actor.Actor)), strconv.Itoa(actor.Tasks),
+				readable.Relative(actor.Since, now),
+				readable.Text(strings.Join(actor.Actions, ", ")),
+			})
+		}
+		return p.printTable(rows)
+	})
+}

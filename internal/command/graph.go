@@ -1,0 +1,92 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/drawing"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+func (p *program) graphCommand() *cobra.Command {
+	format, formats := formatDOT, []string{formatDOT, formatMermaid, formatSVG}
+	cmd := &cobra.Command{
+		Use:   "graph ID",
+		Short: "Draw the network around a task",
+		Long: `Draw everything that a task depends on or that depends on it, and so on, up to 10,000
+tasks: in the language of Graphviz or of Mermaid, or as a picture, SVG, that browsers
+show without either. Boxes are tasks, round ones spontaneous; the one that was asked for
+has an outline. Dashed arrows lead to tasks that run even if what they wait for is
+aborted. IDs are shortened; the mouse shows them in full.
+
+With --json: tasks (see: stint help json), dependencies (after and run, the IDs of two
+tasks), cut (true if the network goes on).`,
+		Example: `  stint graph export/main/end --format svg > network.svg
+  stint graph export/main/end --format mermaid
+  stint graph export/main/end | dot -Tpdf > network.pdf`,
+		GroupID:           groupTasks,
+		Args:              oneID,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(formats, format) {
+				return fmt.Errorf("%w: --format %s: want %s, %s or %s", errInput,
+					readable.Text(format), formatDOT, formatMermaid, formatSVG)
+			}
+			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", format, "write that `format`: dot, mermaid or svg")
+	completeWith(cmd, "format", formats)
+	return cmd
+}
+
+const (
+	formatDOT     = "dot"
+	formatMermaid = "mermaid"
+	formatSVG     = "svg"
+)
+
+type graphJSON struct {
+	Tasks        []taskJSON       `json:"tasks"`
+	Dependencies []dependencyJSON `json:"dependencies"`
+	Cut          bool             `json:"cut"`
+}
+
+type dependencyJSON struct {
+	After stint.TaskID `json:"after"`
+	Run   stint.TaskID `json:"run"`
+}
+
+func (p *program) graph(ctx context.Context, id stint.TaskID, format string) error {
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		graph, err := db.store.Graph(ctx, id)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			document := graphJSON{
+				Tasks: tasksJSON(graph.Tasks), Dependencies: []dependencyJSON{}, Cut: graph.Cut,
+			}
+			for _, dependency := range graph.Dependencies {
+				document.Dependencies = append(document.Dependencies, dependencyJSON(dependency))
+			}
+			return p.printJSON(document)
+		}
+		if graph.Cut {
+			fmt.Fprintf(p.stderr, "the network goes on; these are the %s that are nearest\n",
+				readable.Count(int64(len(graph.Tasks)), "task"))
+		}
+		switch format {
+		case formatMermaid:
+			return graph.WriteMermaid(p.stdout)
+		case formatSVG:
+			return drawing.WriteSVG(p.stdout, graph, id)
+		default:
+			return graph.WriteDOT(p.stdout)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+func (p *program) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait ID",
+		Short: "Wait until a task has finished",
+		Long: `Wait until a task has finished, and show it as show does. The exit code is 0 if it
+completed, 7 if it was aborted, and 8 if the time is over before. The task must have
+been inserted with post_result. While the database cannot be reached, wait goes on.`,
+		Example: `  stint wait sum/2026-11 --timeout 30s
+  result=$(stint wait sum/2026-11 --json | jq -r .result)`,
+		GroupID:           groupTasks,
+		Args:              oneID,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkTimeout(cmd, timeout); err != nil {
+				return err
+			}
+			return p.wait(cmd.Context(), stint.TaskID(args[0]), timeout)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0,
+		"give up after that `time`, such as 90s or 1h30m (default: wait for ever)")
+	return cmd
+}
+
+func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Duration) error {
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		var task stint.TaskInfo
+		err := within(ctx, timeout, func(ctx context.Context) (err error) {
+			task, err = db.store.WaitForTask(ctx, id)
+			return err
+		})
+		if errors.Is(err, errTimedOut) {
+			return fmt.Errorf("wait for task: %w: %q after %v", errTimedOut, string(id), timeout)
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.printTask(ctx, db, &task); err != nil {
+			return err
+		}
+		if task.StatusCode == stint.StatusAborted {
+			return fmt.Errorf("%w: %q, cause: %s", errAborted, string(id), task.AbortCause)
+		}
+		return nil
+	})
+}
+
+// checkTimeout refuses a flag --timeout that leaves no time.
+func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
+	if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
+		return fmt.Errorf("%w: --timeout %v: want more than nothing", errInput, timeout)
+	}
+	return nil
+}
+
+// within waits for no longer than timeout, unless that is 0. The error is errTimedOut if the time
+// was over before.
+func within(
+	ctx context.Context, timeout time.Duration, wait func(ctx context.Context) error,
+) error {
+	if timeout == 0 {
+		return wait(ctx)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
+	defer cancel()
+	err := wait(waiting)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(waiting), errTimedOut) {
+		return errTimedOut
+	}
+	return err
+}

@@ -1,0 +1,284 @@
+// Package doctor looks for what is wrong with the tables of a schema, with the server and with the
+// way to it, and says what to do.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/sqlfile"
+)
+
+// PostgreSQL's codes for a question that cannot be answered.
+const (
+	codeInsufficientPrivilege = "42501"
+	codeUndefinedTable        = "42P01"
+	codeUndefinedColumn       = "42703"
+)
+
+// A checkup asks all questions.
+type checkup struct {
+	conn     *pgxpool.Conn
+	schema   string
+	findings []Finding
+}
+
+// Examine looks for what is wrong with the tables of a schema, and with the server, and returns its
+// findings, the worst first. It changes nothing, and reads all tables from end to end. What the
+// role may not see is a finding; a question that cannot be asked at all is an error.
+func Examine(
+	ctx context.Context, pool *pgxpool.Pool, store *stint.Store, schema string,
+) ([]Finding, error) {
+	c := &checkup{schema: schema}
+	standby := false
+	if err := pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
+		c.conn = conn
+		standby, err = c.examine(ctx)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := c.ask("pooler", func() error { return c.askPooler(ctx, pool) }); err != nil {
+		return nil, err
+	}
+	if err := c.ask("retention", func() error {
+		stats, err := store.Stats(ctx)
+		c.find(pruningFindings(stats.PruningBehind)...)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if !standby {
+		if err := c.ask("consistency", func() error {
+			found, err := store.Check(ctx)
+			c.find(inconsistent(found)...)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+		return cmp.Compare(a.Severity.rank(), b.Severity.rank())
+	})
+	return c.findings, nil
+}
+
+func (c *checkup) find(findings ...Finding) { c.findings = append(c.findings, findings...) }
+
+// ask asks a question. What the role may not see, and what cannot be seen since a table is missing,
+// which is found elsewhere, is a finding; what cannot be asked at all is an error.
+func (c *checkup) ask(topic string, question func() error) error {
+	err := question()
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return err
+	}
+	switch pgErr.Code {
+	case codeInsufficientPrivilege, codeUndefinedTable, codeUndefinedColumn:
+		c.find(unseen(topic, pgErr.Message))
+		return nil
+	}
+	return err
+}
+
+// examine asks what one connection can answer. On a hot standby it leaves out what only the primary
+// knows.
+func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
+	var server server
+	var settings map[string]string
+	questions := []func() error{
+		func() (err error) {
+			if server, settings, err = c.askServer(ctx); err == nil {
+				c.find(serverFindings(server, settings)...)
+			}
+			return err
+		},
+		func() error {
+			return c.askRows(ctx, "settings", "check_overrides",
+				readAll(c, pgx.RowTo[string], overrideFindings))
+		},
+		func() error {
+			say := func(objects []object) []Finding {
+				return objectFindings(c.schema, expectedObjects(), objects)
+			}
+			return c.askRows(ctx, "schema", "check_objects",
+				readAll(c, pgx.RowToStructByName[object], say), c.schema)
+		},
+		func() error {
+			say := func(h horizon) []Finding { return horizonFindings("database", h, settings) }
+			return c.askRows(ctx, "wraparound", "check_databases", readEach(c, say))
+		},
+		func() error { return c.askClock(ctx) },
+	}
+	working := []func() error{
+		func() error {
+			say := func(t table) []Finding {
+				return append(tableFindings(c.schema, t),
+					horizonFindings("table", t.horizon, settings)...)
+			}
+			return c.askRows(ctx, "vacuum", "check_tables", readEach(c, say), c.schema)
+		},
+		func() error {
+			say := func(h holder) []Finding { return holderFindings(h, settings) }
+			return c.askRows(ctx, "vacuum", "check_holders", readEach(c, say))
+		},
+		func() error {
+			return c.askRows(ctx, "maintenance", "check_overdue",
+				readAll(c, pgx.RowToStructByName[overdue], overdueFindings))
+		},
+		func() error {
+			return c.askRows(ctx, "maintenance", "check_sessions",
+				readAll(c, pgx.RowToStructByName[goneSession], sessionFindings))
+		},
+		func() error {
+			return c.askRows(ctx, "actions", "check_unserved",
+				readAll(c, pgx.RowToStructByName[unserved], unservedFindings))
+		},
+		func() error { return c.askFuture(ctx) },
+	}
+	for _, question := range questions {
+		if err := question(); err != nil {
+			return false, err
+		}
+	}
+	if server.Standby {
+		return true, nil
+	}
+	for _, question := range working {
+		if err := question(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+//go:embed sql/check_*.sql
+var checkStatements embed.FS
+
+// statement is one of sql/, for the schema.
+func (c *checkup) statement(name string) (string, error) {
+	text, err := checkStatements.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		return "", err
+	}
+	quoted := pgx.Identifier{c.schema}.Sanitize()
+	return strings.ReplaceAll(sqlfile.Statement(string(text)), "stint.", quoted+"."), nil
+}
+
+// askRows runs a statement and has its rows read.
+func (c *checkup) askRows(
+	ctx context.Context, topic, name string, read func(pgx.Rows) error, args ...any,
+) error {
+	text, err := c.statement(name)
+	if err != nil {
+		return err
+	}
+	err = c.ask(topic, func() error {
+		return askdb.InTx(ctx, c.conn, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, text, args...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			if err := read(rows); err != nil {
+				return err
+			}
+			return rows.Err()
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (c *checkup) askServer(ctx context.Context) (server, map[string]string, error) {
+	var s server
+	err := c.askRows(ctx, "server", "check_server", func(rows pgx.Rows) (err error) {
+		s, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[server])
+		return err
+	})
+	if err != nil {
+		return s, nil, err
+	}
+	settings := map[string]string{}
+	err = c.askRows(ctx, "settings", "check_settings", func(rows pgx.Rows) error {
+		var name, setting string
+		_, err := pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
+			settings[name] = setting
+			return nil
+		})
+		return err
+	}, settingNames())
+	return s, settings, err
+}
+
+// readAll reads rows, and finds what there is to say of all of them.
+func readAll[T any](
+	c *checkup, read pgx.RowToFunc[T], say func(all []T) []Finding,
+) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, read)
+		if err == nil {
+			c.find(say(all)...)
+		}
+		return err
+	}
+}
+
+// readEach reads rows, and finds what there is to say of each.
+func readEach[T any](c *checkup, say func(one T) []Finding) func(pgx.Rows) error {
+	return readAll(c, pgx.RowToStructByName[T], func(all []T) []Finding {
+		var findings []Finding
+		for _, one := range all {
+			findings = append(findings, say(one)...)
+		}
+		return findings
+	})
+}
+
+func (c *checkup) askFuture(ctx context.Context) error {
+	return c.askRows(ctx, "clock", "check_future", func(rows pgx.Rows) error {
+		ahead, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*time.Duration])
+		if err == nil && ahead != nil {
+			c.find(futureFindings(*ahead)...)
+		}
+		return err
+	})
+}
+
+// askClock reads the database's clock a few times, and this machine's before and after.
+func (c *checkup) askClock(ctx context.Context) error {
+	const readings = 5
+	var taken []reading
+	err := askdb.InTx(ctx, c.conn, func(tx pgx.Tx) error {
+		for range readings {
+			var r reading
+			var err error
+			r.before = time.Now() //nolint:forbidigo // compared with the database's, for people
+			if r.database, err = askdb.Now(ctx, tx); err != nil {
+				return err
+			}
+			r.trip = time.Since(r.before)
+			taken = append(taken, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.find(clockFindings(taken)...)
+	return nil
+}
