@@ -12,6 +12,21 @@
 //	                 ↑                      |
 //	                 +--- ReturnTask, or the lease expires
 //
+// # The verbs
+//
+// Ten to start with:
+//
+//	InsertTasks          adds tasks            AddDependencies  lets tasks wait for others
+//	OwnTasks             hands out tasks       WaitForTask      waits for the end of a task
+//	AwaitTasks           waits for some first  AbortTasks       cancels tasks and what depends on them
+//	ExtendTasksOwnership puts leases off       GetTasks         tells what is known of tasks
+//	ReturnTask           ends a hand-out       ListTasks        lists tasks
+//
+// The package worker calls the ones on the left. The others are for streams (InsertTasksFrom), for
+// tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
+// Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats, Explain, Graph,
+// Trouble, ListActors) and for operators (Maintain, Prune, Check).
+//
 // # Dependencies
 //
 // A task may wait for others ([Task.After], [Task.ToSignalAfter], [Store.AddDependencies]).
@@ -45,8 +60,8 @@
 //
 // Every verb is one transaction. If its context ends or its connection breaks, it has taken effect
 // wholly or not at all, and the caller cannot know which. So each verb can be called again without
-// harm, and says how. Calls of few tasks that are made by many goroutines at once travel together;
-// each gets its own answer and its own error.
+// harm, and says how. Calls of few tasks that many goroutines make at once share a statement; each
+// gets its own answer and its own error.
 //
 // # Schema
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // anyway is a task with action "act" that waits for others, however they end.
@@ -208,33 +209,6 @@ func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
 	wantState(t, store, stint.StateReady, "w")
 }
 
-// deadlocks is how many the server has counted in the database of a test, whose transactions have
-// all ended. Sessions tell it what they counted when they end at the latest, so all of the pool's
-// do first.
-func deadlocks(t *testing.T, pool *pgxpool.Pool) (n int64) {
-	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for others := 1; others > 0; {
-		pool.Reset() // a store may have used it since
-		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend'
-			  AND pid <> pg_backend_pid()`).Scan(&others)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	err = conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database
-		WHERE datname = current_database()`).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantErr(t, "Close", conn.Close(t.Context()), nil)
-	return n
-}
-
 // requireNoDeadlock lets verbs begin one after the other, the first of which waits for a task that
 // the test holds, and then lets them all go on.
 func requireNoDeadlock(
@@ -253,7 +227,7 @@ func requireNoDeadlock(
 	for range verbs {
 		wantErr(t, "verb", <-done, nil)
 	}
-	if n := deadlocks(t, pool); n > 0 {
+	if n := testdb.Deadlocks(t, pool); n > 0 {
 		t.Errorf("%d deadlocks, %v", n, time.Since(began).Round(time.Millisecond))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -322,7 +323,7 @@ func TestReturnTasks_WithOverlappingDependentsDoesNotDeadlock(t *testing.T) {
 			drainAtOnce(t, store, 16, performed, func(_ int, random *rand.Rand) int {
 				return 1 + random.IntN(2)*random.IntN(30)
 			}, func([]stint.OwnedTask) {})
-			if n := deadlocks(t, pool); n > 0 {
+			if n := testdb.Deadlocks(t, pool); n > 0 {
 				t.Errorf("%d deadlocks", n)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -67,12 +68,12 @@ type retryRace struct {
 	store  *stint.Store
 	pool   *pgxpool.Pool
 	tasks  int
-	counts tally
+	counts testrun.Tally
 }
 
 // task draws a task, which waits for earlier ones.
 func (r *retryRace) task(i int) stint.Task {
-	task := after(plannedID(i))
+	task := after(racerID(i))
 	task.PostResult = rand.IntN(2) == 0
 	task.MaxTries, task.Priority = rand.IntN(3), int16(rand.IntN(2))
 	switch rand.IntN(8) {
@@ -84,7 +85,7 @@ func (r *retryRace) task(i int) stint.Task {
 		task.Deadline = time.Now().Add(rand.N(2 * time.Second))
 	}
 	for _, before := range rand.Perm(max(i, 1))[:min(i, rand.IntN(4))] {
-		task.After = append(task.After, plannedID(before))
+		task.After = append(task.After, racerID(before))
 	}
 	return task
 }
@@ -106,7 +107,7 @@ func (r *retryRace) call(ctx context.Context) error {
 }
 
 func (r *retryRace) act(ctx context.Context, store *stint.Store, within bool) error {
-	some := []stint.TaskID{plannedID(rand.IntN(r.tasks)), plannedID(rand.IntN(r.tasks))}
+	some := []stint.TaskID{racerID(rand.IntN(r.tasks)), racerID(rand.IntN(r.tasks))}
 	after, run := min(some[0], some[1]), max(some[0], some[1])
 	verb, err := "", error(nil)
 	switch rand.IntN(16) {
@@ -136,7 +137,7 @@ func (r *retryRace) act(ctx context.Context, store *stint.Store, within bool) er
 			_, err = r.pool.Exec(ctx, `UPDATE stint.leases
 				SET deadline = statement_timestamp() WHERE claim % 3 = 0`)
 		}
-		if err == nil || isDeadlock(err) {
+		if err == nil || testdb.IsDeadlock(err) {
 			verb, err = "Maintain", store.Maintain(ctx)
 		}
 	default:
@@ -186,15 +187,15 @@ func (r *retryRace) judge(verb string, err error, within bool) error {
 		stint.ErrTaskFinished, stint.ErrCycle, stint.ErrPredecessorAborted, stint.ErrInvalidToken,
 	} {
 		if errors.Is(err, allowed) {
-			r.counts.add(verb+", "+allowed.Error(), 1)
+			r.counts.Add(verb+", "+allowed.Error(), 1)
 			return nil
 		}
 	}
-	if within && isDeadlock(err) {
-		r.counts.add(verb+", deadlock", 1)
+	if within && testdb.IsDeadlock(err) {
+		r.counts.Add(verb+", deadlock", 1)
 		return nil
 	}
-	r.counts.add(verb, 1)
+	r.counts.Add(verb, 1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", verb, err)
 	}
@@ -226,3 +227,5 @@ func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
 	}
 	wantNoDeadlocks(t, pool)
 }
+
+func racerID(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%03d", i)) }

@@ -1,4 +1,4 @@
-package stint_test
+package modeltest_test
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package stint_test
+package modeltest_test
 
 import (
 	"context"
@@ -225,7 +225,7 @@ func (p *player) listen(ctx context.Context, owned []stint.OwnedTask) {
 			}
 		}
 		p.mutex.Lock()
-		p.owned[handedOut{task.ID, stint.ClaimOf(task.ID, task.Token)}] = what
+		p.owned[handedOut{task.ID, claimOf(task.ID, task.Token)}] = what
 		p.mutex.Unlock()
 	}
 }
@@ -276,7 +276,7 @@ func (p *player) settled(returns []stint.Return, verdicts []error) {
 	defer p.mutex.Unlock()
 	for i, r := range returns {
 		if verdicts[i] == nil && r.Code != stint.StatusPending {
-			p.ended[handedOut{r.ID, stint.ClaimOf(r.ID, r.Token)}] = r.Code
+			p.ended[handedOut{r.ID, claimOf(r.ID, r.Token)}] = r.Code
 		} else if verdicts[i] != nil && !errors.Is(verdicts[i], stint.ErrInvalidToken) {
 			p.faults = append(p.faults, "a return: "+verdicts[i].Error())
 		}
@@ -323,7 +323,7 @@ func (p *play) finish(ctx context.Context) {
 		returns := make([]stint.Return, len(owned))
 		for i, task := range owned {
 			p.mutex.Lock()
-			p.owned[handedOut{task.ID, stint.ClaimOf(task.ID, task.Token)}] = told{
+			p.owned[handedOut{task.ID, claimOf(task.ID, task.Token)}] = told{
 				completed: task.Completed, aborted: task.Aborted,
 			}
 			p.mutex.Unlock()

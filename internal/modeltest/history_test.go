@@ -1,4 +1,4 @@
-package stint_test
+package modeltest_test
 
 import (
 	"context"
@@ -143,7 +143,7 @@ func (e event) claim() int64 {
 	if e.kind == wasAged {
 		return e.aged
 	}
-	return stint.ClaimOf(e.task, e.token)
+	return claimOf(e.task, e.token)
 }
 
 // A playground is where workers meet. The tasks they own lie on a shelf, where any of them may take

@@ -1,4 +1,4 @@
-package stint_test
+package modeltest_test
 
 import (
 	"cmp"
@@ -205,7 +205,7 @@ func (s *tale) extend(token byte, accepted bool) {
 
 func (s *tale) age(token byte) {
 	s.add(event{
-		kind: wasAged, aged: stint.ClaimOf("a", tokenOf(token)), accepted: true,
+		kind: wasAged, aged: claimOf("a", tokenOf(token)), accepted: true,
 	})
 }
 

@@ -1,4 +1,4 @@
-package stint_test
+package modeltest_test
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -35,7 +35,7 @@ func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 	wantErr(t, "New", err, nil)
 	exec(t, pool, makeJournal)
 	spent := newBudget(t)
-	var counts tally
+	var counts testrun.Tally
 	rapid.Check(t, func(rt *rapid.T) {
 		if spent() || t.Failed() {
 			return
@@ -52,9 +52,9 @@ func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 			t.Error(p)
 			rt.FailNow()
 		}
-		counts.add("networks", 1)
+		counts.Add("networks", 1)
 	})
-	t.Logf("%v; %d deadlocks", &counts, deadlocks(t, pool))
+	t.Logf("%v; %d deadlocks", &counts, testdb.Deadlocks(t, pool))
 }
 
 // newBudget says when a test with random input has looked long enough, unless it was asked for
@@ -148,7 +148,7 @@ type play struct {
 	*networkPlan
 	store  *stint.Store
 	pool   *pgxpool.Pool
-	counts *tally
+	counts *testrun.Tally
 	// done are closed when a group has been inserted.
 	done []chan struct{}
 	// over says that only the workers are left.
@@ -177,27 +177,6 @@ type told struct {
 	inputs []stint.TaskID
 }
 
-// tally counts what happened, to show that something did.
-type tally struct {
-	mutex  sync.Mutex
-	counts map[string]int
-}
-
-func (c *tally) add(what string, n int) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.counts == nil {
-		c.counts = map[string]int{}
-	}
-	c.counts[what] += n
-}
-
-func (c *tally) String() string {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return fmt.Sprint(c.counts)
-}
-
 func (p *play) fault(format string, args ...any) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -213,17 +192,12 @@ func (p *play) record(verb string, err error, inTx bool, allowed ...error) {
 	case err == nil:
 	case refused >= 0:
 		what = ", " + allowed[refused].Error()
-	case inTx && isDeadlock(err):
+	case inTx && testdb.IsDeadlock(err):
 		what = ", deadlock"
 	default:
 		p.fault("%s = %v", verb, err)
 	}
-	p.counts.add(verb+what, 1)
-}
-
-func isDeadlock(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "40P01"
+	p.counts.Add(verb+what, 1)
 }
 
 const playWorkers = 8
@@ -331,7 +305,7 @@ func (p *player) insertGroup(ctx context.Context, group int) {
 				p.accept(plannedID(edge.after), plannedID(edge.run))
 			}
 			return
-		case err == nil, isDeadlock(err):
+		case err == nil, testdb.IsDeadlock(err):
 			undone = false
 		default:
 			edges = without(edges, err)

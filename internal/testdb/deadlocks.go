@@ -1,0 +1,45 @@
+package testdb
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// IsDeadlock reports whether a call failed since the server resolved a deadlock.
+func IsDeadlock(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "40P01"
+}
+
+// Deadlocks is how many the server has counted in the database of a test, whose transactions have
+// all ended. Sessions tell it what they counted when they end at the latest, so all of the pool's
+// do first.
+func Deadlocks(tb testing.TB, pool *pgxpool.Pool) (n int64) {
+	tb.Helper()
+	conn, err := pgx.ConnectConfig(tb.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for others := 1; others > 0; {
+		pool.Reset() // a store may have used it since
+		err := conn.QueryRow(tb.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend'
+			  AND pid <> pg_backend_pid()`).Scan(&others)
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	err = conn.QueryRow(tb.Context(), `SELECT deadlocks FROM pg_stat_database
+		WHERE datname = current_database()`).Scan(&n)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := conn.Close(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
