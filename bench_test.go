@@ -123,7 +123,7 @@ func BenchmarkTop(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		details, err = source.Open(b.Context(), look.Trouble.Slow[0].ID, details)
+		details, err = source.Open(b.Context(), look.Problems.Slow[0].ID, details)
 		if err != nil {
 			b.Fatal(err)
 		}

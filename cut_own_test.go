@@ -91,7 +91,7 @@ func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 					t.Errorf("%d tasks are owned, want %d", n, len(want))
 				}
 				for _, task := range owned {
-					if task.Try != 1 || task.Action != "act" || time.Until(task.Deadline) <= 0 {
+					if task.Try != 1 || task.Action != "act" || time.Until(task.LeaseUntil) <= 0 {
 						t.Errorf("OwnTasks gave %+v, want its first try", task)
 					}
 					err := c.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)

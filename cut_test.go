@@ -105,7 +105,7 @@ func describe(info stint.TaskInfo) string {
 	if info.Tries > 0 {
 		text += fmt.Sprintf(" try %d", info.Tries)
 	}
-	if time.Until(info.ActionDeadline) > longLease/2 {
+	if time.Until(info.LeaseUntil) > longLease/2 {
 		text += " long"
 	}
 	if info.Status != "" {

@@ -101,8 +101,8 @@ func TestDefect_ExtensionRevivesAndShortens(t *testing.T) {
 		}
 		return kept[0]
 	}
-	before := info(t, store, "a").ActionDeadline
-	if !extend(first, time.Second) || !info(t, store, "a").ActionDeadline.Equal(before) {
+	before := info(t, store, "a").LeaseUntil
+	if !extend(first, time.Second) || !info(t, store, "a").LeaseUntil.Equal(before) {
 		t.Error("a shorter lease shortened the longer one")
 	}
 	_, err := store.ExtendTasksOwnership(

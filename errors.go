@@ -50,8 +50,8 @@ var (
 	// PostResult (R19).
 	ErrNoPostResult = errors.New("task does not post its result")
 
-	// ErrHeldUp reports a return that [Store.ReturnPromptly] has not made, since it may take long.
-	ErrHeldUp = errors.New("return is held up")
+	// ErrBusy reports a return that [Store.TryReturnTasks] has not made, since it may take long.
+	ErrBusy = errors.New("return is held up")
 
 	// ErrInvalidArgument reports a value that is refused before the database sees it.
 	ErrInvalidArgument = errors.New("invalid argument")
@@ -146,13 +146,13 @@ type DependencyError struct {
 type RefusedDependency struct {
 	Dependency
 
-	// Err is [ErrTaskFinished] if After is final, [ErrTaskStarted] if Run is in progress or final,
-	// [ErrTaskNotFound] if one of them does not exist.
+	// Err is [ErrTaskFinished] if the predecessor is final, [ErrTaskStarted] if the dependent is in
+	// progress or final, [ErrTaskNotFound] if one of them does not exist.
 	Err error
 
-	// AfterState and RunState are the states found; empty if there is no such task. A task whose
+	// PredecessorState and DependentState are the states found; empty if there is no such task. A task whose
 	// lease has expired counts as in progress until somebody else owns it.
-	AfterState, RunState State
+	PredecessorState, DependentState State
 }
 
 func (e *DependencyError) Error() string {
@@ -167,8 +167,8 @@ func (e *DependencyError) Error() string {
 		if i == 0 {
 			separator = ": "
 		}
-		fmt.Fprintf(&text, "%s%q after %q (%v)", separator, string(refused.Run),
-			string(refused.After), refused.Err)
+		fmt.Fprintf(&text, "%s%q after %q (%v)", separator, string(refused.Dependent),
+			string(refused.Predecessor), refused.Err)
 	}
 	return text.String()
 }

@@ -36,7 +36,7 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 			if string(one.Body) != "\x00'\\"+string(one.ID)[len(prefix):] {
 				t.Errorf("the body of %s is %q", one.ID, one.Body)
 			}
-			wantTime(t, "the deadline", one.Deadline, time.Hour)
+			wantTime(t, "the deadline", one.LeaseUntil, time.Hour)
 		}
 		return owned
 	}
@@ -63,7 +63,7 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 	second.After, first.PostResult = []stint.TaskID{first.ID}, true
 	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{first, second, task("third")}))
 	ok("AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
-		{After: second.ID, Run: id("third")},
+		{Predecessor: second.ID, Dependent: id("third")},
 	}))
 	fourth := task("fourth")
 	fourth.After = []stint.TaskID{id("third")}
@@ -86,7 +86,7 @@ func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 	if ok("ExtendTasksOwnership", err); slices.Contains(extended, false) {
 		t.Errorf("ExtendTasksOwnership = %v", extended)
 	}
-	wantTime(t, "ActionDeadline", info(t, store, owned[0].ID).ActionDeadline, 3*time.Hour)
+	wantTime(t, "LeaseUntil", info(t, store, owned[0].ID).LeaseUntil, 3*time.Hour)
 	wantTime(t, "OwnedAt", info(t, store, owned[0].ID).OwnedAt, 0)
 	ok("SetStatus", store.SetStatus(ctx, owned[0], "half", 0.5))
 	if inTx {
@@ -133,8 +133,8 @@ func look(t *testing.T, store *stint.Store) {
 	if _, err := store.Stats(t.Context()); err != nil {
 		t.Errorf("Stats = %v", err)
 	}
-	if _, err := store.Trouble(t.Context(), 10); err != nil {
-		t.Errorf("Trouble = %v", err)
+	if _, err := store.Problems(t.Context(), 10); err != nil {
+		t.Errorf("Problems = %v", err)
 	}
 	if _, err := store.ListActors(t.Context()); err != nil {
 		t.Errorf("ListActors = %v", err)
@@ -162,7 +162,7 @@ func waitingVerbs(t *testing.T, store *stint.Store, prefix string) {
 	id := func(i int) stint.TaskID { return stint.TaskID(prefix) + numbered("w", 16)[i].ID }
 	done := start(func() (int, error) {
 		for range 16 {
-			owned, err := store.AwaitTasks(ctx, "actor", 1, []string{act}, time.Hour)
+			owned, err := store.WaitToOwnTasks(ctx, "actor", 1, []string{act}, time.Hour)
 			if err != nil {
 				return 0, err
 			}

@@ -351,7 +351,7 @@ func ExampleStore_Stats() {
 	// estimates: [] <nil>
 }
 
-func ExampleStore_Trouble() {
+func ExampleStore_Problems() {
 	ctx := context.Background()
 	store, drop := exampleStore(
 		stint.Task{ID: "copy/a", Action: "copy", MaxTries: 1},
@@ -369,10 +369,10 @@ func ExampleStore_Trouble() {
 			panic(err)
 		}
 	}
-	trouble, err := store.Trouble(ctx, 10)
-	fmt.Println("in progress:", trouble.Slow[0].ID)
-	fmt.Println("tried again:", trouble.Failing[0].ID, "-", trouble.Failing[0].Status)
-	fmt.Println("failed:", trouble.Failed[0].ID, "-", trouble.Failed[0].AbortCause, err)
+	problems, err := store.Problems(ctx, 10)
+	fmt.Println("in progress:", problems.Slow[0].ID)
+	fmt.Println("tried again:", problems.Failing[0].ID, "-", problems.Failing[0].Status)
+	fmt.Println("failed:", problems.Failed[0].ID, "-", problems.Failed[0].AbortCause, err)
 	// Output:
 	// in progress: copy/c
 	// tried again: copy/b - the disk is full

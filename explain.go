@@ -160,10 +160,10 @@ func (e Explanation) describeChances(text *strings.Builder) {
 }
 
 func owner(info TaskInfo) string {
-	if info.ActionDeadline.IsZero() {
+	if info.LeaseUntil.IsZero() {
 		return fmt.Sprintf("%q owns it", string(info.Actor))
 	}
-	return fmt.Sprintf("%q owns it until %s", string(info.Actor), stamp(info.ActionDeadline))
+	return fmt.Sprintf("%q owns it until %s", string(info.Actor), stamp(info.LeaseUntil))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

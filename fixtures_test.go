@@ -215,19 +215,19 @@ func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *hea
 	insert(tb, h.Store, stint.Task{ID: id, Action: "prime", PostResult: true})
 	waiting := start(func() (stint.TaskInfo, error) { return h.WaitForTask(tb.Context(), id) })
 	prime := func() ([]stint.OwnedTask, error) {
-		return h.AwaitTasks(tb.Context(), "prime", 1, []string{"act", "prime"}, time.Hour)
+		return h.WaitToOwnTasks(tb.Context(), "prime", 1, []string{"act", "prime"}, time.Hour)
 	}
-	owned, err := ends(tb, "AwaitTasks", start(prime))
+	owned, err := ends(tb, "WaitToOwnTasks", start(prime))
 	if err != nil || len(owned) != 1 {
-		tb.Fatalf("AwaitTasks = %v, %v", owned, err)
+		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
 	}
 	awaiting := start(prime)
 	eventually(tb, soon, "the session listens", func() bool {
 		return listeners(tb, pool, "ready act") > 0 && listeners(tb, pool, "finished") > 0
 	})
 	insert(tb, h.Store, stint.Task{ID: id + "2", Action: "prime"})
-	if owned, err = ends(tb, "AwaitTasks", awaiting); err != nil || len(owned) != 1 {
-		tb.Fatalf("AwaitTasks = %v, %v", owned, err)
+	if owned, err = ends(tb, "WaitToOwnTasks", awaiting); err != nil || len(owned) != 1 {
+		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
 	}
 	for _, ended := range []stint.TaskID{id, id + "2"} {
 		wantErr(tb, "AbortTasks", h.AbortTasks(tb.Context(), []stint.TaskID{ended}, ""), nil)
@@ -271,22 +271,22 @@ func (h *heardStore) await(
 	tb.Helper()
 	looked := h.spy.count("next_due")
 	awaiting := start(func() ([]stint.OwnedTask, error) {
-		return h.AwaitTasks(ctx, "actor", n, []string{"act"}, time.Hour)
+		return h.WaitToOwnTasks(ctx, "actor", n, []string{"act"}, time.Hour)
 	})
 	h.spy.sees(tb, "next_due", looked+1)
 	return awaiting
 }
 
-// wantOwned checks that AwaitTasks gave these tasks.
+// wantOwned checks that WaitToOwnTasks gave these tasks.
 func wantOwned(tb testing.TB, done <-chan outcome[[]stint.OwnedTask], ids ...stint.TaskID) {
 	tb.Helper()
-	owned, err := ends(tb, "AwaitTasks", done)
+	owned, err := ends(tb, "WaitToOwnTasks", done)
 	if err != nil || len(owned) != len(ids) {
-		tb.Fatalf("AwaitTasks = %v, %v, want %v", idsOf(owned), err, ids)
+		tb.Fatalf("WaitToOwnTasks = %v, %v, want %v", idsOf(owned), err, ids)
 	}
 	for i, id := range ids {
 		if owned[i].ID != id {
-			tb.Fatalf("AwaitTasks = %v, want %v", idsOf(owned), ids)
+			tb.Fatalf("WaitToOwnTasks = %v, want %v", idsOf(owned), ids)
 		}
 	}
 }

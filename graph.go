@@ -74,7 +74,7 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 		for _, key := range predecessors {
 			if after, ok := names[key]; ok {
 				graph.Dependencies = append(graph.Dependencies,
-					Dependency{After: after, Run: graph.Tasks[i].ID})
+					Dependency{Predecessor: after, Dependent: graph.Tasks[i].ID})
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (g *Graph) writeEdges(text *strings.Builder, format string) {
 		nodes[task.ID] = i
 	}
 	for _, dependency := range g.Dependencies {
-		fmt.Fprintf(text, format, nodes[dependency.After], nodes[dependency.Run])
+		fmt.Fprintf(text, format, nodes[dependency.Predecessor], nodes[dependency.Dependent])
 	}
 }
 

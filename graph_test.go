@@ -27,7 +27,7 @@ func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
 	wantText(t, got.String(), `"last" is blocked: it waits for 2`,
 		`"b" (in-progress), "actor" owns it until`, `"c" (ready)`, "tries left: 3 of 3")
 	wantNotText(t, got.String(), "asked for")
-	exec(t, pool, "UPDATE stint.asked SET asked_at = asked_at - interval '5 minutes'")
+	exec(t, pool, "UPDATE stint.action_stats SET asked_at = asked_at - interval '5 minutes'")
 	got, err = store.Explain(t.Context(), "last")
 	wantErr(t, "Explain", err, nil)
 	wantText(t, got.String(), `nobody has asked for "act" since `)

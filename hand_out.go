@@ -93,8 +93,8 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 		return err
 	}
 	steps := []step{h.own(narrowed)}
-	if unheard := h.store.unheard(h.actions); len(unheard) > 0 {
-		steps = append(steps, step{name: "note_asked", args: []any{unheard}})
+	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
+		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
 	}
 	return h.store.run(ctx, steps...)
 }
@@ -204,7 +204,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
 		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
-		row.task.Deadline = finite(deadline)
+		row.task.LeaseUntil = finite(deadline)
 		h.rows = append(h.rows, row)
 		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
 			h.floors[action] = append(h.floors[action], *floor)

@@ -55,7 +55,7 @@ func (s *Store) hold(
 ) (map[TaskID]heldTask, error) {
 	var first []step
 	if networks {
-		first = []step{{name: "lock_networks"}}
+		first = []step{{name: "lock_dependencies"}}
 	}
 	kept := networks
 	for range withdrawAttempts {

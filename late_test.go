@@ -220,9 +220,9 @@ func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 			r.RetryAfter = time.Hour
 			return pick(s.ReturnTasks(t.Context(), []stint.Return{r}))
 		},
-		"ReturnPromptly": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
-			err := pick(s.ReturnPromptly(t.Context(), []stint.Return{r}))
-			wantTasks(t, "ReturnPromptly", err, stint.ErrHeldUp, task.ID)
+		"TryReturnTasks": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
+			err := pick(s.TryReturnTasks(t.Context(), []stint.Return{r}))
+			wantTasks(t, "TryReturnTasks", err, stint.ErrBusy, task.ID)
 			return s.ReturnTask(t.Context(), task.ID, task.Token, r.Status, r.Code)
 		},
 	} {

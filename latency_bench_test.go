@@ -14,7 +14,7 @@ import (
 
 // BenchmarkLatency inserts a task every 20 ms through one store, has it owned through a second and
 // waits for it through a third, and tells how long it takes from the call of InsertTasks until
-// AwaitTasks returns, and from the call of ReturnTask until WaitForTask returns. What a machine can
+// WaitToOwnTasks returns, and from the call of ReturnTask until WaitForTask returns. What a machine can
 // do at best tells the first part: a row that is inserted with its notification, and deleted by who
 // hears it.
 func BenchmarkLatency(b *testing.B) {
@@ -38,7 +38,7 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 	waits := make(chan struct{})
 	go func() {
 		for {
-			tasks, err := second.AwaitTasks(ctx, "actor", 10, []string{"bench"}, time.Minute)
+			tasks, err := second.WaitToOwnTasks(ctx, "actor", 10, []string{"bench"}, time.Minute)
 			if err != nil {
 				return
 			}

@@ -109,10 +109,10 @@ func storable(t time.Time) bool {
 
 func checkLease(lease time.Duration) error {
 	switch {
-	case lease == NoDeadline:
+	case lease == NoExpiry:
 		return nil
 	case lease <= 0:
-		return argumentError("lease", "not positive; NoDeadline asks for none")
+		return argumentError("lease", "not positive; NoExpiry asks for none")
 	case lease < time.Microsecond:
 		return argumentError("lease", "under a microsecond")
 	case lease > leaseMax:

@@ -258,7 +258,7 @@ func TestMaintain_DropsLeasesThatHoldNothing(t *testing.T) {
 		return n
 	}
 	insert(t, store, numbered("t", 9)...)
-	for _, lease := range []time.Duration{time.Hour, stint.NoDeadline} {
+	for _, lease := range []time.Duration{time.Hour, stint.NoExpiry} {
 		owned, err := store.OwnTasks(t.Context(), "actor", 3, []string{"act"}, lease)
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +273,7 @@ func TestMaintain_DropsLeasesThatHoldNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if lease != stint.NoDeadline {
+		if lease != stint.NoExpiry {
 			expireLeases(t, pool)
 		}
 		maintain(t, store)

@@ -107,7 +107,7 @@ func TestCost_RoundTripsWithDependencies(t *testing.T) {
 		insert(t, c.Store, after(id("x")), after(id("y")))
 		count(6, "AddDependencies", func() error {
 			return c.AddDependencies(t.Context(),
-				[]stint.Dependency{{After: id("x"), Run: id("y")}})
+				[]stint.Dependency{{Predecessor: id("x"), Dependent: id("y")}})
 		})
 		_ = own(t, c.Store, 1)
 	}

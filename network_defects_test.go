@@ -59,7 +59,7 @@ func lockBlocked(t *testing.T, tx pgx.Tx, id stint.TaskID) {
 
 func addDependency(t *testing.T, store *stint.Store, after, run stint.TaskID) error {
 	t.Helper()
-	return store.AddDependencies(t.Context(), []stint.Dependency{{After: after, Run: run}})
+	return store.AddDependencies(t.Context(), []stint.Dependency{{Predecessor: after, Dependent: run}})
 }
 
 // R4 is about tasks that would wait for each other. Nobody waits for x here: a, which did, is
@@ -304,7 +304,7 @@ func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T
 		done := make(chan error, 1)
 		go func() {
 			done <- store.AddDependencies(t.Context(), []stint.Dependency{
-				{After: "q", Run: chosen}, {After: "q", Run: crowd[0].ID},
+				{Predecessor: "q", Dependent: chosen}, {Predecessor: "q", Dependent: crowd[0].ID},
 			})
 		}()
 		awaitWaiting(t, pool, 1, done)
@@ -334,7 +334,7 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 			return inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, "")
 		},
 		"cycle": func(inside *stint.Store, _ stint.OwnedTask) error {
-			return inside.AddDependencies(t.Context(), []stint.Dependency{{After: "d", Run: "r"}})
+			return inside.AddDependencies(t.Context(), []stint.Dependency{{Predecessor: "d", Dependent: "r"}})
 		},
 	} {
 		store, pool := newStoreAndPool(t, stint.Options{})

@@ -89,14 +89,14 @@ func ExampleStore_AddDependencies() {
 	)
 	defer drop()
 
-	err := store.AddDependencies(ctx, []stint.Dependency{{After: "export", Run: "next-export"}})
+	err := store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "export", Dependent: "next-export"}})
 	fmt.Println(err)
-	err = store.AddDependencies(ctx, []stint.Dependency{{After: "next-export", Run: "export"}})
+	err = store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "next-export", Dependent: "export"}})
 	fmt.Println(err)
 	perform(ctx, store, "export", "")
 	err = store.AddDependencies(ctx, []stint.Dependency{
-		{After: "export", Run: "next-export"}, // is there already
-		{After: "next-export", Run: "export"},
+		{Predecessor: "export", Dependent: "next-export"}, // is there already
+		{Predecessor: "next-export", Dependent: "export"},
 	})
 	fmt.Println(err, errors.Is(err, stint.ErrTaskStarted))
 	// Output:

@@ -25,7 +25,7 @@ var frozenVerbs = map[string]struct {
 	call   func(context.Context, *stint.Store) error
 }{
 	"AddDependencies": {"existing_edges", func(ctx context.Context, store *stint.Store) error {
-		return store.AddDependencies(ctx, []stint.Dependency{{After: "a", Run: "b"}})
+		return store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "a", Dependent: "b"}})
 	}},
 	"InsertTasks": {"edges_ahead", func(ctx context.Context, store *stint.Store) error {
 		n := after("n", "a")
@@ -78,7 +78,7 @@ func TestFrozenProcess_HoldsNobodyUpForLong(t *testing.T) {
 			defer cancel()
 			// Of what the verbs hold, this needs all: both tasks, and the row of networks.
 			err := c.truth.AddDependencies(ctx, []stint.Dependency{
-				{After: "a", Run: "x"}, {After: "b", Run: "y"},
+				{Predecessor: "a", Dependent: "x"}, {Predecessor: "b", Dependent: "y"},
 			})
 			wantErr(t, "AddDependencies of somebody else", err, nil)
 			var refused *pgconn.PgError
@@ -135,9 +135,9 @@ func TestFrozenProcess_HoldsNobodyUpWhileItCopies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	insert(t, truth, after("c"))
-	err := truth.AddDependencies(ctx, []stint.Dependency{{After: "a", Run: "b"}})
+	err := truth.AddDependencies(ctx, []stint.Dependency{{Predecessor: "a", Dependent: "b"}})
 	wantErr(t, "AddDependencies", err, nil)
-	err = truth.AddDependencies(ctx, []stint.Dependency{{After: "b", Run: "c"}})
+	err = truth.AddDependencies(ctx, []stint.Dependency{{Predecessor: "b", Dependent: "c"}})
 	wantErr(t, "AddDependencies", err, nil)
 	close(resumed)
 	wantErr(t, "InsertTasks", <-done, nil)

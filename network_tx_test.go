@@ -22,7 +22,7 @@ func goOn(ctx context.Context, store *stint.Store, owned stint.OwnedTask) error 
 	if err != nil {
 		return err
 	}
-	err = store.AddDependencies(ctx, []stint.Dependency{{After: "copy1", Run: "done"}})
+	err = store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "copy1", Dependent: "done"}})
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecess
 				return err
 			}
 			err = inside.AddDependencies(t.Context(),
-				[]stint.Dependency{{After: "done", Run: "next"}})
+				[]stint.Dependency{{Predecessor: "done", Dependent: "next"}})
 			if errors.Is(err, stint.ErrTaskFinished) {
 				return nil
 			}

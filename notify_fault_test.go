@@ -44,8 +44,8 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 		awaiting := h.await(t.Context(), t, 1)
 		inserted := time.Now()
 		insert(t, truth, stint.Task{ID: id, Action: "act", PostResult: true})
-		owned, err := ends(t, "AwaitTasks", awaiting)
-		wantErr(t, "AwaitTasks", err, nil)
+		owned, err := ends(t, "WaitToOwnTasks", awaiting)
+		wantErr(t, "WaitToOwnTasks", err, nil)
 		awaits = append(awaits, time.Since(inserted))
 		waiting := h.waitFor(t, id)
 		ctx, done := h.OwnershipContext(t.Context(), owned[0])
@@ -174,7 +174,7 @@ func startLoad(t *testing.T, store *stint.Store, waiters, workers int) *load {
 	for range workers {
 		go func() { // ends with the last waiter, at the end of the test
 			for ctx.Err() == nil {
-				owned, err := store.AwaitTasks(ctx, "actor", 10, []string{"act"}, time.Second)
+				owned, err := store.WaitToOwnTasks(ctx, "actor", 10, []string{"act"}, time.Second)
 				if err != nil {
 					select {
 					case <-ctx.Done():
@@ -284,7 +284,7 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	}
 	h.notified(t) // behind all of it
 	wantGoingOn(t, "WaitForTask", waiting)
-	wantGoingOn(t, "AwaitTasks", awaiting)
+	wantGoingOn(t, "WaitToOwnTasks", awaiting)
 	wantOwning(ctx, t, "after the junk")
 	pids := sessionPIDs(t, h.pool)
 	insert(t, h.Store, after("a"))
@@ -327,7 +327,7 @@ func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 		for i := range 2 { // the second one finds the session listening
 			updates := spy.count("attend_session")
 			awaiting := start(func() ([]stint.OwnedTask, error) {
-				return store.AwaitTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+				return store.WaitToOwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
 			})
 			if i == 0 {
 				spy.sees(t, "attend_session", updates+1)

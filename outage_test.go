@@ -160,7 +160,7 @@ func TestClose_LogsNothing(t *testing.T) {
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	_, err = tx.Exec(t.Context(), "LOCK TABLE stint.asked")
+	_, err = tx.Exec(t.Context(), "LOCK TABLE stint.action_stats")
 	wantErr(t, "LOCK", err, nil)
 	owning := start(func() ([]stint.OwnedTask, error) {
 		return store.OwnTasks(t.Context(), "actor", 1, []string{"another"}, time.Hour)

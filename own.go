@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NoDeadline asks for a lease that never expires: if its owner dies, the task stays in progress
+// NoExpiry asks for a lease that never expires: if its owner dies, the task stays in progress
 // until somebody aborts it.
-const NoDeadline time.Duration = math.MaxInt64
+const NoExpiry time.Duration = math.MaxInt64
 
 // An OwnedTask is a task that the caller of [Store.OwnTasks] owns.
 type OwnedTask struct {
@@ -33,9 +33,9 @@ type OwnedTask struct {
 	// spontaneous task that completed stands for those it waited for.
 	Completed, Aborted int
 
-	// Deadline is when the lease expires unless it is extended, on the database's clock; zero if it
-	// does not expire.
-	Deadline time.Time
+	// LeaseUntil is when the lease expires unless it is extended, on the database's clock; zero if
+	// it does not expire.
+	LeaseUntil time.Time
 }
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
@@ -46,7 +46,7 @@ type OwnedTask struct {
 // Each task is owned until lease has passed on the database's clock, counted from the call, or
 // until it is returned; [Store.ExtendTasksOwnership] puts the end off. Once the lease has expired,
 // the task is ready for others, and from the moment one of them owns it, this token is refused with
-// [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoDeadline].
+// [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoExpiry].
 //
 // Calls that goroutines make at once travel together, in one statement, if they are of the same
 // actor, for the same actions and lease: one actor for a process is faster than one for each of its
@@ -69,7 +69,7 @@ func (s *Store) OwnTasks(
 	return answer.tasks, nil
 }
 
-// An ownAnswer is what one caller of OwnTasks or AwaitTasks gets.
+// An ownAnswer is what one caller of OwnTasks or WaitToOwnTasks gets.
 type ownAnswer struct {
 	tasks []OwnedTask
 	next  nextDue // of a caller that awaits, if there are no tasks

@@ -213,7 +213,7 @@ func TestOwnTasks_CountsTriesAndTellsTheDeadline(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "act", Body: []byte("b"), MaxTries: 7})
 	for try := 1; try <= 3; try++ {
 		task := ownOne(t, store)
-		left := time.Until(task.Deadline)
+		left := time.Until(task.LeaseUntil)
 		if task.Try != try || task.MaxTries != 7 || string(task.Body) != "b" ||
 			task.Action != "act" || left < 50*time.Minute || left > 70*time.Minute {
 			t.Errorf("try %d: OwnTasks = %+v", try, task)
@@ -223,11 +223,11 @@ func TestOwnTasks_CountsTriesAndTellsTheDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, stint.NoDeadline)
-	if err != nil || len(owned) != 1 || !owned[0].Deadline.IsZero() {
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, stint.NoExpiry)
+	if err != nil || len(owned) != 1 || !owned[0].LeaseUntil.IsZero() {
 		t.Errorf("OwnTasks without deadline = %+v, %v", owned, err)
 	}
-	if got := info(t, store, "a"); !got.ActionDeadline.IsZero() || got.Tries != 4 {
+	if got := info(t, store, "a"); !got.LeaseUntil.IsZero() || got.Tries != 4 {
 		t.Errorf("GetTasks = %+v", got)
 	}
 }
@@ -361,27 +361,27 @@ func TestExtendTasksOwnership_NeverShortensAndAnswersPerTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	owned[2].Token = stint.Token{1, 2, 3}
-	before := info(t, store, owned[0].ID).ActionDeadline
+	before := info(t, store, owned[0].ID).LeaseUntil
 	kept, err := store.ExtendTasksOwnership(t.Context(), "actor", owned, time.Minute)
 	if want := []bool{true, false, false, true}; err != nil || !slices.Equal(kept, want) {
 		t.Errorf("ExtendTasksOwnership = %v, %v, want %v", kept, err, want)
 	}
-	if got := info(t, store, owned[0].ID).ActionDeadline; !got.Equal(before) {
+	if got := info(t, store, owned[0].ID).LeaseUntil; !got.Equal(before) {
 		t.Errorf("a shorter lease moved the deadline from %v to %v", before, got)
 	}
 	kept, err = store.ExtendTasksOwnership(t.Context(), "actor", owned, 3*time.Hour)
 	if err != nil || !kept[0] {
 		t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
 	}
-	if got := info(t, store, owned[0].ID).ActionDeadline; time.Until(got) < 2*time.Hour {
+	if got := info(t, store, owned[0].ID).LeaseUntil; time.Until(got) < 2*time.Hour {
 		t.Errorf("after an extension to 3 h the deadline is %v", got)
 	}
 	kept, err = store.ExtendTasksOwnership(t.Context(), "somebody else", owned, 3*time.Hour)
 	if err != nil || slices.Contains(kept, true) {
 		t.Errorf("ExtendTasksOwnership by another actor = %v, %v", kept, err)
 	}
-	kept, err = store.ExtendTasksOwnership(t.Context(), "actor", owned[:1], stint.NoDeadline)
-	if err != nil || !kept[0] || !info(t, store, owned[0].ID).ActionDeadline.IsZero() {
+	kept, err = store.ExtendTasksOwnership(t.Context(), "actor", owned[:1], stint.NoExpiry)
+	if err != nil || !kept[0] || !info(t, store, owned[0].ID).LeaseUntil.IsZero() {
 		t.Errorf("ExtendTasksOwnership without deadline = %v, %v", kept, err)
 	}
 }

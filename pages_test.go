@@ -246,11 +246,11 @@ func TestAddDependencies_LooksAheadOnlyWhereACycleMayClose(t *testing.T) {
 	wantErr(t, "AddDependencies", addDependency(t, store, "before", "root"), nil)
 	wantErr(t, "AddDependencies", addDependency(t, store, "f7", "before"), stint.ErrCycle)
 	wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
-		{After: "new", Run: "before"}, {After: "f7", Run: "new"},
+		{Predecessor: "new", Dependent: "before"}, {Predecessor: "f7", Dependent: "new"},
 	}), stint.ErrTaskNotFound)
 	insert(t, store, after("new"))
 	wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
-		{After: "new", Run: "before"}, {After: "f7", Run: "new"},
+		{Predecessor: "new", Dependent: "before"}, {Predecessor: "f7", Dependent: "new"},
 	}), stint.ErrCycle)
 }
 

@@ -21,7 +21,7 @@ func texts(ids []TaskID) []string {
 
 // interval is how a lease goes into a statement: null for none.
 func interval(lease time.Duration) *time.Duration {
-	if lease == NoDeadline {
+	if lease == NoExpiry {
 		return nil
 	}
 	return &lease

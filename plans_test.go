@@ -58,7 +58,7 @@ var sample = map[string]struct {
 	"note_late":       {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":      {"'{a,b}', '{1,2}', '{0,1}'", nil},
 	"sample_tasks":    {"10", []string{"tasks_pkey"}},
-	"list_trouble": {"10", []string{
+	"list_problems": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
 	"keep_ends":     {"'{5,70}'", []string{"finished_pkey"}},
@@ -80,9 +80,9 @@ var sample = map[string]struct {
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
 	}},
 	"explain_task": {"'a', 10", []string{
-		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "asked_pkey",
+		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "action_stats_pkey",
 	}},
-	"forget_asked": {"", []string{"asked_order"}},
+	"forget_asked": {"", []string{"action_stats_order"}},
 	"graph_tasks":  {"'a', 10", []string{"tasks_id_key", "edges_after", "edges_run"}},
 	"note_asked":   {"'{a,b}'", nil},
 	"forget_deadlines": {"10, '-infinity', 0", []string{
@@ -143,7 +143,7 @@ var sample = map[string]struct {
 	"lock_leases":       {"'{7,8}'", []string{"leases_pkey"}},
 	"lock_predecessors": {"'{5,70}'", []string{"edges_run", "leased_pkey", "blocked_pkey"}},
 	"waiting_tasks":     {"'{5,70}'", []string{"edges_run"}},
-	"lock_networks":     {"", []string{"networks_pkey"}},
+	"lock_dependencies": {"", []string{"dependency_lock_pkey"}},
 	"owned_task":        {"5, 7", []string{"leased_pkey"}},
 	"own_tasks": {"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false", []string{
 		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
@@ -197,7 +197,7 @@ var freePlans = []string{"check_store", "schema_version", "unsettled_edges"}
 var smallTables = []string{"sessions", "actors", "pruning"}
 
 // scanned are the tables that a statement reads from end to end, for the reason that it gives.
-var scanned = map[string]string{"list_trouble": "leases", "list_owned": "leases"}
+var scanned = map[string]string{"list_problems": "leases", "list_owned": "leases"}
 
 // isSmallScan reports whether a line of a plan goes through all of a small table.
 func isSmallScan(line string) bool {

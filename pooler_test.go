@@ -61,12 +61,12 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 			t.Run("expiry", func(t *testing.T) {
 				insert(t, store, stint.Task{ID: "short", Action: "short"})
 				for try := 1; try <= 2; try++ {
-					owned, err := ends(t, "AwaitTasks", start(func() ([]stint.OwnedTask, error) {
-						return store.AwaitTasks(
+					owned, err := ends(t, "WaitToOwnTasks", start(func() ([]stint.OwnedTask, error) {
+						return store.WaitToOwnTasks(
 							t.Context(), "actor", 1, []string{"short"}, 100*time.Millisecond)
 					}))
 					if err != nil || len(owned) != 1 || owned[0].Try != try {
-						t.Fatalf("AwaitTasks = %v, %v", owned, err)
+						t.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
 					}
 				}
 			})
@@ -85,7 +85,7 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 		ID: "last", Action: stint.Spontaneous, PostResult: true, After: []stint.TaskID{"m", "n"},
 	}
 	await := func() ([]stint.OwnedTask, error) {
-		return store.AwaitTasks(ctx, "actor", 1, []string{"wait"}, time.Hour)
+		return store.WaitToOwnTasks(ctx, "actor", 1, []string{"wait"}, time.Hour)
 	}
 	awaiting := start(await)
 	insert(t, store, stint.Task{ID: "m", Action: "wait"}, last, stint.Task{
@@ -95,9 +95,9 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 		return store.WaitForTasks(ctx, []stint.TaskID{"last", "n"})
 	})
 	for _, id := range []stint.TaskID{"m", "n"} {
-		owned, err := ends(t, "AwaitTasks", awaiting)
+		owned, err := ends(t, "WaitToOwnTasks", awaiting)
 		if err != nil || len(owned) != 1 || owned[0].ID != id {
-			t.Fatalf("AwaitTasks = %v, %v, want %s", owned, err, id)
+			t.Fatalf("WaitToOwnTasks = %v, %v, want %s", owned, err, id)
 		}
 		wantGoingOn(t, "WaitForTasks", waiting)
 		lost, done := store.OwnershipContext(ctx, owned[0])
@@ -119,8 +119,8 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 		t.Errorf("WaitForTasks = %+v, %v", infos, err)
 	}
 	insert(t, store, stint.Task{ID: "o", Action: "wait"})
-	owned, err := ends(t, "AwaitTasks", start(await))
-	wantErr(t, "AwaitTasks", err, nil)
+	owned, err := ends(t, "WaitToOwnTasks", start(await))
+	wantErr(t, "WaitToOwnTasks", err, nil)
 	lost, done := store.OwnershipContext(ctx, owned[0])
 	defer done()
 	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"o"}, ""), nil)

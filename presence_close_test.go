@@ -28,9 +28,9 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	if owners != "unregistered" {
 		t.Errorf("tasks are owned by %s, want by unregistered only", owners)
 	}
-	owned, err := ends(t, "AwaitTasks", awaiting) // is notified
+	owned, err := ends(t, "WaitToOwnTasks", awaiting) // is notified
 	if err != nil || len(owned) == 0 {
-		t.Errorf("AwaitTasks = %v, %v", owned, err)
+		t.Errorf("WaitToOwnTasks = %v, %v", owned, err)
 	}
 	if actors, err := h.ListActors(t.Context()); err != nil || len(actors) != 0 {
 		t.Errorf("ListActors = %v, %v", actors, err)

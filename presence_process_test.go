@@ -204,7 +204,7 @@ func killOne(
 	awaiting := start(func() (all []stint.OwnedTask, err error) {
 		for len(all) < tasks && err == nil {
 			var owned []stint.OwnedTask
-			owned, err = heir.AwaitTasks(ctx, "heir", tasks, []string{"act"}, time.Hour)
+			owned, err = heir.WaitToOwnTasks(ctx, "heir", tasks, []string{"act"}, time.Hour)
 			all = append(all, owned...)
 		}
 		return all, err
@@ -216,7 +216,7 @@ func killOne(
 	got := <-awaiting
 	took := time.Since(began)
 	if got.err != nil {
-		return 0, fmt.Errorf("AwaitTasks = %w after %d tasks", got.err, len(got.value))
+		return 0, fmt.Errorf("WaitToOwnTasks = %w after %d tasks", got.err, len(got.value))
 	}
 	verdicts, err := heir.ReturnTasks(ctx, completed(got.value))
 	return took, errors.Join(append(verdicts, err)...)

@@ -100,9 +100,9 @@ func awaitAll(t *testing.T, store *stint.Store, n int) []stint.OwnedTask {
 	defer cancel()
 	var all []stint.OwnedTask
 	for len(all) < n {
-		owned, err := store.AwaitTasks(ctx, "heir", n, []string{"act"}, time.Hour)
+		owned, err := store.WaitToOwnTasks(ctx, "heir", n, []string{"act"}, time.Hour)
 		if err != nil {
-			t.Fatalf("AwaitTasks = %v after %d tasks of %d", err, len(all), n)
+			t.Fatalf("WaitToOwnTasks = %v after %d tasks of %d", err, len(all), n)
 		}
 		all = append(all, owned...)
 	}
@@ -182,7 +182,7 @@ func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
 		awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
 		began := time.Now()
 		lost.lose(t, actor)
-		owned, _ := ends(t, "AwaitTasks", awaiting)
+		owned, _ := ends(t, "WaitToOwnTasks", awaiting)
 		took = append(took, time.Since(began))
 		returns, err := heir.ReturnTasks(t.Context(), completed(owned))
 		if err != nil || slices.ContainsFunc(returns, func(err error) bool { return err != nil }) {
@@ -216,7 +216,7 @@ func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
 	awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
 	lost.lose(t, "actor")
 	began := time.Now()
-	_, _ = ends(t, "AwaitTasks", awaiting)
+	_, _ = ends(t, "WaitToOwnTasks", awaiting)
 	t.Logf("handed on after %v", time.Since(began))
 }
 
@@ -350,7 +350,7 @@ func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
 		for range 4 {
 			ownAs(t, store.Store, actor, 2)
 		}
-		_, err := store.OwnTasks(t.Context(), actor, 2, []string{"act"}, stint.NoDeadline)
+		_, err := store.OwnTasks(t.Context(), actor, 2, []string{"act"}, stint.NoExpiry)
 		wantErr(t, "OwnTasks", err, nil)
 	}
 	store.lose(t, "a")

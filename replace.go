@@ -55,7 +55,7 @@ func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
 }
 
 func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) error {
-	if err := s.lockNetworksOf(ctx, ids, tasks); err != nil {
+	if err := s.lockDependenciesOf(ctx, ids, tasks); err != nil {
 		return err
 	}
 	old, err := s.withdraw(ctx, ids, false)
@@ -75,9 +75,9 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	return s.end(ctx, old, causeReplaced, "")
 }
 
-// lockNetworksOf takes the locks that edges need ahead of those on the tasks to replace, where the
+// lockDependenciesOf takes the locks that edges need ahead of those on the tasks to replace, where the
 // old tasks wait for others or the new ones name others: every verb takes them in this order.
-func (s *Store) lockNetworksOf(ctx context.Context, ids []TaskID, tasks []Task) error {
+func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Task) error {
 	ids = slices.Clone(ids)
 	for i := range tasks {
 		ids = append(ids, tasks[i].After...)
@@ -99,6 +99,6 @@ func (s *Store) lockNetworksOf(ctx context.Context, ids []TaskID, tasks []Task) 
 	if err != nil || len(waiting) == 0 && !slices.ContainsFunc(tasks, isLinked) {
 		return err
 	}
-	return s.run(ctx, step{name: "lock_networks"},
+	return s.run(ctx, step{name: "lock_dependencies"},
 		step{name: "lock_predecessors", args: []any{keys}})
 }

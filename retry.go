@@ -46,7 +46,7 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 	}
 	return s.transact(ctx, func(s *Store) error {
 		strict := false
-		named, err := s.keysOf(ctx, ids, step{name: "lock_networks"}, step{
+		named, err := s.keysOf(ctx, ids, step{name: "lock_dependencies"}, step{
 			name: "lock_ends",
 			read: func(rows pgx.Rows) error {
 				_, err := pgx.ForEachRow(rows, []any{&strict}, func() error { return nil })

@@ -128,7 +128,7 @@ func (r *retryRace) act(ctx context.Context, store *stint.Store, within bool) er
 		verb, err = "DeleteTasks", store.DeleteTasks(ctx, some[:1])
 	case 10:
 		verb = "AddDependencies"
-		err = store.AddDependencies(ctx, []stint.Dependency{{After: after, Run: run}})
+		err = store.AddDependencies(ctx, []stint.Dependency{{Predecessor: after, Dependent: run}})
 	case 11:
 		verb = "ReplaceTasks"
 		err = store.ReplaceTasks(ctx, []stint.Task{r.task(rand.IntN(r.tasks))})

@@ -333,7 +333,7 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 	}
 }
 
-func TestRetryTasks_WakesThoseWhoAwaitTasks(t *testing.T) {
+func TestRetryTasks_WakesThoseWhoWaitToOwnTasks(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
 	insert(t, h.Store, after("a"))

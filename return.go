@@ -81,20 +81,20 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 	return verdicts, nil
 }
 
-// ReturnPromptly is [Store.ReturnTasks] for returns that have nothing to do with one another. Where
+// TryReturnTasks is [Store.ReturnTasks] for returns that have nothing to do with one another. Where
 // ReturnTasks waits for a transaction that holds one of the tasks, and all the others with it, this
-// gives up soon. The verdict on each return that it then has not made is [ErrHeldUp]: make that one
+// gives up soon. The verdict on each return that it then has not made is [ErrBusy]: make that one
 // by itself, with ReturnTask. So it is with the return of a late owner, which takes a second look.
 // In a transaction the call is refused with an [*ArgumentError]; there, returns wait together.
-func (s *Store) ReturnPromptly(ctx context.Context, returns []Return) ([]error, error) {
-	verdicts, err := s.returnPromptly(ctx, returns)
+func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
+	verdicts, err := s.tryReturnTasks(ctx, returns)
 	if err != nil {
 		return nil, fmt.Errorf("return promptly: %w", err)
 	}
 	return verdicts, nil
 }
 
-func (s *Store) returnPromptly(ctx context.Context, returns []Return) ([]error, error) {
+func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	if s.tx != nil {
 		return nil, argumentError("store", "in a transaction, whose locks outlast the call")
 	}
@@ -108,7 +108,7 @@ func (s *Store) returnPromptly(ctx context.Context, returns []Return) ([]error, 
 	}
 	for i := range verdicts {
 		if heldUp || errors.Is(verdicts[i], errAgain) {
-			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrHeldUp}
+			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
 		}
 	}
 	return verdicts, nil

@@ -28,14 +28,14 @@ var (
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"lock_dependents", "lock_networks",
+		"lock_dependents", "lock_dependencies",
 		"lock_predecessors", "notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
 		"graph_tasks", "list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks", "list_trouble",
+		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks", "list_problems",
 		"pruning_behind",
 		"sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
 	}
@@ -129,10 +129,10 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	}, stint.Task{ID: "join", Action: stint.Spontaneous, After: []stint.TaskID{"due"}},
 		stint.Task{ID: "end", Action: stint.Spontaneous, PostResult: true})
 	wantErr(t, "AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
-		{After: owned[1].ID, Run: "due"}, {After: "end", Run: "t000019"},
+		{Predecessor: owned[1].ID, Dependent: "due"}, {Predecessor: "end", Dependent: "t000019"},
 	}), stint.ErrTaskFinished)
 	wantErr(t, "AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
-		{After: owned[1].ID, Run: "due"}, {After: "t000018", Run: "t000019"},
+		{Predecessor: owned[1].ID, Dependent: "due"}, {Predecessor: "t000018", Dependent: "t000019"},
 	}), nil)
 	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, ""), nil)
 	wantState(t, store, stint.StateAborted, "due", "join", "t000019")
@@ -183,7 +183,7 @@ func TestRoles_WorkerDoesEverything(t *testing.T) {
 	wantErr(t, "HoldOwnership", inside.HoldOwnership(ctx, []stint.OwnedTask{task}), nil)
 	insert(t, inside, stint.Task{ID: "next", Action: "act"})
 	wantErr(t, "AddDependencies", inside.AddDependencies(ctx, []stint.Dependency{
-		{After: "next", Run: "b"},
+		{Predecessor: "next", Dependent: "b"},
 	}), nil)
 	returnWith(t, inside, task, stint.Return{Code: stint.StatusCompleted})
 	wantErr(t, "Commit", tx.Commit(ctx), nil)
@@ -275,7 +275,7 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 		"InsertTasks":  store.InsertTasks(ctx, []stint.Task{{ID: "new", Action: "act"}}),
 		"ReplaceTasks": store.ReplaceTasks(ctx, []stint.Task{{ID: ids[0], Action: "act"}}),
 		"AddDependencies": store.AddDependencies(ctx, []stint.Dependency{
-			{After: "t000018", Run: "t000019"},
+			{Predecessor: "t000018", Dependent: "t000019"},
 		}),
 		"AbortTasks":           store.AbortTasks(ctx, ids, ""),
 		"DeleteTasks":          store.DeleteTasks(ctx, ids),

@@ -9,21 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Dependency says that the task Run waits for the task After.
-type Dependency struct{ After, Run TaskID }
+// A Dependency says that one task waits for another.
+type Dependency struct{ Predecessor, Dependent TaskID }
 
 // AddDependencies makes stored tasks wait for others, all of the dependencies or none (R16). It and
-// a return of After exclude each other: either the dependency is there before After ends, or it is
-// refused. A dependency that exists is left as it is, whatever the states of its tasks.
+// a return of the predecessor exclude each other: either the dependency is there before the
+// predecessor ends, or it is refused. A dependency that exists is left as it is, whatever the states of its tasks.
 //
-// If After is final, the error is [ErrTaskFinished]: there is nothing to wait for. If Run is in
-// progress or final it is [ErrTaskStarted], also when the lease on it has expired and nobody else
+// If a predecessor is final, the error is [ErrTaskFinished]: there is nothing to wait for. If a
+// dependent is in progress or final it is [ErrTaskStarted], also when the lease on it has expired and nobody else
 // owns it yet; if one of them does not exist it is [ErrTaskNotFound]. All these come in a
 // [*DependencyError] that lists every dependency refused, so that the caller can make the call
 // again without them. If tasks would wait for each other, also because of calls that are made at
 // the same moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 //
-// Run may have been ready, or given back for another try. Until the transaction ends, the tasks
+// A dependent may have been ready, or given back for another try. Until the transaction ends, the tasks
 // named cannot be owned, returned or signalled, and other calls that add dependencies between
 // stored tasks wait.
 //
@@ -42,10 +42,10 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		if err := dependency.check(); err != nil {
 			return at(err, i, "")
 		}
-		if dependency.After == dependency.Run {
-			return &CycleError{Path: []TaskID{dependency.After, dependency.Run}}
+		if dependency.Predecessor == dependency.Dependent {
+			return &CycleError{Path: []TaskID{dependency.Predecessor, dependency.Dependent}}
 		}
-		afters, runs = append(afters, dependency.After), append(runs, dependency.Run)
+		afters, runs = append(afters, dependency.Predecessor), append(runs, dependency.Dependent)
 	}
 	if len(dependencies) == 0 {
 		return s.checkOpen(ctx)
@@ -75,10 +75,10 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 }
 
 func (d Dependency) check() error {
-	if err := checkText("Dependency.After", string(d.After), idBytesMax); err != nil {
+	if err := checkText("Dependency.After", string(d.Predecessor), idBytesMax); err != nil {
 		return err
 	}
-	return checkText("Dependency.Run", string(d.Run), idBytesMax)
+	return checkText("Dependency.Run", string(d.Dependent), idBytesMax)
 }
 
 // newEdges returns the edges that are not there yet, or the refusal.
@@ -88,10 +88,10 @@ func newEdges(
 	var edges []keyEdge
 	var refusal DependencyError
 	for i, dependency := range dependencies {
-		after, afterFound := held[dependency.After]
-		run, runFound := held[dependency.Run]
+		after, afterFound := held[dependency.Predecessor]
+		run, runFound := held[dependency.Dependent]
 		refused := RefusedDependency{
-			Dependency: dependency, AfterState: after.stateName(), RunState: run.stateName(),
+			Dependency: dependency, PredecessorState: after.stateName(), DependentState: run.stateName(),
 		}
 		switch {
 		case exists[i]:
@@ -121,7 +121,7 @@ func (s *Store) edgesAround(
 ) (exists []bool, ahead *keyGraph, err error) {
 	edges := make([]keyEdge, len(dependencies))
 	for i, dependency := range dependencies {
-		edges[i] = keyEdge{held[dependency.After].key, held[dependency.Run].key}
+		edges[i] = keyEdge{held[dependency.Predecessor].key, held[dependency.Dependent].key}
 	}
 	blocked := make(map[int64]bool, len(held))
 	for _, task := range held {

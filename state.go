@@ -99,7 +99,7 @@ func (info *TaskInfo) place(state int16, until time.Time) {
 		info.StatusCode, info.State = StatusPending, StateReady
 	case stateInProgress:
 		info.StatusCode, info.State = StatusInProgress, StateInProgress
-		info.ActionDeadline = until
+		info.LeaseUntil = until
 	case stateCompleted:
 		info.StatusCode, info.State, info.FinishedAt = StatusCompleted, StateCompleted, until
 	default:

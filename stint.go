@@ -133,7 +133,7 @@ type core struct {
 	groups
 	queues  queuefloors.Floors
 	keys    keyring
-	asked   asked
+	asked   askedActions
 	tries   tries
 	duty    duty
 	closed  atomic.Bool

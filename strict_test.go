@@ -225,14 +225,14 @@ func partyVerbs(t *testing.T) map[string]func(*stint.Store, *party) error {
 		},
 		"add": func(s *stint.Store, p *party) error {
 			return s.AddDependencies(ctx, []stint.Dependency{
-				{After: p.id("owned"), Run: p.id("ready")},
-				{After: p.id("owned too"), Run: p.id("scheduled")},
+				{Predecessor: p.id("owned"), Dependent: p.id("ready")},
+				{Predecessor: p.id("owned too"), Dependent: p.id("scheduled")},
 			})
 		},
 		"add the same": func(s *stint.Store, p *party) error {
 			return s.AddDependencies(ctx, []stint.Dependency{
-				{After: p.id("owned"), Run: p.id("blocked")},
-				{After: p.id("owned"), Run: p.id("ready")},
+				{Predecessor: p.id("owned"), Dependent: p.id("blocked")},
+				{Predecessor: p.id("owned"), Dependent: p.id("ready")},
 			})
 		},
 		"abort": func(s *stint.Store, p *party) error {

@@ -141,8 +141,8 @@ type TaskInfo struct {
 	// its late owner came back.
 	OwnedAt time.Time
 
-	// ActionDeadline is when the lease on a task in progress expires, zero if it does not.
-	ActionDeadline time.Time
+	// LeaseUntil is when the lease on a task in progress expires, zero if it does not.
+	LeaseUntil time.Time
 
 	// FinishedAt is when a completed or aborted task ended.
 	FinishedAt time.Time

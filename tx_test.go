@@ -189,7 +189,7 @@ func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 	inside := store.WithTx(tx)
 	task := ownOne(t, inside)
 	var left time.Duration
-	err = tx.QueryRow(t.Context(), "SELECT $1::timestamptz - now()", task.Deadline).Scan(&left)
+	err = tx.QueryRow(t.Context(), "SELECT $1::timestamptz - now()", task.LeaseUntil).Scan(&left)
 	if err != nil || left < time.Hour+200*time.Millisecond {
 		t.Errorf("the lease of an hour ends %v after the start of the transaction, %v", left, err)
 	}

@@ -56,11 +56,11 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1, 5, 1000} {
-		_, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, stint.NoDeadline)
+		_, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, stint.NoExpiry)
 		check("OwnTasks", err)
 	}
-	_, err := store.AwaitTasks(t.Context(), "actor", 5, []string{"act"}, time.Hour)
-	check("AwaitTasks", err)
+	_, err := store.WaitToOwnTasks(t.Context(), "actor", 5, []string{"act"}, time.Hour)
+	check("WaitToOwnTasks", err)
 	tx := begin(t, pool)
 	_, err = store.WithTx(tx).OwnTasks(t.Context(), "actor", 50, []string{"act"}, time.Hour)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)

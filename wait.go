@@ -283,7 +283,7 @@ func (e ending) outcome(info TaskInfo) waitOutcome {
 	if e.cause == nil || e.tries == nil {
 		return waitOutcome{err: &TaskError{IDs: []TaskID{info.ID}, Err: ErrTaskNotFound}}
 	}
-	info.NotBefore, info.ActionDeadline, info.Progress = time.Time{}, time.Time{}, 0
+	info.NotBefore, info.LeaseUntil, info.Progress = time.Time{}, time.Time{}, 0
 	info.Actor, info.Status = "", ""
 	info.Tries, info.Result = *e.tries, e.result
 	if e.actor != nil {

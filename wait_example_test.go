@@ -17,7 +17,7 @@ func ExampleStore_WaitForTask() {
 
 	// Elsewhere: a worker.
 	go func() {
-		owned, err := store.AwaitTasks(ctx, "worker-1", 1, []string{"sum"}, time.Minute)
+		owned, err := store.WaitToOwnTasks(ctx, "worker-1", 1, []string{"sum"}, time.Minute)
 		if err != nil {
 			panic(err)
 		}
@@ -67,7 +67,7 @@ func ExampleStore_WaitForTasks() {
 	// <nil>
 }
 
-func ExampleStore_AwaitTasks() {
+func ExampleStore_WaitToOwnTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore()
 	defer drop()
@@ -80,7 +80,7 @@ func ExampleStore_AwaitTasks() {
 		}
 	}()
 
-	owned, err := store.AwaitTasks(ctx, "worker-1", 10, []string{"mail"}, time.Minute)
+	owned, err := store.WaitToOwnTasks(ctx, "worker-1", 10, []string{"mail"}, time.Minute)
 	if err != nil {
 		panic(err)
 	}
@@ -129,7 +129,7 @@ func ExampleStore_RegisterActor() {
 		panic(err)
 	}
 	const lease = 10 * time.Minute
-	if _, err := store.AwaitTasks(ctx, "worker-1", 10, []string{"mail"}, lease); err != nil {
+	if _, err := store.WaitToOwnTasks(ctx, "worker-1", 10, []string{"mail"}, lease); err != nil {
 		panic(err)
 	}
 
@@ -141,7 +141,7 @@ func ExampleStore_RegisterActor() {
 	if err := store.Close(ctx); err != nil {
 		panic(err)
 	}
-	owned, err := other.AwaitTasks(ctx, "worker-2", 10, []string{"mail"}, lease)
+	owned, err := other.WaitToOwnTasks(ctx, "worker-2", 10, []string{"mail"}, lease)
 	if err != nil {
 		panic(err)
 	}

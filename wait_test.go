@@ -381,9 +381,9 @@ func TestWaitForTask_IsRefusedInATransaction(t *testing.T) {
 	inside := store.WithTx(tx)
 	_, waitErr := inside.WaitForTask(t.Context(), "w")
 	_, manyErr := inside.WaitForTasks(t.Context(), []stint.TaskID{"w"})
-	_, awaitErr := inside.AwaitTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+	_, awaitErr := inside.WaitToOwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
 	for call, err := range map[string]error{
-		"WaitForTask": waitErr, "WaitForTasks": manyErr, "AwaitTasks": awaitErr,
+		"WaitForTask": waitErr, "WaitForTasks": manyErr, "WaitToOwnTasks": awaitErr,
 		"RegisterActor":   inside.RegisterActor(t.Context(), "actor", []string{"act"}),
 		"UnregisterActor": inside.UnregisterActor(t.Context(), "actor"),
 	} {
@@ -407,27 +407,27 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiting := start(func() (stint.TaskInfo, error) { return h.WaitForTask(ctx, id) })
 		awaiting := start(func() ([]stint.OwnedTask, error) {
-			return h.AwaitTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+			return h.WaitToOwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 		})
 		lasting := h.waitFor(t, id)
 		lastingAwait := h.await(t.Context(), t, 1)
 		cancel(errors.New("the cause"))
 		_, err := ends(t, "WaitForTask", waiting)
 		wantErr(t, "WaitForTask", err, context.Canceled)
-		_, err = ends(t, "AwaitTasks", awaiting)
-		wantErr(t, "AwaitTasks", err, context.Canceled)
+		_, err = ends(t, "WaitToOwnTasks", awaiting)
+		wantErr(t, "WaitToOwnTasks", err, context.Canceled)
 		wantGoingOn(t, "WaitForTask", lasting)
 		wantErr(t, "Close", h.Close(t.Context()), nil)
 		_, err = ends(t, "WaitForTask", lasting)
 		wantErr(t, "WaitForTask", err, stint.ErrClosed)
-		_, err = ends(t, "AwaitTasks", lastingAwait)
-		wantErr(t, "AwaitTasks", err, stint.ErrClosed)
+		_, err = ends(t, "WaitToOwnTasks", lastingAwait)
+		wantErr(t, "WaitToOwnTasks", err, stint.ErrClosed)
 		_, err = h.WaitForTask(t.Context(), id)
 		wantErr(t, "WaitForTask of a closed store", err, stint.ErrClosed)
 		_, err = h.WaitForTasks(t.Context(), nil)
 		wantErr(t, "WaitForTasks of nothing of a closed store", err, stint.ErrClosed)
-		_, err = h.AwaitTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
-		wantErr(t, "AwaitTasks of a closed store", err, stint.ErrClosed)
+		_, err = h.WaitToOwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+		wantErr(t, "WaitToOwnTasks of a closed store", err, stint.ErrClosed)
 	}
 }
 

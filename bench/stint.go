@@ -50,7 +50,7 @@ func stintContender() contender {
 			{workload: "W3-own-16", fill: fillStint, measure: ownStintSingly},
 			{workload: "W3-own-200", fill: fillStint, measure: ownStintSingly},
 			{workload: "W4", variant: "worker", measure: hearStintWorker},
-			{workload: "W4", variant: "AwaitTasks", measure: hearStintAwait, notQuick: true},
+			{workload: "W4", variant: "WaitToOwnTasks", measure: hearStintAwait, notQuick: true},
 			{workload: "W5-100k", fill: fillStint, measure: drainStint},
 			{workload: "W5-2M", fill: fillStint, measure: drainStint},
 			{workload: "W5-10M", fill: fillStint, measure: drainStint},

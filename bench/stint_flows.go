@@ -51,7 +51,7 @@ func drainStintWhile(
 	const batch = 1000
 	actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
 	for {
-		owned, err := store.AwaitTasks(live, actor, batch, []string{stintAction}, time.Minute)
+		owned, err := store.WaitToOwnTasks(live, actor, batch, []string{stintAction}, time.Minute)
 		if err != nil {
 			return untilEnd(live, err)
 		}

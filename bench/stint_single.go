@@ -81,13 +81,13 @@ func hearStintWorker(ctx context.Context, r *run) error {
 	})
 }
 
-// hearStintAwait measures the latency until AwaitTasks returns.
+// hearStintAwait measures the latency until WaitToOwnTasks returns.
 func hearStintAwait(ctx context.Context, r *run) error {
 	return hearStint(ctx, r, func(
 		ctx, live context.Context, store *stint.Store, begun func(body []byte),
 	) error {
 		for {
-			owned, err := store.AwaitTasks(live, "actor", 10, []string{stintAction}, time.Minute)
+			owned, err := store.WaitToOwnTasks(live, "actor", 10, []string{stintAction}, time.Minute)
 			if err != nil {
 				return untilEnd(live, err)
 			}

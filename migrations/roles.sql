@@ -61,17 +61,17 @@ GRANT SELECT, INSERT, DELETE
     ON stint.tasks, stint.edges, stint.deadlines, stint.settling
     TO stint_producer, stint_worker;
 GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_worker;
-GRANT SELECT, UPDATE ON stint.networks TO stint_producer, stint_worker;
+GRANT SELECT, UPDATE ON stint.dependency_lock TO stint_producer, stint_worker;
 GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- ListTasks
 
 -- To own, extend, return, hand on, end and prune.
-GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.asked, stint.pruning TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.action_stats, stint.pruning TO stint_worker;
 GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
 
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
-       stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling, stint.asked,
+       stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling, stint.action_stats,
        stint.sessions, stint.actors, stint.pruning
     TO stint_monitor;

@@ -9,7 +9,7 @@
 -- It goes ahead of the statements that lock tasks, as lock_ends does, lest the two deadlock.
 --
 -- A transaction that is stricter than READ COMMITTED may have seen ends that were taken back since.
--- Whoever does that updates the row of networks (lock_networks), so asking for that row, too, makes
+-- Whoever does that updates the row of dependency_lock (lock_dependencies), so asking for that row, too, makes
 -- such a transaction fail.
 WITH ended AS MATERIALIZED (
     SELECT true AS found
@@ -29,9 +29,9 @@ FROM ended
 UNION ALL
 SELECT seen.lock::text
 FROM (
-    SELECT networks.lock
-    FROM stint.networks
-    WHERE networks.lock AND (SELECT ended.found FROM ended)
+    SELECT dependency_lock.lock
+    FROM stint.dependency_lock
+    WHERE dependency_lock.lock AND (SELECT ended.found FROM ended)
       AND current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')
     FOR SHARE
 ) AS seen

@@ -6,7 +6,7 @@
 --   $2 key    bigint
 --   $3 tasks  integer
 --
--- Leases are one row per hand-out under way, so they are read from end to end, as by list_trouble.
+-- Leases are one row per hand-out under way, so they are read from end to end, as by list_problems.
 SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
     -- A subscript of an array that is packed unpacks all of it: that is done here, once.

@@ -8,8 +8,8 @@
 --
 -- Sorted, so that two stores do not deadlock. asked_at stays as it is where there is a row, so that
 -- the new version touches no index.
-INSERT INTO stint.asked (action, asked_at, tries, retries)
+INSERT INTO stint.action_stats (action, asked_at, tries, retries)
 SELECT counted.action, statement_timestamp(), counted.tries, counted.retries
 FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS counted (action, tries, retries)
 ON CONFLICT (action) DO UPDATE
-SET tries = asked.tries + excluded.tries, retries = asked.retries + excluded.retries
+SET tries = action_stats.tries + excluded.tries, retries = action_stats.retries + excluded.retries

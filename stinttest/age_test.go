@@ -69,7 +69,7 @@ func TestExpireLeases_EndsLeasesWithoutADeadline(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "1", Action: "act"}, stint.Task{ID: "2", Action: "act"})
-	_, err := store.OwnTasks(t.Context(), "actor", 2, []string{"act"}, stint.NoDeadline)
+	_, err := store.OwnTasks(t.Context(), "actor", 2, []string{"act"}, stint.NoExpiry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,11 +233,11 @@ func edgeDifferences(
 	}
 	var before, behind []stint.TaskID
 	for _, edge := range graph.Dependencies {
-		if edge.Run == id {
-			before = append(before, edge.After)
+		if edge.Dependent == id {
+			before = append(before, edge.Predecessor)
 		}
-		if edge.After == id {
-			behind = append(behind, edge.Run)
+		if edge.Predecessor == id {
+			behind = append(behind, edge.Dependent)
 		}
 	}
 	var d difference

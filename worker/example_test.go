@@ -258,7 +258,7 @@ func Example_tokenBucket() {
 			panic(err)
 		}
 		if len(owned) == 0 {
-			break // a service waits here with AwaitTasks, no longer than until the next token
+			break // a service waits here with WaitToOwnTasks, no longer than until the next token
 		}
 		for _, task := range owned {
 			if task.Action == "expensive" {

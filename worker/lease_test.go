@@ -112,12 +112,12 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 	after := proxy.Hold(pgcut.AtReply, extends)
 	deadlines := map[stint.TaskID]time.Time{}
 	for _, task := range several(10, "a") {
-		deadlines[task.ID] = info(t, direct, task.ID).ActionDeadline
+		deadlines[task.ID] = info(t, direct, task.ID).LeaseUntil
 	}
 	before.Release()
 	receive(t, "the next heartbeat", after.Reached())
 	for id, deadline := range deadlines {
-		if got := info(t, direct, id); got.Tries != 1 || !got.ActionDeadline.After(deadline) {
+		if got := info(t, direct, id); got.Tries != 1 || !got.LeaseUntil.After(deadline) {
 			t.Errorf("got %+v, want it extended from %v", got, deadline)
 		}
 	}

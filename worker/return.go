@@ -140,7 +140,7 @@ func (r *run) returnTogether(performances []*performance) ([]error, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
 	defer cancel()
-	verdicts, err := r.store.ReturnPromptly(ctx, returns)
+	verdicts, err := r.store.TryReturnTasks(ctx, returns)
 	if unanswered(err) {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (r *run) returnTogether(performances []*performance) ([]error, error) {
 // others do; but an attempt that takes too long may be held up by a lock.
 func (r *run) returnAlone(p *performance, err error) {
 	for try := 1; ; try++ {
-		if !errors.Is(err, stint.ErrHeldUp) && !errors.Is(err, stint.ErrInvalidArgument) &&
+		if !errors.Is(err, stint.ErrBusy) && !errors.Is(err, stint.ErrInvalidArgument) &&
 			!r.pause(p, reconnect().pause(try)) {
 			r.giveUp(err, p)
 			return

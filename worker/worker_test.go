@@ -23,7 +23,7 @@ func TestNew_RefusesOptionsThatCannotBe(t *testing.T) {
 		"negative concurrency": {Concurrency: -1},
 		"negative lease":       {Lease: -1},
 		"short lease":          {Lease: time.Millisecond},
-		"endless lease":        {Lease: stint.NoDeadline},
+		"endless lease":        {Lease: stint.NoExpiry},
 		"negative grace":       {StopGrace: -1},
 		"negative pause":       {Retry: worker.Retry{Base: -1}},
 		"negative long pause":  {Retry: worker.Retry{Max: -1}},

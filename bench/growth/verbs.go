@@ -81,8 +81,8 @@ func looks() []verb {
 			_, err := store.Stats(ctx)
 			return err
 		}),
-		simple("Trouble 10", func(ctx context.Context, store *stint.Store, _ *shape) error {
-			_, err := store.Trouble(ctx, 10)
+		simple("Problems 10", func(ctx context.Context, store *stint.Store, _ *shape) error {
+			_, err := store.Problems(ctx, 10)
 			return err
 		}).growing(), // reads all leases
 		explain("Explain of a ready task", id("ready", 0)),
@@ -259,7 +259,7 @@ func edgeVerbs() []verb {
 		return simple("AddDependencies to "+name, func(
 			ctx context.Context, store *stint.Store, _ *shape,
 		) error {
-			return store.AddDependencies(ctx, []stint.Dependency{{After: id("ready", 7), Run: run}})
+			return store.AddDependencies(ctx, []stint.Dependency{{Predecessor: id("ready", 7), Dependent: run}})
 		})
 	}
 	return []verb{

@@ -178,9 +178,9 @@ func TestClient_JoinsAComputationInWhateverState(t *testing.T) {
 // own makes actor the owner of the one task there is.
 func (b *bench) own(t *testing.T, actor stint.ActorID, lease time.Duration) stint.OwnedTask {
 	t.Helper()
-	owned, err := b.store.AwaitTasks(t.Context(), actor, 1, []string{actionFactor}, lease)
+	owned, err := b.store.WaitToOwnTasks(t.Context(), actor, 1, []string{actionFactor}, lease)
 	if err != nil || len(owned) != 1 {
-		t.Fatalf("AwaitTasks = %d tasks, %v; want 1", len(owned), err)
+		t.Fatalf("WaitToOwnTasks = %d tasks, %v; want 1", len(owned), err)
 	}
 	return owned[0]
 }

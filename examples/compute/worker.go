@@ -44,7 +44,7 @@ func (w *worker) loop(ctx context.Context) error {
 		const tasksMax = 2
 		var owned []stint.OwnedTask
 		err := persist(ctx, func() (err error) {
-			owned, err = w.store.AwaitTasks(ctx, w.actor, tasksMax, actions, w.lease)
+			owned, err = w.store.WaitToOwnTasks(ctx, w.actor, tasksMax, actions, w.lease)
 			return err
 		})
 		if err != nil {
@@ -70,7 +70,7 @@ func (w *worker) perform(ctx context.Context, owned []stint.OwnedTask) error {
 		performances[i] = p
 		err := w.journal.write(entry{
 			Kind: began, Performance: p.name, Computation: p.ID, Token: p.Token, Try: p.Try,
-			From: p.Deadline.Add(-w.lease), Until: p.Deadline,
+			From: p.LeaseUntil.Add(-w.lease), Until: p.LeaseUntil,
 		})
 		if err != nil {
 			return err

@@ -440,7 +440,7 @@ func TestLedger_SaysHowFarItIs(t *testing.T) {
 	wantLine("1 of 3 files, 10.0 MB, 0 files/s, 20s left")
 	held := stint.TaskInfo{
 		StatusCode: stint.StatusInProgress, Actor: "somebody else",
-		ActionDeadline: now.Add(5 * time.Second),
+		LeaseUntil: now.Add(5 * time.Second),
 	}
 	l.enter([]stint.TaskInfo{held, held})
 	wantLine("1 of 3 files, 10.0 MB; 2 leased to another process for 5s")

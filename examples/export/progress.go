@@ -110,8 +110,8 @@ func (l *ledger) enter(infos []stint.TaskInfo) {
 		case info.StatusCode == stint.StatusInProgress &&
 			!strings.HasPrefix(string(info.Actor), ours):
 			l.held++
-			if info.ActionDeadline.After(l.heldTill) {
-				l.heldTill = info.ActionDeadline
+			if info.LeaseUntil.After(l.heldTill) {
+				l.heldTill = info.LeaseUntil
 			}
 		case !isFinal(info.StatusCode) || !l.settle(info.ID):
 		case info.StatusCode == stint.StatusAborted:

@@ -57,8 +57,8 @@ type graphJSON struct {
 }
 
 type dependencyJSON struct {
-	After stint.TaskID `json:"after"`
-	Run   stint.TaskID `json:"run"`
+	Predecessor stint.TaskID `json:"predecessor"`
+	Dependent   stint.TaskID `json:"dependent"`
 }
 
 func (p *program) graph(ctx context.Context, id stint.TaskID, format string) error {

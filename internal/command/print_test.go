@@ -16,7 +16,7 @@ func TestPrintTasks_AlignsColouredColumns(t *testing.T) {
 		{ID: "a", Action: "act", State: stint.StateReady, InsertedAt: now.Add(-90 * time.Second)},
 		{
 			ID: "tab\there", Action: "act", State: stint.StateInProgress, Tries: 1, MaxTries: 3,
-			Actor: "worker", ActionDeadline: now.Add(25 * time.Second), Status: "half-way",
+			Actor: "worker", LeaseUntil: now.Add(25 * time.Second), Status: "half-way",
 		},
 		{
 			ID: "c", Action: "\x1b[31m", State: stint.StateAborted,

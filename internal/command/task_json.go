@@ -32,7 +32,7 @@ have is left out.
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
   owned_at         when a task in progress was handed out, or taken back by a late owner
-  action_deadline  when the lease on a task in progress expires
+  lease_until      when the lease on a task in progress expires
   finished_at      when the task completed or was aborted
   status           what the owner last said of it, for people
   progress         how far the owner said it is, from 0 to 1
@@ -46,29 +46,29 @@ have is left out.
 
 // A taskJSON is a task as --json prints it.
 type taskJSON struct {
-	ID             string           `json:"id"`
-	Action         string           `json:"action"`
-	StatusCode     stint.StatusCode `json:"status_code"`
-	State          stint.State      `json:"state"`
-	AbortCause     stint.AbortCause `json:"abort_cause,omitzero"`
-	Priority       int16            `json:"priority"`
-	Tries          int              `json:"tries"`
-	MaxTries       int              `json:"max_tries"`
-	PostResult     bool             `json:"post_result"`
-	OnAbort        string           `json:"on_abort"`
-	Actor          string           `json:"actor,omitzero"`
-	Status         string           `json:"status,omitzero"`
-	Progress       float64          `json:"progress,omitzero"`
-	InsertedAt     time.Time        `json:"inserted_at"`
-	NotBefore      time.Time        `json:"not_before,omitzero"`
-	Deadline       time.Time        `json:"deadline,omitzero"`
-	OwnedAt        time.Time        `json:"owned_at,omitzero"`
-	ActionDeadline time.Time        `json:"action_deadline,omitzero"`
-	FinishedAt     time.Time        `json:"finished_at,omitzero"`
-	Body           *string          `json:"body,omitzero"`
-	BodyBase64     []byte           `json:"body_base64,omitzero"`
-	Result         *string          `json:"result,omitzero"`
-	ResultBase64   []byte           `json:"result_base64,omitzero"`
+	ID           string           `json:"id"`
+	Action       string           `json:"action"`
+	StatusCode   stint.StatusCode `json:"status_code"`
+	State        stint.State      `json:"state"`
+	AbortCause   stint.AbortCause `json:"abort_cause,omitzero"`
+	Priority     int16            `json:"priority"`
+	Tries        int              `json:"tries"`
+	MaxTries     int              `json:"max_tries"`
+	PostResult   bool             `json:"post_result"`
+	OnAbort      string           `json:"on_abort"`
+	Actor        string           `json:"actor,omitzero"`
+	Status       string           `json:"status,omitzero"`
+	Progress     float64          `json:"progress,omitzero"`
+	InsertedAt   time.Time        `json:"inserted_at"`
+	NotBefore    time.Time        `json:"not_before,omitzero"`
+	Deadline     time.Time        `json:"deadline,omitzero"`
+	OwnedAt      time.Time        `json:"owned_at,omitzero"`
+	LeaseUntil   time.Time        `json:"lease_until,omitzero"`
+	FinishedAt   time.Time        `json:"finished_at,omitzero"`
+	Body         *string          `json:"body,omitzero"`
+	BodyBase64   []byte           `json:"body_base64,omitzero"`
+	Result       *string          `json:"result,omitzero"`
+	ResultBase64 []byte           `json:"result_base64,omitzero"`
 }
 
 func newTaskJSON(info *stint.TaskInfo) taskJSON {
@@ -78,7 +78,7 @@ func newTaskJSON(info *stint.TaskInfo) taskJSON {
 		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: readable.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
-		Deadline: utc(info.Deadline), ActionDeadline: utc(info.ActionDeadline),
+		Deadline: utc(info.Deadline), LeaseUntil: utc(info.LeaseUntil),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),
 	}
 	if info.OnAbort == stint.RunAnyway {

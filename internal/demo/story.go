@@ -218,12 +218,12 @@ func (s *story) kill(ctx context.Context) error {
 func (s *story) leaseLeft(ctx context.Context, tasks []stint.TaskInfo) (time.Duration, error) {
 	last := tasks[0]
 	for _, task := range tasks {
-		if task.ActionDeadline.After(last.ActionDeadline) {
+		if task.LeaseUntil.After(last.LeaseUntil) {
 			last = task
 		}
 	}
 	why, err := s.Store.Explain(ctx, last.ID)
-	return last.ActionDeadline.Sub(why.Now), err
+	return last.LeaseUntil.Sub(why.Now), err
 }
 
 // awaitHandOn waits until somebody else owns, or has performed, what the second worker owned. A

@@ -107,7 +107,7 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 	}
 	edges := make([]edge, len(graph.Dependencies))
 	for i, dependency := range graph.Dependencies {
-		edges[i] = edge{index[dependency.After], index[dependency.Run]}
+		edges[i] = edge{index[dependency.Predecessor], index[dependency.Dependent]}
 	}
 	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
 	p.layers = layOut(len(graph.Tasks), edges)

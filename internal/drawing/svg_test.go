@@ -20,7 +20,7 @@ import (
 func network(tasks []stint.TaskInfo, edges ...[2]stint.TaskID) *stint.Graph {
 	graph := &stint.Graph{Tasks: tasks}
 	for _, e := range edges {
-		graph.Dependencies = append(graph.Dependencies, stint.Dependency{After: e[0], Run: e[1]})
+		graph.Dependencies = append(graph.Dependencies, stint.Dependency{Predecessor: e[0], Dependent: e[1]})
 	}
 	return graph
 }
@@ -31,7 +31,7 @@ func fanIn(tasks int) *stint.Graph {
 		id := stint.TaskID(fmt.Sprintf("page/%02d", i))
 		graph.Tasks = append(graph.Tasks,
 			stint.TaskInfo{ID: id, Action: "export", State: stint.StateReady})
-		graph.Dependencies = append(graph.Dependencies, stint.Dependency{After: id, Run: "bind"})
+		graph.Dependencies = append(graph.Dependencies, stint.Dependency{Predecessor: id, Dependent: "bind"})
 	}
 	graph.Tasks = append(graph.Tasks, stint.TaskInfo{
 		ID: "bind", Action: "bind", State: stint.StateBlocked, OnAbort: stint.RunAnyway,
@@ -189,7 +189,7 @@ func BenchmarkWriteSVG(b *testing.B) {
 		for _, before := range []int{i - 1 - i*7%40, i - 1 - i*31%200} {
 			if before >= 0 {
 				graph.Dependencies = append(graph.Dependencies,
-					stint.Dependency{After: graph.Tasks[before].ID, Run: id})
+					stint.Dependency{Predecessor: graph.Tasks[before].ID, Dependent: id})
 			}
 		}
 	}

@@ -34,8 +34,8 @@ func (m *machine) report(info stint.TaskInfo) report {
 	r := report{
 		TaskInfo: info, Expires: m.steps(info.Deadline), Owned: m.steps(info.OwnedAt),
 	}
-	r.Until = m.steps(cmp.Or(info.NotBefore, info.ActionDeadline, info.FinishedAt))
-	r.Deadline, r.NotBefore, r.ActionDeadline = time.Time{}, time.Time{}, time.Time{}
+	r.Until = m.steps(cmp.Or(info.NotBefore, info.LeaseUntil, info.FinishedAt))
+	r.Deadline, r.NotBefore, r.LeaseUntil = time.Time{}, time.Time{}, time.Time{}
 	r.FinishedAt, r.InsertedAt, r.OwnedAt = time.Time{}, time.Time{}, time.Time{}
 	return r
 }

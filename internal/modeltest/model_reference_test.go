@@ -14,7 +14,7 @@ import (
 // of them.
 const (
 	step  = 30 * time.Minute
-	never = int(stint.NoDeadline / step)
+	never = int(stint.NoExpiry / step)
 )
 
 // A reference is a store in memory that one caller uses, as simple as can be: what the rules of the
@@ -311,7 +311,7 @@ func (r *reference) own(
 }
 
 func (r *reference) leaseEnd(lease time.Duration) int {
-	if lease == stint.NoDeadline {
+	if lease == stint.NoExpiry {
 		return never
 	}
 	return r.now + steps(lease)

@@ -139,7 +139,7 @@ var (
 	actions = []string{"cook", "wash"}
 	actors  = []stint.ActorID{"ann", "bob"}
 	fewIDs  = []stint.TaskID{"a", "b", "c", "d", "e", "f", "g", "h"}
-	leases  = []time.Duration{step, 2 * step, 4 * step, stint.NoDeadline}
+	leases  = []time.Duration{step, 2 * step, 4 * step, stint.NoExpiry}
 
 	// crowds are sizes of batches: the last that is not copied, the first that is, and those whose
 	// spans are of two, three and four tasks.
@@ -318,7 +318,7 @@ func (m *machine) own(t *rapid.T) {
 			t.Fatalf("OwnTasks gave the token of %q out before", task.ID)
 		}
 		m.tokens[task.Token] = true
-		if got, want := m.steps(task.Deadline), m.model.leaseEnd(lease); got != want {
+		if got, want := m.steps(task.LeaseUntil), m.model.leaseEnd(lease); got != want {
 			t.Fatalf("OwnTasks: deadline of %q at step %d, want %d", task.ID, got, want)
 		}
 	}

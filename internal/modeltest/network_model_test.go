@@ -211,10 +211,10 @@ func batchEdges(batch []netTask) []stint.Dependency {
 	var edges []stint.Dependency
 	for i := range batch {
 		for _, id := range batch[i].After {
-			edges = append(edges, stint.Dependency{After: id, Run: batch[i].ID})
+			edges = append(edges, stint.Dependency{Predecessor: id, Dependent: batch[i].ID})
 		}
 		for _, id := range batch[i].ToSignalAfter {
-			edges = append(edges, stint.Dependency{After: batch[i].ID, Run: id})
+			edges = append(edges, stint.Dependency{Predecessor: batch[i].ID, Dependent: id})
 		}
 	}
 	return edges
@@ -228,11 +228,11 @@ func (m *netMachine) checkCycle(t *rapid.T, cycle *stint.CycleError, added []sti
 		t.Fatalf("the path %q is not closed", path)
 	}
 	for i, run := range path[1:] {
-		pair := stint.Dependency{After: path[i], Run: run}
+		pair := stint.Dependency{Predecessor: path[i], Dependent: run}
 		task := m.model.tasks[run]
-		waits := task != nil && task.waitsOnce(pair.After) && !task.after[pair.After]
+		waits := task != nil && task.waitsOnce(pair.Predecessor) && !task.after[pair.Predecessor]
 		if !waits && !slices.Contains(added, pair) {
-			t.Fatalf("on the path %q, %q does not wait for %q", path, run, pair.After)
+			t.Fatalf("on the path %q, %q does not wait for %q", path, run, pair.Predecessor)
 		}
 	}
 }
@@ -240,15 +240,15 @@ func (m *netMachine) checkCycle(t *rapid.T, cycle *stint.CycleError, added []sti
 func (m *netMachine) add(t *rapid.T) {
 	wild := one(t, 5, "wild")
 	wanted := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) stint.Dependency {
-		pair := stint.Dependency{After: drawID(t, "after"), Run: drawID(t, "run")}
-		if !wild && pair.After > pair.Run {
-			pair.After, pair.Run = pair.Run, pair.After
+		pair := stint.Dependency{Predecessor: drawID(t, "after"), Dependent: drawID(t, "run")}
+		if !wild && pair.Predecessor > pair.Dependent {
+			pair.Predecessor, pair.Dependent = pair.Dependent, pair.Predecessor
 		}
 		return pair
 	}), 1, 4).Draw(t, "dependencies")
 	if !one(t, 5, "any") {
 		wanted = slices.DeleteFunc(wanted, func(pair stint.Dependency) bool {
-			after, run := m.model.tasks[pair.After], m.model.tasks[pair.Run]
+			after, run := m.model.tasks[pair.Predecessor], m.model.tasks[pair.Dependent]
 			return after == nil || run == nil || after.final() || run.final()
 		})
 	}

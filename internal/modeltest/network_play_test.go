@@ -38,16 +38,16 @@ func (p *player) tie(ctx context.Context) {
 		p.look(ctx)
 		var wanted []stint.Dependency
 		for range 1 + p.random.IntN(3) {
-			pair := stint.Dependency{After: p.active(), Run: p.active()}
-			if pair.After > pair.Run && !p.one(8) {
-				pair.After, pair.Run = pair.Run, pair.After
+			pair := stint.Dependency{Predecessor: p.active(), Dependent: p.active()}
+			if pair.Predecessor > pair.Dependent && !p.one(8) {
+				pair.Predecessor, pair.Dependent = pair.Dependent, pair.Predecessor
 			}
 			wanted = append(wanted, pair)
 		}
 		inTx := p.one(2)
 		if !p.within(ctx, inTx, p.one(4), func(store *stint.Store) (err error) {
 			if wanted, err = p.add(ctx, store, inTx, wanted); err == nil && inTx && p.one(6) {
-				more := []stint.Dependency{{After: p.active(), Run: p.active()}}
+				more := []stint.Dependency{{Predecessor: p.active(), Dependent: p.active()}}
 				more, err = p.add(ctx, store, inTx, more)
 				wanted = append(wanted, more...)
 			}
@@ -56,7 +56,7 @@ func (p *player) tie(ctx context.Context) {
 			continue
 		}
 		for _, pair := range wanted {
-			p.accept(pair.After, pair.Run)
+			p.accept(pair.Predecessor, pair.Dependent)
 		}
 	}
 }

@@ -219,12 +219,12 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 func cyclicAlone(batch []netTask) bool {
 	alone := &netReference{tasks: map[stint.TaskID]*netTask{}}
 	for _, pair := range batchEdges(batch) {
-		for _, id := range []stint.TaskID{pair.After, pair.Run} {
+		for _, id := range []stint.TaskID{pair.Predecessor, pair.Dependent} {
 			if alone.tasks[id] == nil {
 				alone.tasks[id] = &netTask{after: map[stint.TaskID]bool{}}
 			}
 		}
-		alone.tasks[pair.Run].after[pair.After] = false
+		alone.tasks[pair.Dependent].after[pair.Predecessor] = false
 	}
 	return alone.cyclic()
 }
@@ -260,24 +260,24 @@ func (r *netReference) addDependencies(
 ) (refused []stint.RefusedDependency, cyclic bool) {
 	next := r.clone()
 	for _, pair := range wanted {
-		after, run := r.tasks[pair.After], r.tasks[pair.Run]
+		after, run := r.tasks[pair.Predecessor], r.tasks[pair.Dependent]
 		refusal := stint.RefusedDependency{
-			Dependency: pair, AfterState: after.found(), RunState: run.found(),
+			Dependency: pair, PredecessorState: after.found(), DependentState: run.found(),
 		}
 		switch {
-		case pair.After == pair.Run:
+		case pair.Predecessor == pair.Dependent:
 			cyclic = true
 			continue
 		case after == nil || run == nil:
 			refusal.Err = stint.ErrTaskNotFound
-		case run.waitsOnce(pair.After):
+		case run.waitsOnce(pair.Predecessor):
 			continue
 		case after.final():
 			refusal.Err = stint.ErrTaskFinished
 		case run.started():
 			refusal.Err = stint.ErrTaskStarted
 		default:
-			next.tasks[pair.Run].after[pair.After] = false
+			next.tasks[pair.Dependent].after[pair.Predecessor] = false
 			continue
 		}
 		if !slices.Contains(refused, refusal) {

@@ -115,7 +115,7 @@ func (r *netReference) settled() []stint.Dependency {
 	for id, task := range r.tasks {
 		for before, taken := range task.after {
 			if taken || task.final() {
-				edges = append(edges, stint.Dependency{After: before, Run: id})
+				edges = append(edges, stint.Dependency{Predecessor: before, Dependent: id})
 			}
 		}
 	}

@@ -34,10 +34,10 @@ func When(task *stint.TaskInfo, now time.Time) string {
 	case stint.StateScheduled:
 		return "begins " + Relative(task.NotBefore, now)
 	case stint.StateInProgress:
-		if task.ActionDeadline.IsZero() {
+		if task.LeaseUntil.IsZero() {
 			return "no deadline"
 		}
-		return "expires " + Relative(task.ActionDeadline, now)
+		return "expires " + Relative(task.LeaseUntil, now)
 	case stint.StateCompleted, stint.StateAborted:
 		return "ended " + Relative(task.FinishedAt, now)
 	case stint.StateBlocked, stint.StateReady:
@@ -99,7 +99,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	}
 	add("actor", Text(string(task.Actor)))
 	at("handed out", task.OwnedAt)
-	at("lease expires", task.ActionDeadline)
+	at("lease expires", task.LeaseUntil)
 	at("not before", task.NotBefore)
 	at("finished", task.FinishedAt)
 	at("inserted", task.InsertedAt)

@@ -166,7 +166,7 @@ func fixture() Look {
 			},
 			Estimated: []stint.State{stint.StateCompleted, stint.StateAborted},
 		},
-		Trouble: stint.Trouble{
+		Problems: stint.Problems{
 			Slow: []stint.TaskInfo{
 				{
 					ID: "export/main/0001", Action: "copy", State: stint.StateInProgress, Tries: 1,
@@ -204,9 +204,9 @@ func fixture() Look {
 // openedFixture is the first task in progress, opened.
 func openedFixture(width, height int) *screen {
 	s := newScreen(width, height, fixture())
-	task := s.source.look.Trouble.Slow[0]
+	task := s.source.look.Problems.Slow[0]
 	task.InsertedAt = fixtureNow.Add(-4 * time.Hour)
-	task.ActionDeadline = fixtureNow.Add(25 * time.Second)
+	task.LeaseUntil = fixtureNow.Add(25 * time.Second)
 	task.Progress, task.Body = 0.5, []byte("from: a\nto: b\n")
 	task.Result = []byte("\x1b[2J")
 	s.source.details = map[stint.TaskID]*Details{task.ID: {
@@ -244,9 +244,9 @@ func hostile() Look {
 		{Action: "two\nlines\ttab\r"},
 		{Action: "\u009b2J"},
 	}
-	look.Trouble = stint.Trouble{}
+	look.Problems = stint.Problems{}
 	for i, action := range look.Stats.Actions {
-		look.Trouble.Slow = append(look.Trouble.Slow, stint.TaskInfo{
+		look.Problems.Slow = append(look.Problems.Slow, stint.TaskInfo{
 			ID:     stint.TaskID(fmt.Sprint(strings.Repeat("prefix/", 10*i), action.Action)),
 			Action: action.Action, State: stint.StateInProgress, Tries: 1 << 30, MaxTries: 1 << 30,
 			Actor: stint.ActorID(action.Action), Status: action.Action,

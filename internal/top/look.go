@@ -12,9 +12,9 @@ type Look struct {
 	// Now is the time on the database's clock.
 	Now time.Time
 
-	Stats   stint.Stats
-	Trouble stint.Trouble
-	Actors  []stint.ActorInfo
+	Stats    stint.Stats
+	Problems stint.Problems
+	Actors   []stint.ActorInfo
 
 	// Found are tasks whose IDs begin with what was asked for.
 	Found []stint.TaskInfo
@@ -50,8 +50,8 @@ type Store struct {
 }
 
 const (
-	troubledTasksMax = 100
-	foundTasksMax    = 100
+	problemTasksMax = 100
+	foundTasksMax   = 100
 )
 
 // Look is as [Source] has it. The verbs take the same time however many tasks there are.
@@ -62,7 +62,7 @@ func (s Store) Look(ctx context.Context, prefix string) (look Look, err error) {
 	if look.Stats, err = s.Stats(ctx); err != nil {
 		return look, err
 	}
-	if look.Trouble, err = s.Trouble(ctx, troubledTasksMax); err != nil {
+	if look.Problems, err = s.Problems(ctx, problemTasksMax); err != nil {
 		return look, err
 	}
 	if look.Actors, err = s.ListActors(ctx); err != nil || prefix == "" {

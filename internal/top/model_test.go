@@ -33,7 +33,7 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 		s := newScreen(size("width"), size("height"), looks[look.Draw(t, "look")])
 		s.options.Colours = rapid.Bool().Draw(t, "colours")
 		opened := openedFixture(80, 24).source.details
-		for _, task := range hostile().Trouble.Slow {
+		for _, task := range hostile().Problems.Slow {
 			opened[task.ID] = &Details{task, stint.Explanation{Task: task}}
 		}
 		s.source.details = opened
@@ -112,13 +112,13 @@ func TestCursor_StaysWithItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture()).press("tab", "down")
 	look := fixture()
-	look.Trouble.Slow = append([]stint.TaskInfo{{ID: "new"}}, look.Trouble.Slow...)
+	look.Problems.Slow = append([]stint.TaskInfo{{ID: "new"}}, look.Problems.Slow...)
 	s.later(look)
 	if row, _ := s.selected(); row.key != "export/main/0002" {
 		t.Errorf("the cursor is on %q", row.key)
 	}
 	s.press("g")
-	look.Trouble.Slow = append([]stint.TaskInfo{{ID: "newer"}}, look.Trouble.Slow...)
+	look.Problems.Slow = append([]stint.TaskInfo{{ID: "newer"}}, look.Problems.Slow...)
 	s.later(look)
 	if row, _ := s.selected(); row.key != "newer" {
 		t.Errorf("the cursor on the first row is on %q", row.key)

@@ -163,8 +163,8 @@ func (m *model) number(n int64, state stint.State) string {
 }
 
 func (m *model) taskRows() []row {
-	trouble := m.look.Trouble
-	groups := [][]stint.TaskInfo{trouble.Slow, trouble.Failing, trouble.Failed}
+	problems := m.look.Problems
+	groups := [][]stint.TaskInfo{problems.Slow, problems.Failing, problems.Failed}
 	first := m.lists[panelTasks].order
 	groups = slices.Concat(groups[first:], groups[:first])
 	if m.filter != "" {

@@ -232,24 +232,24 @@ CREATE UNLOGGED TABLE {{.schema}}.settling (
 
 -- One row, locked by whoever adds edges into tasks that are in the store already: two who do so at
 -- once could close a cycle between them that neither sees.
-CREATE TABLE {{.schema}}.networks (
+CREATE TABLE {{.schema}}.dependency_lock (
     lock boolean NOT NULL,
 
-    CONSTRAINT networks_pkey PRIMARY KEY (lock)
+    CONSTRAINT dependency_lock_pkey PRIMARY KEY (lock)
 );
-INSERT INTO {{.schema}}.networks VALUES (true);
+INSERT INTO {{.schema}}.dependency_lock VALUES (true);
 
 -- When somebody last asked for tasks with an action, and how many were handed out so far, not for the
 -- first time those of retries; all of it about. Room is left for new versions, one a second and store.
-CREATE TABLE {{.schema}}.asked (
+CREATE TABLE {{.schema}}.action_stats (
     asked_at timestamptz NOT NULL,
     tries    bigint      NOT NULL DEFAULT 0,
     retries  bigint      NOT NULL DEFAULT 0,
     action   text        COLLATE "C" NOT NULL,
 
-    CONSTRAINT asked_pkey PRIMARY KEY (action)
+    CONSTRAINT action_stats_pkey PRIMARY KEY (action)
 ) WITH (fillfactor = 50);
-CREATE INDEX asked_order ON {{.schema}}.asked (asked_at);
+CREATE INDEX action_stats_order ON {{.schema}}.action_stats (asked_at);
 
 -- One row per store that waits for notifications or whose actors are registered. Its session, a
 -- connection of its own, holds the advisory lock with the number id, shared, for as long as it lives.
@@ -377,7 +377,7 @@ ALTER TABLE {{.schema}}.deadlines SET (autovacuum_vacuum_scale_factor = 0.05,
 
 DROP VIEW {{.schema}}.task_states;
 DROP TABLE {{.schema}}.supported, {{.schema}}.pruning, {{.schema}}.actors, {{.schema}}.sessions,
-    {{.schema}}.asked, {{.schema}}.networks, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
+    {{.schema}}.action_stats, {{.schema}}.dependency_lock, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
     {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

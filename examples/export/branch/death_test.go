@@ -214,7 +214,7 @@ func TestWorker_ExtendsWhatTakesLong(t *testing.T) {
 	<-trap.Reached()
 	eventually(t, "longer lease", func() bool {
 		infos, err := s.store.GetTasks(t.Context(), []stint.TaskID{task.ID})
-		return err == nil && len(infos) == 1 && infos[0].ActionDeadline.After(task.Deadline)
+		return err == nil && len(infos) == 1 && infos[0].LeaseUntil.After(task.LeaseUntil)
 	})
 	trap.Release()
 	if err := <-done; err != nil {

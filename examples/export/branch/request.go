@@ -82,7 +82,7 @@ func request(
 		return err
 	}
 	if !joined {
-		after := stint.Dependency{After: doneID(branch), Run: next.ID}
+		after := stint.Dependency{Predecessor: doneID(branch), Dependent: next.ID}
 		err := tasks.AddDependencies(ctx, []stint.Dependency{after})
 		idle := errors.Is(err, stint.ErrTaskFinished) || errors.Is(err, stint.ErrTaskNotFound)
 		if err != nil && !idle {

@@ -83,7 +83,7 @@ func TestCommit_WhenTheExportEndsAtThisMoment(t *testing.T) {
 	mortal := s.mortal(t)
 	for n, meeting := range []meeting{
 		{requestFirst: true, at: pgcut.AtRequest, statement: "withdraw_tasks"},
-		{requestFirst: true, at: pgcut.AtRequest, statement: "lock_networks"},
+		{requestFirst: true, at: pgcut.AtRequest, statement: "lock_dependencies"},
 		{requestFirst: true, at: pgcut.AtReply, statement: "add_edges"},
 		{requestFirst: true, at: pgcut.AtRequest, commit: "add_request"},
 		{requestFirst: false, at: pgcut.AtRequest, statement: "settle_tasks"},

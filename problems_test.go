@@ -9,14 +9,14 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-func TestTrouble_NamesSlowFailingAndFailedTasks(t *testing.T) {
+func TestProblems_NamesSlowFailingAndFailedTasks(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	ctx := t.Context()
-	if got, err := store.Trouble(ctx, 10); err != nil ||
+	if got, err := store.Problems(ctx, 10); err != nil ||
 		len(got.Slow)+len(got.Failing)+len(got.Failed) > 0 {
-		t.Fatalf("Trouble of an empty store = %+v, %v", got, err)
+		t.Fatalf("Problems of an empty store = %+v, %v", got, err)
 	}
 	insert(t, store, numbered("t", 10)...)
 	insert(t, store,
@@ -40,8 +40,8 @@ func TestTrouble_NamesSlowFailingAndFailedTasks(t *testing.T) {
 	}
 	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"t000009"}, ""), nil)
 
-	got, err := store.Trouble(ctx, 4)
-	wantErr(t, "Trouble", err, nil)
+	got, err := store.Problems(ctx, 4)
+	wantErr(t, "Problems", err, nil)
 	wantIDs := func(what string, infos []stint.TaskInfo, want ...stint.TaskID) {
 		t.Helper()
 		var ids []stint.TaskID
@@ -60,17 +60,17 @@ func TestTrouble_NamesSlowFailingAndFailedTasks(t *testing.T) {
 			got.Slow[2].OwnedAt)
 	}
 	if got.Failing[0].Tries != 2 || got.Failed[0].AbortCause != stint.CauseTries {
-		t.Errorf("Trouble = %+v", got)
+		t.Errorf("Problems = %+v", got)
 	}
 }
 
-func TestTrouble_RefusesLimitsThatAreNone(t *testing.T) {
+func TestProblems_RefusesLimitsThatAreNone(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	for limit, want := range map[int]error{
 		0: stint.ErrInvalidArgument, -1: stint.ErrInvalidArgument, 10_001: stint.ErrTooLarge,
 	} {
-		_, err := store.Trouble(t.Context(), limit)
-		wantErr(t, "Trouble", err, want)
+		_, err := store.Problems(t.Context(), limit)
+		wantErr(t, "Problems", err, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Trouble is where an operator looks first when something is wrong.
-type Trouble struct {
+// Problems is where an operator looks first when something is wrong.
+type Problems struct {
 	// Slow are tasks in progress, those that were handed out longest ago first.
 	Slow []TaskInfo
 	// Failing are pending tasks that were owned before and given back, or lost by their owners,
@@ -19,31 +19,31 @@ type Trouble struct {
 	Failed []TaskInfo
 }
 
-// Trouble returns up to limit tasks of each kind, as of one instant, without their bodies and
+// Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
 // results. The limit is between 1 and 10,000. It reads the leases from end to end, of which there
 // is one for each call of OwnTasks whose tasks are in progress; beyond that it takes the same time
 // however many tasks there are.
-func (s *Store) Trouble(ctx context.Context, limit int) (Trouble, error) {
-	trouble, err := s.trouble(ctx, limit)
+func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
+	trouble, err := s.problems(ctx, limit)
 	if err != nil {
-		return Trouble{}, fmt.Errorf("trouble: %w", err)
+		return Problems{}, fmt.Errorf("problems: %w", err)
 	}
 	return trouble, nil
 }
 
-func (s *Store) trouble(ctx context.Context, limit int) (Trouble, error) {
+func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	if limit <= 0 {
-		return Trouble{}, argumentError("limit", "not positive")
+		return Problems{}, argumentError("limit", "not positive")
 	}
 	if limit > listedTasksMax {
-		return Trouble{}, tooLarge("limit", limit, listedTasksMax)
+		return Problems{}, tooLarge("limit", limit, listedTasksMax)
 	}
-	var trouble Trouble
+	var problems Problems
 	err := s.run(ctx, step{
-		name: "list_trouble", args: []any{limit},
+		name: "list_problems", args: []any{limit},
 		read: func(rows pgx.Rows) error {
-			trouble = Trouble{} // of an answer that was cut off
-			kinds := []*[]TaskInfo{&trouble.Slow, &trouble.Failing, &trouble.Failed}
+			problems = Problems{} // of an answer that was cut off
+			kinds := []*[]TaskInfo{&problems.Slow, &problems.Failing, &problems.Failed}
 			for rows.Next() {
 				var kind int
 				info, err := readInfo(rows, &kind)
@@ -55,5 +55,5 @@ func (s *Store) trouble(ctx context.Context, limit int) (Trouble, error) {
 			return rows.Err()
 		},
 	})
-	return trouble, err
+	return problems, err
 }

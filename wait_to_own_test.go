@@ -127,7 +127,7 @@ func awaitCases() []awaitCase {
 	}
 }
 
-func TestAwaitTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
+func TestWaitToOwnTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 	t.Parallel()
 	for _, c := range awaitCases() {
 		for _, from := range []string{"this store", "another store", "a transaction"} {
@@ -149,7 +149,7 @@ func TestAwaitTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 					tx := begin(t, h.pool)
 					c.ready(t, h.WithTx(tx))
 					h.notified(t)
-					wantGoingOn(t, "AwaitTasks before the commit", awaiting)
+					wantGoingOn(t, "WaitToOwnTasks before the commit", awaiting)
 					wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				}
 				wantOwned(t, awaiting, c.want...)
@@ -159,7 +159,7 @@ func TestAwaitTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 }
 
 // An action is any text, and travels in a notification of text.
-func TestAwaitTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
+func TestWaitToOwnTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
 	for i, action := range []string{
@@ -169,7 +169,7 @@ func TestAwaitTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 	} {
 		topics := len(sessionPIDs(t, h.pool)) // the session stands
 		awaiting := start(func() ([]stint.OwnedTask, error) {
-			return h.AwaitTasks(t.Context(), "actor", 1, []string{action}, time.Hour)
+			return h.WaitToOwnTasks(t.Context(), "actor", 1, []string{action}, time.Hour)
 		})
 		eventually(t, soon, "the session listens", func() bool {
 			return listeners(t, h.pool, "ready "+action) == topics
@@ -183,7 +183,7 @@ func TestAwaitTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 
 // What is due at a known time is owned at that time, though nobody maintains the schema; what
 // becomes known of only during the wait is left to those who do.
-func TestAwaitTasks_WakesWhenSomethingIsDue(t *testing.T) {
+func TestWaitToOwnTasks_WakesWhenSomethingIsDue(t *testing.T) {
 	t.Parallel()
 	const ahead = 400 * time.Millisecond
 	cases := map[string]func(*testing.T, *stint.Store){
@@ -219,7 +219,7 @@ func TestAwaitTasks_WakesWhenSomethingIsDue(t *testing.T) {
 					given(t, another)
 				}
 				awaiting := start(func() ([]stint.OwnedTask, error) {
-					return h.AwaitTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+					return h.WaitToOwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
 				})
 				if !known {
 					tx := begin(t, pool) // the owner in between is nobody's competitor
@@ -239,7 +239,7 @@ func TestAwaitTasks_WakesWhenSomethingIsDue(t *testing.T) {
 }
 
 // R20.
-func TestAwaitTasks_Polls(t *testing.T) {
+func TestWaitToOwnTasks_Polls(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond})
 	awaiting := h.await(t.Context(), t, 1)
@@ -251,7 +251,7 @@ func TestAwaitTasks_Polls(t *testing.T) {
 }
 
 // Waiters share what comes: nobody is given more than asked, one task wakes one of them for good.
-func TestAwaitTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
+func TestWaitToOwnTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
 	const waiters = 50
@@ -268,7 +268,7 @@ func TestAwaitTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 		n := i%4 + 1
 		asked += n
 		go func() {
-			owned, err := h.AwaitTasks(ctx, "actor", n, []string{"act"}, time.Hour)
+			owned, err := h.WaitToOwnTasks(ctx, "actor", n, []string{"act"}, time.Hour)
 			results <- given{n, owned, err}
 		}()
 	}
@@ -277,7 +277,7 @@ func TestAwaitTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 		select {
 		case got := <-results:
 			if got.err != nil || len(got.owned) == 0 || len(got.owned) > got.asked {
-				t.Fatalf("AwaitTasks(%d) = %d tasks, %v", got.asked, len(got.owned), got.err)
+				t.Fatalf("WaitToOwnTasks(%d) = %d tasks, %v", got.asked, len(got.owned), got.err)
 			}
 			return got
 		case <-time.After(soon):
@@ -290,7 +290,7 @@ func TestAwaitTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 		id := stint.TaskID(fmt.Sprintf("single %d", i))
 		insert(t, h.Store, after(id))
 		if got := receive(); len(got.owned) != 1 || got.owned[0].ID != id {
-			t.Fatalf("AwaitTasks = %v, want %s", idsOf(got.owned), id)
+			t.Fatalf("WaitToOwnTasks = %v, want %s", idsOf(got.owned), id)
 		}
 	}
 	insert(t, h.Store, numbered("t", asked)...) // more than the rest can take
@@ -324,7 +324,7 @@ func (k *ownedKnowingly) add(owned []stint.OwnedTask) {
 const leasedIDs = `SELECT coalesce(array_agg(id ORDER BY id), '{}')
 	FROM stint.leased JOIN stint.tasks ON key BETWEEN lo AND hi`
 
-// awaitCancelled calls AwaitTasks and cancels it at a random instant.
+// awaitCancelled calls WaitToOwnTasks and cancels it at a random instant.
 func awaitCancelled(
 	t *testing.T, store *stint.Store, within time.Duration, known *ownedKnowingly,
 ) error {
@@ -332,14 +332,14 @@ func awaitCancelled(
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	defer time.AfterFunc(rand.N(within), cancel).Stop()
-	owned, err := store.AwaitTasks(ctx, "actor", 1+rand.IntN(3), []string{"act"}, time.Hour)
+	owned, err := store.WaitToOwnTasks(ctx, "actor", 1+rand.IntN(3), []string{"act"}, time.Hour)
 	known.add(owned)
 	return err
 }
 
 // A call that is cancelled leaves no task owned by nobody: within a second or two each is ready
 // again, or its owner knows.
-func TestAwaitTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
+func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
 	const rounds, callers = 100, 8
 	h := newHeardStore(t, stint.Options{})
@@ -356,7 +356,7 @@ func TestAwaitTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 			case errors.Is(err, context.Canceled):
 				cancelled++
 			case err != nil:
-				t.Fatalf("AwaitTasks = %v", err)
+				t.Fatalf("WaitToOwnTasks = %v", err)
 			}
 		}
 		if cancelled == before+callers { // calls take longer on this machine
@@ -378,7 +378,7 @@ func TestAwaitTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 }
 
 // The same where a process shuts down: it cancels its calls and closes the store.
-func TestAwaitTasks_CancelledBeforeCloseLeavesNoTaskOwnedByNobody(t *testing.T) {
+func TestWaitToOwnTasks_CancelledBeforeCloseLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
 	const rounds, callers = 60, 8
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -389,7 +389,7 @@ func TestAwaitTasks_CancelledBeforeCloseLeavesNoTaskOwnedByNobody(t *testing.T) 
 		results := make(chan error, callers)
 		for range callers {
 			go func() {
-				owned, err := closing.AwaitTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+				owned, err := closing.WaitToOwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 				known.add(owned)
 				results <- err
 			}()
@@ -485,7 +485,7 @@ func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 }
 
 // A handler of the pool's own for notifications does not keep them from those who wait.
-func TestAwaitTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T) {
+func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) {
 		config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}

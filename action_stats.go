@@ -9,6 +9,43 @@ import (
 	"time"
 )
 
+// askedEvery is how often a store notes that it asks for an action.
+const askedEvery = 30 * time.Second
+
+// askedActions are the actions that a store asks for, with when it last noted that it does.
+type askedActions struct {
+	mutex sync.Mutex
+	at    map[string]time.Time
+}
+
+// unnoted are those of the actions of which the store has yet to note that it asks for them,
+// sorted. In the caller's transaction there are none: others would have to wait for its end.
+func (s *Store) unnoted(actions []string) []string {
+	if s.tx != nil {
+		return nil
+	}
+	s.asked.mutex.Lock()
+	defer s.asked.mutex.Unlock()
+	now := time.Now() //nolint:forbidigo // a pause of this process, no time in the store
+	var unnoted []string
+	for _, action := range actions {
+		if at, ok := s.asked.at[action]; !ok || now.Sub(at) > askedEvery {
+			unnoted = append(unnoted, action)
+		}
+	}
+	if len(unnoted) == 0 {
+		return nil
+	}
+	if s.asked.at == nil || len(s.asked.at) > actionsMax { // actions may be made up as they come
+		s.asked.at = map[string]time.Time{}
+	}
+	for _, action := range unnoted {
+		s.asked.at[action] = now
+	}
+	slices.Sort(unnoted)
+	return slices.Compact(unnoted)
+}
+
 // noteTriesEvery is how often a store adds what it has handed out to the counts of all stores.
 const noteTriesEvery = time.Second
 

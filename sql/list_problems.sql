@@ -1,4 +1,4 @@
--- name: list_trouble
+-- name: list_problems
 --
 -- Up to $1 tasks of each kind that people look for when something is wrong, in the form of
 -- list_tasks, with the kind behind: 0 those in progress for longest, 1 those ready or scheduled that

@@ -11,24 +11,24 @@ import (
 // taking. It doubles each time.
 const contendedPause = time.Millisecond
 
-// AwaitTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is woken
+// WaitToOwnTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is woken
 // when such tasks are inserted or become ready, when scheduled ones are due or leases expire, and
 // looks for itself every [Options.PollInterval].
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. In a
 // transaction it is refused with an [*ArgumentError], since it would keep the transaction open.
 // Other errors, such as that the database cannot be reached, are returned at once.
-func (s *Store) AwaitTasks(
+func (s *Store) WaitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	owned, err := s.awaitTasks(ctx, actor, maxTasks, actions, lease)
+	owned, err := s.waitToOwnTasks(ctx, actor, maxTasks, actions, lease)
 	if err != nil {
-		return nil, fmt.Errorf("await tasks: %w", err)
+		return nil, fmt.Errorf("wait to own tasks: %w", err)
 	}
 	return owned, nil
 }
 
-func (s *Store) awaitTasks(
+func (s *Store) waitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
 	if s.tx != nil {
