@@ -39,6 +39,12 @@ func newGate(t *testing.T, pool *pgxpool.Pool) *gate {
 			}
 			return nil
 		}
+		config.AfterConnect = func(context.Context, *pgx.Conn) error { // it may be down meanwhile
+			if g.down.Load() {
+				return errNoServer
+			}
+			return nil
+		}
 	})
 	return g
 }
@@ -47,8 +53,11 @@ func newGate(t *testing.T, pool *pgxpool.Pool) *gate {
 func (g *gate) shut(t *testing.T, direct *pgxpool.Pool) {
 	t.Helper()
 	g.down.Store(true)
-	exec(t, direct, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "+
-		"WHERE datname = current_database() AND application_name = 'gated'")
+	eventually(t, soon, "nobody is connected", func() bool { // nor on the way
+		return yields[int](t, direct, `SELECT count(pg_terminate_backend(pid, 10000))
+			FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'gated'`) == 0
+	})
 }
 
 // A recorder counts records by their messages.

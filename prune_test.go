@@ -261,7 +261,8 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 		WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'
 		  AND coalesce(NOT reloptions @> '{autovacuum_vacuum_cost_delay=0}', true)`)
 	small := []string{
-		"actors", "asked", "networks", "pruning", "sessions", "stint_schema_version", "supported",
+		"action_stats", "actors", "dependency_lock", "pruning", "sessions",
+		"stint_schema_version", "supported",
 	}
 	if !slices.Equal(got, small) {
 		t.Errorf("the default settings of autovacuum are those of %q, want %q only", got, small)

@@ -211,9 +211,9 @@ func TestRoles_WorkerDoesEverything(t *testing.T) {
 	wantErr(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"next"}), nil)
 
 	for _, statement := range []string{
-		"UPDATE stint.tasks SET body = ''", "TRUNCATE stint.tasks", "DROP TABLE stint.asked",
+		"UPDATE stint.tasks SET body = ''", "TRUNCATE stint.tasks", "DROP TABLE stint.action_stats",
 		"CREATE TABLE stint.mine ()", "ALTER TABLE stint.tasks ADD mine text",
-		"UPDATE stint.stint_schema_version SET version = 0", "DELETE FROM stint.networks",
+		"UPDATE stint.stint_schema_version SET version = 0", "DELETE FROM stint.dependency_lock",
 	} {
 		_, err := pool.Exec(ctx, statement)
 		wantRefused(t, statement, err)

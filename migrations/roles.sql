@@ -1,10 +1,10 @@
--- Four group roles with what each needs of the schema stint, and no more. Run it as an administrator
--- once the schema has been migrated, in one transaction, and again after each upgrade, as
--- stint_owner or as the administrator: it may be run any number of times.
+-- Four group roles with what each needs of the schema stint, and no more. Run it as an
+-- administrator once the schema has been migrated, in one transaction, and again after each
+-- upgrade, as stint_owner or as the administrator: it may be run any number of times.
 --
 --   stint_owner     owns the schema: migrates, and runs this file
---   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask, GetTasks,
---                   ListTasks, Graph
+--   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
+--                   GetTasks, ListTasks, Graph
 --   stint_worker    every verb
 --   stint_monitor   Stats, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
 --                   PollOnly WaitForTask
@@ -14,10 +14,10 @@
 -- For another schema, or a second one on the same server, replace every "stint" in this file.
 --
 -- It stands beside the migrations since it changes with them. Privileges are by table: PostgreSQL
--- asks for those of a whole statement before it runs it, so a role needs them for what the statement
--- could do, too. Hence a producer may delete from tasks, which settling does for DeleteTasks, but
--- cannot end anything for good: DeleteTasks and ReplaceTasks fail on the table finished, and owning
--- on the table leases. Nobody may update tasks.
+-- asks for those of a whole statement before it runs it, so a role needs them for what the
+-- statement could do, too. Hence a producer may delete from tasks, which settling does for
+-- DeleteTasks, but cannot end anything for good: DeleteTasks and ReplaceTasks fail on the table
+-- finished, and owning on the table leases. Nobody may update tasks.
 
 -- Functions and operators are PostgreSQL's own, whatever the path of the administrator.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -65,13 +65,15 @@ GRANT SELECT, UPDATE ON stint.dependency_lock TO stint_producer, stint_worker;
 GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- ListTasks
 
 -- To own, extend, return, hand on, end and prune.
-GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.action_stats, stint.pruning TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE
+    ON stint.leases, stint.action_stats, stint.pruning
+    TO stint_worker;
 GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
 
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
-       stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling, stint.action_stats,
-       stint.sessions, stint.actors, stint.pruning
+       stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
+       stint.action_stats, stint.sessions, stint.actors, stint.pruning
     TO stint_monitor;

@@ -1,7 +1,7 @@
 -- name: bar_claim
 --
--- Lets own_tasks hand out nothing any more under claim $1, after its answer was lost: this waits for
--- one that is about to commit, and one that comes later fails. The lease holds nothing, so that
+-- Lets own_tasks hand out nothing any more under claim $1, after its answer was lost: this waits
+-- for one that is about to commit, and one that comes later fails. The lease holds nothing, so that
 -- maintenance drops it.
 --
 --   $1 claim  bigint

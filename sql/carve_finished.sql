@@ -5,8 +5,8 @@
 --
 --   $1 keys  bigint[], sorted, each once
 --
--- Waits for somebody who is carving or deleting neighbours at this moment, or pruning; what became of
--- the task is for the caller's next statement to see. Rows are locked in the order of lo.
+-- Waits for somebody who is carving or deleting neighbours at this moment, or pruning; what became
+-- of the task is for the caller's next statement to see. Rows are locked in the order of lo.
 WITH cut AS MATERIALIZED (
     SELECT span.lo, array_agg(named.key ORDER BY named.key) AS keys
     FROM unnest($1::bigint[]) AS named (key)

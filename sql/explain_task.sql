@@ -59,7 +59,9 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        coalesce((SELECT blocked.missing
                  FROM stint.blocked
                  WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,
-       (SELECT action_stats.asked_at FROM stint.action_stats WHERE action_stats.action = task.action) AS asked_at,
+       (SELECT action_stats.asked_at
+        FROM stint.action_stats
+        WHERE action_stats.action = task.action) AS asked_at,
        statement_timestamp() AS now
 FROM chosen
 CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- name: extend_leases
 --
--- Extends the leases of the tasks with keys from $1 to $2 and claims $3 for actor $4. Returns spans of
--- those that it still owns, and whether it has to be asked again.
+-- Extends the leases of the tasks with keys from $1 to $2 and claims $3 for actor $4. Returns spans
+-- of those that it still owns, and whether it has to be asked again.
 --
 --   $1 lo      bigint[]
 --   $2 hi      bigint[]
@@ -14,8 +14,8 @@
 -- a deadline of their own, since the others shall expire; they must have been carved out of their
 -- spans, which somebody else may have been doing, too: again tells of these, and of those whose row
 -- has a new version since the statement began. A task that is locked
--- is being returned at this moment; it is reported as owned and left alone, so that nobody waits for
--- the caller's transaction it may be returned in.
+-- is being returned at this moment; it is reported as owned and left alone, so that nobody waits
+-- for the caller's transaction it may be returned in.
 --
 -- The leases have been locked by lock_leases. LATERAL with OFFSET 0 is a fence, as in return_tasks.
 WITH named AS MATERIALIZED (

@@ -1,8 +1,8 @@
 -- name: insert_separately
 --
 -- Inserts tasks of several callers, which are ready at once and have nothing to do with each other:
--- one whose ID is taken is left out. Returns the spans of the others. Element i of each array belongs
--- to task i.
+-- one whose ID is taken is left out. Returns the spans of the others. Element i of each array
+-- belongs to task i.
 --
 --   $1 id           text[]
 --   $2 action       text[]

@@ -9,8 +9,8 @@
 -- It goes ahead of the statements that lock tasks, as lock_ends does, lest the two deadlock.
 --
 -- A transaction that is stricter than READ COMMITTED may have seen ends that were taken back since.
--- Whoever does that updates the row of dependency_lock (lock_dependencies), so asking for that row, too, makes
--- such a transaction fail.
+-- Whoever does that updates the row of dependency_lock (lock_dependencies), so asking for that row,
+-- too, makes such a transaction fail.
 WITH ended AS MATERIALIZED (
     SELECT true AS found
     FROM unnest($1::bigint[]) AS named (key)

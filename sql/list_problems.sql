@@ -1,9 +1,9 @@
 -- name: list_problems
 --
 -- Up to $1 tasks of each kind that people look for when something is wrong, in the form of
--- list_tasks, with the kind behind: 0 those in progress for longest, 1 those ready or scheduled that
--- were tried most often, 2 those that failed last: returned so (cause 1), without tries left (2), or
--- past their deadlines (6).
+-- list_tasks, with the kind behind: 0 those in progress for longest, 1 those ready or scheduled
+-- that were tried most often, 2 those that failed last: returned so (cause 1), without tries left
+-- (2), or past their deadlines (6).
 --
 --   $1 tasks  integer
 --

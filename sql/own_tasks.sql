@@ -27,8 +27,8 @@
 --
 -- A queue that was long worked at begins with the dead entries of what was taken, which every look
 -- walks as long as some transaction is older than them. $7 and $8 let the caller leave them out:
--- floor is the rank of the first row there is with the action and priority of a task, be it one that
--- somebody else is taking.
+-- floor is the rank of the first row there is with the action and priority of a task, be it one
+-- that somebody else is taking.
 --
 -- signals says whether other tasks wait for one of a span's.
 --

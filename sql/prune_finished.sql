@@ -26,9 +26,9 @@
 -- looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are fences against
 -- joins, which the planner would make of whole tables.
 --
--- Tasks in one span end alike, and one that posts its result is alone, so the first one's definition
--- tells of all. A replaced task (5) has left its definition to its successor, and may be waited for.
--- linked spares the looks for edges where there are none about.
+-- Tasks in one span end alike, and one that posts its result is alone, so the first one's
+-- definition tells of all. A replaced task (5) has left its definition to its successor, and may be
+-- waited for. linked spares the looks for edges where there are none about.
 --
 -- The operator between rows is named in full: with somebody's own of that name the statement could
 -- not be prepared.

@@ -1,11 +1,12 @@
 -- name: reclaim_leases
 --
 -- Looks at the first $1 leases behind the deadline $2 that have expired, or at fewer that hold $3
--- tasks, and takes back what they still hold. Tasks with tries left become ready, ahead of the others of their priority and marked
--- late, so that their owner may still return them until somebody else is given them (R8). The
--- others are left to end_due_tasks (R13): settling them may have to wait for somebody. Returns the
--- deadline of the last, null if there are no more, with a zero, how many rows of leased and leases
--- are gone, the actions of what is ready again, and the keys of what has no tries left.
+-- tasks, and takes back what they still hold. Tasks with tries left become ready, ahead of the
+-- others of their priority and marked late, so that their owner may still return them until
+-- somebody else is given them (R8). The others are left to end_due_tasks (R13): settling them may
+-- have to wait for somebody. Returns the deadline of the last, null if there are no more, with a
+-- zero, how many rows of leased and leases are gone, the actions of what is ready again, and the
+-- keys of what has no tries left.
 --
 --   $1 leases    integer
 --   $2 deadline  timestamptz

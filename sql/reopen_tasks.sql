@@ -1,9 +1,9 @@
 -- name: reopen_tasks
 --
 -- Takes finished tasks out of their ends, as if they had been inserted just now: lock_finished has
--- locked them, insert_network gives them their new state. Their deadlines are watched again: one that is
--- still watched gets a new version, so that forget_deadlines passes it over until all can see that
--- its task has not ended.
+-- locked them, insert_network gives them their new state. Their deadlines are watched again: one
+-- that is still watched gets a new version, so that forget_deadlines passes it over until all can
+-- see that its task has not ended.
 --
 --   $1 keys  bigint[]
 WITH reopened AS (

@@ -1,14 +1,14 @@
 -- name: return_tasks
 --
 -- Settles owned tasks, a span of them at a time. Element i of each array belongs to span i, whose
--- tasks are returned alike; the caller sorts the spans. Returns what was settled: the rows of leased
--- that lie in a span, have its claim, and were this statement's to delete. With each come the place
--- of its span, whether it has finished, and the action if it is pending again.
+-- tasks are returned alike; the caller sorts the spans. Returns what was settled: the rows of
+-- leased that lie in a span, have its claim, and were this statement's to delete. With each come
+-- the place of its span, whether it has finished, and the action if it is pending again.
 --
 --   $1 lo             bigint[]
 --   $2 hi             bigint[]: as lo, if there is a status, a result or another try
 --   $3 claims         bigint[]
---   $4 outcomes       smallint[]: 0 completed, 1 aborted, 2 pending, 3 pending with the try refunded
+--   $4 outcomes       smallint[]: 0 completed, 1 aborted, 2 pending, 3 pending, the try refunded
 --   $5 posts          boolean[]: post their results
 --   $6 statuses       text[]
 --   $7 results        bytea[]

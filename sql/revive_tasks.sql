@@ -43,6 +43,7 @@ WITH named AS MATERIALIZED (
     FROM owner
 )
 INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status)
-SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted, late.status
+SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted,
+       late.status
 FROM late
 JOIN owner ON owner.claim = late.claim

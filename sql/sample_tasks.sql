@@ -1,7 +1,7 @@
 -- name: sample_tasks
 --
--- About how many tasks are in each state, by action, from a sample of $1 pages of each table. States
--- are those of count_tasks.
+-- About how many tasks are in each state, by action, from a sample of $1 pages of each table.
+-- States are those of count_tasks.
 --
 --   $1 pages  integer, of 8 KiB
 --

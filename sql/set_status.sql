@@ -1,7 +1,7 @@
 -- name: set_status
 --
--- Sets the status text and the progress of a task, if it is owned with that claim. It must have been
--- carved out of its span.
+-- Sets the status text and the progress of a task, if it is owned with that claim. It must have
+-- been carved out of its span.
 --
 --   $1 key       bigint
 --   $2 claim     bigint

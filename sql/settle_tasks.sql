@@ -28,9 +28,9 @@
 -- deleted ones (7) leave no signal, but nobody may wait for them either; what has nothing left to
 -- wait for because of a deletion is deleted too (R5, R17).
 --
--- Returns what others may wait for: the actions of tasks that now need nothing but an owner or their
--- time, and the keys of tasks that ended here and post their results (as may those that have left
--- their definitions already).
+-- Returns what others may wait for: the actions of tasks that now need nothing but an owner or
+-- their time, and the keys of tasks that ended here and post their results (as may those that have
+-- left their definitions already).
 --
 -- Ready tasks that are alike and have consecutive keys become spans, of 64 at most so that several
 -- owners find some.

@@ -344,7 +344,7 @@ func TestGraph_DrawsTheNetwork(t *testing.T) {
 	db.run(t, "", "graph", "first", "--format", "mermaid").wantExit(t, 0).
 		wantOutput(t, "flowchart LR", "n0 --> n1")
 	r := db.run(t, "", "graph", "second", "--json").wantExit(t, 0)
-	r.wantOutput(t, `"dependencies":[{"after":"first","run":"second"}],"cut":false`)
+	r.wantOutput(t, `"dependencies":[{"predecessor":"first","dependent":"second"}],"cut":false`)
 	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2, "want dot, mermaid or svg")
 }
 

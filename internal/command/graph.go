@@ -23,8 +23,8 @@ show without either. Boxes are tasks, round ones spontaneous; the one that was a
 has an outline. Dashed arrows lead to tasks that run even if what they wait for is
 aborted. IDs are shortened; the mouse shows them in full.
 
-With --json: tasks (see: stint help json), dependencies (after and run, the IDs of two
-tasks), cut (true if the network goes on).`,
+With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
+IDs of two tasks), cut (true if the network goes on).`,
 		Example: `  stint graph export/main/end --format svg > network.svg
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,

@@ -1,6 +1,7 @@
 package testdb
 
 import (
+	_ "embed" // for the statements
 	"errors"
 	"testing"
 
@@ -8,6 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+//go:embed other_sessions.sql
+var otherSessions string
+
+//go:embed deadlocks.sql
+var countDeadlocks string
 
 // IsDeadlock reports whether a call failed since the server resolved a deadlock.
 func IsDeadlock(err error) bool {
@@ -26,15 +33,12 @@ func Deadlocks(tb testing.TB, pool *pgxpool.Pool) (n int64) {
 	}
 	for others := 1; others > 0; {
 		pool.Reset() // a store may have used it since
-		err := conn.QueryRow(tb.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend'
-			  AND pid <> pg_backend_pid()`).Scan(&others)
+		err := conn.QueryRow(tb.Context(), otherSessions).Scan(&others)
 		if err != nil {
 			tb.Fatal(err)
 		}
 	}
-	err = conn.QueryRow(tb.Context(), `SELECT deadlocks FROM pg_stat_database
-		WHERE datname = current_database()`).Scan(&n)
+	err = conn.QueryRow(tb.Context(), countDeadlocks).Scan(&n)
 	if err != nil {
 		tb.Fatal(err)
 	}

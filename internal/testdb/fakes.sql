@@ -1,7 +1,8 @@
--- Fills the schema "evil" with functions, operators, aggregates and types that somebody could have made
--- to be called in the place of PostgreSQL's: copies, which are found where the schema comes before
--- pg_catalog in the path, and ones whose arguments fit better than those of the originals, which are
--- found even where it comes behind (CVE-2018-1058). Each warns that it ran, and moves the sequence.
+-- Fills the schema "evil" with functions, operators, aggregates and types that somebody could have
+-- made to be called in the place of PostgreSQL's: copies, which are found where the schema comes
+-- before pg_catalog in the path, and ones whose arguments fit better than those of the originals,
+-- which are found even where it comes behind (CVE-2018-1058). Each warns that it ran, and moves the
+-- sequence.
 CREATE SCHEMA evil;
 CREATE SEQUENCE evil.times;
 CREATE FUNCTION evil.ran(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS

@@ -66,10 +66,11 @@ CREATE TABLE {{.schema}}.ready (
     CONSTRAINT ready_pkey       PRIMARY KEY (lo),
     CONSTRAINT ready_position   CHECK (position >> 47 = 0),
     CONSTRAINT ready_span       CHECK (lo <= hi AND lo >> 10 = hi >> 10),
-    CONSTRAINT ready_alone      CHECK (lo = hi OR (claim IS NULL AND deadline IS NULL AND tries = 0))
+    CONSTRAINT ready_alone      CHECK (lo = hi
+        OR (claim IS NULL AND deadline IS NULL AND tries = 0))
 );
--- By hi, which orders spans as lo does: an index that holds lo would be taken, and walked from end to
--- end, for look-ups by lo when the table is small.
+-- By hi, which orders spans as lo does: an index that holds lo would be taken, and walked from end
+-- to end, for look-ups by lo when the table is small.
 CREATE INDEX ready_order ON {{.schema}}.ready (action, rank, hi);
 -- Of those that have been owned before, for people who look for what fails.
 CREATE INDEX ready_tried ON {{.schema}}.ready (tries) WHERE tries > 0;
@@ -85,8 +86,8 @@ CREATE TABLE {{.schema}}.scheduled (
 
     CONSTRAINT scheduled_pkey PRIMARY KEY (key)
 );
--- key + 0, since an index that holds key would be taken, and walked from end to end, for look-ups by
--- key when the table is small.
+-- key + 0, since an index that holds key would be taken, and walked from end to end, for look-ups
+-- by key when the table is small.
 CREATE INDEX scheduled_order ON {{.schema}}.scheduled (not_before, (key + 0));
 CREATE INDEX scheduled_tried ON {{.schema}}.scheduled (tries) WHERE tries > 0;
 
@@ -109,9 +110,9 @@ CREATE TABLE {{.schema}}.leases (
 CREATE INDEX leases_order ON {{.schema}}.leases (deadline);
 CREATE INDEX leases_session ON {{.schema}}.leases (session, actor) WHERE session IS NOT NULL;
 
--- A span of tasks that were handed out together. Whoever deletes the row decides what becomes of the
--- tasks: their owner's return, their expiry, their cancellation. Whoever is after some of them only
--- has to cut these out first (carve_leased).
+-- A span of tasks that were handed out together. Whoever deletes the row decides what becomes of
+-- the tasks: their owner's return, their expiry, their cancellation. Whoever is after some of them
+-- only has to cut these out first (carve_leased).
 CREATE TABLE {{.schema}}.leased (
     lo        bigint   NOT NULL,
     hi        bigint   NOT NULL,
@@ -131,8 +132,8 @@ CREATE TABLE {{.schema}}.leased (
 
 -- A span of tasks that ended alike, in one call, with nothing to be said of each. Append-only until
 -- pruned, but for the status of a task that the expiry of its last try has ended: claim is then the
--- complement of its owner's, until that says why. It is null if the task ended without an owner. One
--- that posts its result is alone.
+-- complement of its owner's, until that says why. It is null if the task ended without an owner.
+-- One that posts its result is alone.
 CREATE TABLE {{.schema}}.finished (
     lo          bigint      NOT NULL,
     hi          bigint      NOT NULL,
@@ -152,8 +153,8 @@ CREATE TABLE {{.schema}}.finished (
     CONSTRAINT finished_result_length CHECK (octet_length(result) <= 67108864)
 );
 -- For pruning, which walks through those of a kind from the oldest on. Each row is in one of them.
--- (A block-range index is cheaper to write, but the pages that pruning empties are filled again, and
--- its ranges then reach from the oldest row to the newest: it would find every page.)
+-- (A block-range index is cheaper to write, but the pages that pruning empties are filled again,
+-- and its ranges then reach from the oldest row to the newest: it would find every page.)
 CREATE INDEX finished_completed ON {{.schema}}.finished (finished_at, lo) WHERE cause = 0;
 CREATE INDEX finished_aborted ON {{.schema}}.finished (finished_at, lo) WHERE cause <> 0;
 -- Of those that failed themselves: few, and what people look for first.
@@ -191,8 +192,8 @@ CREATE TABLE {{.schema}}.edges (
 
     CONSTRAINT edges_loop CHECK (after <> run)
 );
--- Each edge once. -run, since an index that holds run would be taken, and walked from end to end, for
--- look-ups by run when the table is small.
+-- Each edge once. -run, since an index that holds run would be taken, and walked from end to end,
+-- for look-ups by run when the table is small.
 CREATE UNIQUE INDEX edges_after ON {{.schema}}.edges (after, (-run));
 CREATE INDEX edges_run ON {{.schema}}.edges (run);
 
@@ -206,10 +207,10 @@ CREATE TABLE {{.schema}}.joined (
 );
 
 -- What a transaction has yet to settle before it commits: signals on their way to a dependent
--- (signals of them; spoiled says that one came from an aborted task), and tasks that are to end, with
--- the causes of finished or, to leave the store, with 7. Nobody else ever sees a row of it, so it
--- needs no durability. round counts down from one statement to the next; what would be left over in
--- round 0 fails the transaction instead.
+-- (signals of them; spoiled says that one came from an aborted task), and tasks that are to end,
+-- with the causes of finished or, to leave the store, with 7. Nobody else ever sees a row of it, so
+-- it needs no durability. round counts down from one statement to the next; what would be left over
+-- in round 0 fails the transaction instead.
 CREATE UNLOGGED TABLE {{.schema}}.settling (
     batch     bigint   NOT NULL,
     key       bigint   NOT NULL,
@@ -239,8 +240,9 @@ CREATE TABLE {{.schema}}.dependency_lock (
 );
 INSERT INTO {{.schema}}.dependency_lock VALUES (true);
 
--- When somebody last asked for tasks with an action, and how many were handed out so far, not for the
--- first time those of retries; all of it about. Room is left for new versions, one a second and store.
+-- When somebody last asked for tasks with an action, and how many were handed out so far, not for
+-- the first time those of retries; all of it about. Room is left for new versions, one a second and
+-- store.
 CREATE TABLE {{.schema}}.action_stats (
     asked_at timestamptz NOT NULL,
     tries    bigint      NOT NULL DEFAULT 0,
@@ -252,10 +254,10 @@ CREATE TABLE {{.schema}}.action_stats (
 CREATE INDEX action_stats_order ON {{.schema}}.action_stats (asked_at);
 
 -- One row per store that waits for notifications or whose actors are registered. Its session, a
--- connection of its own, holds the advisory lock with the number id, shared, for as long as it lives.
--- topics are what it wants to be notified of. watches says that the store looks for sessions that are
--- gone. gone_at is when somebody found the lock free; when grace
--- has passed since, the tasks of its actors are handed on.
+-- connection of its own, holds the advisory lock with the number id, shared, for as long as it
+-- lives. topics are what it wants to be notified of. watches says that the store looks for sessions
+-- that are gone. gone_at is when somebody found the lock free; when grace has passed since, the
+-- tasks of its actors are handed on.
 CREATE TABLE {{.schema}}.sessions (
     id      bigint      NOT NULL,
     gone_at timestamptz,
@@ -288,7 +290,8 @@ CREATE TABLE {{.schema}}.pruning (
 ) WITH (fillfactor = 50);
 
 -- Every task with the state it is in: 0 blocked, 1 scheduled, 2 ready, 3 in progress, 10 completed,
--- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state table.
+-- 10 + cause aborted. One statement sees one instant, at which a task is in exactly one state
+-- table.
 CREATE VIEW {{.schema}}.task_states AS
 SELECT task.*, state.state, state.tries, state.actor, state.until, state.owned_at, state.status,
        state.progress, state.result
@@ -377,7 +380,8 @@ ALTER TABLE {{.schema}}.deadlines SET (autovacuum_vacuum_scale_factor = 0.05,
 
 DROP VIEW {{.schema}}.task_states;
 DROP TABLE {{.schema}}.supported, {{.schema}}.pruning, {{.schema}}.actors, {{.schema}}.sessions,
-    {{.schema}}.action_stats, {{.schema}}.dependency_lock, {{.schema}}.settling, {{.schema}}.joined, {{.schema}}.edges,
-    {{.schema}}.blocked, {{.schema}}.deadlines, {{.schema}}.finished, {{.schema}}.leased,
+    {{.schema}}.action_stats, {{.schema}}.dependency_lock, {{.schema}}.settling,
+    {{.schema}}.joined, {{.schema}}.edges, {{.schema}}.blocked, {{.schema}}.deadlines,
+    {{.schema}}.finished, {{.schema}}.leased,
     {{.schema}}.leases, {{.schema}}.scheduled, {{.schema}}.ready, {{.schema}}.tasks;
 DROP SEQUENCE {{.schema}}.positions, {{.schema}}.blocks;

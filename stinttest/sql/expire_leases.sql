@@ -1,12 +1,14 @@
 -- name: expire_leases
 --
--- Lets the leases on the tasks with IDs $1 expire now. Returns the IDs of those that are in progress.
+-- Lets the leases on the tasks with IDs $1 expire now. Returns the IDs of those that are in
+-- progress.
 --
 --   $1 ids  text[]
 --
--- A lease is that of all tasks handed out together, so these get a part of it with a deadline of its
--- own, as in extend_leases, and leave a row of leased each to themselves. The lease of the others
--- stays, if there are others; if not, its deadline passes with the part's, when it is dropped.
+-- A lease is that of all tasks handed out together, so these get a part of it with a deadline of
+-- its own, as in extend_leases, and leave a row of leased each to themselves. The lease of the
+-- others stays, if there are others; if not, its deadline passes with the part's, when it is
+-- dropped.
 WITH named AS MATERIALIZED (
     SELECT span.lo, tasks.key, tasks.id
     FROM stint.tasks

@@ -1,7 +1,7 @@
 -- name: make_due
 --
--- Makes the tasks with IDs $1 forget their NotBefore or the pause before their next try. Returns the
--- IDs of those that were scheduled, or are blocked and would have been.
+-- Makes the tasks with IDs $1 forget their NotBefore or the pause before their next try. Returns
+-- the IDs of those that were scheduled, or are blocked and would have been.
 --
 --   $1 ids  text[]
 WITH named AS MATERIALIZED (

@@ -1,7 +1,7 @@
 -- name: pass_deadlines
 --
--- Lets the absolute deadlines of the tasks with IDs $1 pass now. Returns the IDs of those that have one
--- and are unfinished.
+-- Lets the absolute deadlines of the tasks with IDs $1 pass now. Returns the IDs of those that have
+-- one and are unfinished.
 --
 --   $1 ids  text[]
 --

@@ -1,7 +1,7 @@
 -- name: check_sessions
 --
--- Sessions of stores that are gone, since nobody holds their lock, and still own tasks: how long ago
--- somebody noticed, null if nobody has, the actors and how many tasks.
+-- Sessions of stores that are gone, since nobody holds their lock, and still own tasks: how long
+-- ago somebody noticed, null if nobody has, the actors and how many tasks.
 --
 -- It reads the list of locks, since taking one, as look_for_sessions does, could make a store that
 -- looks at the same time believe that the session lives.

@@ -1,7 +1,8 @@
 -- name: check_unserved
 --
--- Actions with ready tasks that nobody has asked for in two minutes, and that no actor is registered
--- for: how many tasks, how long ago the oldest was inserted, and when somebody last asked.
+-- Actions with ready tasks that nobody has asked for in two minutes, and that no actor is
+-- registered for: how many tasks, how long ago the oldest was inserted, and when somebody last
+-- asked.
 SELECT waiting.action, waiting.tasks, waiting.oldest,
        statement_timestamp() - action_stats.asked_at AS asked
 FROM (
@@ -12,7 +13,8 @@ FROM (
     GROUP BY ready.action
 ) AS waiting
 LEFT JOIN stint.action_stats ON action_stats.action = waiting.action
-WHERE (action_stats.asked_at IS NULL OR action_stats.asked_at < statement_timestamp() - interval '2 minutes')
+WHERE (action_stats.asked_at IS NULL
+       OR action_stats.asked_at < statement_timestamp() - interval '2 minutes')
   AND NOT EXISTS (
       SELECT
       FROM stint.actors
