@@ -15,32 +15,24 @@ import (
 // returnCalls counts the calls that return tasks.
 type returnCalls struct {
 	mutex sync.Mutex
-	// callers is how many performances wait for a call, running how many calls there are, and ended
+	// waiting is how many performances wait for a call, running how many calls there are, and ended
 	// how many there were.
-	callers, running, ended int
-	// changed is sent to when a call has ended, and when nobody waits for one any more.
+	waiting, running, ended int
+	// changed is sent to when a call has ended.
 	changed chan struct{}
 }
 
-func (c *returnCalls) enter() {
+func (c *returnCalls) await() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.callers++
+	c.waiting++
 }
 
-func (c *returnCalls) leave() {
-	c.mutex.Lock()
-	c.callers--
-	last := c.callers == 0
-	c.mutex.Unlock()
-	if last {
-		wakeUp(c.changed)
-	}
-}
-
-func (c *returnCalls) begin() {
+// begin notes that a call begins, and how many performances waited for it.
+func (c *returnCalls) begin(waited int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.waiting -= waited
 	c.running++
 }
 
@@ -56,7 +48,7 @@ func (c *returnCalls) end() {
 func (c *returnCalls) counts() (ended, running int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.ended, max(c.running, min(c.callers, 1))
+	return c.ended, max(c.running, min(c.waiting, 1))
 }
 
 // wakeUp makes whoever receives from the channel look, now or next.
@@ -67,20 +59,20 @@ func wakeUp(wake chan<- struct{}) {
 	}
 }
 
-// A returnGroup returns the tasks of performances that end at the same time together, and gives
-// each the verdict on its return: nil if the performance is over.
-type returnGroup = groupcommit.Group[struct{}, *performance, error]
+// A returnGroup returns the tasks of performances that end at the same time together. What comes of
+// each is seen to behind the call, and not by those who have posted it: to wake them one by one
+// would cost a tenth of what a worker gets done.
+type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
 
 func (r *run) newReturnGroup() *returnGroup {
 	return &returnGroup{
 		Run: func(
 			_ context.Context, _ struct{}, performances []*performance, _ bool,
-		) ([]error, error) {
-			return r.returnTogether(performances)
+		) ([]struct{}, error) {
+			r.returnShared(performances)
+			return nil, nil
 		},
-		Size:       returnSize,
-		Clone:      func(p *performance) *performance { return p },
-		MayHaveRun: func(error) bool { return true }, // what else: the server has not answered
+		Size: returnSize,
 		Go: func(run func()) error {
 			go run()
 			return nil
@@ -94,46 +86,61 @@ func returnSize(p *performance) int {
 	return 1 + len(p.ret.Result)/resultBytes
 }
 
-// giveBack returns the task of a performance, together with those that are returned at the same
-// time, until the store has accepted or refused it, or it is too late.
+// giveBack returns the task of a performance, together with those that end at the same time. It
+// does not wait for that, unless the server does not answer.
 func (r *run) giveBack(p *performance) {
-	verdict, err := r.returnShared(p)
-	for err != nil {
+	if err := r.outage.current(); err != nil {
+		r.outlast(p, err)
+		return
+	}
+	r.returnCalls.await()
+	r.returns.Post(struct{}{}, p)
+}
+
+// returnShared returns the tasks of performances in one call, and sees to what is left to do.
+func (r *run) returnShared(performances []*performance) {
+	r.returnCalls.begin(len(performances))
+	defer r.returnCalls.end()
+	verdicts, err := r.returnTogether(performances)
+	for i, p := range performances {
+		switch {
+		case err != nil:
+			go r.outlast(p, err)
+		case verdicts[i] != nil:
+			go r.returnAlone(p, verdicts[i])
+		}
+	}
+}
+
+// outlast returns the task of a performance once the server answers again, unless it is too late
+// then.
+func (r *run) outlast(p *performance, err error) {
+	for {
 		switch r.outage.wait(r, p, err) {
 		case tooLate:
 			r.giveUp(err, p)
 			return
+		case answered:
+			r.giveBack(p)
+			return
 		case mayProbe:
 			var verdicts []error
-			if verdicts, err = r.returnTogether([]*performance{p}); err == nil {
-				verdict = verdicts[0]
-			}
+			verdicts, err = r.returnTogether([]*performance{p})
 			r.outage.probed(err == nil)
-		case answered:
-			verdict, err = r.returnShared(p)
+			if err != nil {
+				continue
+			}
+			if verdicts[0] != nil {
+				r.returnAlone(p, verdicts[0])
+			}
+			return
 		}
 	}
-	if verdict != nil {
-		r.returnAlone(p, verdict)
-	}
-}
-
-// returnShared returns the task of a performance, perhaps together with others. The error says that
-// the server has not answered.
-func (r *run) returnShared(p *performance) (verdict, err error) {
-	if err := r.outage.current(); err != nil {
-		return nil, err
-	}
-	r.returnCalls.enter()
-	defer r.returnCalls.leave()
-	return r.returns.Do(context.Background(), struct{}{}, p)
 }
 
 // returnTogether returns tasks, and lets go of those of which that was the last: their verdicts are
 // nil. The error says that the server has not answered; then all are as before.
 func (r *run) returnTogether(performances []*performance) ([]error, error) {
-	r.returnCalls.begin()
-	defer r.returnCalls.end()
 	returns := make([]stint.Return, len(performances))
 	for i, p := range performances {
 		returns[i] = p.ret

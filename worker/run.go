@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// lastWords is how long handlers may take to return once they were told that the worker's
-	// patience is over.
+	// lastWords is how long handlers may take to return after StopGrace, when their contexts have
+	// ended.
 	lastWords = time.Second
 	// attemptMax is how long one attempt to give tasks back, or to take leave, may take.
 	attemptMax = 5 * time.Second

@@ -67,7 +67,7 @@ type queue[C, A any] struct {
 // A caller is one that waits for the outcome of its call.
 type caller[C, A any] struct {
 	call    C
-	outcome chan outcome[A] // has room for one
+	outcome chan outcome[A] // has room for one; nil if nobody waits for it
 	batch   *batch          // nil as long as the call is in the queue
 
 	left, answered bool // the caller has left; the outcome was sent
@@ -124,6 +124,23 @@ func (g *Group[K, C, A]) Do(ctx context.Context, key K, call C) (A, error) {
 		}
 		return g.finish(ctx, key, call, <-self.outcome)
 	}
+}
+
+// Post makes a call that nobody waits for: what comes of it is for Run to see to.
+func (g *Group[K, C, A]) Post(key K, call C) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	q, self := g.queue(key), &caller[C, A]{call: call}
+	if q.running >= batchesAtOnce {
+		q.waiting = append(q.waiting, self)
+		return
+	}
+	q.running++
+	g.mutex.Unlock()
+	runtime.Gosched() // as in Do
+	g.mutex.Lock()
+	q.waiting = append([]*caller[C, A]{self}, q.waiting...)
+	g.start(context.Background(), key, q, g.take(q))
 }
 
 // queue returns the queue of a key; the mutex is held.
@@ -250,7 +267,9 @@ func (g *Group[K, C, A]) start(
 		cancel()
 		for _, caller := range append(callers, q.waiting...) {
 			caller.answered = true
-			caller.outcome <- outcome[A]{err: err}
+			if caller.outcome != nil {
+				caller.outcome <- outcome[A]{err: err}
+			}
 		}
 		q.waiting = nil
 		g.end(key, q)
@@ -264,6 +283,7 @@ func (g *Group[K, C, A]) answer(callers []*caller[C, A], answers []A, err error)
 	for i, caller := range callers {
 		caller.answered = true
 		switch {
+		case caller.outcome == nil:
 		case caller.left && err == nil:
 			abandoned = append(abandoned, answers[i])
 		case caller.left:
