@@ -88,11 +88,7 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 		return err
 	}
 	h.look = h.store.queues.Look(h.actions, false)
-	narrowed, err := h.store.narrow(ctx, h.look, h.maxTasks)
-	if err != nil {
-		return err
-	}
-	steps := []step{h.own(narrowed)}
+	steps := []step{h.own()}
 	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
 		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
 	}
@@ -103,20 +99,8 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 // rights. And what was being taken by others a moment ago may have been let go.
 func (h *handOut) lookAgain(ctx context.Context) error {
 	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
-	steps := []step{scheduled.step(), leases.step()}
 	h.look = h.store.queues.Look(h.actions, true)
-	narrowed := h.look
-	if manyHeads(h.look, h.maxTasks) {
-		if err := h.store.run(ctx, steps...); err != nil {
-			return err
-		}
-		steps = nil
-		var err error
-		if narrowed, err = h.store.narrow(ctx, h.look, h.maxTasks); err != nil {
-			return err
-		}
-	}
-	steps = append(steps, h.own(narrowed))
+	steps := []step{scheduled.step(), leases.step(), h.own()}
 	if len(h.look.Actions) > 1 {
 		steps = append(steps, h.ownOfEach())
 	}
@@ -132,18 +116,18 @@ func (h *handOut) lookAgain(ctx context.Context) error {
 }
 
 // own hands out the tasks that are first in the queues.
-func (h *handOut) own(look queuefloors.Look) step { return h.ownStep(look, false, h.read) }
+func (h *handOut) own() step { return h.ownStep(false, h.read) }
 
 // ownOfEach hands out some of each queue if, behind an own, nothing was handed out: others may be
 // taking all that is first.
-func (h *handOut) ownOfEach() step { return h.ownStep(h.look, true, h.readMore) }
+func (h *handOut) ownOfEach() step { return h.ownStep(true, h.readMore) }
 
-func (h *handOut) ownStep(look queuefloors.Look, spread bool, read func(pgx.Rows) error) step {
+func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 	return step{
 		name: "own_tasks",
 		args: []any{
-			int64(h.claim), string(h.actor), h.maxTasks, look.Actions, interval(h.lease),
-			h.store.sessionOf(h.actor), look.From, look.To, spread,
+			int64(h.claim), string(h.actor), h.maxTasks, h.look.Actions, interval(h.lease),
+			h.store.sessionOf(h.actor), h.look.From, h.look.To, spread,
 		},
 		read: read,
 	}

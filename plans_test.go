@@ -161,7 +161,6 @@ var sample = map[string]struct {
 	"note_pruning":   {"'1 h'", nil},
 	"forget_pruning": {"", nil},
 	"pruning_behind": {"", nil},
-	"queue_heads":    {"'{act,other}', '{0,0}', '{9,9}', '{10,10}'", []string{"ready_order"}},
 	"reclaim_leases": {"10, '-infinity', 1000", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},

@@ -14,32 +14,26 @@
 --   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
 --
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
--- leased, however many tasks there are; their definitions are only read.
+-- leased, however many tasks there are; their definitions are only read. An example: of the queues
 --
--- head looks at the head of each queue without locking, only to share $3 out among them by priority
--- and age. picked then locks, per queue, as many spans as its share: ORDER BY and LIMIT run along
--- ready_order and SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and
--- nothing is locked that is not handed out; a spread locks no more spans than tasks are asked for.
+--   a  [1..1000] rank 10  [1001..1001] rank 12      b  [2000..2004] rank 11
+--
+-- a caller that wants 600 gets 1 to 600; 601 to 800 and 801 to 1000 go back as two spans. One that
+-- wants 1,004 gets 1 to 1000 and 2000 to 2003, by priority and age; 2004 goes back.
+--
 -- MATERIALIZED keeps each LIMIT a limit: joined freely, the planner may run it once per outer row.
---
--- Spans that others are taking count in a share. Where they make up all of it, somebody's open
--- transaction would keep the caller from all other queues: $9 is for a look behind one in vain.
---
--- A queue that was long worked at begins with the dead entries of what was taken, which every look
--- walks as long as some transaction is older than them. $7 and $8 let the caller leave them out:
--- floor is the rank of the first row there is with the action and priority of a task, be it one
--- that somebody else is taking.
---
--- signals says whether other tasks wait for one of a span's.
---
--- Of a span that is larger than needed the rest goes back in two halves, so that many small
--- hand-outs soon find a span each instead of skipping the one that is locked.
 WITH queue AS MATERIALIZED (
+    -- A spread follows another own_tasks in the same transaction: none, if that handed out
+    -- something.
     SELECT *
     FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
     WHERE NOT $9::boolean
        OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL
 ), head AS MATERIALIZED (
+    -- The head of each queue is looked at without locking, only to share $3 out among the queues by
+    -- priority and age. A queue that was long worked at begins with the dead entries of tasks that
+    -- were taken, which every look walks as long as some transaction is older than them: from_rank
+    -- and to_rank let the caller leave them out.
     SELECT queue.*, span.priority, span.rank, span.hi, span.hi - span.lo + 1 AS size
     FROM queue
     CROSS JOIN LATERAL (
@@ -49,24 +43,63 @@ WITH queue AS MATERIALIZED (
           AND ready.rank BETWEEN queue.from_rank AND queue.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi
-        LIMIT CASE WHEN $9::boolean THEN 1 ELSE $3::integer END
+        LIMIT CASE
+                  WHEN $9::boolean THEN 1
+                  ELSE least($3::integer, 2 * $3::integer / cardinality($4::text[]) + 1)
+              END
+    ) AS span
+), longer AS MATERIALIZED (
+    -- Of each queue twice the mean is looked at first. Where that was all of it, and the queues do
+    -- not hold $3 tasks up to there, the look goes on, by as many spans as tasks are missing.
+    SELECT looked.action, looked.from_rank, looked.to_rank, span.priority, span.rank, span.hi,
+           span.hi - span.lo + 1 AS size
+    FROM (
+        SELECT counted.action, counted.from_rank, counted.to_rank, max(counted.rank) AS rank,
+               (array_agg(counted.hi ORDER BY counted.rank DESC, counted.hi DESC))[1] AS hi,
+               max(counted.upto) AS upto
+        FROM (
+            SELECT head.*, (sum(head.size) OVER first_to_last)::bigint AS upto
+            FROM head
+            WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
+        ) AS counted
+        GROUP BY counted.action, counted.from_rank, counted.to_rank
+        HAVING max(counted.upto) < $3::integer AND NOT $9::boolean
+           AND count(*) > 2 * $3::integer / cardinality($4::text[])
+    ) AS looked
+    CROSS JOIN LATERAL (
+        SELECT ready.priority, ready.rank, ready.lo, ready.hi
+        FROM stint.ready
+        WHERE ready.action = looked.action
+          AND (ready.rank, ready.hi) > (looked.rank, looked.hi)
+          AND ready.rank <= looked.to_rank
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+        ORDER BY ready.action, ready.rank, ready.hi
+        LIMIT $3::integer - looked.upto
     ) AS span
 ), floor AS MATERIALIZED (
+    -- The rank of the first row there is with an action and a priority, be it one that somebody
+    -- else is taking: where the caller's next look may begin.
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority
 ), share AS MATERIALIZED (
+    -- How many spans of each queue are among the first that hold $3 tasks. Spans that others are
+    -- taking count. Where they make up all of a share, an open transaction would keep the caller
+    -- from all other queues: a spread takes one of each queue then.
     SELECT counted.action, counted.from_rank, counted.to_rank,
            CASE WHEN $9::boolean THEN 1 ELSE count(*) END AS spans
     FROM (
-        SELECT head.*, sum(head.size) OVER first_to_last - head.size AS before
-        FROM head
-        WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
+        SELECT met.*, sum(met.size) OVER first_to_last - met.size AS before
+        FROM (SELECT head.* FROM head UNION ALL SELECT longer.* FROM longer) AS met
+        WINDOW first_to_last AS (ORDER BY met.rank, met.hi)
     ) AS counted
     WHERE $9::boolean OR counted.before < $3::integer
     GROUP BY counted.action, counted.from_rank, counted.to_rank
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
+    -- Locks as many spans of each queue as its share. ORDER BY and LIMIT run along ready_order, and
+    -- SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and nothing is
+    -- locked that is not handed out. A spread locks no more spans than tasks are asked for.
     SELECT span.*
     FROM share
     CROSS JOIN LATERAL (
@@ -81,6 +114,7 @@ WITH queue AS MATERIALIZED (
     ) AS span
     LIMIT $3::integer -- no more are locked where many queues are looked at
 ), taken AS MATERIALIZED (
+    -- The last span is taken up to the task that fills $3.
     SELECT counted.*, least(counted.hi, counted.lo + $3::integer - counted.before - 1) AS last
     FROM (
         SELECT picked.*,
@@ -94,6 +128,8 @@ WITH queue AS MATERIALIZED (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT taken.lo FROM taken))
 ), rest AS (
+    -- What is left of the last span goes back in two halves, so that many small hand-outs soon find
+    -- a span each instead of passing over the one that is locked.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
     SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,
            taken.completed, taken.aborted
@@ -109,6 +145,7 @@ WITH queue AS MATERIALIZED (
            taken.status
     FROM taken
 ), lease AS (
+    -- One lease for all, with the bounds of its spans: a heartbeat goes by them.
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
     SELECT $1::bigint, $2::text, $6::bigint,
            coalesce(statement_timestamp() + $5::interval, 'infinity'),
@@ -123,6 +160,7 @@ SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries, task
        taken.rank, taken.floor
 FROM (
     SELECT taken.*,
+           -- signals says whether other tasks wait for one of a span's
            (SELECT true
             FROM stint.edges
             WHERE edges.after BETWEEN taken.lo AND taken.last
