@@ -30,10 +30,10 @@ func (s *Store) end(
 	var keys, owned []int64
 	var tries []int32
 	for _, task := range tasks {
-		if task.state != withdrawnFinal {
+		if !task.final() {
 			keys, tries = append(keys, task.key), append(tries, task.tries)
 		}
-		if task.state == withdrawnOwned {
+		if task.state == stateInProgress {
 			owned = append(owned, task.key)
 		}
 	}

@@ -36,7 +36,7 @@ func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
 	var keys, final []int64
 	for _, task := range tasks {
 		keys = append(keys, task.key)
-		if task.state == withdrawnFinal {
+		if task.final() {
 			final = append(final, task.key)
 		}
 	}

@@ -16,11 +16,11 @@
 //
 // Ten to start with:
 //
-//	InsertTasks          adds tasks            AddDependencies  lets tasks wait for others
-//	OwnTasks             hands out tasks       WaitForTask      waits for the end of a task
-//	WaitToOwnTasks           waits for some first  AbortTasks       cancels tasks and what depends on them
-//	ExtendTasksOwnership puts leases off       GetTasks         tells what is known of tasks
-//	ReturnTask           ends a hand-out       ListTasks        lists tasks
+//	InsertTasks           adds tasks            AddDependencies  lets tasks wait for others
+//	OwnTasks              hands out tasks       WaitForTask      waits for the end of a task
+//	WaitToOwnTasks        waits for some first  AbortTasks       cancels tasks, and dependents
+//	ExtendTasksOwnership  puts leases off       GetTasks         tells what is known of tasks
+//	ReturnTask            ends a hand-out       ListTasks        lists tasks
 //
 // The package worker calls the ones on the left. The others are for streams (InsertTasksFrom), for
 // tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
@@ -37,8 +37,8 @@
 //
 // # Waiting
 //
-// [Store.WaitForTask] waits until a task has finished, [Store.WaitToOwnTasks] until one is ready to be
-// owned, [Store.OwnershipContext] until one is lost. They are woken within milliseconds by
+// [Store.WaitForTask] waits until a task has finished, [Store.WaitToOwnTasks] until one is ready to
+// be owned, [Store.OwnershipContext] until one is lost. They are woken within milliseconds by
 // notifications, for which a store has one connection of its own, and look for themselves once a
 // second. [Store.RegisterActor] binds what an actor owns to that connection: if the process dies,
 // its tasks are handed on within about a second instead of when their leases expire.

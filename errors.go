@@ -150,8 +150,8 @@ type RefusedDependency struct {
 	// progress or final, [ErrTaskNotFound] if one of them does not exist.
 	Err error
 
-	// PredecessorState and DependentState are the states found; empty if there is no such task. A task whose
-	// lease has expired counts as in progress until somebody else owns it.
+	// PredecessorState and DependentState are the states found; empty if there is no such task. A
+	// task whose lease has expired counts as in progress until somebody else owns it.
 	PredecessorState, DependentState State
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,15 +35,13 @@ func (t heldTask) final() bool { return t.state >= stateCompleted }
 func (t heldTask) started() bool { return t.final() || t.state == stateInProgress || t.late }
 
 func (t heldTask) stateName() State {
-	var info TaskInfo
 	switch {
 	case t.key == 0:
 		return ""
 	case t.late:
 		return StateInProgress
 	}
-	info.place(t.state, time.Time{})
-	return info.State
+	return stateOf(t.state)
 }
 
 // hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened

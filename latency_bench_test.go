@@ -14,9 +14,9 @@ import (
 
 // BenchmarkLatency inserts a task every 20 ms through one store, has it owned through a second and
 // waits for it through a third, and tells how long it takes from the call of InsertTasks until
-// WaitToOwnTasks returns, and from the call of ReturnTask until WaitForTask returns. What a machine can
-// do at best tells the first part: a row that is inserted with its notification, and deleted by who
-// hears it.
+// WaitToOwnTasks returns, and from the call of ReturnTask until WaitForTask returns. What a machine
+// can do at best tells the first part: a row that is inserted with its notification, and deleted by
+// who hears it.
 func BenchmarkLatency(b *testing.B) {
 	b.Run("raw", benchmarkRawLatency)
 	b.Run("notified", func(b *testing.B) { benchmarkLatency(b, stint.Options{}) })

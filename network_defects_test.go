@@ -59,7 +59,9 @@ func lockBlocked(t *testing.T, tx pgx.Tx, id stint.TaskID) {
 
 func addDependency(t *testing.T, store *stint.Store, after, run stint.TaskID) error {
 	t.Helper()
-	return store.AddDependencies(t.Context(), []stint.Dependency{{Predecessor: after, Dependent: run}})
+	return store.AddDependencies(t.Context(), []stint.Dependency{
+		{Predecessor: after, Dependent: run},
+	})
 }
 
 // R4 is about tasks that would wait for each other. Nobody waits for x here: a, which did, is
@@ -334,7 +336,9 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 			return inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, "")
 		},
 		"cycle": func(inside *stint.Store, _ stint.OwnedTask) error {
-			return inside.AddDependencies(t.Context(), []stint.Dependency{{Predecessor: "d", Dependent: "r"}})
+			return inside.AddDependencies(t.Context(), []stint.Dependency{
+				{Predecessor: "d", Dependent: "r"},
+			})
 		},
 	} {
 		store, pool := newStoreAndPool(t, stint.Options{})

@@ -89,9 +89,13 @@ func ExampleStore_AddDependencies() {
 	)
 	defer drop()
 
-	err := store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "export", Dependent: "next-export"}})
+	err := store.AddDependencies(ctx, []stint.Dependency{
+		{Predecessor: "export", Dependent: "next-export"},
+	})
 	fmt.Println(err)
-	err = store.AddDependencies(ctx, []stint.Dependency{{Predecessor: "next-export", Dependent: "export"}})
+	err = store.AddDependencies(ctx, []stint.Dependency{
+		{Predecessor: "next-export", Dependent: "export"},
+	})
 	fmt.Println(err)
 	perform(ctx, store, "export", "")
 	err = store.AddDependencies(ctx, []stint.Dependency{

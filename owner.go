@@ -41,9 +41,10 @@ func (s *Store) setStatus(
 	return s.whileOwned(ctx, []OwnedTask{owned}, mine, append(s.apart(ctx, owned), set)...)
 }
 
-// whileOwned runs steps for the owner of tasks, which fill in what of it is mine. What is not gets
-// the second look that a late owner is due (R8), and another one as long as it is owned but shares
-// its row with what somebody else was cutting out; what still is not is refused.
+// whileOwned runs steps for the owner of tasks. The steps note in mine which tasks they found
+// owned. A task that they did not find gets a second look, since its owner may be late (R8). It
+// gets more as long as it is owned, but shares its row with a task that somebody else is cutting
+// out. After that it is refused.
 func (s *Store) whileOwned(
 	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
 ) error {

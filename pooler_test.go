@@ -61,7 +61,7 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 			t.Run("expiry", func(t *testing.T) {
 				insert(t, store, stint.Task{ID: "short", Action: "short"})
 				for try := 1; try <= 2; try++ {
-					owned, err := ends(t, "WaitToOwnTasks", start(func() ([]stint.OwnedTask, error) {
+					owned, err := ends(t, "the wait", start(func() ([]stint.OwnedTask, error) {
 						return store.WaitToOwnTasks(
 							t.Context(), "actor", 1, []string{"short"}, 100*time.Millisecond)
 					}))
@@ -119,7 +119,7 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 		t.Errorf("WaitForTasks = %+v, %v", infos, err)
 	}
 	insert(t, store, stint.Task{ID: "o", Action: "wait"})
-	owned, err := ends(t, "WaitToOwnTasks", start(await))
+	owned, err := ends(t, "the wait", start(await))
 	wantErr(t, "WaitToOwnTasks", err, nil)
 	lost, done := store.OwnershipContext(ctx, owned[0])
 	defer done()

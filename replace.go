@@ -75,8 +75,8 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	return s.end(ctx, old, causeReplaced, "")
 }
 
-// lockDependenciesOf takes the locks that edges need ahead of those on the tasks to replace, where the
-// old tasks wait for others or the new ones name others: every verb takes them in this order.
+// lockDependenciesOf takes the locks that edges need ahead of those on the tasks to replace, where
+// the old tasks wait for others or the new ones name others: every verb takes them in this order.
 func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Task) error {
 	ids = slices.Clone(ids)
 	for i := range tasks {

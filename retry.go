@@ -9,16 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RetryTasks opens finished tasks again, with all their tries before them, and with them what was
-// aborted because of them ([CauseDependency]), at whatever distance; but not what another aborted
-// predecessor keeps down. It is for people who have seen to what made the tasks fail.
+// RetryTasks opens finished tasks again, with all their tries before them. It also opens the tasks
+// that were aborted because of them ([CauseDependency]), at whatever distance, unless another
+// aborted predecessor keeps them aborted. Call it once the reason of the failure is mended.
 //
-// The tasks are ready once their predecessors have ended, as they were after their insert; what
-// they said, their results and their NotBefore are forgotten. One whose Deadline has passed is
-// aborted anew. A pending dependent waits for them again. One that has begun or completed has had
-// their signal, and no longer depends on them. A task that is not final stays as it is, and that is
-// no error. What was deleted meanwhile is missing. The predecessors of an aborted task are not
-// pruned before it is; those of a completed one may be, and then it lacks their results.
+// The tasks are ready once their predecessors have ended, as after their insert. Their status
+// texts, their results and their NotBefore are forgotten. A task whose Deadline has passed is
+// aborted anew. A pending dependent waits for the tasks again. A dependent that has begun or
+// completed has had their signal, and no longer depends on them. A task that is not final stays as
+// it is, and that is no error. Tasks that were deleted meanwhile stay deleted. The predecessors of
+// an aborted task are not pruned before it is; those of a completed one may be, and then it lacks
+// their results.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the

@@ -132,7 +132,8 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 		{Predecessor: owned[1].ID, Dependent: "due"}, {Predecessor: "end", Dependent: "t000019"},
 	}), stint.ErrTaskFinished)
 	wantErr(t, "AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
-		{Predecessor: owned[1].ID, Dependent: "due"}, {Predecessor: "t000018", Dependent: "t000019"},
+		{Predecessor: owned[1].ID, Dependent: "due"},
+		{Predecessor: "t000018", Dependent: "t000019"},
 	}), nil)
 	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, ""), nil)
 	wantState(t, store, stint.StateAborted, "due", "join", "t000019")

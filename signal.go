@@ -14,17 +14,18 @@ type Dependency struct{ Predecessor, Dependent TaskID }
 
 // AddDependencies makes stored tasks wait for others, all of the dependencies or none (R16). It and
 // a return of the predecessor exclude each other: either the dependency is there before the
-// predecessor ends, or it is refused. A dependency that exists is left as it is, whatever the states of its tasks.
+// predecessor ends, or it is refused. A dependency that exists is left as it is, whatever the
+// states of its tasks.
 //
 // If a predecessor is final, the error is [ErrTaskFinished]: there is nothing to wait for. If a
-// dependent is in progress or final it is [ErrTaskStarted], also when the lease on it has expired and nobody else
-// owns it yet; if one of them does not exist it is [ErrTaskNotFound]. All these come in a
-// [*DependencyError] that lists every dependency refused, so that the caller can make the call
-// again without them. If tasks would wait for each other, also because of calls that are made at
-// the same moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
+// dependent is in progress or final it is [ErrTaskStarted], also when the lease on it has expired
+// and nobody else owns it yet; if one of them does not exist it is [ErrTaskNotFound]. All these
+// come in a [*DependencyError] that lists every dependency refused, so that the caller can make the
+// call again without them. If tasks would wait for each other, also because of calls that are made
+// at the same moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 //
-// A dependent may have been ready, or given back for another try. Until the transaction ends, the tasks
-// named cannot be owned, returned or signalled, and other calls that add dependencies between
+// A dependent may have been ready, or given back for another try. Until the transaction ends, the
+// tasks named cannot be owned, returned or signalled, and other calls that add dependencies between
 // stored tasks wait.
 //
 // If ctx ends or the connection breaks during the call, all of the dependencies may have been
@@ -91,7 +92,8 @@ func newEdges(
 		after, afterFound := held[dependency.Predecessor]
 		run, runFound := held[dependency.Dependent]
 		refused := RefusedDependency{
-			Dependency: dependency, PredecessorState: after.stateName(), DependentState: run.stateName(),
+			Dependency:       dependency,
+			PredecessorState: after.stateName(), DependentState: run.stateName(),
 		}
 		switch {
 		case exists[i]:

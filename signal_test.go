@@ -168,7 +168,9 @@ func TestAddDependencies_BlocksPendingTasks(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("c"))
 	add := func(after, run stint.TaskID) error {
-		return store.AddDependencies(t.Context(), []stint.Dependency{{Predecessor: after, Dependent: run}})
+		return store.AddDependencies(t.Context(), []stint.Dependency{
+			{Predecessor: after, Dependent: run},
+		})
 	}
 	wantErr(t, "AddDependencies", add("b", "a"), nil)
 	wantErr(t, "AddDependencies", add("c", "b"), nil)

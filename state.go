@@ -125,8 +125,8 @@ func abortCause(cause int16) AbortCause {
 	}
 }
 
-// countedState is the state with a number that count_tasks gives it.
-func countedState(number int16) State {
+// stateOf is the state with a number.
+func stateOf(number int16) State {
 	switch number {
 	case stateBlocked:
 		return StateBlocked

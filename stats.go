@@ -153,7 +153,7 @@ func (t *tally) readOthers(rows pgx.Rows) error {
 	var action *string
 	var tasks, spans int64
 	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &spans}, func() error {
-		state := countedState(number)
+		state := stateOf(number)
 		spansOf[state] += spans
 		if action != nil { // it was not replaced
 			t.tasks[counted{state, *action}] += tasks
@@ -185,7 +185,7 @@ func (t *tally) readSample(rows pgx.Rows) error {
 	var action string
 	var tasks int64
 	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks}, func() error {
-		of := counted{countedState(number), action}
+		of := counted{stateOf(number), action}
 		isCounted := of.state == StateReady && t.few[action]
 		if slices.Contains(t.many, of.state) && !isCounted {
 			t.tasks[of] = max(t.tasks[of], tasks)

@@ -11,9 +11,9 @@ import (
 // taking. It doubles each time.
 const contendedPause = time.Millisecond
 
-// WaitToOwnTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is woken
-// when such tasks are inserted or become ready, when scheduled ones are due or leases expire, and
-// looks for itself every [Options.PollInterval].
+// WaitToOwnTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is
+// woken when such tasks are inserted or become ready, when scheduled ones are due or leases expire,
+// and looks for itself every [Options.PollInterval].
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. In a
 // transaction it is refused with an [*ArgumentError], since it would keep the transaction open.

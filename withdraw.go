@@ -9,12 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The states that withdraw_tasks tells of.
-const (
-	withdrawnOwned = 2
-	withdrawnFinal = 3
-)
-
 // A withdrawn task is one that withdraw_tasks took out of its state, or found owned or final.
 type withdrawn struct {
 	id    TaskID
@@ -22,6 +16,8 @@ type withdrawn struct {
 	state int16
 	tries int32
 }
+
+func (t withdrawn) final() bool { return t.state >= stateCompleted }
 
 // withdrawNamed withdraws the tasks with these IDs, all of which must exist, and passes them on to
 // the rest of the verb, in one transaction.
@@ -96,10 +92,10 @@ func (s *Store) withdraw(
 		}
 		if !kept { // what is to be erased shall stay final: look again
 			done = slices.DeleteFunc(done, func(task withdrawn) bool {
-				if task.state == withdrawnFinal {
+				if task.final() {
 					ids = append(ids, task.id)
 				}
-				return task.state == withdrawnFinal
+				return task.final()
 			})
 		}
 		if len(ids) == 0 {
@@ -145,7 +141,7 @@ func idsOf(tasks []withdrawn) iter.Seq[TaskID] {
 func refuseOwned(tasks []withdrawn) error {
 	var owned []TaskID
 	for _, task := range tasks {
-		if task.state == withdrawnOwned {
+		if task.state == stateInProgress {
 			owned = append(owned, task.id)
 		}
 	}

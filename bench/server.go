@@ -5,7 +5,6 @@ import (
 	_ "embed"
 
 	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint/internal/localpg"
 )
 

@@ -130,7 +130,8 @@ func (w mixedWorker) drainWhile(
 	ctx, live context.Context, store *stint.Store, done func(tasks int),
 ) error {
 	for {
-		owned, err := store.WaitToOwnTasks(live, w.actor, w.batch, []string{stintAction}, time.Minute)
+		owned, err := store.WaitToOwnTasks(
+			live, w.actor, w.batch, []string{stintAction}, time.Minute)
 		if err != nil {
 			return untilEnd(live, err)
 		}

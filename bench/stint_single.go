@@ -87,7 +87,8 @@ func hearStintAwait(ctx context.Context, r *run) error {
 		ctx, live context.Context, store *stint.Store, begun func(body []byte),
 	) error {
 		for {
-			owned, err := store.WaitToOwnTasks(live, "actor", 10, []string{stintAction}, time.Minute)
+			owned, err := store.WaitToOwnTasks(
+				live, "actor", 10, []string{stintAction}, time.Minute)
 			if err != nil {
 				return untilEnd(live, err)
 			}

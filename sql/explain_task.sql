@@ -11,7 +11,7 @@
 WITH named AS MATERIALIZED (
     SELECT tasks.key, tasks.action,
            (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
-           (SELECT span.cause = 3 AND span.hi >= tasks.key
+           (SELECT span.cause = 3 /* a predecessor */ AND span.hi >= tasks.key
             FROM (
                 SELECT finished.hi, finished.cause
                 FROM stint.finished

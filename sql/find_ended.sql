@@ -32,7 +32,7 @@ WITH RECURSIVE reached (key, cause) AS (
         ORDER BY finished.lo DESC
         LIMIT 1
     ) AS span
-    WHERE span.hi >= edge.run AND span.cause = 3
+    WHERE span.hi >= edge.run AND span.cause = 3 /* a predecessor */
 )
 SELECT reached.key, reached.cause, task.on_abort, joined.completed, joined.aborted
 FROM reached

@@ -56,7 +56,7 @@ WITH slow AS MATERIALIZED (
     FROM (
         SELECT finished.lo, finished.hi, finished.finished_at
         FROM stint.finished
-        WHERE finished.cause IN (1, 2, 6)
+        WHERE finished.cause IN (1 /* returned */, 2 /* tries */, 6 /* expired */)
         ORDER BY finished.finished_at DESC
         LIMIT $1::integer
     ) AS finished

@@ -19,24 +19,8 @@
 --   $12 batch         bigint
 --   $13 round         integer
 --
--- The row of leased is the one thing that all ways of ending a performance delete, so two of them
--- cannot both win: the second waits for the first and then finds nothing. Rows are deleted in the
--- order of the input, by key, so that overlapping batches do not deadlock. One that has a new
--- version since the statement began is passed over, and the caller looks again: xmin tells, which
--- PostgreSQL compares anew behind a wait; the place it does not, in all versions. One that holds
--- others, too, must have been carved ahead; it is passed over as well.
---
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
 -- a planner that believes a table to hold one row walks all of its index instead.
---
--- The signals to dependents, counted up for each, go into round $13 of settling. linked spares the
--- look for edges where there are none about. A task with dependents is kept in any case: they may
--- ask for its result (R18). An edge that is not visible yet is not missed, since whoever adds it
--- gives the row of leased a new version: this statement then passes the task over.
---
--- Tasks that end alike cost one row of finished, however many; their definitions are left alone, or
--- deleted if they are not kept. A lease that ends whole goes with it. Inside the caller's
--- transaction it is left to the maintainer ($11), since a heartbeat must not wait for the caller.
 WITH returned AS MATERIALIZED (
     SELECT *
     FROM unnest(
@@ -45,12 +29,16 @@ WITH returned AS MATERIALIZED (
     ) WITH ORDINALITY
         AS returned (lo, hi, claim, outcome, posts, status, result, retry_after, place)
 ), linked AS MATERIALIZED (
+    -- Spares the look for edges where there are none about.
     SELECT true AS found
     FROM stint.edges
     WHERE edges.after BETWEEN (SELECT min(returned.lo) FROM returned)
                           AND (SELECT max(returned.hi) FROM returned)
     LIMIT 1
 ), held AS (
+    -- A task with dependents is kept in any case: they may ask for its result (R18). An edge that
+    -- is not visible yet is not missed, since whoever adds it gives the row of leased a new
+    -- version, which the next step passes over.
     SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
            returned.status, returned.result, returned.retry_after,
            task.action, task.priority, task.deadline,
@@ -63,7 +51,7 @@ WITH returned AS MATERIALIZED (
            CASE
                WHEN returned.outcome < 2 THEN returned.outcome
                WHEN returned.outcome = 2 AND task.max_tries > 0
-                    AND leased.tries >= task.max_tries THEN 2
+                    AND leased.tries >= task.max_tries THEN 2 /* tries */
            END AS cause
     FROM returned
     CROSS JOIN LATERAL (
@@ -87,18 +75,26 @@ WITH returned AS MATERIALIZED (
         OFFSET 0
     ) AS task ON true
 ), ended AS (
+    -- The row of leased is the one thing that all ways of ending a performance delete, so two of
+    -- them cannot both win: the second waits for the first and then finds nothing. Rows are deleted
+    -- in the order of the input, by key, so that overlapping batches do not deadlock. One that has
+    -- a new version since the statement began is passed over, and the caller looks again: xmin
+    -- tells, which PostgreSQL compares anew behind a wait; the place it does not, in all versions.
+    -- One that holds others, too, must have been carved ahead; it is passed over as well.
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version
     RETURNING held.*, held.posts OR held.signals IS NOT NULL
         OR CASE held.cause WHEN 0 THEN $9::boolean ELSE $10::boolean END AS kept
 ), kept AS (
+    -- Tasks that end alike cost one row, however many.
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
     SELECT ended.lo, ended.hi, ended.claim, ended.tries, ended.cause, ended.actor,
            ended.status, ended.result
     FROM ended
     WHERE ended.cause IS NOT NULL AND ended.kept
 ), dropped AS (
+    -- Definitions of tasks that are not kept go; those of the others are left alone.
     DELETE FROM stint.tasks
     USING (
         SELECT task.tid
@@ -113,6 +109,7 @@ WITH returned AS MATERIALIZED (
     ) AS definition
     WHERE tasks.ctid = definition.tid
 ), untied AS (
+    -- So do the edges into tasks that are not kept.
     DELETE FROM stint.edges
     USING (
         SELECT edge.tid
@@ -127,6 +124,7 @@ WITH returned AS MATERIALIZED (
     ) AS incoming
     WHERE edges.ctid = incoming.tid
 ), signalled AS (
+    -- The signals to dependents, counted up for each, go into round $13 of settling.
     INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
     SELECT $12::bigint, $13::integer, edge.run, count(*),
            count(*) FILTER (WHERE ended.cause = 0), count(*) FILTER (WHERE ended.cause > 0),
@@ -141,6 +139,7 @@ WITH returned AS MATERIALIZED (
     WHERE ended.cause IS NOT NULL AND ended.signals IS NOT NULL
     GROUP BY edge.run
 ), again AS (
+    -- For another try at once, the try refunded with outcome 3.
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority, deadline,
                              status)
     SELECT ended.lo, ended.hi, ended.claim, ended.tries - (ended.outcome = 3)::integer,
@@ -149,6 +148,7 @@ WITH returned AS MATERIALIZED (
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NULL
 ), later AS (
+    -- For another try later.
     INSERT INTO stint.scheduled (key, not_before, claim, tries, completed, aborted, status)
     SELECT ended.lo, statement_timestamp() + ended.retry_after, ended.claim,
            ended.tries - (ended.outcome = 3)::integer, ended.completed, ended.aborted,
@@ -156,6 +156,8 @@ WITH returned AS MATERIALIZED (
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NOT NULL
 ), emptied AS (
+    -- A lease that ends whole goes with its tasks. In the caller's transaction it is left to the
+    -- maintainer ($11), since a heartbeat must not wait for the caller.
     DELETE FROM stint.leases
     USING (
         SELECT lease.tid

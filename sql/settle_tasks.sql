@@ -11,34 +11,26 @@
 --
 -- It runs behind the statement that ended the first tasks, in the same round trip. lock_dependents
 -- goes ahead, so that this statement sees edges and counts as of after the locks: whoever counts
--- last knows that it does, and an edge that was added meanwhile is not missed. A row that
--- lock_dependents did not foresee is locked here. Its values may be newer than the snapshot;
--- ON CONFLICT updates it, where an UPDATE would look for it in the snapshot. If such a task is to
--- end, and its row has a new version, it may have edges that the snapshot does not hold: it goes
--- into settling for the next round. settling_rounds fails a transaction that would need another.
+-- last knows that it does, and an edge that was added meanwhile is not missed.
 --
--- doomed is what aborts bring down, however much else it waits for. The others end level by level:
--- a row of walk is a task that ends (cause), or one that waits, with the signals that it has got.
--- It is kept for the next levels, in which it may get the last one, but for eight of them at most,
--- since each costs another look at all that is kept; what gets its last signal later goes into
--- settling, too, so a round comes at least eight levels far.
+-- A row that lock_dependents did not foresee is locked here. Its values may be newer than the
+-- snapshot. If such a task is to end, and its row has a new version, it may have edges that the
+-- snapshot does not hold: it goes into settling for the next round. settling_rounds fails a
+-- transaction that would need another.
 --
--- A spontaneous task stands for those it waited for: completed, it passes their numbers on, which
--- layers of joins may drive up to the largest integer, but not beyond. Replaced tasks (5) and
--- deleted ones (7) leave no signal, but nobody may wait for them either; what has nothing left to
--- wait for because of a deletion is deleted too (R5, R17).
+-- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced; and 7
+-- deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for them either;
+-- what has nothing left to wait for because of a deletion is deleted too (R5, R17).
 --
 -- Returns what others may wait for: the actions of tasks that now need nothing but an owner or
 -- their time, and the keys of tasks that ended here and post their results (as may those that have
 -- left their definitions already).
---
--- Ready tasks that are alike and have consecutive keys become spans, of 64 at most so that several
--- owners find some.
 WITH RECURSIVE due AS (
     DELETE FROM stint.settling
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
     RETURNING settling.*
 ), doomed (key) AS (
+    -- What aborts bring down, however much else it waits for.
     SELECT due.key
     FROM due
     WHERE due.spoiled
@@ -49,7 +41,7 @@ WITH RECURSIVE due AS (
     CROSS JOIN LATERAL (
         SELECT edges.run FROM stint.edges WHERE edges.after = due.key OFFSET 0
     ) AS edge
-    WHERE due.cause NOT IN (0, 5, 7)
+    WHERE due.cause NOT IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */)
       AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
     UNION
     SELECT edge.run
@@ -59,6 +51,8 @@ WITH RECURSIVE due AS (
     ) AS edge
     WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
 ), fallen AS MATERIALIZED (
+    -- The rows of what is doomed, locked in the order of their keys; unmoved says that they are
+    -- those of the snapshot.
     SELECT doomed.key, blocked.tries, blocked.status, blocked.version = seen.version AS unmoved
     FROM (SELECT doomed.key FROM doomed ORDER BY doomed.key) AS doomed
     CROSS JOIN LATERAL (
@@ -72,6 +66,10 @@ WITH RECURSIVE due AS (
     ) AS blocked
 ), walk (key, cause, claim, tries, actor, status, missing, had_completed, had_aborted, not_before,
          signals, completed, aborted, orphaned, age, kept) AS (
+    -- The others end level by level: a row is a task that ends (cause), or one that waits, with the
+    -- signals that it has got. It is kept for the next levels, in which it may get the last one,
+    -- but for eight of them at most, since each costs another look at all that is kept; what gets
+    -- its last signal later goes into settling, too, so a round comes at least eight levels far.
     SELECT due.key, due.cause, due.claim, due.tries, due.actor, due.status, 0, 0, 0,
            NULL::timestamptz, coalesce(due.signals, 0), coalesce(due.completed, 0),
            coalesce(due.aborted, 0), false, 8, due.cause IS NULL
@@ -79,8 +77,8 @@ WITH RECURSIVE due AS (
     WHERE due.cause IS NOT NULL OR due.spoiled IS NOT true
        OR (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = due.key) <> 0
     UNION ALL
-    SELECT fallen.key, 3::smallint, NULL, fallen.tries, NULL, fallen.status, 0, 0, 0, NULL, 0, 0, 0,
-           false, 0, false
+    SELECT fallen.key, 3::smallint /* a predecessor */, NULL, fallen.tries, NULL, fallen.status,
+           0, 0, 0, NULL, 0, 0, 0, false, 0, false
     FROM fallen
     WHERE fallen.unmoved
     UNION ALL
@@ -106,17 +104,17 @@ WITH RECURSIVE due AS (
                     WHERE walk.kept
                     UNION ALL
                     SELECT edges.run, 1,
-                           CASE WHEN walk.cause = 0
+                           CASE WHEN walk.cause = 0 /* completed */
                                 THEN least(walk.had_completed::bigint + walk.completed, 2147483647)
                                 ELSE 0 END::integer,
-                           CASE WHEN walk.cause = 0
+                           CASE WHEN walk.cause = 0 /* completed */
                                 THEN least(walk.had_aborted::bigint + walk.aborted, 2147483647)
-                                WHEN walk.cause IN (5, 7) THEN 0
+                                WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */) THEN 0
                                 ELSE 1 END::integer,
-                           walk.cause = 7, 8
+                           walk.cause = 7 /* deleted */, 8
                     FROM stint.edges
                     WHERE edges.after = walk.key AND walk.cause IS NOT NULL
-                      AND (walk.cause IN (0, 5, 7)
+                      AND (walk.cause IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */)
                            OR (SELECT tasks.on_abort
                                FROM stint.tasks
                                WHERE tasks.key = edges.run) <> 0)
@@ -145,8 +143,8 @@ WITH RECURSIVE due AS (
                                 FROM stint.blocked
                                 WHERE blocked.key = arrived.key
                             ) THEN NULL
-                       WHEN arrived.orphaned THEN 7::smallint
-                       ELSE 0::smallint
+                       WHEN arrived.orphaned THEN 7::smallint /* deleted */
+                       ELSE 0::smallint /* completed */
                    END AS cause
             OFFSET 0
         ) AS judged
@@ -157,8 +155,10 @@ WITH RECURSIVE due AS (
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status)
     SELECT ended.key, ended.key, ended.claim, ended.tries, ended.cause, ended.actor, ended.status
     FROM ended
-    WHERE ended.cause < 7
+    WHERE ended.cause < 7 /* deleted */
 ), joined AS (
+    -- A spontaneous task stands for those it waited for: completed, it passes their numbers on,
+    -- which layers of joins may drive up to the largest integer, but not beyond.
     INSERT INTO stint.joined (key, completed, aborted)
     SELECT ended.key, least(ended.had_completed::bigint + ended.completed, 2147483647),
            least(ended.had_aborted::bigint + ended.aborted, 2147483647)
@@ -166,7 +166,7 @@ WITH RECURSIVE due AS (
     WHERE ended.cause = 0
 ), definition AS (
     DELETE FROM stint.tasks
-    WHERE tasks.key = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause = 7))
+    WHERE tasks.key = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause = 7 /* deleted */))
     RETURNING tasks.key, tasks.deadline
 ), limited AS (
     DELETE FROM stint.deadlines
@@ -188,6 +188,7 @@ WITH RECURSIVE due AS (
     DELETE FROM stint.edges
     WHERE edges.run = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause IN (5, 7)))
 ), counted AS MATERIALIZED (
+    -- What has got signals and did not end in the walk, with all of them together.
     SELECT target.key, max(target.claim) AS claim, max(target.tries) AS tries,
            max(target.status) AS status, max(target.not_before) AS not_before,
            max(target.missing) - sum(target.signals) AS missing,
@@ -210,8 +211,8 @@ WITH RECURSIVE due AS (
     ORDER BY target.key
 ), judged AS MATERIALIZED (
     SELECT counted.*, task.action, task.priority, task.deadline, timing.early,
-           CASE WHEN counted.doomed THEN 3
-                WHEN counted.orphaned AND counted.missing = 0 THEN 7
+           CASE WHEN counted.doomed THEN 3 /* a predecessor */
+                WHEN counted.orphaned AND counted.missing = 0 THEN 7 /* deleted */
                 WHEN task.action = 'stint.Spontaneous' AND counted.missing = 0
                      AND NOT timing.early THEN 0
            END AS cause
@@ -226,6 +227,8 @@ WITH RECURSIVE due AS (
         SELECT coalesce(counted.not_before > statement_timestamp(), false)
     ) AS timing (early)
 ), waiting AS (
+    -- ON CONFLICT updates a row that is newer than the snapshot, where an UPDATE would look for it
+    -- in the snapshot.
     INSERT INTO stint.blocked (key, missing, completed, aborted)
     SELECT judged.key, judged.missing, judged.completed, judged.aborted
     FROM judged
@@ -243,6 +246,8 @@ WITH RECURSIVE due AS (
         FROM ended
     ))
 ), queued AS (
+    -- Tasks that are alike and have consecutive keys become spans, of 64 at most so that several
+    -- owners find some.
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority,
                              deadline, status)
     SELECT min(alike.key), max(alike.key), alike.claim, alike.tries, alike.completed,
@@ -272,6 +277,7 @@ WITH RECURSIVE due AS (
     FROM judged
     WHERE judged.missing = 0 AND judged.cause IS NULL AND judged.early
 ), onward AS (
+    -- What ends only in the next round.
     INSERT INTO stint.settling (batch, round, key, cause, tries, completed, aborted, status)
     SELECT $1::bigint, $2::integer - 1, judged.key, judged.cause, judged.tries, judged.completed,
            judged.aborted, judged.status

@@ -1,9 +1,9 @@
 -- name: withdraw_tasks
 --
--- Takes unfinished tasks out of the state they are in and returns the key and the state of each: 0
--- ready, 1 scheduled, 2 in progress, 3 final, 4 blocked. Ready and owned ones must have been carved
--- out of their spans. Owned ones are reported, and taken only if $2 says so. A key that is not in
--- the answer has moved on since the statement began, or shares a span that somebody was carving.
+-- Takes unfinished tasks out of the state they are in, and returns the key and the state of each,
+-- numbered as in task_states. Ready and owned ones must have been carved out of their spans. Owned
+-- ones are reported, and taken only if $2 says so. A key that is not in the answer has moved on
+-- since the statement began, or shares a span that somebody was carving.
 --
 --   $1 keys   bigint[], sorted
 --   $2 owned  boolean
@@ -24,7 +24,7 @@ WITH RECURSIVE reached (key, falls) AS (
     WHERE reached.falls
 ), held AS MATERIALIZED (
     SELECT ready.* FROM (
-        SELECT 0 AS state, ready.lo AS key, ready.tries
+        SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries
         FROM stint.ready
         WHERE ready.lo = ANY ($1::bigint[]) AND ready.hi = ready.lo
         ORDER BY ready.lo
@@ -32,7 +32,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS ready
     UNION ALL
     SELECT scheduled.* FROM (
-        SELECT 1, scheduled.key, scheduled.tries
+        SELECT 1 /* scheduled */, scheduled.key, scheduled.tries
         FROM stint.scheduled
         WHERE scheduled.key = ANY ($1::bigint[])
         ORDER BY scheduled.key
@@ -40,7 +40,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS scheduled
     UNION ALL
     SELECT leased.* FROM (
-        SELECT 2, leased.lo, leased.tries
+        SELECT 3 /* in progress */, leased.lo, leased.tries
         FROM stint.leased
         WHERE leased.lo = ANY ($1::bigint[]) AND leased.hi = leased.lo
         ORDER BY leased.lo
@@ -48,7 +48,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS leased
     UNION ALL
     SELECT blocked.* FROM (
-        SELECT 4, blocked.key, blocked.tries
+        SELECT 0 /* blocked */, blocked.key, blocked.tries
         FROM stint.blocked
         WHERE blocked.key = ANY (ARRAY(SELECT reached.key FROM reached))
         ORDER BY blocked.key
@@ -58,25 +58,31 @@ WITH RECURSIVE reached (key, falls) AS (
     WHERE blocked.key = ANY ($1::bigint[])
 ), unqueued AS (
     DELETE FROM stint.ready
-    WHERE ready.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 0))
+    WHERE ready.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2 /* ready */))
 ), unscheduled AS (
     DELETE FROM stint.scheduled
-    WHERE scheduled.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 1))
+    WHERE scheduled.key = ANY (ARRAY(
+        SELECT held.key FROM held WHERE held.state = 1 /* scheduled */
+    ))
 ), disowned AS (
     DELETE FROM stint.leased
     WHERE $2::boolean
-      AND leased.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2))
+      AND leased.lo = ANY (ARRAY(
+          SELECT held.key FROM held WHERE held.state = 3 /* in progress */
+      ))
 ), unblocked AS (
     DELETE FROM stint.blocked
-    WHERE blocked.key = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 4))
+    WHERE blocked.key = ANY (ARRAY(
+        SELECT held.key FROM held WHERE held.state = 0 /* blocked */
+    ))
 )
 SELECT held.key, held.state, held.tries
 FROM held
 UNION ALL
-SELECT named.key, 3, span.tries
+SELECT named.key, 10 + span.cause, span.tries
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
-    SELECT finished.lo, finished.hi, finished.tries
+    SELECT finished.lo, finished.hi, finished.tries, finished.cause
     FROM stint.finished
     WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
     ORDER BY finished.lo DESC

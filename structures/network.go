@@ -132,7 +132,8 @@ func sorted(after [][]int) (order, cycle []int) {
 	var edges []dag.Edge
 	for node, before := range after {
 		for _, other := range before {
-			edges = append(edges, dag.Edge{From: int32(other), To: int32(node)}) //nolint:gosec // few
+			//nolint:gosec // there are few
+			edges = append(edges, dag.Edge{From: int32(other), To: int32(node)})
 		}
 	}
 	sorted, circle := dag.Order(len(after), edges)

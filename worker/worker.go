@@ -158,9 +158,11 @@ func checkName(argument, name string) error {
 	return nil
 }
 
-// Handle makes the worker perform tasks that have an action, with handler. Refused with a
-// [*stint.ArgumentError] are an action that no task can have, or that has a handler already, a nil
-// handler, and options that cannot be; with [ErrStarted], any call after [Worker.Run].
+// Handle makes the worker perform the tasks with an action by calling handler.
+//
+// An action that no task can have or that has a handler already, a nil handler, and an option out
+// of its limits are refused with a [*stint.ArgumentError]. After [Worker.Run] every call is refused
+// with [ErrStarted].
 func (w *Worker) Handle(action string, handler Handler, options ...HandlerOption) error {
 	if err := w.handle(action, handler, options); err != nil {
 		return fmt.Errorf("handle action %.80q: %w", action, err)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/migrations"

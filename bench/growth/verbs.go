@@ -259,7 +259,9 @@ func edgeVerbs() []verb {
 		return simple("AddDependencies to "+name, func(
 			ctx context.Context, store *stint.Store, _ *shape,
 		) error {
-			return store.AddDependencies(ctx, []stint.Dependency{{Predecessor: id("ready", 7), Dependent: run}})
+			return store.AddDependencies(ctx, []stint.Dependency{
+				{Predecessor: id("ready", 7), Dependent: run},
+			})
 		})
 	}
 	return []verb{

@@ -20,7 +20,8 @@ import (
 func network(tasks []stint.TaskInfo, edges ...[2]stint.TaskID) *stint.Graph {
 	graph := &stint.Graph{Tasks: tasks}
 	for _, e := range edges {
-		graph.Dependencies = append(graph.Dependencies, stint.Dependency{Predecessor: e[0], Dependent: e[1]})
+		graph.Dependencies = append(graph.Dependencies,
+			stint.Dependency{Predecessor: e[0], Dependent: e[1]})
 	}
 	return graph
 }
@@ -31,7 +32,8 @@ func fanIn(tasks int) *stint.Graph {
 		id := stint.TaskID(fmt.Sprintf("page/%02d", i))
 		graph.Tasks = append(graph.Tasks,
 			stint.TaskInfo{ID: id, Action: "export", State: stint.StateReady})
-		graph.Dependencies = append(graph.Dependencies, stint.Dependency{Predecessor: id, Dependent: "bind"})
+		graph.Dependencies = append(graph.Dependencies,
+			stint.Dependency{Predecessor: id, Dependent: "bind"})
 	}
 	graph.Tasks = append(graph.Tasks, stint.TaskInfo{
 		ID: "bind", Action: "bind", State: stint.StateBlocked, OnAbort: stint.RunAnyway,
