@@ -47,7 +47,7 @@ func (s *Store) extend(
 	return s.extendLeases(ctx, actor, owned, lease, false)
 }
 
-// An extendKey is what calls of ExtendTasksOwnership have in common that travel together.
+// An extendKey is what calls of ExtendTasksOwnership have in common that share batches.
 type extendKey struct {
 	actor ActorID
 	lease time.Duration

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkGroupCommit loops over owning one task and returning it, through one store, whose calls
-// travel together, and through a store for each goroutine, whose calls do not.
+// share statements, and through a store for each goroutine, whose calls do not.
 func BenchmarkGroupCommit(b *testing.B) {
 	for _, goroutines := range []int{16, 200} {
 		for _, together := range []bool{false, true} {

@@ -31,7 +31,7 @@ func inTime[T any](t *testing.T, what string, call func(context.Context) (T, err
 	return value, err
 }
 
-func TestFlights_EachCallerGetsItsOwnAnswer(t *testing.T) {
+func TestGroupCommit_EachCallerGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	const goroutines, each = 200, 20
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -85,7 +85,7 @@ func TestFlights_EachCallerGetsItsOwnAnswer(t *testing.T) {
 }
 
 // Calls for different numbers of tasks each get at most what they ask for.
-func TestFlights_SharesOutMixedSizes(t *testing.T) {
+func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 	t.Parallel()
 	const tasks = 20_000
 	store := newStore(t)
@@ -128,7 +128,7 @@ func TestFlights_SharesOutMixedSizes(t *testing.T) {
 }
 
 // What is wrong with one return is the verdict on that one alone.
-func TestFlights_ARefusedReturnTouchesNobodyElse(t *testing.T) {
+func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
 	const each = 60
 	store := newStore(t)
@@ -180,7 +180,7 @@ func TestFlights_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 }
 
 // Callers that leave take nobody with them.
-func TestFlights_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
+func TestGroupCommit_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 	t.Parallel()
 	const tasks = 2000
 	store := newStore(t)
@@ -217,7 +217,7 @@ func TestFlights_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 
 // A return whose dependents somebody's transaction holds waits for it; the others do not, however
 // many such returns there are.
-func TestFlights_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+func TestGroupCommit_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
@@ -281,7 +281,7 @@ func waitForLocks(t *testing.T, pool *pgxpool.Pool, n int) {
 }
 
 // Nor does an extension of leases that somebody's transaction holds.
-func TestFlights_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+func TestGroupCommit_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
@@ -339,7 +339,7 @@ func TestFlights_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 }
 
 // A caller whose own return must wait may leave, and those behind it go on.
-func TestFlights_ACallerThatMustWaitMayLeave(t *testing.T) {
+func TestGroupCommit_ACallerThatMustWaitMayLeave(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"), after("b", "a"))
@@ -369,9 +369,9 @@ func TestFlights_ACallerThatMustWaitMayLeave(t *testing.T) {
 	wantState(t, store, stint.StateReady, "b")
 }
 
-// Of those whose connection is cut in mid-flight each learns of it, or is given what it asked for;
+// Of those whose connection is cut amid the batch each learns of it, or is given what it asked for;
 // and whoever repeats its call finds it done once.
-func TestFlights_SurviveCutConnections(t *testing.T) {
+func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 	t.Parallel()
 	const tasks, goroutines = 400, 20
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -446,7 +446,7 @@ func TestFlights_SurviveCutConnections(t *testing.T) {
 }
 
 //nolint:paralleltest // looks at all goroutines
-func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
+func TestGroupCommit_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 	const goroutines = 100
 	pool := testdb.New(t)
 	leaks := goleak.IgnoreCurrent()
@@ -500,8 +500,8 @@ func TestFlights_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 }
 
 // A return that needs a second look, since its lease expired, does not make the others of its
-// flight repeat theirs, whoever holds its task meanwhile.
-func TestFlights_ALateReturnChangesNoOtherAnswer(t *testing.T) {
+// batch repeat theirs, whoever holds its task meanwhile.
+func TestGroupCommit_ALateReturnChangesNoOtherAnswer(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Retention: stint.Retention{
 		Completed: stint.KeepNone,

@@ -48,7 +48,7 @@ type OwnedTask struct {
 // the task is ready for others, and from the moment one of them owns it, this token is refused with
 // [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoExpiry].
 //
-// Calls that goroutines make at once travel together, in one statement, if they are of the same
+// Calls that goroutines make at once share a statement, if they are of the same
 // actor, for the same actions and lease: one actor for a process is faster than one for each of its
 // goroutines.
 //
@@ -114,7 +114,7 @@ func (s *Store) ownTasks(
 	return s.owns.Do(ctx, key, maxTasks)
 }
 
-// An ownKey is what calls of OwnTasks have in common that travel together. An action holds no NUL.
+// An ownKey is what calls of OwnTasks have in common that share batches. An action holds no NUL.
 type ownKey struct {
 	actor   ActorID
 	actions string

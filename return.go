@@ -157,7 +157,7 @@ func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []er
 	}
 }
 
-// returnsSize is what returns take of a flight: one each, and one for each KiB of results.
+// returnsSize is how much of a batch returns take: one each, and one for each KiB of results.
 func returnsSize(returns []Return) int {
 	const resultBytes = 1 << 10
 	size := len(returns)

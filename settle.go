@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// How many rounds of settling travel along with a statement that ends tasks. One goes all the way,
+// How many rounds of settling are sent with a statement that ends tasks. One goes all the way,
 // but for tasks that others change at that moment, and for joins that get their signals over a
 // distance. Where dependents are not expected it is none, since even an idle round costs as much as
 // half a return.

@@ -308,7 +308,7 @@ func TestMaintain_TellsTasksOfAHandOutApart(t *testing.T) {
 func TestReturnTask_OfOneHandOutByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
-	stores := make([]*stint.Store, 4) // whose calls do not travel together
+	stores := make([]*stint.Store, 4) // whose calls do not share statements
 	for i := range stores {
 		stores[i] = openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	}

@@ -113,11 +113,11 @@ func TestCheck_FindsPartsOfTheSchemaThatAreMissing(t *testing.T) {
 	c.want(t, "error", "constraint leased_span is missing")
 	c.want(t, "error", `"finished" is unlogged`, `ALTER TABLE "stint"."finished" SET LOGGED`)
 	c.want(t, "error", "index leases_order is invalid", `CONCURRENTLY "stint"."leases_order"`)
-	db.exec(t, "DROP TABLE stint.asked")
+	db.exec(t, "DROP TABLE stint.action_stats")
 	c = check(t, db.env)
-	c.want(t, "error", "table asked is missing")
-	c.want(t, "note", "actions could not be looked at", "asked")
-	if c.has("error", "column asked") {
+	c.want(t, "error", "table action_stats is missing")
+	c.want(t, "note", "actions could not be looked at", "action_stats")
+	if c.has("error", "column action_stats") {
 		t.Errorf("found %+v", c)
 	}
 	db.exec(t, "DROP TABLE stint.settling")
@@ -195,7 +195,7 @@ func TestCheck_FindsWhatNobodySeesTo(t *testing.T) {
 			VALUES (-42, statement_timestamp() - interval '1 minute', '0.5 s', '{}');
 		UPDATE stint.leases SET session = -42 WHERE deadline > statement_timestamp();
 		UPDATE stint.tasks SET inserted_at = inserted_at - interval '1 hour';
-		UPDATE stint.asked SET asked_at = asked_at - interval '3 minutes'`)
+		UPDATE stint.action_stats SET asked_at = asked_at - interval '3 minutes'`)
 	c := check(t, db.env)
 	c.want(t, "warning", "1 task owned though the lease has expired, for up to 3", "MaintainAlways")
 	c.want(t, "warning", `the process of "actor" is gone`, "1m0", "1 task is that it owned")
@@ -218,7 +218,7 @@ func TestCheck_FindsWhatNobodySeesTo(t *testing.T) {
 	if c.has("note", "worker") || c.has("warning", "worker\"") {
 		t.Errorf("found %+v", c)
 	}
-	db.exec(t, "UPDATE stint.asked SET asked_at = asked_at + interval '1 hour'")
+	db.exec(t, "UPDATE stint.action_stats SET asked_at = asked_at + interval '1 hour'")
 	check(t, db.env).want(t, "warning", "in the future", "clock was put back")
 }
 
