@@ -48,22 +48,23 @@ WITH queue AS MATERIALIZED (
                   ELSE least($3::integer, 2 * $3::integer / cardinality($4::text[]) + 1)
               END
     ) AS span
+), summed AS MATERIALIZED (
+    SELECT head.*, (sum(head.size) OVER first_to_last)::bigint AS upto
+    FROM head
+    WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
 ), longer AS MATERIALIZED (
-    -- Of each queue twice the mean is looked at first. Where that was all of it, and the queues do
-    -- not hold $3 tasks up to there, the look goes on, by as many spans as tasks are missing.
+    -- Twice the mean is looked at first, in each queue. Where there may be more, and the queues do
+    -- not hold $3 tasks up to there, the look goes on: up to the rank at which they do, and by as
+    -- many spans as tasks are missing.
     SELECT looked.action, looked.from_rank, looked.to_rank, span.priority, span.rank, span.hi,
            span.hi - span.lo + 1 AS size
     FROM (
-        SELECT counted.action, counted.from_rank, counted.to_rank, max(counted.rank) AS rank,
-               (array_agg(counted.hi ORDER BY counted.rank DESC, counted.hi DESC))[1] AS hi,
-               max(counted.upto) AS upto
-        FROM (
-            SELECT head.*, (sum(head.size) OVER first_to_last)::bigint AS upto
-            FROM head
-            WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
-        ) AS counted
-        GROUP BY counted.action, counted.from_rank, counted.to_rank
-        HAVING max(counted.upto) < $3::integer AND NOT $9::boolean
+        SELECT summed.action, summed.from_rank, summed.to_rank, max(summed.rank) AS rank,
+               (array_agg(summed.hi ORDER BY summed.rank DESC, summed.hi DESC))[1] AS hi,
+               max(summed.upto) AS upto
+        FROM summed
+        GROUP BY summed.action, summed.from_rank, summed.to_rank
+        HAVING max(summed.upto) < $3::integer AND NOT $9::boolean
            AND count(*) > 2 * $3::integer / cardinality($4::text[])
     ) AS looked
     CROSS JOIN LATERAL (
@@ -71,7 +72,9 @@ WITH queue AS MATERIALIZED (
         FROM stint.ready
         WHERE ready.action = looked.action
           AND (ready.rank, ready.hi) > (looked.rank, looked.hi)
-          AND ready.rank <= looked.to_rank
+          AND ready.rank <= least(
+              looked.to_rank,
+              (SELECT min(summed.rank) FROM summed WHERE summed.upto >= $3::integer))
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $3::integer - looked.upto
