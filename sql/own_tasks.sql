@@ -51,6 +51,7 @@ WITH queue AS MATERIALIZED (
 ), summed AS MATERIALIZED (
     SELECT head.*, (sum(head.size) OVER first_to_last)::bigint AS upto
     FROM head
+    WHERE cardinality($4::text[]) > 2 AND NOT $9::boolean -- otherwise all was looked at
     WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
 ), longer AS MATERIALIZED (
     -- Twice the mean is looked at first, in each queue. Where there may be more, and the queues do
@@ -64,7 +65,7 @@ WITH queue AS MATERIALIZED (
                max(summed.upto) AS upto
         FROM summed
         GROUP BY summed.action, summed.from_rank, summed.to_rank
-        HAVING max(summed.upto) < $3::integer AND NOT $9::boolean
+        HAVING max(summed.upto) < $3::integer
            AND count(*) > 2 * $3::integer / cardinality($4::text[])
     ) AS looked
     CROSS JOIN LATERAL (
