@@ -288,3 +288,40 @@ func TestGroup_ClonesCallsThatWait(t *testing.T) {
 		}
 	})
 }
+
+// Calls that nobody waits for share batches as others do, up to SizeMax, and each is made once, in
+// the order in which they came. A batch that takes too long does not count.
+func TestGroup_PostsShareBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var goroutines runner
+		var mutex sync.Mutex
+		var batches [][]int
+		g := &Group[int, int, struct{}]{
+			Size: func(call int) int { return call }, Go: goroutines.start,
+			Run: func(_ context.Context, _ int, calls []int, _ bool) ([]struct{}, error) {
+				mutex.Lock()
+				batches = append(batches, calls)
+				mutex.Unlock()
+				<-time.After(countedMax / 2)
+				return nil, errCutOff // nobody learns of it, and nothing is made again
+			},
+		}
+		posted := []int{1, 2, 3, SizeMax - 5, SizeMax, 2 * SizeMax, 4}
+		for _, call := range posted {
+			g.Post(0, call)
+			synctest.Wait()
+		}
+		goroutines.running.Wait()
+		<-time.After(time.Second)
+		goroutines.stop()
+		want := [][]int{{1}, {2, 3, SizeMax - 5}, {SizeMax}, {2 * SizeMax}, {4}}
+		if !slices.EqualFunc(batches, want, slices.Equal[[]int]) {
+			t.Errorf("batches = %v, want %v", batches, want)
+		}
+		g.Post(0, 5) // is lost with the group, and leaves nothing behind
+		if len(g.queues) > 0 {
+			t.Error("a queue is left")
+		}
+	})
+}
