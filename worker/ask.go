@@ -14,18 +14,19 @@ const (
 	// time.
 	probeEvery = 100 * time.Millisecond
 
-	// askedAtOnce is how many questions about a busy lane are open at once: while the tasks of one
-	// answer are performed, the next answer is under way.
+	// askedAtOnce is how many questions about a busy slot group are open at once: while the tasks of
+	// one answer are performed, the next answer is under way.
 	askedAtOnce = 2
 )
 
-// A lane is actions that share slots: an action with a concurrency of its own, or all the others.
-type lane struct {
+// A slotGroup is actions that share slots: an action with a concurrency of its own, or all the
+// others.
+type slotGroup struct {
 	actions []string
 	slots   int
 	// free is how many slots are neither used by a performance nor kept for an open question.
 	free int
-	// asked is how many open questions are about the lane.
+	// asked is how many open questions are about the group.
 	asked int
 	// awaited is how many calls that return tasks must have ended before few tasks are asked for.
 	awaited int
@@ -33,10 +34,11 @@ type lane struct {
 	more bool
 }
 
-// A question asks for at most max tasks of its lanes. Each lane keeps as many slots for the answer.
+// A question asks for at most max tasks of its slot groups. Each group keeps as many slots for the
+// answer.
 type question struct {
-	lanes []*lane
-	max   int
+	groups []*slotGroup
+	max    int
 	// wait says that the question stays open until there is something, and that the worker keeps no
 	// slots for the answer meanwhile.
 	wait   bool
@@ -53,18 +55,18 @@ type answer struct {
 
 // An asker owns tasks and has them performed. What it knows belongs to one goroutine.
 //
-// While there may be more of a lane, it is asked for by itself, as much as there are slots, without
-// waiting. A question for one task costs the database nearly as much as one for ten, so if few
-// slots are free it is asked once the calls that are returning tasks have ended, which is within
-// milliseconds, for what is free then.
+// While there may be more tasks of a slot group, they are asked for by themselves, as many as there
+// are slots, without waiting. A question for one task costs the database nearly as much as one for
+// ten, so if few slots are free it is asked once the calls that are returning tasks have ended,
+// which is within milliseconds, for what is free then.
 //
-// All lanes of which there was no more are asked for together, in a question that waits. A lane
+// All groups of which there were no more are asked for together, in a question that waits. A group
 // that gets a slot while such a question is open is in another one: to call a question back is to
 // risk that its tasks are owned by nobody, so that is done only at the end.
 //
-// Questions may be open for ever, so they must keep no slots from busy lanes. When one of several
+// Questions may be open for ever, so they must keep no slots from busy groups. When one of several
 // is answered and there is no slot any more, the task, of which it asked for one only, is released;
-// its lane then gets its turn as others do.
+// its group then gets its turn as others do.
 type asker struct {
 	*Worker
 	begin   func(owned []stint.OwnedTask, until time.Time)
@@ -73,9 +75,9 @@ type asker struct {
 	// returned is sent to when a call that returns tasks has ended; returnCalls counts them.
 	returned    <-chan struct{}
 	returnCalls func() (ended, running int)
-	lanes       []*lane // in the order in which they are asked
-	byAction    map[string]*lane
-	slots       int // of the worker, as those of a lane
+	groups      []*slotGroup // in the order in which they are asked
+	byAction    map[string]*slotGroup
+	slots       int // of the worker, as those of a group
 	free        int
 	answers     chan answer
 	open        []*question
@@ -83,32 +85,32 @@ type asker struct {
 	failures    int
 }
 
-// newAsker returns an asker for r, which has tasks performed by begin.
-func newAsker(r *run, begin func([]stint.OwnedTask, time.Time)) *asker {
-	w := r.Worker
+// newAsker returns an asker for e, which has tasks performed by begin.
+func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
+	w := e.Worker
 	a := &asker{
-		Worker: w, begin: begin, release: r.release, freed: r.freed,
-		returned: r.returnCalls.changed, returnCalls: r.returnCalls.counts,
+		Worker: w, begin: begin, release: e.release, freed: e.freed,
+		returned: e.returnCalls.changed, returnCalls: e.returnCalls.counts,
 		slots: w.options.Concurrency, free: w.options.Concurrency,
-		byAction: map[string]*lane{}, answers: make(chan answer),
+		byAction: map[string]*slotGroup{}, answers: make(chan answer),
 	}
-	shared := &lane{free: a.free, slots: a.free}
+	shared := &slotGroup{free: a.free, slots: a.free}
 	for _, action := range w.names() {
-		l := shared
+		g := shared
 		if own := w.actions[action].concurrency; own > 0 && own < a.free {
-			l = &lane{free: own, slots: own}
+			g = &slotGroup{free: own, slots: own}
 		}
-		if len(l.actions) == 0 {
-			a.lanes = append(a.lanes, l)
+		if len(g.actions) == 0 {
+			a.groups = append(a.groups, g)
 		}
-		l.actions = append(l.actions, action)
-		a.byAction[action] = l
+		g.actions = append(g.actions, action)
+		a.byAction[action] = g
 	}
 	return a
 }
 
-// run asks until ctx ends or asking has become hopeless.
-func (a *asker) run(ctx context.Context) error {
+// loop asks until ctx ends or asking has become hopeless.
+func (a *asker) loop(ctx context.Context) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var pause <-chan time.Time
@@ -178,16 +180,16 @@ func (a *asker) askAll(ctx context.Context) {
 
 // next is the next question to ask, or nil if there is none now.
 func (a *asker) next() *question {
-	var promising, quiet []*lane
-	for _, l := range a.lanes {
+	var promising, quiet []*slotGroup
+	for _, g := range a.groups {
 		switch {
-		case l.free == 0:
-		case l.more:
-			if l.asked < askedAtOnce && a.enough(l) {
-				promising = append(promising, l)
+		case g.free == 0:
+		case g.more:
+			if g.asked < askedAtOnce && a.enough(g) {
+				promising = append(promising, g)
 			}
-		case l.asked == 0:
-			quiet = append(quiet, l)
+		case g.asked == 0:
+			quiet = append(quiet, g)
 		}
 	}
 	switch {
@@ -200,38 +202,38 @@ func (a *asker) next() *question {
 		return a.newQuestion(quiet, false)
 	}
 	// The next one's turn is next.
-	l := promising[0]
-	place := slices.Index(a.lanes, l)
-	a.lanes = append(slices.Delete(a.lanes, place, place+1), l)
-	return a.newQuestion([]*lane{l}, false)
+	g := promising[0]
+	place := slices.Index(a.groups, g)
+	a.groups = append(slices.Delete(a.groups, place, place+1), g)
+	return a.newQuestion([]*slotGroup{g}, false)
 }
 
-// enough reports whether the free slots of a lane are worth a question: they are half of all, or
+// enough reports whether the free slots of a group are worth a question: they are half of all, or
 // there is nothing to wait for.
-func (a *asker) enough(l *lane) bool {
+func (a *asker) enough(g *slotGroup) bool {
 	const half = 2
-	if half*min(a.free, l.free) >= min(a.slots, l.slots) {
+	if half*min(a.free, g.free) >= min(a.slots, g.slots) {
 		return true
 	}
 	ended, running := a.returnCalls()
-	if l.awaited == 0 {
-		l.awaited = ended + running
+	if g.awaited == 0 {
+		g.awaited = ended + running
 	}
-	return running == 0 || ended >= l.awaited
+	return running == 0 || ended >= g.awaited
 }
 
-func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
-	q := &question{lanes: lanes, max: a.free, wait: wait}
-	if wait && len(a.lanes) > 1 {
+func (a *asker) newQuestion(groups []*slotGroup, wait bool) *question {
+	q := &question{groups: groups, max: a.free, wait: wait}
+	if wait && len(a.groups) > 1 {
 		q.max = 1
 	}
-	for _, l := range lanes {
-		q.max = min(q.max, l.free)
+	for _, g := range groups {
+		q.max = min(q.max, g.free)
 	}
-	for _, l := range lanes {
-		l.asked++
-		l.awaited = 0
-		l.free -= q.max
+	for _, g := range groups {
+		g.asked++
+		g.awaited = 0
+		g.free -= q.max
 	}
 	if !wait {
 		a.free -= q.max
@@ -242,8 +244,8 @@ func (a *asker) newQuestion(lanes []*lane, wait bool) *question {
 
 func (a *asker) ask(ctx context.Context, q *question) {
 	var actions []string
-	for _, l := range q.lanes {
-		actions = append(actions, l.actions...)
+	for _, g := range q.groups {
+		actions = append(actions, g.actions...)
 	}
 	lease := a.options.Lease
 	// Waiting has no end. Anything else than waiting is not worth it longer than a lease, since by
@@ -276,21 +278,21 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 		a.free += ans.max
 	}
 	full := len(ans.owned) == ans.max
-	for _, l := range ans.lanes {
-		l.asked--
-		l.free += ans.max
-		// Of several lanes, those are promising that are in a full answer.
-		l.more = ans.err != nil && l.more || full && len(ans.lanes) == 1
+	for _, g := range ans.groups {
+		g.asked--
+		g.free += ans.max
+		// Of several groups, those are promising that are in a full answer.
+		g.more = ans.err != nil && g.more || full && len(ans.groups) == 1
 	}
 	begun := min(a.free, len(ans.owned))
 	if ctx.Err() != nil {
 		begun = 0
 	}
 	for i := range ans.owned {
-		l := a.byAction[ans.owned[i].Action]
-		l.more = l.more || full
+		g := a.byAction[ans.owned[i].Action]
+		g.more = g.more || full
 		if i < begun {
-			l.free--
+			g.free--
 		}
 	}
 	a.free -= begun

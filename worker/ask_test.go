@@ -33,8 +33,8 @@ func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	r := newRun(w)
-	a := newAsker(r, func(owned []stint.OwnedTask, _ time.Time) {
+	e := newExecution(w)
+	a := newAsker(e, func(owned []stint.OwnedTask, _ time.Time) {
 		t.Errorf("%d tasks begun after the stop", len(owned))
 	})
 	a.askAll(ctx)
@@ -43,7 +43,7 @@ func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
 	if err := a.take(ctx, ans); err != nil {
 		t.Fatalf("take = %v", err)
 	}
-	r.performing.Wait()
+	e.performing.Wait()
 	for _, task := range tasks {
 		infos, err := store.GetTasks(t.Context(), []stint.TaskID{task.ID})
 		if err != nil {
@@ -56,19 +56,19 @@ func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
 	}
 }
 
-// While one lane waits, others must get their turn, and no slot may be kept in vain.
+// While one group waits, others must get their turn, and no slot may be kept in vain.
 func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	t.Parallel()
-	newLanes := func() (*asker, *lane, *lane) {
-		shared := &lane{actions: []string{"shared"}, free: 5}
-		single := &lane{actions: []string{"single"}, free: 2}
-		return &asker{lanes: []*lane{single, shared}, free: 5}, shared, single
+	newGroups := func() (*asker, *slotGroup, *slotGroup) {
+		shared := &slotGroup{actions: []string{"shared"}, free: 5}
+		single := &slotGroup{actions: []string{"single"}, free: 2}
+		return &asker{groups: []*slotGroup{single, shared}, free: 5}, shared, single
 	}
 	t.Run("all quiet", func(t *testing.T) {
 		t.Parallel()
-		a, _, _ := newLanes()
+		a, _, _ := newGroups()
 		q := a.next()
-		if len(q.lanes) != 2 || !q.wait || q.max != 1 || a.free != 5 {
+		if len(q.groups) != 2 || !q.wait || q.max != 1 || a.free != 5 {
 			t.Errorf("got %+v, want one question that waits for both", q)
 		}
 		if q := a.next(); q != nil {
@@ -77,36 +77,36 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	})
 	t.Run("one promising", func(t *testing.T) {
 		t.Parallel()
-		a, shared, single := newLanes()
+		a, shared, single := newGroups()
 		shared.more = true
 		probe, q := a.next(), a.next()
-		if probe.wait || probe.lanes[0] != single || probe.max != 2 {
+		if probe.wait || probe.groups[0] != single || probe.max != 2 {
 			t.Errorf("got %+v, want to look for the quiet one first", probe)
 		}
-		if q.wait || q.lanes[0] != shared || q.max != 3 || a.free != 0 {
+		if q.wait || q.groups[0] != shared || q.max != 3 || a.free != 0 {
 			t.Errorf("got %+v, want to ask for the promising one, as much as goes", q)
 		}
 	})
 	t.Run("promising in turn", func(t *testing.T) {
 		t.Parallel()
-		a, shared, single := newLanes()
+		a, shared, single := newGroups()
 		shared.more, single.more = true, true
-		if q := a.next(); q.lanes[0] != single || q.max != 2 {
+		if q := a.next(); q.groups[0] != single || q.max != 2 {
 			t.Errorf("got %+v, want the first one", q)
 		}
-		if a.lanes[0] != shared {
+		if a.groups[0] != shared {
 			t.Error("want the other one next")
 		}
 	})
 	t.Run("busy while a question waits", func(t *testing.T) {
 		t.Parallel()
-		a, shared, single := newLanes()
+		a, shared, single := newGroups()
 		shared.asked = 1
-		if q := a.next(); q.lanes[0] != single || !q.wait || a.free != 5 {
+		if q := a.next(); q.groups[0] != single || !q.wait || a.free != 5 {
 			t.Fatalf("got %+v, want to wait for the single one without keeping slots", q)
 		}
 		shared.asked, shared.more = 0, true
-		if q := a.next(); q.lanes[0] != shared || q.wait || q.max != 5 || a.free != 0 {
+		if q := a.next(); q.groups[0] != shared || q.wait || q.max != 5 || a.free != 0 {
 			t.Errorf("got %+v, want to ask for the promising one, as much as goes", q)
 		}
 		if q := a.next(); q != nil {
@@ -118,24 +118,24 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 // Few slots wait for those that come free in a moment, and not for longer.
 func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 	t.Parallel()
-	newBusy := func(free int) (*asker, *lane) {
-		l := &lane{actions: []string{"a"}, slots: 10, free: free, more: true}
-		return &asker{lanes: []*lane{l}, slots: 10, free: free}, l
+	newBusy := func(free int) (*asker, *slotGroup) {
+		g := &slotGroup{actions: []string{"a"}, slots: 10, free: free, more: true}
+		return &asker{groups: []*slotGroup{g}, slots: 10, free: free}, g
 	}
 	calls := func(a *asker, ended, running int) {
 		a.returnCalls = func() (int, int) { return ended, running }
 	}
 	t.Run("half of the slots", func(t *testing.T) {
 		t.Parallel()
-		a, l := newBusy(5)
+		a, g := newBusy(5)
 		if q := a.next(); q == nil || q.max != 5 {
 			t.Errorf("got %+v, want a question for five", q)
 		}
-		l.free, a.free = 5, 5
+		g.free, a.free = 5, 5
 		if q := a.next(); q == nil || q.max != 5 {
 			t.Errorf("got %+v, want a second one beside it", q)
 		}
-		l.free, a.free = 5, 5
+		g.free, a.free = 5, 5
 		if q := a.next(); q != nil {
 			t.Errorf("got %+v, want no third one", q)
 		}
@@ -150,13 +150,13 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 	})
 	t.Run("few, two calls under way", func(t *testing.T) {
 		t.Parallel()
-		a, l := newBusy(1)
+		a, g := newBusy(1)
 		for ended := 7; ended < 9; ended++ {
 			calls(a, ended, 2) // there always are some
 			if q := a.next(); q != nil {
 				t.Errorf("%d ended: got %+v, want none yet", ended, q)
 			}
-			l.free++
+			g.free++
 			a.free++
 		}
 		calls(a, 9, 2)
@@ -181,17 +181,17 @@ func TestAsker_AsksForMuchAtOnce(t *testing.T) {
 func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
 	t.Parallel()
 	var begun, released []stint.OwnedTask
-	first, second := &lane{free: 1}, &lane{free: 1}
+	first, second := &slotGroup{free: 1}, &slotGroup{free: 1}
 	a := &asker{
 		Worker: &Worker{options: Options{Lease: time.Minute}},
-		lanes:  []*lane{first, second}, free: 1,
-		byAction: map[string]*lane{"first": first, "second": second},
+		groups: []*slotGroup{first, second}, free: 1,
+		byAction: map[string]*slotGroup{"first": first, "second": second},
 		begin:    func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
 		release: func(_ context.Context, owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},
 	}
-	one, other := a.newQuestion([]*lane{first}, true), a.newQuestion([]*lane{second}, true)
+	one, other := a.newQuestion([]*slotGroup{first}, true), a.newQuestion([]*slotGroup{second}, true)
 	answers := []answer{
 		{question: one, owned: []stint.OwnedTask{{ID: "first", Action: "first"}}},
 		{question: other, owned: []stint.OwnedTask{{ID: "second", Action: "second"}}},

@@ -32,7 +32,7 @@
 //     [stint.ErrInvalidToken];
 //   - the database could not be reached until the lease had expired: [ErrLeaseExpired];
 //   - the time-out of the handler passed: [ErrTimeout];
-//   - the worker stops and its patience is over: [ErrStopping].
+//   - the worker stops and its StopGrace has passed: [ErrStopping].
 //
 // A worker that dies is noticed by others, since its actor is registered
 // ([stint.Store.RegisterActor]): what it owned is handed on about a second later.

@@ -21,11 +21,11 @@ const (
 )
 
 // keepLeases extends all leases with one call at a time until ctx ends.
-func (r *run) keepLeases(ctx context.Context) {
-	outages := outage.New(r.logger, "could not extend the leases")
+func (e *execution) keepLeases(ctx context.Context) {
+	outages := outage.New(e.logger, "could not extend the leases")
 	failures := 0
-	for pause := r.beatPause(failures); sleep(ctx, pause); pause = r.beatPause(failures) {
-		tried, err := r.extendLeases(ctx)
+	for pause := e.beatPause(failures); sleep(ctx, pause); pause = e.beatPause(failures) {
+		tried, err := e.extendLeases(ctx)
 		switch {
 		case !tried: // which says nothing of the database
 			failures = 0
@@ -41,11 +41,11 @@ func (r *run) keepLeases(ctx context.Context) {
 
 // beatPause is the pause ahead of a heartbeat, behind so many that failed in a row: short as long
 // as there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
-func (r *run) beatPause(failures int) time.Duration {
+func (e *execution) beatPause(failures int) time.Duration {
 	if failures > 0 && failures <= againPart {
-		return jittered(r.options.Lease / againPart)
+		return jittered(e.options.Lease / againPart)
 	}
-	return jittered(r.options.Lease / beatPart)
+	return jittered(e.options.Lease / beatPart)
 }
 
 // jittered is a time somewhat shorter than d, so that workers that began together do not go on so.
@@ -55,8 +55,8 @@ func jittered(d time.Duration) time.Duration {
 }
 
 // extendLeases extends the leases of the tasks under way, and reports whether there are any.
-func (r *run) extendLeases(ctx context.Context) (tried bool, err error) {
-	held := r.performances()
+func (e *execution) extendLeases(ctx context.Context) (tried bool, err error) {
+	held := e.performances()
 	held = slices.DeleteFunc(held, func(p *performance) bool { return p.lost.Load() })
 	owned := make([]stint.OwnedTask, len(held))
 	for i, p := range held {
@@ -66,102 +66,102 @@ func (r *run) extendLeases(ctx context.Context) (tried bool, err error) {
 	if len(owned) == 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.Lease/attemptPart)
+	ctx, cancel := context.WithTimeout(ctx, e.options.Lease/attemptPart)
 	defer cancel()
 	sent := now()
-	kept, err := r.store.ExtendTasksOwnership(ctx, r.options.Actor, owned, r.options.Lease)
+	kept, err := e.store.ExtendTasksOwnership(ctx, e.options.Actor, owned, e.options.Lease)
 	if err != nil {
 		return true, err
 	}
 	for i, p := range held {
 		if !kept[i] {
-			r.lose(p.task.OwnedTask, stint.ErrInvalidToken)
+			e.lose(p.task.OwnedTask, stint.ErrInvalidToken)
 		}
 	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
 	for i, p := range held {
 		if kept[i] && !p.expired {
-			p.until = sent.Add(r.options.Lease)
+			p.until = sent.Add(e.options.Lease)
 		}
 	}
 	return true, nil
 }
 
 // hold notes performances whose leases last until then.
-func (r *run) hold(begun []*performance, until time.Time) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+func (e *execution) hold(begun []*performance, until time.Time) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
 	for _, p := range begun {
-		r.held[p.task.Token] = p
+		e.held[p.task.Token] = p
 	}
-	if until.Before(r.expiry) {
-		wakeUp(r.sooner)
+	if until.Before(e.expiry) {
+		wakeUp(e.sooner)
 	}
 }
 
 // letGo gives the slots of performances that are over free.
-func (r *run) letGo(over ...*performance) {
+func (e *execution) letGo(over ...*performance) {
 	if len(over) == 0 {
 		return
 	}
 	actions := make([]string, len(over))
-	r.mutex.Lock()
+	e.mutex.Lock()
 	for i, p := range over {
 		actions[i] = p.task.Action
-		delete(r.held, p.task.Token)
+		delete(e.held, p.task.Token)
 	}
-	r.mutex.Unlock()
-	r.freed <- actions
-	r.performing.Add(-len(over))
+	e.mutex.Unlock()
+	e.freed <- actions
+	e.performing.Add(-len(over))
 }
 
 // performances returns those under way.
-func (r *run) performances() []*performance {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return slices.Collect(maps.Values(r.held))
+func (e *execution) performances() []*performance {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return slices.Collect(maps.Values(e.held))
 }
 
 // expireLeases tells handlers that their leases have expired, until ctx ends.
-func (r *run) expireLeases(ctx context.Context) {
-	timer := time.NewTimer(r.expire())
+func (e *execution) expireLeases(ctx context.Context) {
+	timer := time.NewTimer(e.expire())
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-r.sooner:
+		case <-e.sooner:
 		}
-		timer.Reset(r.expire())
+		timer.Reset(e.expire())
 	}
 }
 
 // expire tells those whose leases have expired, and returns how long the others last.
-func (r *run) expire() time.Duration {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+func (e *execution) expire() time.Duration {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
 	at := now()
-	r.expiry = at.Add(r.options.Lease)
-	for _, p := range r.held {
+	e.expiry = at.Add(e.options.Lease)
+	for _, p := range e.held {
 		switch {
 		case p.expired:
 		case !p.until.After(at):
 			p.expired = true
 			p.lose(ErrLeaseExpired)
-		case p.until.Before(r.expiry):
-			r.expiry = p.until
+		case p.until.Before(e.expiry):
+			e.expiry = p.until
 		}
 	}
-	return r.expiry.Sub(at)
+	return e.expiry.Sub(at)
 }
 
 // leaseLeft is how long the lease on a task lasts. One that has expired stays so: the handler was
 // told.
-func (r *run) leaseLeft(p *performance) time.Duration {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
+func (e *execution) leaseLeft(p *performance) time.Duration {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
 	if p.expired {
 		return 0
 	}
@@ -169,11 +169,11 @@ func (r *run) leaseLeft(p *performance) time.Duration {
 }
 
 // owned returns the tasks that handlers are performing, but those that are known to be lost.
-func (r *run) owned() []stint.OwnedTask {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	owned := make([]stint.OwnedTask, 0, len(r.held))
-	for _, p := range r.held {
+func (e *execution) owned() []stint.OwnedTask {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	owned := make([]stint.OwnedTask, 0, len(e.held))
+	for _, p := range e.held {
 		if !p.lost.Load() && !p.settled.Load() && !p.task.returned.Load() {
 			owned = append(owned, stint.OwnedTask{ID: p.task.ID, Token: p.task.Token})
 		}
@@ -182,10 +182,10 @@ func (r *run) owned() []stint.OwnedTask {
 }
 
 // lose tells the handler of a task that it is lost.
-func (r *run) lose(task stint.OwnedTask, cause error) {
-	r.mutex.Lock()
-	p := r.held[task.Token]
-	r.mutex.Unlock()
+func (e *execution) lose(task stint.OwnedTask, cause error) {
+	e.mutex.Lock()
+	p := e.held[task.Token]
+	e.mutex.Unlock()
 	if p == nil {
 		return
 	}

@@ -60,26 +60,26 @@ func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
 	of := w.actions[owned[0].Action]
 	w.mutex.Unlock()
 
-	r := newRun(w)
+	e := newExecution(w)
 	base := context.WithoutCancel(ctx)
-	p := r.newPerformance(base, owned[0], of, until)
-	r.note([]*performance{p}, until)
+	p := e.newPerformance(base, owned[0], of, until)
+	e.note([]*performance{p}, until)
 	var tending sync.WaitGroup
 	tended, endTending := context.WithCancel(base)
-	tending.Go(func() { r.keepLeases(tended) })
-	tending.Go(func() { r.expireLeases(tended) })
+	tending.Go(func() { e.keepLeases(tended) })
+	tending.Go(func() { e.expireLeases(tended) })
 	defer func() { // also if the handler ends the goroutine
-		r.performing.Wait()
+		e.performing.Wait()
 		endTending()
 		tending.Wait()
 	}()
-	defer r.store.WatchOwnership(r.owned, r.lose)()
+	defer e.store.WatchOwnership(e.owned, e.lose)()
 	defer context.AfterFunc(ctx, func() {
 		p.end(ErrStopping)
-		close(r.stopped)
+		close(e.stopped)
 	})()
-	r.perform(p)
-	r.performing.Wait()
+	e.perform(p)
+	e.performing.Wait()
 	return Performed{
 		Task: owned[0], Outcome: p.outcome, Result: p.ending.result, Err: p.ending.err,
 	}, true, nil

@@ -29,7 +29,7 @@ type serverOutage struct {
 type waitResult int
 
 const (
-	tooLate  waitResult = iota // the lease has expired, or the patience of the worker has ended
+	tooLate  waitResult = iota // the lease has expired, or the worker has stopped waiting
 	mayProbe                   // it is the turn of the performance, until probed is called
 	answered                   // the server has answered another one
 )
@@ -55,10 +55,10 @@ func (o *serverOutage) join(err error) (over <-chan struct{}, turn chan struct{}
 }
 
 // wait has a performance wait whose return the server has not answered because of err.
-func (o *serverOutage) wait(r *run, p *performance, err error) waitResult {
+func (o *serverOutage) wait(e *execution, p *performance, err error) waitResult {
 	over, turn := o.join(err)
 	for {
-		left := r.leaseLeft(p)
+		left := e.leaseLeft(p)
 		if left <= 0 {
 			o.leave(turn)
 			return tooLate
@@ -70,9 +70,9 @@ func (o *serverOutage) wait(r *run, p *performance, err error) waitResult {
 			return answered
 		case turn <- struct{}{}:
 			timer.Stop()
-			return o.takeTurn(r, p, turn)
+			return o.takeTurn(e, p, turn)
 		case <-timer.C: // the lease may have been extended
-		case <-r.stopped:
+		case <-e.stopped:
 			timer.Stop()
 			o.leave(turn)
 			return tooLate
@@ -100,7 +100,7 @@ func (o *serverOutage) end() {
 }
 
 // takeTurn pauses before a probe.
-func (o *serverOutage) takeTurn(r *run, p *performance, turn <-chan struct{}) waitResult {
+func (o *serverOutage) takeTurn(e *execution, p *performance, turn <-chan struct{}) waitResult {
 	o.mutex.Lock()
 	if o.turn != turn { // the outage was over in the meantime
 		o.mutex.Unlock()
@@ -109,7 +109,7 @@ func (o *serverOutage) takeTurn(r *run, p *performance, turn <-chan struct{}) wa
 	o.tries++
 	pause := reconnect().pause(o.tries)
 	o.mutex.Unlock()
-	if !r.pause(p, pause) {
+	if !e.pause(p, pause) {
 		<-turn
 		o.leave(turn)
 		return tooLate

@@ -17,7 +17,7 @@ import (
 
 // noServer returns a run whose server refuses all connections, and how many it has refused. To be
 // called in a bubble.
-func noServer(t *testing.T, tasks int) (*run, *atomic.Int64) {
+func noServer(t *testing.T, tasks int) (*execution, *atomic.Int64) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig("postgres://nobody@127.0.0.1/none?sslmode=disable")
 	if err != nil {
@@ -46,16 +46,16 @@ func noServer(t *testing.T, tasks int) (*run, *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRun(w), refused
+	return newExecution(w), refused
 }
 
 // performed performs tasks with such leases, all at once.
-func performed(t *testing.T, r *run, leases ...time.Duration) {
+func performed(t *testing.T, e *execution, leases ...time.Duration) {
 	t.Helper()
 	for i, lease := range leases {
 		token := stint.Token{6: 0x80, 8: 0x80, 15: byte(i)}
 		owned := stint.OwnedTask{ID: "a", Action: "a", Token: token, Try: 1}
-		r.begin(t.Context(), []stint.OwnedTask{owned}, now().Add(lease))
+		e.begin(t.Context(), []stint.OwnedTask{owned}, now().Add(lease))
 	}
 	synctest.Wait()
 }
@@ -64,8 +64,8 @@ func TestGiveBack_OutageCostsTheSameHoweverManyTasksAreToBeReturned(t *testing.T
 	t.Parallel()
 	for _, tasks := range []int{1, 50} {
 		synctest.Test(t, func(t *testing.T) {
-			r, refused := noServer(t, tasks)
-			performed(t, r, slices.Repeat([]time.Duration{2 * time.Minute}, tasks)...)
+			e, refused := noServer(t, tasks)
+			performed(t, e, slices.Repeat([]time.Duration{2 * time.Minute}, tasks)...)
 			time.Sleep(time.Minute)
 			n := refused.Load()
 			t.Logf("%d tasks: %d attempts in a minute", tasks, n)
@@ -74,7 +74,7 @@ func TestGiveBack_OutageCostsTheSameHoweverManyTasksAreToBeReturned(t *testing.T
 			}
 			time.Sleep(time.Minute) // until the leases expire
 			synctest.Wait()
-			if held := len(r.performances()); held > 0 {
+			if held := len(e.performances()); held > 0 {
 				t.Errorf("%d of %d tasks are held behind their leases", held, tasks)
 			}
 			n = refused.Load()
@@ -89,30 +89,30 @@ func TestGiveBack_OutageCostsTheSameHoweverManyTasksAreToBeReturned(t *testing.T
 func TestGiveBack_InAnOutageEndsWithEachLeaseAndWithThePatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := noServer(t, 3)
-		performed(t, r, 10*time.Second, time.Minute, time.Hour)
+		e, _ := noServer(t, 3)
+		performed(t, e, 10*time.Second, time.Minute, time.Hour)
 		for i, passes := range []time.Duration{9 * time.Second, time.Second, 50 * time.Second} {
 			time.Sleep(passes)
 			synctest.Wait()
-			if held := len(r.performances()); held != 3-i {
+			if held := len(e.performances()); held != 3-i {
 				t.Errorf("%d tasks held, want %d", held, 3-i)
 			}
 		}
-		close(r.stopped)
-		r.performing.Wait()
+		close(e.stopped)
+		e.performing.Wait()
 	})
 }
 
 func TestServerOutage_LetsOneProbeAtATimeAndAllGoWhenTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := noServer(t, 3)
+		e, _ := noServer(t, 3)
 		o := &serverOutage{}
 		away := errors.New("away")
 		results := make(chan waitResult, 3)
 		wait := func() {
 			p := &performance{until: now().Add(time.Hour)}
-			go func() { results <- o.wait(r, p, away) }()
+			go func() { results <- o.wait(e, p, away) }()
 			synctest.Wait()
 		}
 		for range 3 {
@@ -147,12 +147,12 @@ func TestServerOutage_LetsOneProbeAtATimeAndAllGoWhenTheServerIsBack(t *testing.
 func TestServerOutage_EndsWhenNobodyIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := noServer(t, 2)
+		e, _ := noServer(t, 2)
 		o := &serverOutage{}
 		for range 2 {
 			p := &performance{until: now().Add(time.Second)}
 			go func() {
-				for o.wait(r, p, errors.New("away")) == mayProbe {
+				for o.wait(e, p, errors.New("away")) == mayProbe {
 					o.probed(false)
 				}
 			}()

@@ -24,7 +24,7 @@ type performance struct {
 	span  trace.Span
 	begun time.Time
 
-	// until is when the lease expires, which expired notes; the mutex of the run guards them.
+	// until is when the lease expires, which expired notes; the mutex of the execution guards them.
 	until   time.Time
 	expired bool
 	lost    atomic.Bool
@@ -53,36 +53,36 @@ type ending struct {
 
 // begin begins to perform tasks whose lease lasts until then. Base never ends, so that contexts
 // need not be tied to it, which costs more than to make them; each is ended by itself.
-func (r *run) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
+func (e *execution) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
 	begun := make([]*performance, len(owned))
 	for i := range owned {
-		begun[i] = r.newPerformance(base, owned[i], r.actions[owned[i].Action], until)
+		begun[i] = e.newPerformance(base, owned[i], e.actions[owned[i].Action], until)
 	}
-	r.note(begun, until)
+	e.note(begun, until)
 	for _, p := range begun {
-		go r.perform(p)
+		go e.perform(p)
 	}
 }
 
-func (r *run) newPerformance(
+func (e *execution) newPerformance(
 	base context.Context, owned stint.OwnedTask, of *handling, until time.Time,
 ) *performance {
-	task := &Task{OwnedTask: owned, store: r.store}
+	task := &Task{OwnedTask: owned, store: e.store}
 	p := &performance{task: task, of: of, begun: now(), until: until}
 	p.ctx, p.end = context.WithCancelCause(base)
-	p.ctx, p.span = r.telemetry.begin(p.ctx, &p.of.telemetry, task)
+	p.ctx, p.span = e.telemetry.begin(p.ctx, &p.of.telemetry, task)
 	return p
 }
 
 // note notes that performances are under way.
-func (r *run) note(begun []*performance, until time.Time) {
-	r.performing.Add(len(begun))
-	r.handlers.Add(int64(len(begun)))
-	r.hold(begun, until)
+func (e *execution) note(begun []*performance, until time.Time) {
+	e.performing.Add(len(begun))
+	e.handlers.Add(int64(len(begun)))
+	e.hold(begun, until)
 }
 
 // perform calls the handler and sees to what its end demands, unless the worker did not wait.
-func (r *run) perform(p *performance) {
+func (e *execution) perform(p *performance) {
 	ctx, cancel := p.ctx, context.CancelFunc(func() {})
 	if p.of.timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
@@ -91,10 +91,10 @@ func (r *run) perform(p *performance) {
 	defer func() { // also if the handler ends the goroutine
 		cause := context.Cause(ctx)
 		cancel()
-		r.handlers.Add(-1)
-		r.settle(p, end, cause)
+		e.handlers.Add(-1)
+		e.settle(p, end, cause)
 	}()
-	r.log(p, slog.LevelDebug, "task begins")
+	e.log(p, slog.LevelDebug, "task begins")
 	end = call(ctx, p.of.handler, p.task)
 }
 
@@ -115,7 +115,7 @@ func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 
 // settle does with a task what its handler's end demands, if nobody did before. cause is why the
 // context of the handler ended, if it did.
-func (r *run) settle(p *performance, end ending, cause error) {
+func (e *execution) settle(p *performance, end ending, cause error) {
 	if !p.settled.CompareAndSwap(false, true) {
 		return
 	}
@@ -123,43 +123,43 @@ func (r *run) settle(p *performance, end ending, cause error) {
 	inTx := p.task.returned.Load()
 	switch {
 	case inTx && end.err == nil:
-		r.conclude(p, OutcomeCompleted)
+		e.conclude(p, OutcomeCompleted)
 	case inTx && errors.Is(end.err, errWaited):
 		// Nobody can return it while the transaction is open.
-		r.conclude(p, OutcomeStopped)
+		e.conclude(p, OutcomeStopped)
 	case !inTx && errors.Is(cause, stint.ErrInvalidToken),
 		end.err != nil && errors.Is(cause, ErrLeaseExpired):
-		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
-		r.conclude(p, OutcomeLost)
+		e.log(p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
+		e.conclude(p, OutcomeLost)
 	case end.err != nil:
 		p.ret, p.outcome = p.task.failure(end, cause, p.of.retry)
-		r.giveBack(p)
+		e.giveBack(p)
 		return
 	default:
 		p.ret, p.outcome = p.task.completion(end.result), OutcomeCompleted
-		r.giveBack(p)
+		e.giveBack(p)
 		return
 	}
-	r.letGo(p)
+	e.letGo(p)
 }
 
 // conclude notes how a performance ended.
-func (r *run) conclude(p *performance, o Outcome) {
+func (e *execution) conclude(p *performance, o Outcome) {
 	p.outcome = o
 	var panicked *panicError
 	switch {
 	case o == OutcomeLost: // it was said why
 	case p.ending.err == nil:
-		r.log(p, slog.LevelDebug, "task completed")
+		e.log(p, slog.LevelDebug, "task completed")
 	case errors.As(p.ending.err, &panicked):
-		r.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
+		e.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
 			slog.String("stack", string(panicked.stack)))
 	default:
-		r.log(p, slog.LevelWarn, "handler failed", slog.String("error", p.ending.text),
+		e.log(p, slog.LevelWarn, "handler failed", slog.String("error", p.ending.text),
 			slog.String("outcome", string(o)))
 	}
 	p.end(nil)
-	r.telemetry.end(context.WithoutCancel(p.ctx), &p.of.telemetry, p.span, p.begun, o,
+	e.telemetry.end(context.WithoutCancel(p.ctx), &p.of.telemetry, p.span, p.begun, o,
 		p.ending.err)
 }
 
@@ -189,13 +189,13 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outc
 }
 
 // log logs a record about a task.
-func (r *run) log(p *performance, level slog.Level, message string, attrs ...slog.Attr) {
-	if !r.logger.Enabled(p.ctx, level) {
+func (e *execution) log(p *performance, level slog.Level, message string, attrs ...slog.Attr) {
+	if !e.logger.Enabled(p.ctx, level) {
 		return
 	}
 	attrs = append(attrs, slog.String("task", string(p.task.ID)),
 		slog.String("action", p.task.Action), slog.Int("try", p.task.Try))
 	// What is logged behind the end of the context is about it all the same.
 	ctx := context.WithoutCancel(p.ctx)
-	r.logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // callers' constants
+	e.logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // callers' constants
 }

@@ -64,12 +64,12 @@ func wakeUp(wake chan<- struct{}) {
 // took 15 % of what a worker gets done.
 type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
 
-func (r *run) newReturnGroup() *returnGroup {
+func (e *execution) newReturnGroup() *returnGroup {
 	return &returnGroup{
 		Run: func(
 			_ context.Context, _ struct{}, performances []*performance, _ bool,
 		) ([]struct{}, error) {
-			r.returnShared(performances)
+			e.returnShared(performances)
 			return nil, nil
 		},
 		Size: returnSize,
@@ -88,50 +88,50 @@ func returnSize(p *performance) int {
 
 // giveBack returns the task of a performance, together with those that end at the same time. It
 // does not wait for that, unless the server does not answer.
-func (r *run) giveBack(p *performance) {
-	if err := r.outage.current(); err != nil {
-		r.outlast(p, err)
+func (e *execution) giveBack(p *performance) {
+	if err := e.outage.current(); err != nil {
+		e.outlast(p, err)
 		return
 	}
-	r.returnCalls.await()
-	r.returns.Post(struct{}{}, p)
+	e.returnCalls.await()
+	e.returns.Post(struct{}{}, p)
 }
 
 // returnShared returns the tasks of performances in one call, and sees to what is left to do.
-func (r *run) returnShared(performances []*performance) {
-	r.returnCalls.begin(len(performances))
-	defer r.returnCalls.end()
-	verdicts, err := r.returnTogether(performances)
+func (e *execution) returnShared(performances []*performance) {
+	e.returnCalls.begin(len(performances))
+	defer e.returnCalls.end()
+	verdicts, err := e.returnTogether(performances)
 	for i, p := range performances {
 		switch {
 		case err != nil:
-			go r.outlast(p, err)
+			go e.outlast(p, err)
 		case verdicts[i] != nil:
-			go r.returnAlone(p, verdicts[i])
+			go e.returnAlone(p, verdicts[i])
 		}
 	}
 }
 
 // outlast returns the task of a performance once the server answers again, unless it is too late
 // then.
-func (r *run) outlast(p *performance, err error) {
+func (e *execution) outlast(p *performance, err error) {
 	for {
-		switch r.outage.wait(r, p, err) {
+		switch e.outage.wait(e, p, err) {
 		case tooLate:
-			r.giveUp(err, p)
+			e.giveUp(err, p)
 			return
 		case answered:
-			r.giveBack(p)
+			e.giveBack(p)
 			return
 		case mayProbe:
 			var verdicts []error
-			verdicts, err = r.returnTogether([]*performance{p})
-			r.outage.probed(err == nil)
+			verdicts, err = e.returnTogether([]*performance{p})
+			e.outage.probed(err == nil)
 			if err != nil {
 				continue
 			}
 			if verdicts[0] != nil {
-				r.returnAlone(p, verdicts[0])
+				e.returnAlone(p, verdicts[0])
 			}
 			return
 		}
@@ -140,14 +140,14 @@ func (r *run) outlast(p *performance, err error) {
 
 // returnTogether returns tasks, and lets go of those of which that was the last: their verdicts are
 // nil. The error says that the server has not answered; then all are as before.
-func (r *run) returnTogether(performances []*performance) ([]error, error) {
+func (e *execution) returnTogether(performances []*performance) ([]error, error) {
 	returns := make([]stint.Return, len(performances))
 	for i, p := range performances {
 		returns[i] = p.ret
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
 	defer cancel()
-	verdicts, err := r.store.TryReturnTasks(ctx, returns)
+	verdicts, err := e.store.TryReturnTasks(ctx, returns)
 	if unanswered(err) {
 		return nil, err
 	}
@@ -156,80 +156,80 @@ func (r *run) returnTogether(performances []*performance) ([]error, error) {
 	}
 	over := make([]*performance, 0, len(performances))
 	for i, p := range performances {
-		if r.isOver(p, verdicts[i]) {
+		if e.isOver(p, verdicts[i]) {
 			verdicts[i] = nil
 			over = append(over, p)
 		}
 	}
-	r.letGo(over...)
+	e.letGo(over...)
 	return verdicts, nil
 }
 
 // returnAlone returns a task that could not be returned together with others: again and again until
 // the store has accepted or refused it, or it is too late. If there is no server, the task waits as
 // others do; but an attempt that takes too long may be held up by a lock.
-func (r *run) returnAlone(p *performance, err error) {
+func (e *execution) returnAlone(p *performance, err error) {
 	for try := 1; ; try++ {
 		if !errors.Is(err, stint.ErrBusy) && !errors.Is(err, stint.ErrInvalidArgument) &&
-			!r.pause(p, reconnect().pause(try)) {
-			r.giveUp(err, p)
+			!e.pause(p, reconnect().pause(try)) {
+			e.giveUp(err, p)
 			return
 		}
 		if unanswered(err) && !errors.Is(err, context.DeadlineExceeded) {
-			r.giveBack(p)
+			e.giveBack(p)
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
-		err = returnOne(ctx, r.store, p.ret)
+		err = returnOne(ctx, e.store, p.ret)
 		cancel()
-		if r.isOver(p, err) {
+		if e.isOver(p, err) {
 			break
 		}
 	}
-	r.letGo(p)
+	e.letGo(p)
 }
 
 // giveUp lets go of a task that could not be returned because of err.
-func (r *run) giveUp(err error, p *performance) {
-	r.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
-	r.conclude(p, OutcomeLost)
-	r.letGo(p)
+func (e *execution) giveUp(err error, p *performance) {
+	e.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
+	e.conclude(p, OutcomeLost)
+	e.letGo(p)
 }
 
-// pause waits, and reports whether there is reason to go on: the lease lasts, and so does the
-// patience of the worker.
-func (r *run) pause(p *performance, pause time.Duration) bool {
-	left := r.leaseLeft(p)
+// pause waits, and reports whether there is reason to go on: the lease lasts, and the
+// worker has not stopped waiting.
+func (e *execution) pause(p *performance, pause time.Duration) bool {
+	left := e.leaseLeft(p)
 	timer := time.NewTimer(min(pause, left))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return pause < left || r.leaseLeft(p) > 0 // it may have been extended
-	case <-r.stopped:
+		return pause < left || e.leaseLeft(p) > 0 // it may have been extended
+	case <-e.stopped:
 		return false
 	}
 }
 
 // isOver concludes a performance if the verdict on its return is the last.
-func (r *run) isOver(p *performance, verdict error) bool {
+func (e *execution) isOver(p *performance, verdict error) bool {
 	inTx := p.task.returned.Load()
 	switch {
 	case verdict == nil, errors.Is(verdict, stint.ErrAlreadyReturned):
-		r.conclude(p, p.outcome)
+		e.conclude(p, p.outcome)
 	case errors.Is(verdict, stint.ErrInvalidToken) && inTx:
 		// The commit that the handler took for failed has gone through.
-		r.conclude(p, OutcomeCompleted)
+		e.conclude(p, OutcomeCompleted)
 	case errors.Is(verdict, stint.ErrInvalidToken):
-		r.log(p, slog.LevelDebug, "task lost", slog.Any("cause", verdict))
-		r.conclude(p, OutcomeLost)
+		e.log(p, slog.LevelDebug, "task lost", slog.Any("cause", verdict))
+		e.conclude(p, OutcomeLost)
 	case errors.Is(verdict, stint.ErrInvalidArgument) && p.ret.Result != nil:
 		// The result is too large, what else.
 		p.ending = ending{err: Abort(verdict), text: verdict.Error()}
 		p.ret, p.outcome = p.task.failure(p.ending, nil, Retry{})
 		return false
 	case hopeless(verdict):
-		r.log(p, slog.LevelError, "could not return task", slog.Any("error", verdict))
-		r.conclude(p, OutcomeLost)
+		e.log(p, slog.LevelError, "could not return task", slog.Any("error", verdict))
+		e.conclude(p, OutcomeLost)
 	default:
 		return false
 	}

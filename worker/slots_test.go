@@ -132,7 +132,7 @@ func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 	handle(t, w, "silent", quiet.perform, worker.WithConcurrency(2))
 	handle(t, w, "busy", busy.perform)
 	run(t, w)
-	// Questions about each lane of its own come about: those of the first one is open when the slot
+	// Questions about each group of its own come about: those of the first one is open when the slot
 	// of the second comes free.
 	for i := range 5 {
 		for _, action := range []string{"quiet", "silent"} {

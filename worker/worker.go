@@ -210,7 +210,7 @@ func (w *Worker) handle(action string, handler Handler, options []HandlerOption)
 // after that, or [ErrStillRunning].
 //
 // While the database cannot be reached, it tries again, with growing pauses. It ends by itself, in
-// the same orderly way, on what no patience can heal: a schema of the wrong version
+// the same orderly way, on an error that no repetition can mend: a schema of the wrong version
 // ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or one that was derived
 // with WithTx ([*stint.ArgumentError]). A worker without handlers is refused with a
 // [*stint.ArgumentError], a second call with [ErrStarted].
@@ -220,7 +220,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.start(); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
-	if err := newRun(w).run(ctx); err != nil {
+	if err := newExecution(w).run(ctx); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	return nil

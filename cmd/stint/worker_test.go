@@ -211,7 +211,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 		twice bool
 		code  int
 	}{
-		"when its patience is over": {"0", false, 0},
+		"when its grace has passed": {"0", false, 0},
 		"at the second Ctrl-C":      {"1h", true, 130},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@
 // # How a program is ended
 //
 // A program runs in a process group of its own, on Unix. When its context ends (the task was lost,
-// the time-out has passed, or the worker stops and its patience is over: see package worker), the
+// the time-out has passed, or the worker stops and its grace has passed: see package worker), the
 // group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. However
 // the program then exits, the task counts as ended so: it was lost anyway, or is given back, after
 // a pause or, when the worker stops, for another try at once. The try counts, since the program has

@@ -13,11 +13,11 @@ import (
 // its way for most of the lease.
 func TestRun_ExpiresALeaseThatIsNearlyOver(t *testing.T) {
 	t.Parallel()
-	r := newRun(&Worker{options: Options{Lease: time.Hour, Concurrency: 2}})
+	e := newExecution(&Worker{options: Options{Lease: time.Hour, Concurrency: 2}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		r.expireLeases(ctx)
+		e.expireLeases(ctx)
 		close(ended)
 	}()
 	defer func() {
@@ -28,7 +28,7 @@ func TestRun_ExpiresALeaseThatIsNearlyOver(t *testing.T) {
 		p := &performance{task: &Task{OwnedTask: stint.OwnedTask{Token: token}}}
 		p.until = now().Add(left)
 		p.ctx, p.end = context.WithCancelCause(t.Context())
-		r.hold([]*performance{p}, p.until)
+		e.hold([]*performance{p}, p.until)
 		return p
 	}
 	long, short := begin(stint.Token{1}, time.Hour), begin(stint.Token{2}, time.Millisecond)
@@ -36,10 +36,10 @@ func TestRun_ExpiresALeaseThatIsNearlyOver(t *testing.T) {
 	if cause := context.Cause(short.ctx); !errors.Is(cause, ErrLeaseExpired) {
 		t.Errorf("cause = %v, want %v", cause, ErrLeaseExpired)
 	}
-	if long.ctx.Err() != nil || r.leaseLeft(long) < time.Minute || r.leaseLeft(short) != 0 {
+	if long.ctx.Err() != nil || e.leaseLeft(long) < time.Minute || e.leaseLeft(short) != 0 {
 		t.Error("the other lease expired too")
 	}
-	if owned := r.owned(); len(owned) != 1 || owned[0].Token != long.task.Token {
+	if owned := e.owned(); len(owned) != 1 || owned[0].Token != long.task.Token {
 		t.Errorf("%d tasks are watched, want that of the other task", len(owned))
 	}
 }

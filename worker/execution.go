@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// lastWords is how long handlers may take to return after StopGrace, when their contexts have
-	// ended.
-	lastWords = time.Second
+	// afterGraceMax is how long handlers may take to return after StopGrace, when their contexts
+	// have ended.
+	afterGraceMax = time.Second
 	// attemptMax is how long one attempt to give tasks back, or to take leave, may take.
 	attemptMax = 5 * time.Second
 	// presenceMax is how long a worker that starts waits until it is present.
@@ -26,8 +26,8 @@ const (
 // reconnect is the pauses between attempts at a database that cannot be reached.
 func reconnect() Retry { return Retry{Base: 100 * time.Millisecond, Max: 5 * time.Second} }
 
-// A run is what the goroutines of one [Worker.Run] share.
-type run struct {
+// An execution is what the goroutines of one [Worker.Run] share.
+type execution struct {
 	*Worker
 	logger *slog.Logger
 
@@ -45,70 +45,70 @@ type run struct {
 	returnCalls returnCalls
 	outage      serverOutage
 
-	mutex sync.Mutex
+	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance
 	// expiry is until when no lease expires as far as is known; sooner says that one does.
 	expiry time.Time
 	sooner chan struct{}
 }
 
-func newRun(w *Worker) *run {
-	r := &run{
+func newExecution(w *Worker) *execution {
+	e := &execution{
 		Worker: w, logger: w.options.Logger,
 		freed: make(chan []string, w.options.Concurrency), stopped: make(chan struct{}),
 		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
 		returnCalls: returnCalls{changed: make(chan struct{}, 1)},
 	}
-	r.returns = r.newReturnGroup()
-	return r
+	e.returns = e.newReturnGroup()
+	return e
 }
 
-func (r *run) run(ctx context.Context) error {
+func (e *execution) run(ctx context.Context) error {
 	// What outlives ctx: handlers in their grace, heartbeats, returns.
 	base := context.WithoutCancel(ctx)
-	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
-		slog.String("actor", string(r.options.Actor)), slog.Any("actions", r.names()))
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
+		slog.String("actor", string(e.options.Actor)), slog.Any("actions", e.names()))
 
 	var tending sync.WaitGroup
 	tended, endTending := context.WithCancel(base)
 	registered := make(chan struct{})
-	tending.Go(func() { r.attend(tended, registered) })
-	tending.Go(func() { r.keepLeases(tended) })
-	tending.Go(func() { r.expireLeases(tended) })
-	defer r.store.WatchOwnership(r.owned, r.lose)()
+	tending.Go(func() { e.attend(tended, registered) })
+	tending.Go(func() { e.keepLeases(tended) })
+	tending.Go(func() { e.expireLeases(tended) })
+	defer e.store.WatchOwnership(e.owned, e.lose)()
 	// Tasks that are owned earlier are handed on when their leases expire, which is later.
 	within(presenceMax, registered)
-	begin := func(owned []stint.OwnedTask, until time.Time) { r.begin(base, owned, until) }
-	err := newAsker(r, begin).run(ctx)
-	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
-	err = errors.Join(err, r.stop())
+	begin := func(owned []stint.OwnedTask, until time.Time) { e.begin(base, owned, until) }
+	err := newAsker(e, begin).loop(ctx)
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
+	err = errors.Join(err, e.stop())
 	endTending()
 	tending.Wait()
-	r.logger.LogAttrs(ctx, slog.LevelInfo, "worker has stopped")
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker has stopped")
 	return err
 }
 
-// stop waits for the performances under way, with less and less patience.
-func (r *run) stop() error {
+// stop waits for the performances under way, first for the grace, then for a moment more.
+func (e *execution) stop() error {
 	idle := make(chan struct{})
 	go func() {
-		r.performing.Wait()
+		e.performing.Wait()
 		close(idle)
 	}()
-	if !within(r.options.StopGrace, idle) {
-		for _, p := range r.performances() {
+	if !within(e.options.StopGrace, idle) {
+		for _, p := range e.performances() {
 			p.end(ErrStopping)
 		}
-		if !within(lastWords, idle) {
-			close(r.stopped)
+		if !within(afterGraceMax, idle) {
+			close(e.stopped)
 			waited := ending{err: errWaited, text: errWaited.Error()}
-			for _, p := range r.performances() {
-				go r.settle(p, waited, context.Cause(p.ctx))
+			for _, p := range e.performances() {
+				go e.settle(p, waited, context.Cause(p.ctx))
 			}
 			<-idle
 		}
 	}
-	if left := r.handlers.Load(); left > 0 {
+	if left := e.handlers.Load(); left > 0 {
 		return fmt.Errorf("%w: %d", ErrStillRunning, left)
 	}
 	return nil
@@ -127,19 +127,19 @@ func within(d time.Duration, done <-chan struct{}) bool {
 }
 
 // release gives back, in the background, what was owned and not begun.
-func (r *run) release(ctx context.Context, owned []stint.OwnedTask) {
+func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
 		returns[i] = stint.Return{
 			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
 		}
 	}
-	r.performing.Go(func() {
+	e.performing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
 		defer cancel()
-		verdicts, err := r.store.ReturnTasks(ctx, returns)
+		verdicts, err := e.store.ReturnTasks(ctx, returns)
 		if err = errors.Join(append(verdicts, err)...); err != nil {
-			r.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
+			e.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
 				slog.Int("tasks", len(returns)), slog.Any("error", err))
 		}
 	})
@@ -147,8 +147,8 @@ func (r *run) release(ctx context.Context, owned []stint.OwnedTask) {
 
 // attend makes the worker present until ctx ends, so that others soon notice if it dies. It closes
 // registered when that is so, or cannot be.
-func (r *run) attend(ctx context.Context, registered chan<- struct{}) {
-	err := r.register(ctx)
+func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
+	err := e.register(ctx)
 	close(registered)
 	if err != nil {
 		return
@@ -156,18 +156,18 @@ func (r *run) attend(ctx context.Context, registered chan<- struct{}) {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
 	defer cancel()
-	err = r.store.UnregisterActor(ctx, r.options.Actor)
+	err = e.store.UnregisterActor(ctx, e.options.Actor)
 	if err != nil && !errors.Is(err, stint.ErrClosed) {
-		r.logger.LogAttrs(ctx, slog.LevelWarn, "could not unregister the actor",
+		e.logger.LogAttrs(ctx, slog.LevelWarn, "could not unregister the actor",
 			slog.Any("error", err))
 	}
 }
 
 // register registers the actor, again and again unless that is hopeless.
-func (r *run) register(ctx context.Context) error {
-	outages := outage.New(r.logger, "could not register the actor")
+func (e *execution) register(ctx context.Context) error {
+	outages := outage.New(e.logger, "could not register the actor")
 	for try := 1; ; try++ {
-		err := r.store.RegisterActor(ctx, r.options.Actor, r.names())
+		err := e.store.RegisterActor(ctx, e.options.Actor, e.names())
 		if err == nil {
 			outages.Worked(ctx)
 			return nil
