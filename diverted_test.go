@@ -195,7 +195,8 @@ func callEveryVerbUnder(t *testing.T, clean *pgxpool.Pool, path string) {
 }
 
 // Functions and types of statements are qualified when they are loaded, and every parameter has a
-// type: what the path names is not looked at even while a statement is prepared.
+// type: what the path names is not looked at even while a statement is prepared. So are operators that
+// compare rows, which PostgreSQL refuses to prepare with any but those of an index.
 func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
@@ -205,6 +206,7 @@ func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 	call := regexp.MustCompile(`([\w.]+)\(`)
 	cast := regexp.MustCompile(`::([\w.]+)`)
 	bare := regexp.MustCompile(`\$\d+($|[^\d:])`)
+	compared := regexp.MustCompile(`, [\w.]+\)\s*[<=>]+\s*\(`)
 	for name, text := range statements(t) {
 		for _, found := range call.FindAllStringSubmatchIndex(text, -1) {
 			function := text[found[2]:found[3]]
@@ -222,6 +224,9 @@ func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 		}
 		if found := bare.FindString(text); found != "" {
 			t.Errorf("%s has a parameter without a type: %s", name, found)
+		}
+		if found := compared.FindString(text); found != "" {
+			t.Errorf("%s compares rows by an operator's mere name: %s", name, found)
 		}
 	}
 }

@@ -72,7 +72,7 @@ WITH queue AS MATERIALIZED (
         SELECT ready.priority, ready.rank, ready.lo, ready.hi
         FROM stint.ready
         WHERE ready.action = looked.action
-          AND (ready.rank, ready.hi) > (looked.rank, looked.hi)
+          AND (ready.rank, ready.hi) OPERATOR(pg_catalog.>) (looked.rank, looked.hi)
           AND ready.rank <= least(
               looked.to_rank,
               (SELECT min(summed.rank) FROM summed WHERE summed.upto >= $3::integer))
