@@ -22,11 +22,11 @@ import (
 func (s *Store) ExtendTasksOwnership(
 	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
 ) ([]bool, error) {
-	kept, err := s.extend(ctx, actor, owned, lease)
+	extended, err := s.extend(ctx, actor, owned, lease)
 	if err != nil {
 		return nil, fmt.Errorf("extend tasks ownership: %w", err)
 	}
-	return kept, nil
+	return extended, nil
 }
 
 func (s *Store) extend(
@@ -57,11 +57,11 @@ type extendKey struct {
 func (s *Store) extendTogether(
 	ctx context.Context, key extendKey, calls [][]OwnedTask, together bool,
 ) ([][]bool, error) {
-	kept, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
+	extended, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
 	if err != nil {
 		return nil, err
 	}
-	return divide(kept, calls), nil
+	return divide(extended, calls), nil
 }
 
 // divide gives each call its part of the answers, one for each element of the calls.
@@ -82,42 +82,42 @@ func (s *Store) extendLeases(
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
 	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })
-	mine := map[performance]bool{}
-	var again bool
-	extend := extendSteps(spans, shares, actor, lease, mine, &again)
+	stillOwned := map[performance]bool{}
+	var repeat bool
+	extend := extendSteps(spans, shares, actor, lease, stillOwned, &repeat)
 	steps := append(limitWaiting(hasty), extend...)
 	if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
 		return nil, err
 	}
-	kept := make([]bool, len(owned))
-	var late []performance
+	extended := make([]bool, len(owned))
+	var rest []performance
 	for i, p := range performances {
-		if kept[i] = mine[p]; !kept[i] {
-			late = append(late, p)
+		if extended[i] = stillOwned[p]; !extended[i] {
+			rest = append(rest, p)
 		}
 	}
-	if len(late) > 0 {
-		revived, err := s.extendLate(ctx, actor, late, lease, hasty)
+	if len(rest) > 0 {
+		revived, err := s.extendLate(ctx, actor, rest, lease, hasty)
 		if err != nil {
 			return nil, err
 		}
 		for i, p := range performances {
-			kept[i] = kept[i] || revived[p]
+			extended[i] = extended[i] || revived[p]
 		}
 	}
 	for i, p := range performances {
-		if !kept[i] && s.tx == nil {
+		if !extended[i] && s.tx == nil {
 			s.owners.lost(p)
 		}
 	}
-	return kept, nil
+	return extended, nil
 }
 
-// extendSteps extends the leases of spans, and fills in what of them is mine and whether to ask
-// again. If they share rows of leased with others, they are cut out first.
+// extendSteps extends the leases of spans, and fills in which performances are still owned and whether
+// to repeat the steps. If the spans share rows of leased with others, they are cut out first.
 func extendSteps(
 	spans []ownedSpan, shares bool, actor ActorID, lease time.Duration,
-	mine map[performance]bool, again *bool,
+	stillOwned map[performance]bool, repeat *bool,
 ) []step {
 	claims, plain := make([]int64, len(spans)), make([]span, len(spans))
 	for i, span := range spans {
@@ -133,28 +133,28 @@ func extendSteps(
 		step{
 			name: "extend_leases",
 			args: []any{lo, hi, claims, string(actor), interval(lease)},
-			read: readOwnedSpans(mine, again),
+			read: readOwnedSpans(stillOwned, repeat),
 		})
 }
 
-// extendLate looks again at performances that were not extended: a late owner is due a second look,
-// and those whose neighbours somebody was returning are to be cut out anew. It returns those that
-// are owned.
+// extendLate tries the performances again that were not extended: their owner may be late (R8), and
+// rows whose neighbours somebody was returning are to be cut out anew. It returns those that are
+// owned.
 func (s *Store) extendLate(
-	ctx context.Context, actor ActorID, late []performance, lease time.Duration, hasty bool,
+	ctx context.Context, actor ActorID, rest []performance, lease time.Duration, hasty bool,
 ) (map[performance]bool, error) {
-	spans := ownedSpans(late)
-	mine, again := map[performance]bool{}, false
-	for range withdrawAttempts {
-		keys, claims := keysAndClaims(late)
+	spans := ownedSpans(rest)
+	stillOwned, repeat := map[performance]bool{}, false
+	for range attemptsMax {
+		keys, claims := keysAndClaims(rest)
 		revive := step{
 			name: "revive_tasks", args: []any{keys, claims, string(actor), s.sessionOf(actor)},
 		}
 		steps := append(limitWaiting(hasty), revive)
-		steps = append(steps, extendSteps(spans, true, actor, lease, mine, &again)...)
-		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil || !again {
-			return mine, err
+		steps = append(steps, extendSteps(spans, true, actor, lease, stillOwned, &repeat)...)
+		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil || !repeat {
+			return stillOwned, err
 		}
 	}
-	return nil, errRestless
+	return nil, errUnstable
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// withdrawAttempts is how often a verb looks again for tasks that moved on while it looked. Each
-// look waits for whoever holds the task, so a second one hardly ever misses.
-const withdrawAttempts = 20
+// attemptsMax is how often a verb tries to find tasks that change their states meanwhile. Each
+// attempt waits for whoever holds the task, so a second one hardly ever misses.
+const attemptsMax = 20
 
-// errRestless can only be met in a transaction that is stricter than READ COMMITTED, whose caller
-// shall begin again.
-var errRestless = fmt.Errorf("task changed its state at every look: %w", &pgconn.PgError{
+// errUnstable can only be met in a transaction that is stricter than READ COMMITTED, whose caller
+// is to begin it again.
+var errUnstable = fmt.Errorf("task changed its state at every attempt: %w", &pgconn.PgError{
 	Severity: "ERROR", Code: codeSerializationFailure,
 	Message: "could not serialize access due to concurrent update",
 })
@@ -45,17 +45,17 @@ func (t heldTask) stateName() State {
 }
 
 // hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
-// again, and none of runs can be handed out. If networks is set, nobody else can add edges between
+// again, and none of runs can be handed out. If exclusive is set, nobody else can add edges between
 // stored tasks, or open any again. IDs that no task has are left out of the answer.
 func (s *Store) hold(
-	ctx context.Context, afters, runs []TaskID, networks bool,
+	ctx context.Context, afters, runs []TaskID, exclusive bool,
 ) (map[TaskID]heldTask, error) {
 	var first []step
-	if networks {
+	if exclusive {
 		first = []step{{name: "lock_dependencies"}}
 	}
-	kept := networks
-	for range withdrawAttempts {
+	endsKept := exclusive
+	for range attemptsMax {
 		held := map[TaskID]heldTask{}
 		var shared []int64
 		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
@@ -69,8 +69,8 @@ func (s *Store) hold(
 		}
 		s.setApart(ctx, singles(shared))
 		var steps []step
-		if !kept {
-			steps = append(steps, keepEnds(keysNamed(keys, afters), &kept))
+		if !endsKept {
+			steps = append(steps, keepEnds(keysNamed(keys, afters), &endsKept))
 		}
 		err = s.run(ctx, append(steps,
 			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
@@ -97,21 +97,21 @@ func (s *Store) hold(
 		}
 		isFinal := func(id TaskID) bool { return held[id].final() }
 		switch {
-		case !kept && slices.ContainsFunc(afters, isFinal): // it may be opened again: look again
+		case !endsKept && slices.ContainsFunc(afters, isFinal): // it may be opened: try again
 		case len(keys) == 0: // otherwise some moved on meanwhile
 			return held, nil
 		}
 	}
-	return nil, taskError(slices.Concat(afters, runs), errRestless)
+	return nil, taskError(slices.Concat(afters, runs), errUnstable)
 }
 
 // keepEnds keeps finished tasks from being opened again until the transaction ends, if there are
-// some among these; kept then tells so.
-func keepEnds(keys []int64, kept *bool) step {
+// some among these, and sets endsKept if so.
+func keepEnds(keys []int64, endsKept *bool) step {
 	return step{
 		name: "keep_ends", args: []any{keys},
 		read: func(rows pgx.Rows) error {
-			*kept = rows.Next()
+			*endsKept = rows.Next()
 			rows.Close()
 			return rows.Err()
 		},

@@ -37,11 +37,11 @@ func (s *Store) inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
 	}
 	var inputs []Input
 	p := owned.performance()
-	mine := map[performance]bool{}
+	stillOwned := map[performance]bool{}
 	check := step{
-		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(mine),
+		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(stillOwned),
 	}
-	err := s.whileOwned(ctx, []OwnedTask{owned}, mine, check, step{
+	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, check, step{
 		name: "inputs", args: []any{[]int64{p.key}, true},
 		read: func(rows pgx.Rows) error {
 			inputs = nil

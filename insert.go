@@ -96,18 +96,18 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 }
 
 // insertFew inserts tasks in one round trip.
-func (s *Store) insertFew(ctx context.Context, tasks []Task, net *network) error {
-	ready := readyNotices(tasks, net)
+func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph) error {
+	ready := readyNotices(tasks, graph)
 	return s.unlessTaken(ctx, tasks, func() error {
 		keys, err := s.keysForFew(ctx, len(tasks))
 		if err != nil {
 			return err
 		}
-		definitions := insertStatement(tasks, keys, net)
-		if net == nil {
+		definitions := insertStatement(tasks, keys, graph)
+		if graph == nil {
 			return s.do(ctx, request{steps: []step{definitions}, expected: ready})
 		}
-		return s.insertNetwork(ctx, net.rows(keys), ready, definitions)
+		return s.insertGraphRows(ctx, graph.rows(keys), ready, definitions)
 	})
 }
 
@@ -115,22 +115,22 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, net *network) error
 func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
-			net, err := newNetwork(tasks) // anew each time that it is tried
+			graph, err := newInsertGraph(tasks) // anew each time that it is tried
 			if err != nil {
 				return err
 			}
-			s.notify(ctx, readyNotices(tasks, net))
-			return s.copyTasks(ctx, tasks, net)
+			s.notify(ctx, readyNotices(tasks, graph))
+			return s.copyTasks(ctx, tasks, graph)
 		})
 	})
 }
 
 // readyNotices are the actions of tasks that can be owned as soon as they are inserted, or when
 // their time has come, which those who wait take note of.
-func readyNotices(tasks []Task, net *network) *notices {
+func readyNotices(tasks []Task, graph *insertGraph) *notices {
 	pending := &notices{}
 	for i := range tasks {
-		if !net.waits(i) {
+		if !graph.waits(i) {
 			pending.addReady(tasks[i].Action)
 		}
 	}
@@ -250,9 +250,9 @@ func repeatedIDs(tasks []Task) []TaskID {
 	return repeated
 }
 
-func insertStatement(tasks []Task, keys []int64, net *network) step {
+func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
 	n := len(tasks)
-	if n == 1 && net == nil && tasks[0].NotBefore.IsZero() {
+	if n == 1 && graph == nil && tasks[0].NotBefore.IsZero() {
 		return insertOne(&tasks[0], keys[0])
 	}
 	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
@@ -265,7 +265,7 @@ func insertStatement(tasks []Task, keys []int64, net *network) step {
 		priorities[i], tries[i] = task.Priority, int32(task.MaxTries) //nolint:gosec // checked
 		starts[i], deadlines[i] = moment(task.NotBefore), moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
-		waits[i] = net.waits(i)
+		waits[i] = graph.waits(i)
 	}
 	return step{name: "insert_tasks", unplanned: true, args: []any{
 		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,

@@ -9,36 +9,36 @@ import (
 
 // copyTasks adds tasks by COPY. It is called in a transaction. Stored tasks are held last: while it
 // copies, the server does not see whether the process goes on.
-func (s *Store) copyTasks(ctx context.Context, tasks []Task, net *network) error {
-	order := arrange(tasks, net)
+func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph) error {
+	order := arrange(tasks, graph)
 	keys, err := s.keysForMany(ctx, len(tasks))
 	if err != nil {
 		return err
 	}
 	tables := []copiedTable{
-		{"ready", readyColumns, readyRows(tasks, net, order, keys)},
-		{"scheduled", scheduledColumns, scheduledRows(tasks, net, order, keys)},
+		{"ready", readyColumns, readyRows(tasks, graph, order, keys)},
+		{"scheduled", scheduledColumns, scheduledRows(tasks, graph, order, keys)},
 		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
 	}
 	definitions := &taskRows{tasks: tasks, order: order, keys: keys}
 	if err := s.copyTo(ctx, "tasks", taskColumns, definitions); err != nil {
 		return err
 	}
-	if net == nil {
+	if graph == nil {
 		return s.copyTables(ctx, tables)
 	}
 	keyOf := make([]int64, len(tasks))
 	for place, i := range order {
 		keyOf[i] = keys[place]
 	}
-	inside := net.inside(keyOf)
+	inside := graph.inside(keyOf)
 	if err := s.copyTables(ctx, append(tables, inside.tables()...)); err != nil {
 		return err
 	}
-	if err := net.attach(ctx, s); err != nil {
+	if err := graph.attach(ctx, s); err != nil {
 		return err
 	}
-	return s.insertNetwork(ctx, net.across(keyOf), &notices{})
+	return s.insertGraphRows(ctx, graph.across(keyOf), &notices{})
 }
 
 // A copiedTable is what COPY adds to a table.
@@ -68,39 +68,39 @@ func (s *Store) copyTo(
 	return err
 }
 
-// A lane is what the tasks of a span share. Tasks with a time of their own go apart, and so do
+// A spanKind is what the tasks of a span share. Tasks with a time of their own go apart, and so do
 // those that wait, which may become a span later.
-type lane struct {
+type spanKind struct {
 	action       string
 	priority     int16
 	apart, waits bool
 }
 
-func laneOf(task *Task, waits bool) lane {
+func spanKindOf(task *Task, waits bool) spanKind {
 	apart := !task.NotBefore.IsZero() || !task.Deadline.IsZero()
-	return lane{task.Action, task.Priority, apart, waits}
+	return spanKind{task.Action, task.Priority, apart, waits}
 }
 
-// arrange returns the indexes of tasks with those of one lane together, the lanes in the order of
-// their first tasks, and each lane in the order given.
-func arrange(tasks []Task, net *network) []int {
-	lanes := map[lane]int{}
-	lined := make([]int, len(tasks))
+// arrange returns the indexes of tasks with those of one kind together, the kinds in the order of
+// their first tasks, and each kind in the order given.
+func arrange(tasks []Task, graph *insertGraph) []int {
+	kinds := map[spanKind]int{}
+	numbers := make([]int, len(tasks))
 	for i := range tasks {
-		of := laneOf(&tasks[i], net.waits(i))
-		number, ok := lanes[of]
+		of := spanKindOf(&tasks[i], graph.waits(i))
+		number, ok := kinds[of]
 		if !ok {
-			number = len(lanes)
-			lanes[of] = number
+			number = len(kinds)
+			kinds[of] = number
 		}
-		lined[i] = number
+		numbers[i] = number
 	}
 	order := make([]int, len(tasks))
 	for i := range order {
 		order[i] = i
 	}
-	if len(lanes) > 1 {
-		slices.SortStableFunc(order, func(a, b int) int { return lined[a] - lined[b] })
+	if len(kinds) > 1 {
+		slices.SortStableFunc(order, func(a, b int) int { return numbers[a] - numbers[b] })
 	}
 	return order
 }
@@ -141,18 +141,18 @@ func (r *taskRows) Values() ([]any, error) {
 func (r *taskRows) Err() error { return nil }
 
 // readyRows are the spans of the tasks that are ready at once.
-func readyRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
+func readyRows(tasks []Task, graph *insertGraph, order []int, keys []int64) [][]any {
 	size := min(max((len(tasks)+spansWanted-1)/spansWanted, 1), spanTasksMax)
 	var rows [][]any
 	for from := 0; from < len(order); {
 		first := &tasks[order[from]]
-		lane := laneOf(first, net.waits(order[from]))
+		kind := spanKindOf(first, graph.waits(order[from]))
 		to := from + 1
-		for !lane.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
-			laneOf(&tasks[order[to]], net.waits(order[to])) == lane {
+		for !kind.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
+			spanKindOf(&tasks[order[to]], graph.waits(order[to])) == kind {
 			to++
 		}
-		if first.NotBefore.IsZero() && !lane.waits {
+		if first.NotBefore.IsZero() && !kind.waits {
 			rows = append(rows, []any{
 				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
 			})
@@ -162,10 +162,10 @@ func readyRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
 	return rows
 }
 
-func scheduledRows(tasks []Task, net *network, order []int, keys []int64) [][]any {
+func scheduledRows(tasks []Task, graph *insertGraph, order []int, keys []int64) [][]any {
 	var rows [][]any
 	for place, i := range order {
-		if start := tasks[i].NotBefore; !start.IsZero() && !net.waits(i) {
+		if start := tasks[i].NotBefore; !start.IsZero() && !graph.waits(i) {
 			rows = append(rows, []any{keys[place], start, 0})
 		}
 	}

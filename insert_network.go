@@ -15,30 +15,30 @@ func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error 
 	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
 		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
 	}
-	net, err := newNetwork(tasks)
+	graph, err := newInsertGraph(tasks)
 	switch {
 	case err != nil:
 		return err
-	case !few || len(net.edges) > statementEdgesMax:
+	case !few || len(graph.edges) > statementEdgesMax:
 		return s.insertMany(ctx, tasks)
-	case len(net.stored) == 0:
-		return s.insertFew(ctx, tasks, net)
+	case len(graph.stored) == 0:
+		return s.insertFew(ctx, tasks, graph)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		net, err := newNetwork(tasks) // anew each time that it is tried
+		graph, err := newInsertGraph(tasks) // anew each time that it is tried
 		if err != nil {
 			return err
 		}
-		if err := net.attach(ctx, s); err != nil {
+		if err := graph.attach(ctx, s); err != nil {
 			return s.takenOr(ctx, tasks, err)
 		}
-		return s.insertFew(ctx, tasks, net)
+		return s.insertFew(ctx, tasks, graph)
 	})
 }
 
-// insertNetwork runs steps that insert tasks, and then inserts what they wait for.
-func (s *Store) insertNetwork(
-	ctx context.Context, rows networkRows, ready *notices, steps ...step,
+// insertGraphRows runs steps that insert tasks, and then inserts what they wait for.
+func (s *Store) insertGraphRows(
+	ctx context.Context, rows graphRows, ready *notices, steps ...step,
 ) error {
 	waiting := func(batch int64, round int, pending *notices) []step {
 		pending.merge(ready)
@@ -54,9 +54,9 @@ func (s *Store) insertNetwork(
 	return s.settle(ctx, roundsUsual, ready, waiting)
 }
 
-// A network is what the tasks of one insert say of dependencies. Its nodes are numbered: first the
-// tasks, in their order, then the stored tasks that they name.
-type network struct {
+// An insertGraph is the dependencies that the tasks of one insert name. Its nodes are numbered: first
+// the tasks, in their order, then the stored tasks that they name.
+type insertGraph struct {
 	tasks  []Task
 	stored []TaskID
 	// edges lead from a node to one that waits for it. They are sorted, and each is there once.
@@ -76,13 +76,13 @@ type arrival struct {
 	spoiled                     bool // by a predecessor that was aborted
 }
 
-// newNetwork reads the edges that tasks name. It is nil if none of the tasks waits for anything and
-// nothing waits for them.
-func newNetwork(tasks []Task) (*network, error) {
+// newInsertGraph reads the edges that tasks name. The graph is nil if none of the tasks waits for
+// anything and nothing waits for them.
+func newInsertGraph(tasks []Task) (*insertGraph, error) {
 	if !slices.ContainsFunc(tasks, isLinked) {
-		return nil, nil //nolint:nilnil // no network is an answer
+		return nil, nil //nolint:nilnil // no graph is an answer
 	}
-	n := &network{tasks: tasks, missing: make([]int32, len(tasks))}
+	g := &insertGraph{tasks: tasks, missing: make([]int32, len(tasks))}
 	nodes := make(map[TaskID]int32, len(tasks))
 	for i := range tasks {
 		nodes[tasks[i].ID] = int32(i)
@@ -92,25 +92,25 @@ func newNetwork(tasks []Task) (*network, error) {
 		if !ok {
 			number = int32(len(nodes)) //nolint:gosec // as above
 			nodes[id] = number
-			n.stored = append(n.stored, id)
+			g.stored = append(g.stored, id)
 		}
 		return number
 	}
 	for i := range tasks {
 		for _, id := range tasks[i].After {
-			n.edges = append(n.edges, dag.Edge{From: node(id), To: nodes[tasks[i].ID]})
+			g.edges = append(g.edges, dag.Edge{From: node(id), To: nodes[tasks[i].ID]})
 		}
 		for _, id := range tasks[i].ToSignalAfter {
-			n.edges = append(n.edges, dag.Edge{From: nodes[tasks[i].ID], To: node(id)})
+			g.edges = append(g.edges, dag.Edge{From: nodes[tasks[i].ID], To: node(id)})
 		}
 	}
-	sortEdges(n.edges)
-	n.edges = slices.Compact(n.edges)
-	if _, cycle := dag.Order(n.size(), n.edges); cycle != nil {
-		return nil, n.cycleError(cycle)
+	sortEdges(g.edges)
+	g.edges = slices.Compact(g.edges)
+	if _, cycle := dag.Order(g.size(), g.edges); cycle != nil {
+		return nil, g.cycleError(cycle)
 	}
-	n.count()
-	return n, nil
+	g.count()
+	return g, nil
 }
 
 func isLinked(task Task) bool {
@@ -119,60 +119,60 @@ func isLinked(task Task) bool {
 
 // count counts the signals that each task waits for. A spontaneous task that waits for nothing gets
 // its last signal from the insert itself.
-func (n *network) count() {
-	for _, edge := range n.edges {
-		if int(edge.To) < len(n.tasks) {
-			n.missing[edge.To]++
+func (g *insertGraph) count() {
+	for _, edge := range g.edges {
+		if int(edge.To) < len(g.tasks) {
+			g.missing[edge.To]++
 		}
 	}
-	for i := range n.tasks {
-		if n.tasks[i].Action == Spontaneous && n.missing[i] == 0 {
-			n.missing[i] = 1
-			n.arrivals = append(n.arrivals,
+	for i := range g.tasks {
+		if g.tasks[i].Action == Spontaneous && g.missing[i] == 0 {
+			g.missing[i] = 1
+			g.arrivals = append(g.arrivals,
 				arrival{node: int32(i), signals: 1})
 		}
 	}
 }
 
-func (n *network) size() int { return len(n.tasks) + len(n.stored) }
+func (g *insertGraph) size() int { return len(g.tasks) + len(g.stored) }
 
-func (n *network) id(node int32) TaskID {
-	if int(node) < len(n.tasks) {
-		return n.tasks[node].ID
+func (g *insertGraph) id(node int32) TaskID {
+	if int(node) < len(g.tasks) {
+		return g.tasks[node].ID
 	}
-	return n.stored[int(node)-len(n.tasks)]
+	return g.stored[int(node)-len(g.tasks)]
 }
 
-func (n *network) isStored(node int32) bool { return int(node) >= len(n.tasks) }
+func (g *insertGraph) isStored(node int32) bool { return int(node) >= len(g.tasks) }
 
 // waits reports whether a task of the insert waits for something.
-func (n *network) waits(task int) bool { return n != nil && n.missing[task] > 0 }
+func (g *insertGraph) waits(task int) bool { return g != nil && g.missing[task] > 0 }
 
-func (n *network) cycleError(cycle []int32) error {
+func (g *insertGraph) cycleError(cycle []int32) error {
 	path := make([]TaskID, len(cycle))
 	for i, node := range cycle {
-		path[i] = n.id(node)
+		path[i] = g.id(node)
 	}
 	return &CycleError{Path: path}
 }
 
-// attach looks up the stored tasks of the network and holds them in their states until the
+// attach looks up the stored tasks of the graph and holds them in their states until the
 // transaction ends, refuses edges that may not be, and takes the signals of predecessors that have
 // ended (R3).
-func (n *network) attach(ctx context.Context, s *Store) error {
-	if n == nil || len(n.stored) == 0 {
+func (g *insertGraph) attach(ctx context.Context, s *Store) error {
+	if g == nil || len(g.stored) == 0 {
 		return nil
 	}
-	after, run := make([]bool, n.size()), make([]bool, n.size())
-	for _, edge := range n.edges {
+	after, run := make([]bool, g.size()), make([]bool, g.size())
+	for _, edge := range g.edges {
 		after[edge.From], run[edge.To] = true, true
 	}
 	var afters, runs []TaskID
-	for i, id := range n.stored {
-		if after[len(n.tasks)+i] {
+	for i, id := range g.stored {
+		if after[len(g.tasks)+i] {
 			afters = append(afters, id)
 		}
-		if run[len(n.tasks)+i] {
+		if run[len(g.tasks)+i] {
 			runs = append(runs, id)
 		}
 	}
@@ -183,14 +183,14 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 		return err
 	}
 	var missing, started []TaskID
-	n.states = make([]heldTask, len(n.stored))
-	for i, id := range n.stored {
+	g.states = make([]heldTask, len(g.stored))
+	for i, id := range g.stored {
 		task, ok := held[id]
-		n.states[i] = task
+		g.states[i] = task
 		switch {
 		case !ok:
 			missing = append(missing, id)
-		case task.started() && run[len(n.tasks)+i]:
+		case task.started() && run[len(g.tasks)+i]:
 			started = append(started, id)
 		}
 	}
@@ -200,31 +200,31 @@ func (n *network) attach(ctx context.Context, s *Store) error {
 	case len(started) > 0:
 		return taskError(started, ErrTaskStarted)
 	case crosses:
-		if err := n.checkCycleThroughStored(ctx, s); err != nil {
+		if err := g.checkCycleThroughStored(ctx, s); err != nil {
 			return err
 		}
 	}
-	n.takeSignals()
+	g.takeSignals()
 	return nil
 }
 
 // checkCycleThroughStored looks for a way from a stored dependent to a stored predecessor.
-func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
-	keys, blocked := make([]int64, n.size()), map[int64]bool{}
+func (g *insertGraph) checkCycleThroughStored(ctx context.Context, s *Store) error {
+	keys, blocked := make([]int64, g.size()), map[int64]bool{}
 	for i := range keys {
 		keys[i] = -1 - int64(i) // the new tasks have none yet
-		if i >= len(n.tasks) {
-			stored := n.states[i-len(n.tasks)]
+		if i >= len(g.tasks) {
+			stored := g.states[i-len(g.tasks)]
 			keys[i], blocked[stored.key] = stored.key, stored.state == stateBlocked
 		}
 	}
-	pairs := make([]keyEdge, len(n.edges))
-	for i, edge := range n.edges {
+	pairs := make([]keyEdge, len(g.edges))
+	for i, edge := range g.edges {
 		pairs[i] = keyEdge{keys[edge.From], keys[edge.To]}
 	}
 	names := make(map[int64]TaskID, len(keys))
 	for i, key := range keys {
-		names[key] = n.id(int32(i))
+		names[key] = g.id(int32(i))
 	}
 	ahead := newKeyGraph()
 	err := s.run(ctx, edgesAhead(pairs, blocked, ahead))
@@ -235,23 +235,23 @@ func (n *network) checkCycleThroughStored(ctx context.Context, s *Store) error {
 }
 
 // takeSignals collects what the predecessors that have ended signal to the new tasks.
-func (n *network) takeSignals() {
+func (g *insertGraph) takeSignals() {
 	arrived := map[int32]int{} // places in arrivals
-	for _, edge := range n.edges {
-		if !n.isStored(edge.From) {
+	for _, edge := range g.edges {
+		if !g.isStored(edge.From) {
 			continue
 		}
-		before := n.states[int(edge.From)-len(n.tasks)]
+		before := g.states[int(edge.From)-len(g.tasks)]
 		if !before.final() {
 			continue
 		}
 		place, ok := arrived[edge.To]
 		if !ok {
-			place = len(n.arrivals)
+			place = len(g.arrivals)
 			arrived[edge.To] = place
-			n.arrivals = append(n.arrivals, arrival{node: edge.To})
+			g.arrivals = append(g.arrivals, arrival{node: edge.To})
 		}
-		at := &n.arrivals[place]
+		at := &g.arrivals[place]
 		at.signals++
 		switch {
 		case before.state != stateCompleted:
@@ -271,8 +271,8 @@ func saturated(a, b int32) int32 {
 	return a + min(b, math.MaxInt32-a)
 }
 
-// networkRows are the rows that a network adds to the tables.
-type networkRows struct {
+// graphRows are the rows that an insertGraph adds to the tables.
+type graphRows struct {
 	waiting  []waitingRow
 	edges    []keyEdge // into new tasks
 	arrivals []arrivalRow
@@ -292,24 +292,24 @@ type arrivalRow struct {
 }
 
 // rows gives the new tasks their keys.
-func (n *network) rows(keys []int64) networkRows {
-	rows, across := n.inside(keys), n.across(keys)
+func (g *insertGraph) rows(keys []int64) graphRows {
+	rows, across := g.inside(keys), g.across(keys)
 	rows.edges = append(rows.edges, across.edges...)
 	rows.arrivals, rows.intoStored = across.arrivals, across.intoStored
 	return rows
 }
 
 // inside are the rows that say nothing of stored tasks: there are some before attach.
-func (n *network) inside(keys []int64) networkRows {
-	var rows networkRows
-	for i := range n.tasks {
-		if n.missing[i] > 0 {
+func (g *insertGraph) inside(keys []int64) graphRows {
+	var rows graphRows
+	for i := range g.tasks {
+		if g.missing[i] > 0 {
 			rows.waiting = append(rows.waiting,
-				waitingRow{keys[i], n.missing[i], moment(n.tasks[i].NotBefore)})
+				waitingRow{keys[i], g.missing[i], moment(g.tasks[i].NotBefore)})
 		}
 	}
-	for _, edge := range n.edges {
-		if !n.isStored(edge.From) && !n.isStored(edge.To) {
+	for _, edge := range g.edges {
+		if !g.isStored(edge.From) && !g.isStored(edge.To) {
 			rows.edges = append(rows.edges, keyEdge{keys[edge.From], keys[edge.To]})
 		}
 	}
@@ -317,31 +317,31 @@ func (n *network) inside(keys []int64) networkRows {
 }
 
 // across are the other rows.
-func (n *network) across(keys []int64) networkRows {
+func (g *insertGraph) across(keys []int64) graphRows {
 	key := func(node int32) int64 {
-		if n.isStored(node) {
-			return n.states[int(node)-len(n.tasks)].key
+		if g.isStored(node) {
+			return g.states[int(node)-len(g.tasks)].key
 		}
 		return keys[node]
 	}
-	var rows networkRows
-	for _, edge := range n.edges {
+	var rows graphRows
+	for _, edge := range g.edges {
 		pair := keyEdge{key(edge.From), key(edge.To)}
 		switch {
-		case n.isStored(edge.To):
+		case g.isStored(edge.To):
 			rows.intoStored = append(rows.intoStored, pair)
-		case n.isStored(edge.From):
+		case g.isStored(edge.From):
 			rows.edges = append(rows.edges, pair)
 		}
 	}
-	for _, arrival := range n.arrivals {
+	for _, arrival := range g.arrivals {
 		rows.arrivals = append(rows.arrivals, arrivalRow{key(arrival.node), arrival})
 	}
 	return rows
 }
 
 // tables is what COPY adds.
-func (r *networkRows) tables() []copiedTable {
+func (r *graphRows) tables() []copiedTable {
 	blocked, edges := make([][]any, len(r.waiting)), make([][]any, len(r.edges))
 	for i, row := range r.waiting {
 		blocked[i] = []any{row.key, row.missing, row.notBefore}
@@ -356,7 +356,7 @@ func (r *networkRows) tables() []copiedTable {
 }
 
 // step is the statement that adds the rows, except for edges into stored tasks.
-func (r *networkRows) step(batch int64, round int) step {
+func (r *graphRows) step(batch int64, round int) step {
 	var waiting, arriving []int64
 	var missing, signals, completed, aborted []int32
 	var notBefore []*time.Time

@@ -32,46 +32,46 @@ func (s *Store) setStatus(
 		return err
 	}
 	p := owned.performance()
-	mine := map[performance]bool{}
+	stillOwned := map[performance]bool{}
 	set := step{
 		name: "set_status",
 		args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
-		read: readPerformances(mine),
+		read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, []OwnedTask{owned}, mine, append(s.apart(ctx, owned), set)...)
+	return s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), set)...)
 }
 
-// whileOwned runs steps for the owner of tasks. The steps note in mine which tasks they found
+// whileOwned runs steps for the owner of tasks. The steps note in found which tasks they found
 // owned. A task that they did not find gets a second look, since its owner may be late (R8). It
 // gets more as long as it is owned, but shares its row with a task that somebody else is cutting
 // out. After that it is refused.
 func (s *Store) whileOwned(
-	ctx context.Context, owned []OwnedTask, mine map[performance]bool, steps ...step,
+	ctx context.Context, owned []OwnedTask, found map[performance]bool, steps ...step,
 ) error {
 	if err := s.run(ctx, steps...); err != nil {
 		return err
 	}
-	if len(notMine(owned, mine)) == 0 {
+	if len(notOwned(owned, found)) == 0 {
 		return nil
 	}
 	keys, claims := keysAndClaims(performancesOf(owned))
-	still := map[performance]bool{}
+	owns := map[performance]bool{}
 	steps = slices.Concat(
 		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
-		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(still)}})
-	for range withdrawAttempts {
+		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(owns)}})
+	for range attemptsMax {
 		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
 			return err
 		}
-		lost := notMine(owned, mine)
+		lost := notOwned(owned, found)
 		if len(lost) == 0 {
 			return nil
 		}
-		if gone := notMine(owned, still); len(gone) > 0 {
+		if gone := notOwned(owned, owns); len(gone) > 0 {
 			return taskError(gone, ErrInvalidToken)
 		}
 	}
-	return taskError(notMine(owned, mine), errRestless)
+	return taskError(notOwned(owned, found), errUnstable)
 }
 
 // apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
@@ -85,10 +85,11 @@ func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []step {
 	return []step{carveLeased(singles(keys))}
 }
 
-func notMine(owned []OwnedTask, mine map[performance]bool) []TaskID {
+// notOwned are the IDs of those tasks that are not in the set.
+func notOwned(owned []OwnedTask, set map[performance]bool) []TaskID {
 	var lost []TaskID
 	for i := range owned {
-		if !mine[owned[i].performance()] {
+		if !set[owned[i].performance()] {
 			lost = append(lost, owned[i].ID)
 		}
 	}
@@ -127,9 +128,9 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 		}
 	}
 	keys, claims := keysAndClaims(performancesOf(owned))
-	mine := map[performance]bool{}
+	stillOwned := map[performance]bool{}
 	hold := step{
-		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(mine),
+		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, owned, mine, append(s.apart(ctx, owned...), hold)...)
+	return s.whileOwned(ctx, owned, stillOwned, append(s.apart(ctx, owned...), hold)...)
 }

@@ -45,7 +45,7 @@ func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
 		return s.checkOpen(ctx)
 	}
 	var err error
-	for range withdrawAttempts {
+	for range attemptsMax {
 		err = s.transact(ctx, func(s *Store) error { return s.replaceOnce(ctx, ids, tasks) })
 		if !errors.Is(err, ErrTaskExists) { // inserted by somebody since the look
 			return err

@@ -102,7 +102,7 @@ type endedTask struct {
 	ends    endCounts
 }
 
-// A toll is how many tasks ended how, as a predecessor tells it.
+// endCounts are how many tasks ended how, as a predecessor tells it.
 type endCounts struct{ completed, aborted int32 }
 
 func endCountsOf(cause int16, completed, aborted *int32) endCounts {
@@ -119,7 +119,7 @@ func endCountsOf(cause int16, completed, aborted *int32) endCounts {
 // lock finds the tasks that may be opened, and keeps them from being pruned.
 func (r *reopening) lock(ctx context.Context, s *Store) error {
 	locked := map[int64]bool{}
-	for range withdrawAttempts {
+	for range attemptsMax {
 		r.ended = map[int64]endedTask{}
 		err := s.run(ctx, step{
 			name: "find_ended", args: []any{slices.Collect(maps.Keys(r.named))},
@@ -152,7 +152,7 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 			return err
 		}
 	}
-	return taskError(slices.Collect(maps.Values(r.named)), errRestless)
+	return taskError(slices.Collect(maps.Values(r.named)), errUnstable)
 }
 
 func (r *reopening) readEnded(rows pgx.Rows) error {
@@ -282,7 +282,7 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 // reopen writes what was chosen. As in an insert, each task waits for its predecessors and one
 // signal more, which settling then gives it.
 func (r *reopening) reopen(ctx context.Context, s *Store) error {
-	var rows networkRows
+	var rows graphRows
 	var keys []int64
 	for key := range r.ended {
 		if !r.open[key] {

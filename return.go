@@ -107,7 +107,7 @@ func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 		return nil, err
 	}
 	for i := range verdicts {
-		if heldUp || errors.Is(verdicts[i], errAgain) {
+		if heldUp || errors.Is(verdicts[i], errSecondLook) {
 			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
 		}
 	}
@@ -133,23 +133,23 @@ func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, er
 	return verdicts, nil
 }
 
-// errAgain is the verdict on a return that is due a second look, which may have to wait for
+// errSecondLook is the verdict on a return that is due a second look, which may have to wait for
 // somebody: its caller takes it alone.
-var errAgain = errors.New("return needs a second look")
+var errSecondLook = errors.New("return needs a second look")
 
 // returnAgain makes those returns again that are due a second look.
 func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []error) {
 	var places []int
-	var again []Return
+	var undecided []Return
 	for i, verdict := range verdicts {
-		if errors.Is(verdict, errAgain) {
-			places, again = append(places, i), append(again, returns[i])
+		if errors.Is(verdict, errSecondLook) {
+			places, undecided = append(places, i), append(undecided, returns[i])
 		}
 	}
-	if len(again) == 0 {
+	if len(undecided) == 0 {
 		return
 	}
-	second, err := s.returnTasks(ctx, again, false)
+	second, err := s.returnTasks(ctx, undecided, false)
 	for j, i := range places {
 		if verdicts[i] = err; err == nil {
 			verdicts[i] = second[j]
@@ -244,16 +244,16 @@ func (s *Store) returnSorted(
 		return err
 	}
 	refused := all.refused()
-	err = errAgain
+	err = errSecondLook
 	if !hasty {
 		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
-		if s.tx != nil && err != nil && !errors.Is(err, errRestless) {
+		if s.tx != nil && err != nil && !errors.Is(err, errUnstable) {
 			return err
 		}
 	}
 	for _, i := range refused { // what was returned above stays returned
 		verdicts[i] = err
-		if errors.Is(err, errRestless) {
+		if errors.Is(err, errUnstable) {
 			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: err}
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Store) returnSorted(
 func (s *Store) returnRefused(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
-	for range withdrawAttempts {
+	for range attemptsMax {
 		if len(refused) == 0 {
 			return nil, nil
 		}
@@ -275,7 +275,7 @@ func (s *Store) returnRefused(
 		}
 		refused = again
 	}
-	return refused, errRestless
+	return refused, errUnstable
 }
 
 // limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
@@ -381,10 +381,10 @@ func (r *Return) outcome() int16 {
 
 // A judgement is what judge_tokens says of a refused token.
 type judgement struct {
-	known bool
-	cause *int16
-	again bool
-	owned bool
+	known   bool
+	cause   *int16
+	pending bool // the token returned the task for another try
+	owned   bool
 	// unsaid says that the expiry of its last try ended the task, and its owner has not said why.
 	unsaid bool
 }
@@ -394,7 +394,7 @@ func readJudgements(into []judgement) func(pgx.Rows) error {
 		for rows.Next() {
 			var place int
 			var j judgement
-			err := rows.Scan(&place, &j.known, &j.cause, &j.again, &j.owned, &j.unsaid)
+			err := rows.Scan(&place, &j.known, &j.cause, &j.pending, &j.owned, &j.unsaid)
 			if err != nil {
 				return err
 			}
@@ -409,7 +409,7 @@ func (j judgement) verdict(r Return) error {
 	switch {
 	case !j.known:
 		err = fmt.Errorf("%w: %w", ErrInvalidToken, ErrTaskNotFound)
-	case j.again && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
+	case j.pending && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
 		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending && !r.Release:
 		err = ErrAlreadyReturned
 	}

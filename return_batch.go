@@ -183,8 +183,8 @@ func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
 		var place int
 		var of span
 		var finished bool
-		var again *string
-		if err := rows.Scan(&place, &of.lo, &of.hi, &finished, &again); err != nil {
+		var ready *string // the action of what is to be tried again
+		if err := rows.Scan(&place, &of.lo, &of.hi, &finished, &ready); err != nil {
 			return err
 		}
 		span := &b.spans[place-1]
@@ -194,8 +194,8 @@ func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
 		if finished && span.posts {
 			pending.finished = append(pending.finished, span.lo)
 		}
-		if again != nil {
-			pending.addReady(*again)
+		if ready != nil {
+			pending.addReady(*ready)
 		}
 	}
 	return rows.Err()

@@ -374,7 +374,7 @@ func violates(err error, constraint string) bool {
 		pgErr.ConstraintName == constraint
 }
 
-// unseen is the error of a transaction that cannot see what it collides with at every look, since
+// unseen is the error of a transaction that cannot see what it collides with at any attempt, since
 // its snapshot is older: the violation as a serialization failure, as which PostgreSQL reports the
 // same collision of INSERT ... ON CONFLICT. Who begins again sees it.
 func unseen(violation error) error {

@@ -23,13 +23,13 @@ func singles(keys []int64) []span {
 
 // carveLeased cuts spans out of the rows of leased that hold others, too. They are sorted by lo.
 func carveLeased(spans []span) step {
-	apart := make([]span, 0, len(spans))
+	disjoint := make([]span, 0, len(spans))
 	for _, next := range spans { // a task comes twice if it comes with two tokens
-		if n := len(apart); n == 0 || next.lo > apart[n-1].hi {
-			apart = append(apart, next)
+		if n := len(disjoint); n == 0 || next.lo > disjoint[n-1].hi {
+			disjoint = append(disjoint, next)
 		}
 	}
-	lo, hi := bounds(apart)
+	lo, hi := bounds(disjoint)
 	return step{name: "carve_leased", args: []any{lo, hi}}
 }
 
@@ -90,12 +90,12 @@ func (s *Store) setApart(ctx context.Context, spans []span) {
 	ctx, cancel := context.WithTimeout(ctx, runMax)
 	defer cancel()
 	// Others may have taken the last one. Where there are some left, the machine is only slow.
-	late := time.AfterFunc(connectMax, func() {
+	timer := time.AfterFunc(connectMax, func() {
 		if exhausted() {
 			cancel()
 		}
 	})
-	defer late.Stop()
+	defer timer.Stop()
 	own := &Store{core: s.core, afterClose: s.afterClose}
 	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
 }
@@ -123,17 +123,17 @@ func (r *Return) performance() performance { return r.Token.performance(r.ID) }
 
 // readOwnedSpans reads rows of a span, its claim and whether it has to be asked for again, into a
 // set of the performances that need not.
-func readOwnedSpans(set map[performance]bool, again *bool) func(pgx.Rows) error {
+func readOwnedSpans(set map[performance]bool, repeat *bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		clear(set) // of what an attempt that was undone had read
-		*again = false
+		*repeat = false
 		for rows.Next() {
 			var s ownedSpan
 			var unsure bool
 			if err := rows.Scan(&s.lo, &s.hi, &s.claim, &unsure); err != nil {
 				return err
 			}
-			*again = *again || unsure
+			*repeat = *repeat || unsure
 			for key := s.lo; key <= s.hi && !unsure; key++ {
 				set[performance{key, s.claim}] = true
 			}

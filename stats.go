@@ -63,10 +63,10 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 
 const (
 	// countedSpansMax is how many spans of tasks are counted, in each state and of each ready
-	// action. countedLanesMax is how many pairs of action and priority are looked at, and of how
+	// action. countedPairsMax is how many pairs of action and priority are looked at, and of how
 	// many actions the tries are told.
 	countedSpansMax = 1000
-	countedLanesMax = 1000
+	countedPairsMax = 1000
 	// sampledPages is how much of a table is looked at where there are more.
 	sampledPages = 64
 )
@@ -81,11 +81,11 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var counts tally
 	err := s.run(ctx,
 		step{
-			name: "count_ready", args: []any{countedSpansMax, countedLanesMax},
+			name: "count_ready", args: []any{countedSpansMax, countedPairsMax},
 			read: counts.readReady,
 		},
 		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers},
-		step{name: "count_tries", args: []any{countedLanesMax}, read: counts.readTries},
+		step{name: "count_tries", args: []any{countedPairsMax}, read: counts.readTries},
 		step{name: "pruning_behind", read: counts.readBehind})
 	if err == nil && len(counts.many) > 0 {
 		err = s.run(ctx, step{
@@ -128,9 +128,9 @@ func (t *tally) readReady(rows pgx.Rows) error {
 	var tasks int64
 	var more bool
 	var age time.Duration
-	lanes := 0
+	pairs := 0
 	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age}, func() error {
-		lanes++
+		pairs++
 		t.tasks[counted{StateReady, action}] += tasks
 		t.ages[action] = max(t.ages[action], age)
 		known, met := t.few[action]
@@ -140,7 +140,7 @@ func (t *tally) readReady(rows pgx.Rows) error {
 		}
 		return nil
 	})
-	if lanes == countedLanesMax {
+	if pairs == countedPairsMax {
 		t.notAll(StateReady)
 		t.few[action] = false // there may be more of the last one
 	}

@@ -52,8 +52,8 @@ func (s *Store) withdraw(
 	ctx context.Context, ids []TaskID, owned bool,
 ) ([]withdrawn, error) {
 	var done []withdrawn
-	kept := owned // final ones are of no interest then
-	for range withdrawAttempts {
+	endsKept := owned // final ones are of no interest then
+	for range attemptsMax {
 		named, err := s.keysOf(ctx, ids)
 		if err != nil || len(named) == 0 {
 			return done, err
@@ -61,8 +61,8 @@ func (s *Store) withdraw(
 		keys := slices.Sorted(maps.Keys(named))
 		ids = nil
 		var steps []step
-		if !kept {
-			steps = append(steps, keepEnds(keys, &kept))
+		if !endsKept {
+			steps = append(steps, keepEnds(keys, &endsKept))
 		}
 		steps = append(steps,
 			step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
@@ -90,7 +90,7 @@ func (s *Store) withdraw(
 		for _, id := range named { // moved on meanwhile: look again
 			ids = append(ids, id)
 		}
-		if !kept { // what is to be erased shall stay final: look again
+		if !endsKept { // what is to be erased shall stay final: look again
 			done = slices.DeleteFunc(done, func(task withdrawn) bool {
 				if task.final() {
 					ids = append(ids, task.id)
@@ -102,7 +102,7 @@ func (s *Store) withdraw(
 			return done, nil
 		}
 	}
-	return nil, taskError(ids, errRestless)
+	return nil, taskError(ids, errUnstable)
 }
 
 // keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.

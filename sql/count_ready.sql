@@ -1,14 +1,14 @@
 -- name: count_ready
 --
--- How many tasks are ready, by action and priority, of up to $2 pairs of these; and when the first
+-- How many tasks are ready, of up to $2 pairs of an action and a priority; and when the first
 -- in line of each was inserted. more says that there are more than the $1 spans that were counted.
 --
 --   $1 spans  integer
---   $2 lanes  integer
+--   $2 pairs  integer
 --
 -- Steps along ready_order from the first row of one pair to the first of the next, so that it looks
 -- at a few rows however many are ready.
-WITH RECURSIVE lane AS (
+WITH RECURSIVE pair AS (
     (
         SELECT 1 AS number, ready.action, ready.rank >> 47 AS level
         FROM stint.ready
@@ -17,29 +17,29 @@ WITH RECURSIVE lane AS (
         LIMIT 1
     )
     UNION ALL
-    SELECT lane.number + 1, next.action, next.rank >> 47
-    FROM lane
+    SELECT pair.number + 1, next.action, next.rank >> 47
+    FROM pair
     CROSS JOIN LATERAL (
         SELECT ready.action, ready.rank
         FROM stint.ready
         WHERE (ready.action, ready.rank)
-              OPERATOR(pg_catalog.>) (lane.action, lane.level << 47 | (1::bigint << 47) - 1)
+              OPERATOR(pg_catalog.>) (pair.action, pair.level << 47 | (1::bigint << 47) - 1)
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT 1
     ) AS next
-    WHERE lane.number < $2::integer
+    WHERE pair.number < $2::integer
 )
-SELECT lane.action, counted.tasks, counted.spans > $1::integer AS more,
+SELECT pair.action, counted.tasks, counted.spans > $1::integer AS more,
        statement_timestamp() - first.inserted_at AS age
-FROM lane
+FROM pair
 CROSS JOIN LATERAL (
     SELECT sum(head.hi - head.lo + 1)::bigint AS tasks, count(*) AS spans,
            (array_agg(head.lo ORDER BY head.rank, head.hi))[1] AS lo
     FROM (
         SELECT ready.lo, ready.hi, ready.rank
         FROM stint.ready
-        WHERE ready.action = lane.action
-          AND ready.rank BETWEEN lane.level << 47 AND lane.level << 47 | (1::bigint << 47) - 1
+        WHERE ready.action = pair.action
+          AND ready.rank BETWEEN pair.level << 47 AND pair.level << 47 | (1::bigint << 47) - 1
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $1::integer + 1
     ) AS head

@@ -31,7 +31,7 @@ func (c *client) ask(ctx context.Context, request int, id stint.TaskID) error {
 		return err
 	}
 	var info stint.TaskInfo
-	err = persist(ctx, func() (err error) {
+	err = keepTrying(ctx, func() (err error) {
 		info, err = c.store.WaitForTask(ctx, id)
 		return err
 	})
@@ -56,7 +56,7 @@ func (c *client) ask(ctx context.Context, request int, id stint.TaskID) error {
 // finished.
 func (c *client) insert(ctx context.Context, id stint.TaskID) (insertion, error) {
 	attempts := 0
-	err := persist(ctx, func() error {
+	err := keepTrying(ctx, func() error {
 		attempts++
 		return c.store.InsertTasks(ctx, []stint.Task{factorTask(id)})
 	})

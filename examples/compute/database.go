@@ -117,9 +117,9 @@ func (d *database) results(ctx context.Context) ([]result, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[result])
 }
 
-// persist makes a call again and again while the database is away. The verbs of the store may be
+// keepTrying makes a call again and again while the database is away. The verbs of the store may be
 // called again after any failure; so may what is in the transaction of one.
-func persist(ctx context.Context, call func() error) error {
+func keepTrying(ctx context.Context, call func() error) error {
 	const pause = 50 * time.Millisecond
 	for {
 		err := call()

@@ -36,14 +36,14 @@ type performance struct {
 func (w *worker) loop(ctx context.Context) error {
 	// If this process dies, what it owns is handed on at once instead of when the lease expires.
 	actions := []string{actionFactor}
-	err := persist(ctx, func() error { return w.store.RegisterActor(ctx, w.actor, actions) })
+	err := keepTrying(ctx, func() error { return w.store.RegisterActor(ctx, w.actor, actions) })
 	if err != nil {
 		return err
 	}
 	for {
 		const tasksMax = 2
 		var owned []stint.OwnedTask
-		err := persist(ctx, func() (err error) {
+		err := keepTrying(ctx, func() (err error) {
 			owned, err = w.store.WaitToOwnTasks(ctx, w.actor, tasksMax, actions, w.lease)
 			return err
 		})
@@ -109,7 +109,7 @@ func (w *worker) attempt(ctx context.Context, p performance) error {
 		return err
 	}
 	verdict := accepted
-	err = persist(ctx, func() error { return w.giveBack(ctx, p, value) })
+	err = keepTrying(ctx, func() error { return w.giveBack(ctx, p, value) })
 	switch {
 	case errors.Is(err, stint.ErrAlreadyReturned): // by an attempt that was cut off
 	case errors.Is(err, stint.ErrInvalidToken):
