@@ -51,8 +51,8 @@ func TestReattachPause_IsShortWithinTheGraceAndGrowsBehindIt(t *testing.T) {
 // Those who live are back before a store that can look again believes them dead.
 func TestReattachPause_IsShorterThanThePatienceOfOthers(t *testing.T) {
 	t.Parallel()
-	if outagePauseMax > outagePatience*2/3 {
-		t.Errorf("%v between attempts, others are patient for %v", outagePauseMax, outagePatience)
+	if outagePauseMax > outageGrace*2/3 {
+		t.Errorf("%v between attempts, others are patient for %v", outagePauseMax, outageGrace)
 	}
 }
 

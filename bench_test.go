@@ -119,7 +119,7 @@ func BenchmarkTop(b *testing.B) {
 	}}
 	var details *top.Details
 	for b.Loop() {
-		look, err := source.Look(b.Context(), "s-00")
+		look, err := source.Read(b.Context(), "s-00")
 		if err != nil {
 			b.Fatal(err)
 		}

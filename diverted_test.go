@@ -195,8 +195,9 @@ func callEveryVerbUnder(t *testing.T, clean *pgxpool.Pool, path string) {
 }
 
 // Functions and types of statements are qualified when they are loaded, and every parameter has a
-// type: what the path names is not looked at even while a statement is prepared. So are operators that
-// compare rows, which PostgreSQL refuses to prepare with any but those of an index.
+// type: objects that the path leads to are not used even while a statement is prepared. Operators
+// that compare rows are qualified, too: PostgreSQL prepares such a comparison only with those of an
+// index.
 func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

@@ -20,20 +20,20 @@ const (
 	dueTasksMax       = 1000
 
 	// How often settleDue fails to end tasks before it leaves the rest to the next time, and how
-	// many times in a row it looks on in vain.
+	// many times in a row it goes on in vain.
 	failuresMax  = 4
-	vainLooksMax = 16
+	vainScansMax = 16
 
-	// looksAnew is after how many looks at what is left of one kind the others are begun again.
-	looksAnew = 16
+	// scansAnew is after how many scans of what is left of one kind the others are begun again.
+	scansAnew = 16
 )
 
-// A dueLook is a statement that looks at the first of what has come due behind a place. It sees to
+// A dueScan is a statement that reads the first of what has come due behind a place. It sees to
 // it, as far as that can be done without waiting for anybody.
-type dueLook struct {
+type dueScan struct {
 	name  string
 	most  int
-	tasks int64 // of leases: look at fewer if they hold so many
+	tasks int64 // of leases: read fewer if they hold so many
 
 	// The place: a time and a key, or, of leases, only a time.
 	at  pgtype.Timestamptz
@@ -48,8 +48,8 @@ type dueLook struct {
 	keys    []int64
 }
 
-func newDueLook(name string, most int) *dueLook {
-	return &dueLook{name: name, most: most, at: firstMoment()}
+func newDueScan(name string, most int) *dueScan {
+	return &dueScan{name: name, most: most, at: firstMoment()}
 }
 
 // firstMoment is ahead of all others.
@@ -57,44 +57,44 @@ func firstMoment() pgtype.Timestamptz {
 	return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 }
 
-func lookAtScheduled() *dueLook { return newDueLook("promote_scheduled", promotedTasksMax) }
+func scanScheduled() *dueScan { return newDueScan("promote_scheduled", promotedTasksMax) }
 
-func lookAtLeases(most int) *dueLook {
-	look := newDueLook("reclaim_leases", most)
-	look.tasks = reclaimedTasksMax
-	return look
+func scanLeases(most int) *dueScan {
+	scan := newDueScan("reclaim_leases", most)
+	scan.tasks = reclaimedTasksMax
+	return scan
 }
 
-func lookAtDeadlines() *dueLook { return newDueLook("forget_deadlines", dueTasksMax) }
+func scanDeadlines() *dueScan { return newDueScan("forget_deadlines", dueTasksMax) }
 
-func lookAtAll() []*dueLook {
-	return []*dueLook{lookAtScheduled(), lookAtLeases(reclaimedLeaseMax), lookAtDeadlines()}
+func scanAll() []*dueScan {
+	return []*dueScan{scanScheduled(), scanLeases(reclaimedLeaseMax), scanDeadlines()}
 }
 
-// step looks, and moves on to the place behind what it looked at.
-func (l *dueLook) step() step {
-	last := l.key
-	if l.tasks > 0 {
-		last = l.tasks
+// step scans, and moves on to the place behind what it read.
+func (d *dueScan) step() step {
+	last := d.key
+	if d.tasks > 0 {
+		last = d.tasks
 	}
-	return step{name: l.name, args: []any{l.most, l.at, last}, read: func(rows pgx.Rows) error {
+	return step{name: d.name, args: []any{d.most, d.at, last}, read: func(rows pgx.Rows) error {
 		var at pgtype.Timestamptz
 		var key *int64
 		for rows.Next() { // there is one
-			if err := rows.Scan(&at, &key, &l.done, &l.actions, &l.keys); err != nil {
+			if err := rows.Scan(&at, &key, &d.done, &d.actions, &d.keys); err != nil {
 				return err
 			}
 		}
-		if l.ended = !at.Valid; !l.ended {
-			l.at, l.key = at, *key
+		if d.ended = !at.Valid; !d.ended {
+			d.at, d.key = at, *key
 		}
 		return rows.Err()
 	}}
 }
 
 // tell adds what others may wait for.
-func (l *dueLook) addNotices(pending *notices) {
-	for _, action := range l.actions {
+func (d *dueScan) addNotices(pending *notices) {
+	for _, action := range d.actions {
 		pending.addReady(action)
 	}
 }
@@ -103,34 +103,34 @@ func (l *dueLook) addNotices(pending *notices) {
 type duty struct {
 	mutex sync.Mutex
 
-	// open are the looks that the last one did not bring to their ends, since they were in vain.
-	// The next one goes on behind them: what cannot be seen to, however much it is, does not keep
-	// the rest from it.
-	open []*dueLook
+	// open are the scans that the last settleDue did not bring to their ends, since they were in
+	// vain. The next one goes on behind them, so that tasks that others hold, however many, do not
+	// keep the rest waiting.
+	open []*dueScan
 
 	// doubt is how often in a row tasks that were to end could not. The more often, the fewer are
 	// tried together, since one that cannot end keeps those from it that are tried with it.
 	doubt int
 }
 
-// take returns looks at all that may be due, from the first on but for those left open, whether
-// there are some of these, and how many tasks to end at once.
-func (d *duty) take() (looks []*dueLook, resumed bool, atOnce int) {
+// take returns scans of all that may be due, those left open among them, whether there are some of
+// these, and how many tasks to end at once.
+func (d *duty) take() (scans []*dueScan, resumed bool, atOnce int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	looks = lookAtAll()
-	for i, look := range looks {
+	scans = scanAll()
+	for i, scan := range scans {
 		for _, open := range d.open {
-			if open.name == look.name {
-				looks[i], resumed = open, true
+			if open.name == scan.name {
+				scans[i], resumed = open, true
 			}
 		}
 	}
 	d.open = nil
-	return looks, resumed, max(dueTasksMax>>(2*d.doubt), 1)
+	return scans, resumed, max(dueTasksMax>>(2*d.doubt), 1)
 }
 
-func (d *duty) leave(open []*dueLook) {
+func (d *duty) leave(open []*dueScan) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.open = open
@@ -170,60 +170,60 @@ func (s *Store) settleDue(ctx context.Context) error {
 // walkDue goes along all that is due. It returns whether it went on where another one ended, and
 // how many tasks ended.
 func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended int64, err error) {
-	looks, resumed, atOnce := s.duty.take()
+	scans, resumed, atOnce := s.duty.take()
 	ends.atOnce = atOnce
-	for n, vain := 1, 0; len(looks) > 0; n++ {
-		done, tasks, err := s.lookForDue(ctx, looks, ends)
+	for n, vain := 1, 0; len(scans) > 0; n++ {
+		done, tasks, err := s.scanDue(ctx, scans, ends)
 		if err != nil {
 			return resumed, ended, err
 		}
-		looks = slices.DeleteFunc(looks, func(l *dueLook) bool { return l.ended })
+		scans = slices.DeleteFunc(scans, func(d *dueScan) bool { return d.ended })
 		ended += tasks
 		if vain++; done+tasks > 0 {
 			vain = 0
 		}
-		if vain == vainLooksMax {
-			s.duty.leave(looks)
+		if vain == vainScansMax {
+			s.duty.leave(scans)
 			break
 		}
-		if n%looksAnew == 0 { // what is left of one kind shall not keep others waiting
-			looks = beginAnew(looks)
+		if n%scansAnew == 0 { // what is left of one kind shall not keep others waiting
+			scans = beginAnew(scans)
 		}
 	}
 	return resumed, ended, nil
 }
 
-// beginAnew adds looks of the kinds that have ended, if there is one that has not.
-func beginAnew(looks []*dueLook) []*dueLook {
-	if len(looks) == 0 {
+// beginAnew adds scans of the kinds that have ended, if there is one that has not.
+func beginAnew(scans []*dueScan) []*dueScan {
+	if len(scans) == 0 {
 		return nil
 	}
-	for _, look := range lookAtAll() {
-		if !slices.ContainsFunc(looks, func(l *dueLook) bool { return l.name == look.name }) {
-			looks = append(looks, look)
+	for _, scan := range scanAll() {
+		if !slices.ContainsFunc(scans, func(d *dueScan) bool { return d.name == scan.name }) {
+			scans = append(scans, scan)
 		}
 	}
-	return looks
+	return scans
 }
 
-// lookForDue looks, and ends the tasks that it finds are to end. It returns how much was done, and
-// how many tasks ended.
-func (s *Store) lookForDue(
-	ctx context.Context, looks []*dueLook, ends *dueEnds,
+// scanDue takes scans a step further, and ends the tasks that they find are to end. It returns how
+// much was done, and how many tasks ended.
+func (s *Store) scanDue(
+	ctx context.Context, scans []*dueScan, ends *dueEnds,
 ) (done, ended int64, err error) {
-	steps := make([]step, len(looks))
-	for i, look := range looks {
-		steps[i] = look.step()
+	steps := make([]step, len(scans))
+	for i, scan := range scans {
+		steps[i] = scan.step()
 	}
 	if err := s.run(ctx, steps...); err != nil {
 		return 0, 0, err
 	}
 	pending := &notices{}
 	var keys []int64
-	for _, look := range looks {
-		done += look.done
-		keys = append(keys, look.keys...)
-		look.addNotices(pending)
+	for _, scan := range scans {
+		done += scan.done
+		keys = append(keys, scan.keys...)
+		scan.addNotices(pending)
 	}
 	s.notify(ctx, pending)
 	slices.Sort(keys)

@@ -113,8 +113,8 @@ func (s *Store) extendLeases(
 	return extended, nil
 }
 
-// extendSteps extends the leases of spans, and fills in which performances are still owned and whether
-// to repeat the steps. If the spans share rows of leased with others, they are cut out first.
+// extendSteps extends the leases of spans, and fills in which performances are still owned and
+// whether to repeat the steps. Spans that share rows of leased with others are cut out first.
 func extendSteps(
 	spans []ownedSpan, shares bool, actor ActorID, lease time.Duration,
 	stillOwned map[performance]bool, repeat *bool,

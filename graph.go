@@ -81,22 +81,22 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	return graph, nil
 }
 
-// A look is how a task in a state is drawn.
-type look struct{ fill, line string }
+// colours are how a task in a state is drawn.
+type colours struct{ fill, line string }
 
-func (s State) look() look {
+func (s State) colours() colours {
 	switch s {
 	case StateReady:
-		return look{"#fff3bf", "#e67700"}
+		return colours{"#fff3bf", "#e67700"}
 	case StateInProgress:
-		return look{"#d0ebff", "#1971c2"}
+		return colours{"#d0ebff", "#1971c2"}
 	case StateCompleted:
-		return look{"#d3f9d8", "#2f9e44"}
+		return colours{"#d3f9d8", "#2f9e44"}
 	case StateAborted:
-		return look{"#ffe3e3", "#c92a2a"}
+		return colours{"#ffe3e3", "#c92a2a"}
 	case StateBlocked, StateScheduled:
 	}
-	return look{"#f1f3f5", "#868e96"}
+	return colours{"#f1f3f5", "#868e96"}
 }
 
 // WriteDOT writes the graph in the language of Graphviz: tasks as boxes, spontaneous ones as
@@ -109,9 +109,9 @@ func (g *Graph) WriteDOT(w io.Writer) error {
 		if task.Action == Spontaneous {
 			shape = ", shape=ellipse"
 		}
-		look := task.State.look()
+		colours := task.State.colours()
 		fmt.Fprintf(&text, "\tn%d [label=\"%s\", fillcolor=%q, color=%q%s]\n", i,
-			escapeDOT.Replace(task.label()), look.fill, look.line, shape)
+			escapeDOT.Replace(task.label()), colours.fill, colours.line, shape)
 	}
 	g.writeEdges(&text, "\tn%d -> n%d\n")
 	text.WriteString("}\n")
@@ -143,8 +143,8 @@ func (g *Graph) WriteMermaid(w io.Writer) error {
 	for _, state := range []State{
 		StateBlocked, StateScheduled, StateReady, StateInProgress, StateCompleted, StateAborted,
 	} {
-		look := state.look()
-		fmt.Fprintf(&text, "    classDef %s fill:%s,stroke:%s\n", state, look.fill, look.line)
+		colours := state.colours()
+		fmt.Fprintf(&text, "    classDef %s fill:%s,stroke:%s\n", state, colours.fill, colours.line)
 	}
 	_, err := io.WriteString(w, text.String())
 	return err

@@ -28,7 +28,7 @@ type handOut struct {
 	ownRequest
 	store *Store
 	claim claim
-	look  queuefloors.Look
+	scan  queuefloors.Scan
 
 	rows []ownedRow
 	next nextDue
@@ -54,9 +54,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		return nil, err
 	}
 	if s.tx == nil {
-		s.queues.Learn(h.look, h.floors)
+		s.queues.Learn(h.scan, h.floors)
 	}
-	if !h.look.Whole && len(h.rows) == 0 {
+	if !h.scan.Whole && len(h.rows) == 0 {
 		pause := s.queues.Pause(h.actions)
 		h.next.pause = &pause
 	}
@@ -65,29 +65,29 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	return h, nil
 }
 
-// run looks once and, if that was in vain, perhaps again.
+// run scans the queues once and, if that was in vain, perhaps again.
 func (h *handOut) run(ctx context.Context) error {
-	if err := h.lookOnce(ctx); err != nil || len(h.rows) > 0 {
+	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 {
 		return err
 	}
 	if h.awaits { // not sooner, since what is there shall not be waited for
 		if err := h.store.run(ctx, h.due()); err != nil {
 			return err
 		}
-		if !h.look.Whole || !h.next.contended && !h.next.overdue {
+		if !h.scan.Whole || !h.next.contended && !h.next.overdue {
 			return nil
 		}
 	}
-	return h.lookAgain(ctx)
+	return h.ownAgain(ctx)
 }
 
-// lookOnce looks at the queues, perhaps only from where their rows begin.
-func (h *handOut) lookOnce(ctx context.Context) error {
+// ownFirst hands out from the queues, perhaps only from where their rows begin.
+func (h *handOut) ownFirst(ctx context.Context) error {
 	var err error
 	if h.claim, err = newClaim(); err != nil {
 		return err
 	}
-	h.look = h.store.queues.Look(h.actions, false)
+	h.scan = h.store.queues.Scan(h.actions, false)
 	steps := []step{h.own()}
 	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
 		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
@@ -95,13 +95,13 @@ func (h *handOut) lookOnce(ctx context.Context) error {
 	return h.store.run(ctx, steps...)
 }
 
-// lookAgain looks at the whole queues behind what is due or expired by now, which is ready by
+// ownAgain hands out from the whole queues, behind what is due or expired by now, which is ready by
 // rights. And what was being taken by others a moment ago may have been let go.
-func (h *handOut) lookAgain(ctx context.Context) error {
-	scheduled, leases := lookAtScheduled(), lookAtLeases(reclaimedLeaseMax)
-	h.look = h.store.queues.Look(h.actions, true)
+func (h *handOut) ownAgain(ctx context.Context) error {
+	scheduled, leases := scanScheduled(), scanLeases(reclaimedLeaseMax)
+	h.scan = h.store.queues.Scan(h.actions, true)
 	steps := []step{scheduled.step(), leases.step(), h.own()}
-	if len(h.look.Actions) > 1 {
+	if len(h.scan.Actions) > 1 {
 		steps = append(steps, h.ownOfEach())
 	}
 	if h.awaits {
@@ -126,8 +126,8 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 	return step{
 		name: "own_tasks",
 		args: []any{
-			int64(h.claim), string(h.actor), h.maxTasks, h.look.Actions, interval(h.lease),
-			h.store.sessionOf(h.actor), h.look.From, h.look.To, spread,
+			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
+			h.store.sessionOf(h.actor), h.scan.From, h.scan.To, spread,
 		},
 		read: read,
 	}
@@ -137,7 +137,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 func (h *handOut) due() step {
 	return step{
 		name: "next_due",
-		args: []any{h.look.Actions, int64(h.claim), h.look.From, h.look.To, h.look.Whole},
+		args: []any{h.scan.Actions, int64(h.claim), h.scan.From, h.scan.To, h.scan.Whole},
 		read: h.readNext,
 	}
 }
@@ -157,7 +157,7 @@ func (h *handOut) recover(ctx context.Context) error {
 		if h.claim, err = newClaim(); err != nil {
 			return err
 		}
-		if err = h.lookAgain(ctx); !wasCutOff(err) || ctx.Err() != nil {
+		if err = h.ownAgain(ctx); !wasCutOff(err) || ctx.Err() != nil {
 			return err
 		}
 	}

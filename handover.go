@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// How often a store looks whether the sessions of others live. Where many stores do, each looks
+	// How often a store checks whether the sessions of others live. Where many stores do, each checks
 	// less often: all together about ten times a second.
 	watchEvery    = 250 * time.Millisecond
 	watchPerStore = 100 * time.Millisecond
 
-	// A store that could not look for a while may be one of many that could not reach the database.
-	// From when it can look again it gives their sessions this long to come back, which is longer
+	// A store that could not check for a while may be one of many that could not reach the database.
+	// From when it can check again it gives their sessions this long to come back, which is longer
 	// than the pauses between their attempts.
-	outagePatience = 5 * time.Second
+	outageGrace = 5 * time.Second
 
 	// What is handed on of an actor that is gone goes in one transaction.
 	handedOnLeasesMax = 100_000
@@ -28,54 +28,54 @@ const (
 func (s *Store) watchSessions(ctx context.Context) {
 	outages := outage.New(s.logger, "could not look for processes that are gone")
 	pause := watchEvery
-	patience := time.NewTimer(0) // runs while the store is patient, and can look
-	defer patience.Stop()
-	patient, failing, lost := true, false, false
+	grace := time.NewTimer(0) // runs while the others have time to come back
+	defer grace.Stop()
+	inGrace, failing, lost := true, false, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-patience.C:
-			patient = false
+		case <-grace.C:
+			inGrace = false
 			continue
 		case <-time.After(pause):
 		}
 		was := lost
 		if lost = s.isSessionLost(); lost && !was { // and so may be those of others
-			patient = true
-			patience.Reset(outagePatience)
+			inGrace = true
+			grace.Reset(outageGrace)
 		}
-		next, err := s.lookForSessions(ctx, patient)
+		next, err := s.checkSessions(ctx, inGrace)
 		switch {
 		case s.failed(ctx, outages, err):
-			patient, failing = true, true
-			patience.Stop()
+			inGrace, failing = true, true
+			grace.Stop()
 			next = pauseAfterWork(true, pause, watchEvery)
 		case failing:
 			failing = false
-			patience.Reset(outagePatience)
+			grace.Reset(outageGrace)
 		}
 		pause = next
 	}
 }
 
-// A lookedFor is a row of look_for_sessions.
-type lookedFor struct {
+// An otherSession is a row of check_sessions.
+type otherSession struct {
 	ID      int64
 	Watches bool
 	Left    *time.Duration
 	Actors  []string
 }
 
-// lookForSessions hands on the tasks of sessions that are gone, unless it is patient, and returns
-// when to look again.
-func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duration, error) {
-	var looked []lookedFor
+// checkSessions hands on the tasks of sessions that are gone, unless these have time to come back,
+// and returns when to check again.
+func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration, error) {
+	var others []otherSession
 	err := s.run(ctx, step{
-		name: "look_for_sessions",
+		name: "check_sessions",
 		read: func(rows pgx.Rows) error {
 			var err error
-			looked, err = pgx.CollectRows(rows, pgx.RowToStructByPos[lookedFor])
+			others, err = pgx.CollectRows(rows, pgx.RowToStructByPos[otherSession])
 			return err
 		},
 	})
@@ -83,15 +83,15 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 		return 0, err
 	}
 	watching, lost := 1, false // this one may have no session
-	for _, session := range looked {
+	for _, session := range others {
 		if session.Watches {
 			watching++
 		}
 	}
 	pause := around(max(watchEvery, time.Duration(watching)*watchPerStore))
-	for _, session := range looked {
+	for _, session := range others {
 		switch {
-		case session.Left == nil || patient:
+		case session.Left == nil || inGrace:
 		case *session.Left > 0:
 			pause = min(pause, *session.Left+time.Millisecond)
 		default:
@@ -108,10 +108,10 @@ func (s *Store) lookForSessions(ctx context.Context, patient bool) (time.Duratio
 }
 
 // handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back.
-// What somebody holds at this moment is left for the next look.
-func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
+// What somebody holds at this moment is left for the next check.
+func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
-		pending, passed, leases := &notices{}, 0, lookAtLeases(handedOnLeasesMax)
+		pending, passed, leases := &notices{}, 0, scanLeases(handedOnLeasesMax)
 		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Store) handOn(ctx context.Context, lost lookedFor) error {
 
 // handOnSteps hand on the tasks of an actor, and add to passed how many of its leases they passed
 // over.
-func handOnSteps(session int64, actor string, leases *dueLook, passed *int) []step {
+func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []step {
 	expire := step{
 		name: "expire_leases", args: []any{session, actor},
 		read: func(rows pgx.Rows) error {
@@ -150,7 +150,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
-			leases := lookAtLeases(handedOnLeasesMax)
+			leases := scanLeases(handedOnLeasesMax)
 			steps := handOnSteps(s.session.id, actor, leases, &passed)
 			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 				return err

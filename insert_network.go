@@ -54,8 +54,8 @@ func (s *Store) insertGraphRows(
 	return s.settle(ctx, roundsUsual, ready, waiting)
 }
 
-// An insertGraph is the dependencies that the tasks of one insert name. Its nodes are numbered: first
-// the tasks, in their order, then the stored tasks that they name.
+// An insertGraph is the dependencies that the tasks of one insert name. Its nodes are numbered:
+// first the tasks, in their order, then the stored tasks that they name.
 type insertGraph struct {
 	tasks  []Task
 	stored []TaskID

@@ -201,7 +201,7 @@ func (s *Store) listAlong(
 ) (page TaskPage, err error) {
 	for most := limit; ; most *= 2 {
 		most = min(most, lookedAtOnce, lookedTasksMax-page.Looked)
-		looked, err := s.lookForListed(ctx, walk, most)
+		looked, err := s.findListed(ctx, walk, most)
 		if err != nil {
 			return page, err
 		}
@@ -289,8 +289,8 @@ func prefixEnd(prefix string) *string {
 	return nil
 }
 
-// lookForListed returns the places of the next tasks that may be listed.
-func (s *Store) lookForListed(ctx context.Context, walk *listWalk, most int) ([]listPlace, error) {
+// findListed returns the places of the next tasks that may be listed.
+func (s *Store) findListed(ctx context.Context, walk *listWalk, most int) ([]listPlace, error) {
 	source := walk.sources[0]
 	var looked []listPlace
 	err := s.run(ctx, step{

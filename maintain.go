@@ -38,7 +38,7 @@ const (
 // to call it. The call may be repeated after any failure; what it did until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
 	if s.tx == nil { // in the caller's it would keep the locks of sessions
-		if _, err := s.lookForSessions(ctx, false); err != nil {
+		if _, err := s.checkSessions(ctx, false); err != nil {
 			return fmt.Errorf("maintain: %w", err)
 		}
 	}

@@ -211,7 +211,7 @@ func (s *Store) watchOwners(ctx context.Context) {
 			return
 		}
 		o.mutex.Unlock()
-		if looked, err := s.lookAtOwners(ctx); looked {
+		if looked, err := s.checkOwners(ctx); looked {
 			pause = pauseAfterWork(s.failed(ctx, s.logs.owned, err), pause, s.poll)
 		}
 	}
@@ -234,9 +234,9 @@ func (o *owners) close() {
 	}
 }
 
-// lookAtOwners tells those who have lost a performance. It reports whether there was anything to
+// checkOwners tells those who have lost a performance. It reports whether there was anything to
 // look at.
-func (s *Store) lookAtOwners(ctx context.Context) (looked bool, err error) {
+func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 	asked := s.owners.owned()
 	all := slices.Collect(maps.Keys(s.owners.performances(asked)))
 	if len(all) == 0 {

@@ -28,13 +28,13 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"attend_session":    {"1, '1 s', true, '{a}', '{actor}', '{act}'", nil},
-	"drop_session":      {"1", []string{"sessions_pkey", "actors_pkey"}},
-	"expire_leases":     {"1, 'actor'", []string{"sessions_pkey", "leases_session", "actors_pkey"}},
-	"list_actors":       {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
-	"listen":            {"", nil},
-	"lock_session":      {"1", nil},
-	"look_for_sessions": {"", nil},
+	"attend_session": {"1, '1 s', true, '{a}', '{actor}', '{act}'", nil},
+	"drop_session":   {"1", []string{"sessions_pkey", "actors_pkey"}},
+	"expire_leases":  {"1, 'actor'", []string{"sessions_pkey", "leases_session", "actors_pkey"}},
+	"list_actors":    {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
+	"listen":         {"", nil},
+	"lock_session":   {"1", nil},
+	"check_sessions": {"", nil},
 	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},

@@ -90,7 +90,7 @@ func watches(t *testing.T, pool *pgxpool.Pool) (*stint.Store, *spy) {
 // looksAgain waits until a store has looked for sessions some times more.
 func looksAgain(t *testing.T, spy *spy) {
 	t.Helper()
-	spy.sees(t, "look_for_sessions", spy.count("look_for_sessions")+3)
+	spy.sees(t, "check_sessions", spy.count("check_sessions")+3)
 }
 
 // awaitAll awaits n tasks in all, whoever is given them together.
@@ -212,7 +212,7 @@ func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
 	insert(t, lost.Store, numbered("t", 20)...)
 	ownAs(t, lost.Store, "actor", 20)
 	heir, spy := watches(t, pool)
-	spy.sees(t, "look_for_sessions", 1)
+	spy.sees(t, "check_sessions", 1)
 	awaiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, heir, 20), nil })
 	lost.lose(t, "actor")
 	began := time.Now()

@@ -231,7 +231,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 		}
 		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			failed := s.failed(ctx, s.logs.waited, s.lookAtWaited(ctx, chunk))
+			failed := s.failed(ctx, s.logs.waited, s.checkWaited(ctx, chunk))
 			pause = pauseAfterWork(failed, pause, s.poll)
 			if failed {
 				break
@@ -240,8 +240,8 @@ func (s *Store) watchWaited(ctx context.Context) {
 	}
 }
 
-// lookAtWaited gives those who wait for one of the tasks the outcome, if there is one.
-func (s *Store) lookAtWaited(ctx context.Context, keys []int64) error {
+// checkWaited gives those who wait for one of the tasks the outcome, if there is one.
+func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 	return s.run(ctx, step{
 		name: "waited_tasks", args: []any{keys},
 		read: func(rows pgx.Rows) error {

@@ -32,7 +32,7 @@ WITH queue AS MATERIALIZED (
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, only to share $3 out among the queues by
     -- priority and age. A queue that was long worked at begins with the dead entries of tasks that
-    -- were taken, which every look walks as long as some transaction is older than them: from_rank
+    -- were taken, which every scan walks as long as some transaction is older than them: from_rank
     -- and to_rank let the caller leave them out.
     SELECT queue.*, span.priority, span.rank, span.hi, span.hi - span.lo + 1 AS size
     FROM queue
@@ -55,7 +55,7 @@ WITH queue AS MATERIALIZED (
     WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
 ), longer AS MATERIALIZED (
     -- Twice the mean is looked at first, in each queue. Where there may be more, and the queues do
-    -- not hold $3 tasks up to there, the look goes on: up to the rank at which they do, and by as
+    -- not hold $3 tasks up to there, the scan goes on: up to the rank at which they do, and by as
     -- many spans as tasks are missing.
     SELECT looked.action, looked.from_rank, looked.to_rank, span.priority, span.rank, span.hi,
            span.hi - span.lo + 1 AS size
@@ -82,7 +82,7 @@ WITH queue AS MATERIALIZED (
     ) AS span
 ), floor AS MATERIALIZED (
     -- The rank of the first row there is with an action and a priority, be it one that somebody
-    -- else is taking: where the caller's next look may begin.
+    -- else is taking: where the caller's next scan may begin.
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority

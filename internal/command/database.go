@@ -31,13 +31,13 @@ type database struct {
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
-	return p.withStoreOf(ctx, lookOptions(), work)
+	return p.withStoreOf(ctx, readOptions(), work)
 }
 
-// lookOptions are those of most sub-commands. What they ask for can wait for a look, so they need
+// readOptions are those of most sub-commands. What they ask for can wait for a look, so they need
 // no session, and work through any pooler. Maintenance is for those who know how long tasks are to
 // be kept.
-func lookOptions() stint.Options {
+func readOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{
 		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,

@@ -41,7 +41,7 @@ With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 			keep := stint.Retention{
 				Completed: completed.retention(), Aborted: aborted.retention(),
 			}
-			options := lookOptions()
+			options := readOptions()
 			options.Retention = keep
 			return p.withStoreOf(cmd.Context(), options,
 				func(ctx context.Context, db *database) error { return p.prune(ctx, db, dryRun) })

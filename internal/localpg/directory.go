@@ -28,8 +28,8 @@ const (
 	temporaryPrefix = "stint-postgres-"
 )
 
-// site is the directory of a server, as one of its users sees it.
-type site struct {
+// A serverDir is the directory of a server, as one of its users sees it.
+type serverDir struct {
 	dir       string
 	temporary bool
 	account   account
@@ -41,9 +41,9 @@ type site struct {
 	exited     chan struct{} // Closed when the server that we started has exited; nil if we joined.
 }
 
-// openSite creates the directory if needed and checks that the server can live there.
-func openSite(dir string) (*site, error) {
-	s := &site{temporary: dir == ""}
+// openServerDir creates the directory if needed and checks that the server can live there.
+func openServerDir(dir string) (*serverDir, error) {
+	s := &serverDir{temporary: dir == ""}
 	var err error
 	if s.temporary {
 		dir, err = os.MkdirTemp("", temporaryPrefix)
@@ -67,7 +67,7 @@ func openSite(dir string) (*site, error) {
 
 // settle gives a new directory to the account of the server, and checks that the account can reach
 // an old one.
-func (s *site) settle() error {
+func (s *serverDir) settle() error {
 	if !s.account.switched {
 		return nil
 	}
@@ -135,10 +135,10 @@ func canonical(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *serverDir) path(name string) string { return filepath.Join(s.dir, name) }
 
-// create opens a file of the site for reading and appending, and makes it if needed.
-func (s *site) create(name string) (*os.File, error) {
+// create opens a file of the directory for reading and appending, and makes it if needed.
+func (s *serverDir) create(name string) (*os.File, error) {
 	flags := os.O_RDWR | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW
 	file, err := os.OpenFile(s.path(name), flags, 0o600)
 	if err != nil {
@@ -152,8 +152,8 @@ func (s *site) create(name string) (*os.File, error) {
 	return file, nil
 }
 
-// lock waits for a lock of the site.
-func (s *site) lock(ctx context.Context, name string, how int) (*os.File, error) {
+// lock waits for a lock of the directory.
+func (s *serverDir) lock(ctx context.Context, name string, how int) (*os.File, error) {
 	file, err := s.create(name)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *site) lock(ctx context.Context, name string, how int) (*os.File, error)
 }
 
 // tryServerLock returns nil when some process of the server is alive, and the lock otherwise.
-func (s *site) tryServerLock() (*os.File, error) {
+func (s *serverDir) tryServerLock() (*os.File, error) {
 	file, err := s.create(serverLock)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (s *site) tryServerLock() (*os.File, error) {
 }
 
 // dataVersion returns the major version that the data were made by, "" when there are none yet.
-func (s *site) dataVersion() (string, error) {
+func (s *serverDir) dataVersion() (string, error) {
 	data := s.path(dataName)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
 	if err == nil {
@@ -199,9 +199,9 @@ func (s *site) dataVersion() (string, error) {
 	return "", nil
 }
 
-// makeSocketDir returns a private directory for the socket: in the site, or, where that path is no
-// address of a Unix socket, a short one whose name follows from the site's.
-func (s *site) makeSocketDir() (string, error) {
+// makeSocketDir returns a private directory for the socket: in the directory of the server, or,
+// where that path is no address of a Unix socket, a short one whose name follows from the path.
+func (s *serverDir) makeSocketDir() (string, error) {
 	dir := s.path(socketName)
 	if !fitsSocket(dir) {
 		sum := sha256.Sum256([]byte(s.dir))
@@ -233,7 +233,7 @@ func fitsSocket(dir string) bool {
 }
 
 // newLog starts an empty log and keeps one older log, so that logs do not grow without end.
-func (s *site) newLog() (*os.File, error) {
+func (s *serverDir) newLog() (*os.File, error) {
 	err := os.Rename(s.path(logName), s.path(oldLogName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -242,7 +242,7 @@ func (s *site) newLog() (*os.File, error) {
 }
 
 // withLog adds the last lines of the log to an error of the server.
-func (s *site) withLog(err error) error {
+func (s *serverDir) withLog(err error) error {
 	const most = 4096
 	file, openErr := os.Open(s.path(logName))
 	if openErr != nil {

@@ -50,7 +50,7 @@ func TestStart_ServesADirectoryWithAnAwkwardName(t *testing.T) {
 func TestMakeSocketDir_RefusesADirectoryThatOthersCanEnter(t *testing.T) {
 	t.Parallel()
 	dir := persistentDir(t)
-	s, err := openSite(dir)
+	s, err := openServerDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestStart_IsNotFooledByAProcessNumberUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
-	s := siteOf(t, dir)
+	s := serverDirOf(t, dir)
 	stale := fmt.Sprintf("%d\n%s\n1700000000\n%d\n%s\n\n 1 1\nready   \n",
 		bystander(t, s.account), s.path(dataName), port, s.path(socketName))
 	path := filepath.Join(s.path(dataName), "postmaster.pid")
@@ -144,7 +144,7 @@ func TestStart_RefusesDataThatAServerStartedByHandUses(t *testing.T) {
 	t.Parallel()
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
-	s := siteOf(t, dir)
+	s := serverDirOf(t, dir)
 	cmd := exec.CommandContext(t.Context(), realPrograms(t).path("postgres"),
 		"-D", s.path(dataName), "-c", "listen_addresses=", "-k", s.path(socketName), "-p", "5433")
 	cmd.SysProcAttr = s.account.attributes()

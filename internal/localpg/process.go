@@ -29,7 +29,7 @@ type pidFile struct {
 	ready     bool
 }
 
-func (s *site) status() (pidFile, error) {
+func (s *serverDir) status() (pidFile, error) {
 	text, err := os.ReadFile(filepath.Join(s.path(dataName), "postmaster.pid"))
 	if err != nil {
 		return pidFile{}, err
@@ -49,7 +49,7 @@ func (s *site) status() (pidFile, error) {
 
 // answers reports whether the server accepts connections, and remembers where. An error means that
 // it never will.
-func (s *site) answers(ctx context.Context) (bool, error) {
+func (s *serverDir) answers(ctx context.Context) (bool, error) {
 	status, err := s.status()
 	if err != nil || !status.ready {
 		return false, nil //nolint:nilerr // The server has not written it yet.
@@ -89,7 +89,7 @@ func ping(ctx context.Context, server pidFile) error {
 // if another process has got the number since. The caller holds serverLock, so none of our servers
 // is alive; one that was started by hand is found by asking it, and failing that PostgreSQL itself
 // refuses to share the data, by the shared memory.
-func (s *site) removeStalePIDFile(ctx context.Context) error {
+func (s *serverDir) removeStalePIDFile(ctx context.Context) error {
 	status, err := s.status()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -116,7 +116,7 @@ type child struct {
 
 // spawn starts a program as the server's account. The goroutine that waits for it ends with it,
 // which may be after our Close if the server has other users.
-func (s *site) spawn(program string, args []string, lock, log *os.File) (*child, error) {
+func (s *serverDir) spawn(program string, args []string, lock, log *os.File) (*child, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
 	cmd.Env = environment(os.Environ())

@@ -38,7 +38,7 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSite(cfg.Dir)
+	s, err := openServerDir(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 }
 
 // join makes us a user of the server, running by then. If that fails, it leaves nothing behind.
-func (s *site) join(ctx context.Context, find finder, settings []string) error {
+func (s *serverDir) join(ctx context.Context, find finder, settings []string) error {
 	starting, err := s.lock(ctx, startLock, syscall.LOCK_EX)
 	if err != nil {
 		return errors.Join(err, s.discard())
@@ -96,7 +96,7 @@ func settingArgs(settings map[string]string) ([]string, error) {
 }
 
 // up waits for the running server or starts one. The caller holds startLock.
-func (s *site) up(ctx context.Context, find finder, settings []string) error {
+func (s *serverDir) up(ctx context.Context, find finder, settings []string) error {
 	var lock *os.File
 	err := poll(ctx, func() (done bool, err error) {
 		if lock, err = s.tryServerLock(); lock != nil || err != nil {
@@ -120,7 +120,9 @@ func (s *site) up(ctx context.Context, find finder, settings []string) error {
 
 // launch starts a server, and initialises the data first if there are none. It returns when the
 // server answers. The processes inherit the lock.
-func (s *site) launch(ctx context.Context, find finder, settings []string, lock *os.File) error {
+func (s *serverDir) launch(
+	ctx context.Context, find finder, settings []string, lock *os.File,
+) error {
 	if err := s.removeStalePIDFile(ctx); err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (s *site) launch(ctx context.Context, find finder, settings []string, lock 
 	return err
 }
 
-func (s *site) waitError(err error) error {
+func (s *serverDir) waitError(err error) error {
 	if s.unanswered != nil && !errors.Is(err, s.unanswered) {
 		err = fmt.Errorf("%w; its last answer: %w", err, s.unanswered)
 	}
@@ -186,7 +188,8 @@ func (s *site) waitError(err error) error {
 
 // initialise makes the data beside their place and then moves them there, so that an initdb which
 // is cut short leaves nothing that looks like data.
-func (s *site) initialise(ctx context.Context, programs binaries, durable bool, lock, log *os.File,
+func (s *serverDir) initialise(
+	ctx context.Context, programs binaries, durable bool, lock, log *os.File,
 ) error {
 	halfMade := s.path(halfMadeName)
 	if err := os.RemoveAll(halfMade); err != nil {
@@ -241,7 +244,7 @@ func syncDir(path string) error {
 func quoted(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
 
 // close is Server.Close.
-func (s *site) close() error {
+func (s *serverDir) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	starting, err := s.lock(ctx, startLock, syscall.LOCK_EX)
@@ -254,7 +257,7 @@ func (s *site) close() error {
 
 // leave gives up the use of the server, and stops the server if nobody else uses it. The caller
 // holds startLock, so that nobody joins meanwhile.
-func (s *site) leave() error {
+func (s *serverDir) leave() error {
 	defer unlock(s.users) //nolint:errcheck // Its end ends the lock as well.
 	last, err := tryLock(s.users, syscall.LOCK_EX)
 	if err != nil || !last {
@@ -274,7 +277,7 @@ func (s *site) leave() error {
 }
 
 // discard removes a temporary directory. No server is running there.
-func (s *site) discard() error {
+func (s *serverDir) discard() error {
 	if !s.temporary {
 		return nil
 	}
@@ -283,7 +286,7 @@ func (s *site) discard() error {
 
 // stop ends the server: fast, which breaks connections and writes everything out; if that takes too
 // long at once, which loses nothing either but makes the next start recover from its journal.
-func (s *site) stop() error {
+func (s *serverDir) stop() error {
 	fast, cancel := context.WithTimeout(context.Background(), fastTimeout)
 	defer cancel()
 	err := s.shutDown(fast, syscall.SIGINT)
@@ -299,7 +302,7 @@ func (s *site) stop() error {
 }
 
 // shutDown sends the signal to the server and waits until all of its processes are gone.
-func (s *site) shutDown(ctx context.Context, sig syscall.Signal) error {
+func (s *serverDir) shutDown(ctx context.Context, sig syscall.Signal) error {
 	told := 0
 	return poll(ctx, func() (bool, error) {
 		lock, err := s.tryServerLock()
@@ -331,12 +334,12 @@ func sweep(a account) {
 			continue
 		}
 		if uid, _ := owner(info); uid == a.uid {
-			(&site{dir: dir, temporary: true, account: a}).removeAbandoned()
+			(&serverDir{dir: dir, temporary: true, account: a}).removeAbandoned()
 		}
 	}
 }
 
-func (s *site) removeAbandoned() {
+func (s *serverDir) removeAbandoned() {
 	for _, name := range []string{startLock, usersLock} {
 		// A directory that is being made or removed lacks one of them or holds one.
 		file, err := os.OpenFile(s.path(name), os.O_RDWR|syscall.O_NOFOLLOW, 0)

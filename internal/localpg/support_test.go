@@ -212,19 +212,19 @@ func query(t *testing.T, server *Server, script string) string {
 	return string(rows[0][0])
 }
 
-// siteOf looks at the directory of a server from outside.
-func siteOf(t *testing.T, dir string) *site {
+// serverDirOf looks at the directory of a server from outside.
+func serverDirOf(t *testing.T, dir string) *serverDir {
 	t.Helper()
 	a, err := serverAccount(filepath.Join(dir, dataName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{dir: dir, account: a}
+	return &serverDir{dir: dir, account: a}
 }
 
 func pidOf(t *testing.T, dir string) int {
 	t.Helper()
-	status, err := siteOf(t, dir).status()
+	status, err := serverDirOf(t, dir).status()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func pidOf(t *testing.T, dir string) int {
 // wantNoServer fails the test unless every process of the directory's server is gone.
 func wantNoServer(t *testing.T, dir string) {
 	t.Helper()
-	lock, err := siteOf(t, dir).tryServerLock()
+	lock, err := serverDirOf(t, dir).tryServerLock()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package queuefloors remembers where the queues of ready tasks begin, so that a look at them need
+// Package queuefloors remembers where the queues of ready tasks begin, so that a scan of them need
 // not walk the dead entries ahead (ADR 6).
 package queuefloors
 
@@ -19,26 +19,26 @@ const (
 	// to commit, and no task of it is ever overlooked.
 	floorAge = 100 * time.Millisecond
 
-	// How often a store looks at whole queues: not more often than this, nor for more than a part
+	// How often a store scans whole queues: not more often than this, nor for more than a part
 	// of its time.
-	wholeLookEvery = 100 * time.Millisecond
-	wholeLookPart  = 50
+	wholeScanEvery = 100 * time.Millisecond
+	wholeScanPart  = 50
 )
 
 // Floors are the lowest ranks of the rows in the queue of each action. Below them are the dead
-// entries of tasks that were taken, which every look at the queue would walk as long as some
+// entries of tasks that were taken, which every scan of the queue would walk as long as some
 // transaction is older than them, and until they are vacuumed.
 //
 // A task that becomes ready with a lower rank, because the transaction that inserted it took long,
-// is found by the next look at the whole queue. So that it does not wait for long, there is one ten
+// is found by the next scan of the whole queue. So that it does not wait for long, there is one ten
 // times a second, unless it takes too long, and whenever an OwnTasks call finds nothing.
 type Floors struct {
 	mutex sync.Mutex
 	known map[string]*queue
 
-	// wholeLooks are when to look at whole queues, by the actions of a look. Each set of actions
-	// has looks of its own: one that hands out tasks of another action tells nothing of this one.
-	wholeLooks map[string]time.Time
+	// wholeScans are when to scan whole queues, by the actions of a scan. Each set of actions
+	// has scans of its own: one that hands out tasks of another action tells nothing of this one.
+	wholeScans map[string]time.Time
 }
 
 // A queue is what is known of the tasks with one action.
@@ -49,9 +49,9 @@ type queue struct {
 	turn           time.Time
 }
 
-// A Look says which ranks of the queues of which actions to look at. An action may come several
+// A Scan says which ranks of the queues of which actions to read. An action may come several
 // times.
-type Look struct {
+type Scan struct {
 	Actions  []string
 	From, To []int64
 	// Whole says that nothing is left out.
@@ -61,26 +61,26 @@ type Look struct {
 	began time.Time
 }
 
-// Look returns the next look at the queues of actions. If whole is set, nothing is left out.
-func (f *Floors) Look(actions []string, whole bool) Look {
+// Scan returns the next scan of the queues of actions. If whole is set, nothing is left out.
+func (f *Floors) Scan(actions []string, whole bool) Scan {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	actions = slices.Compact(slices.Sorted(slices.Values(actions)))
-	l := Look{set: actionSet(actions), began: now()}
+	scan := Scan{set: actionSet(actions), began: now()}
 	unknown := func(action string) bool { return f.known[action] == nil }
-	l.Whole = whole || !f.wholeLooks[l.set].After(l.began) ||
+	scan.Whole = whole || !f.wholeScans[scan.set].After(scan.began) ||
 		slices.ContainsFunc(actions, unknown)
 	for _, action := range actions {
-		if l.Whole {
-			l.add(action, nil)
+		if scan.Whole {
+			scan.add(action, nil)
 		} else {
-			l.add(action, f.known[action].floors)
+			scan.add(action, f.known[action].floors)
 		}
 	}
-	if _, ok := f.wholeLooks[l.set]; ok && l.Whole { // others need not do the same meanwhile
-		f.wholeLooks[l.set] = l.began.Add(wholeLookEvery)
+	if _, ok := f.wholeScans[scan.set]; ok && scan.Whole { // others need not do the same meanwhile
+		f.wholeScans[scan.set] = scan.began.Add(wholeScanEvery)
 	}
-	return l
+	return scan
 }
 
 // actionSet names a set of sorted actions, none of which holds a NUL.
@@ -88,7 +88,7 @@ func actionSet(actions []string) string { return strings.Join(actions, "\x00") }
 
 // add adds a queue, but for what lies between the beginning of a priority and its floor. Tasks that
 // are first again are at the very beginning.
-func (l *Look) add(action string, floors map[int64]int64) {
+func (scan *Scan) add(action string, floors map[int64]int64) {
 	from := int64(0)
 	beginnings := make([]int64, 0, len(floors))
 	for beginning := range floors {
@@ -97,39 +97,39 @@ func (l *Look) add(action string, floors map[int64]int64) {
 	slices.Sort(beginnings)
 	for _, beginning := range beginnings {
 		if floor := floors[beginning]; floor > beginning {
-			l.Actions = append(l.Actions, action)
-			l.From, l.To = append(l.From, from), append(l.To, beginning)
+			scan.Actions = append(scan.Actions, action)
+			scan.From, scan.To = append(scan.From, from), append(scan.To, beginning)
 			from = floor
 		}
 	}
-	l.Actions = append(l.Actions, action)
-	l.From, l.To = append(l.From, from), append(l.To, math.MaxInt64)
+	scan.Actions = append(scan.Actions, action)
+	scan.From, scan.To = append(scan.From, from), append(scan.To, math.MaxInt64)
 }
 
-// Pause is how long it is until the next whole look at the queues of actions.
+// Pause is how long it is until the next whole scan of the queues of actions.
 func (f *Floors) Pause(actions []string) time.Duration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	set := actionSet(slices.Compact(slices.Sorted(slices.Values(actions))))
-	return min(max(f.wholeLooks[set].Sub(now()), 0), wholeLookEvery)
+	return min(max(f.wholeScans[set].Sub(now()), 0), wholeScanEvery)
 }
 
-// Learn takes note of the floors that a look has found, by action and in no order.
-func (f *Floors) Learn(l Look, found map[string][]int64) {
+// Learn takes note of the floors that a scan has found, by action and in no order.
+func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 	const actionsMax = 10_000
-	if !l.Whole && len(found) == 0 {
+	if !scan.Whole && len(found) == 0 {
 		return
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.known == nil || len(f.known) > actionsMax || len(f.wholeLooks) > actionsMax {
-		f.known, f.wholeLooks = map[string]*queue{}, map[string]time.Time{}
+	if f.known == nil || len(f.known) > actionsMax || len(f.wholeScans) > actionsMax {
+		f.known, f.wholeScans = map[string]*queue{}, map[string]time.Time{}
 	}
 	end := now()
-	if l.Whole {
-		f.wholeLooks[l.set] = end.Add(max(wholeLookEvery, wholeLookPart*end.Sub(l.began)))
+	if scan.Whole {
+		f.wholeScans[scan.set] = end.Add(max(wholeScanEvery, wholeScanPart*end.Sub(scan.began)))
 	}
-	for _, action := range slices.Compact(slices.Clone(l.Actions)) {
+	for _, action := range slices.Compact(slices.Clone(scan.Actions)) {
 		known := f.known[action]
 		if known == nil {
 			known = &queue{floors: map[int64]int64{}}

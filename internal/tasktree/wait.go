@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// lookEvery is how often progress is asked for.
-	lookEvery = 250 * time.Millisecond
-	// pageMax is how many tasks one look returns.
+	// pollEvery is how often progress is asked for.
+	pollEvery = 250 * time.Millisecond
+	// pageMax is how many tasks one poll returns.
 	pageMax = 10_000
 )
 
@@ -56,12 +56,12 @@ func (p *Plan) wait(
 		close(finished)
 	}()
 	var last []stint.TaskInfo
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
 	for {
-		// A look that fails has told nothing; whether there is reason to wait on, the other
+		// A poll that fails has told nothing; whether there is reason to wait on, the other
 		// call knows.
-		if now, err := p.look(ctx, store); err == nil && changed(last, now) {
+		if now, err := p.poll(ctx, store); err == nil && changed(last, now) {
 			last = now
 			progress(now)
 		}
@@ -71,14 +71,14 @@ func (p *Plan) wait(
 				progress(infos)
 			}
 			return infos, err
-		case <-look.C:
+		case <-tick.C:
 		}
 	}
 }
 
-// look returns what the store knows of the tasks, without bodies and results. Of one that it does
+// poll returns what the store knows of the tasks, without bodies and results. Of one that it does
 // not know there is only the ID.
-func (p *Plan) look(ctx context.Context, store *stint.Store) ([]stint.TaskInfo, error) {
+func (p *Plan) poll(ctx context.Context, store *stint.Store) ([]stint.TaskInfo, error) {
 	infos := make([]stint.TaskInfo, len(p.Tasks))
 	places := make(map[stint.TaskID]int, len(p.Tasks))
 	for i, task := range p.Tasks {

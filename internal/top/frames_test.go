@@ -30,16 +30,16 @@ type screen struct {
 }
 
 type fakeSource struct {
-	look    Look
-	details map[stint.TaskID]*Details
-	err     error
-	changes []string
-	prefix  string
+	snapshot Snapshot
+	details  map[stint.TaskID]*Details
+	err      error
+	changes  []string
+	prefix   string
 }
 
-func (s *fakeSource) Look(_ context.Context, prefix string) (Look, error) {
+func (s *fakeSource) Read(_ context.Context, prefix string) (Snapshot, error) {
 	s.prefix = prefix
-	return s.look, s.err
+	return s.snapshot, s.err
 }
 
 func (s *fakeSource) Open(_ context.Context, id stint.TaskID, _ *Details) (*Details, error) {
@@ -60,9 +60,9 @@ func (s *fakeSource) Retry(_ context.Context, id stint.TaskID) error {
 	return s.err
 }
 
-// newScreen is one that has looked once.
-func newScreen(width, height int, look Look) *screen {
-	s := &screen{source: &fakeSource{look: look}}
+// newScreen is one that has hasRead once.
+func newScreen(width, height int, snapshot Snapshot) *screen {
+	s := &screen{source: &fakeSource{snapshot: snapshot}}
 	s.model = newModel(s.source, Options{Database: "app on db.example", Interval: time.Second},
 		func(question func(ctx context.Context) tea.Msg) tea.Cmd {
 			s.pending = append(s.pending, question)
@@ -83,10 +83,10 @@ func (s *screen) answer() {
 	}
 }
 
-// later is the next look, whatever the clock of this machine says.
-func (s *screen) later(look Look) {
-	s.source.look = look
-	s.Update(tickMsg{s.looks})
+// later is the next snapshot, whatever the clock of this machine says.
+func (s *screen) later(snapshot Snapshot) {
+	s.source.snapshot = snapshot
+	s.Update(tickMsg{s.reads})
 	s.answer()
 }
 
@@ -149,10 +149,10 @@ func (s *screen) check(t interface{ Fatalf(string, ...any) }) {
 
 var fixtureNow = time.Date(2026, 11, 21, 12, 0, 3, 0, time.UTC)
 
-// fixture is a look at a store with a bit of everything.
-func fixture() Look {
+// fixture is a snapshot of a store with a bit of everything.
+func fixture() Snapshot {
 	ago := func(d time.Duration) time.Time { return fixtureNow.Add(-d) }
-	return Look{
+	return Snapshot{
 		Now: fixtureNow,
 		Stats: stint.Stats{
 			Actions: []stint.ActionStats{
@@ -204,7 +204,7 @@ func fixture() Look {
 // openedFixture is the first task in progress, opened.
 func openedFixture(width, height int) *screen {
 	s := newScreen(width, height, fixture())
-	task := s.source.look.Problems.Slow[0]
+	task := s.source.snapshot.Problems.Slow[0]
 	task.InsertedAt = fixtureNow.Add(-4 * time.Hour)
 	task.LeaseUntil = fixtureNow.Add(25 * time.Second)
 	task.Progress, task.Body = 0.5, []byte("from: a\nto: b\n")
@@ -220,21 +220,21 @@ func openedFixture(width, height int) *screen {
 	return s
 }
 
-func manyActions() Look {
-	look := fixture()
-	look.Stats.Actions = nil
+func manyActions() Snapshot {
+	snapshot := fixture()
+	snapshot.Stats.Actions = nil
 	for i := range 60 {
-		look.Stats.Actions = append(look.Stats.Actions, stint.ActionStats{
+		snapshot.Stats.Actions = append(snapshot.Stats.Actions, stint.ActionStats{
 			Action: fmt.Sprintf("action-%02d", i), Ready: int64(i),
 		})
 	}
-	return look
+	return snapshot
 }
 
-// hostile is a look at texts that would do something to a terminal, or do not fit.
-func hostile() Look {
-	look := fixture()
-	look.Stats.Actions = []stint.ActionStats{
+// hostile is a snapshot of texts that would do something to a terminal, or do not fit.
+func hostile() Snapshot {
+	snapshot := fixture()
+	snapshot.Stats.Actions = []stint.ActionStats{
 		{Action: "\x1b[2J\x1b]0;title\a", Ready: 1},
 		{Action: "表表表表表表表表表表表表表表表表表表表表表表表", Ready: 2},
 		{Action: strings.Repeat("long", 60), Ready: 1 << 62},
@@ -244,19 +244,19 @@ func hostile() Look {
 		{Action: "two\nlines\ttab\r"},
 		{Action: "\u009b2J"},
 	}
-	look.Problems = stint.Problems{}
-	for i, action := range look.Stats.Actions {
-		look.Problems.Slow = append(look.Problems.Slow, stint.TaskInfo{
+	snapshot.Problems = stint.Problems{}
+	for i, action := range snapshot.Stats.Actions {
+		snapshot.Problems.Slow = append(snapshot.Problems.Slow, stint.TaskInfo{
 			ID:     stint.TaskID(fmt.Sprint(strings.Repeat("prefix/", 10*i), action.Action)),
 			Action: action.Action, State: stint.StateInProgress, Tries: 1 << 30, MaxTries: 1 << 30,
 			Actor: stint.ActorID(action.Action), Status: action.Action,
 			OwnedAt: fixtureNow.Add(-time.Duration(1<<62 - 1)),
 		})
-		look.Actors = append(look.Actors, stint.ActorInfo{
+		snapshot.Actors = append(snapshot.Actors, stint.ActorInfo{
 			Actor: stint.ActorID(action.Action), Actions: []string{action.Action, action.Action},
 		})
 	}
-	return look
+	return snapshot
 }
 
 func TestFrames(t *testing.T) {
@@ -265,7 +265,7 @@ func TestFrames(t *testing.T) {
 		"\t127.0.0.1:1 (db.example): dial error: connect: connection refused")
 	for name, show := range map[string]func() *screen{
 		"empty-80x24": func() *screen {
-			return newScreen(80, 24, Look{Now: fixtureNow})
+			return newScreen(80, 24, Snapshot{Now: fixtureNow})
 		},
 		"actions-80x24": func() *screen {
 			return newScreen(80, 24, fixture())
@@ -308,7 +308,7 @@ func TestFrames(t *testing.T) {
 		},
 		"filtered-80x24": func() *screen {
 			s := newScreen(80, 24, fixture()).press("tab", "/mail/", "enter")
-			s.source.look.Found = []stint.TaskInfo{
+			s.source.snapshot.Found = []stint.TaskInfo{
 				{ID: "mail/3", State: stint.StateAborted},
 				{
 					ID: "mail/5", Action: "mail", State: stint.StateCompleted, Tries: 1,
@@ -339,17 +339,17 @@ func TestFrames(t *testing.T) {
 		"away-80x24": func() *screen {
 			s := newScreen(80, 24, fixture())
 			s.source.err = fmt.Errorf("stats: %w", refused)
-			s.later(s.source.look)
+			s.later(s.source.snapshot)
 			return s
 		},
 		"never-there-80x24": func() *screen {
-			s := newScreen(80, 24, Look{})
-			s.looked, s.past, s.rates = false, nil, nil
+			s := newScreen(80, 24, Snapshot{})
+			s.hasRead, s.past, s.rates = false, nil, nil
 			s.source.err = fmt.Errorf("stats: %w", &pgconn.PgError{
 				Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
 				Message: "permission\ndenied",
 			})
-			s.later(Look{})
+			s.later(Snapshot{})
 			return s
 		},
 		"paused-80x24": func() *screen {

@@ -49,7 +49,7 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	case "p":
 		m.paused = !m.paused
 		if !m.paused {
-			return m.lookNow()
+			return m.readNow()
 		}
 	case "a":
 		m.proposeAbort()
@@ -114,7 +114,7 @@ func (m *model) pressOnList(name string) tea.Cmd {
 	case "esc":
 		if m.filter != "" {
 			m.setFilter("")
-			return m.lookNow()
+			return m.readNow()
 		}
 	case "enter":
 		return m.enter()
@@ -133,18 +133,18 @@ func (m *model) enter() tea.Cmd {
 	}
 	m.setFilter(row.filter)
 	m.panel = panelTasks
-	return m.lookNow()
+	return m.readNow()
 }
 
 func (m *model) typeFilter(key tea.KeyPressMsg) tea.Cmd {
 	switch key.String() {
 	case "enter":
 		m.typing = false
-		return m.lookNow()
+		return m.readNow()
 	case "esc":
 		m.typing = false
 		m.setFilter("")
-		return m.lookNow()
+		return m.readNow()
 	case "backspace", "ctrl+h":
 		_, last := utf8.DecodeLastRuneInString(m.filter)
 		m.setFilter(m.filter[:len(m.filter)-last])

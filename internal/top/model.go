@@ -20,15 +20,15 @@ type model struct {
 	ask           func(question func(ctx context.Context) tea.Msg) tea.Cmd
 	width, height int
 
-	look    Look // The last good one.
-	looked  bool // There was one.
-	lookErr error
-	past    []Look // Good ones, the last one included.
-	rates   map[string]pace
-	looking bool
-	again   bool // Look again as soon as the look under way has ended.
-	looks   int  // How many have begun.
-	paused  bool
+	snapshot Snapshot // The last good one.
+	hasRead  bool     // There was one.
+	readErr  error
+	past     []Snapshot // Good ones, the last one included.
+	rates    map[string]pace
+	reading  bool
+	again    bool // Read again as soon as the read under way has ended.
+	reads    int  // How many have begun.
+	paused   bool
 
 	panel  panel
 	lists  [panels]list
@@ -64,12 +64,12 @@ func newModel(
 
 // The messages.
 type (
-	lookMsg struct {
-		look   Look
-		err    error
-		opened *openedMsg // nil if no task was opened.
+	snapshotMsg struct {
+		snapshot Snapshot
+		err      error
+		opened   *openedMsg // nil if no task was opened.
 	}
-	tickMsg   struct{ look int } // The time for the look after that one has come.
+	tickMsg   struct{ read int } // The time for the read after that one has come.
 	openedMsg struct {
 		id      stint.TaskID
 		details *Details
@@ -81,21 +81,21 @@ type (
 	}
 )
 
-// Init begins the first look.
-func (m *model) Init() tea.Cmd { return m.lookNow() }
+// Init begins the first read.
+func (m *model) Init() tea.Cmd { return m.readNow() }
 
-// lookNow begins a look, after the one that is under way.
-func (m *model) lookNow() tea.Cmd {
-	if m.looking {
+// readNow begins a read, after the one that is under way.
+func (m *model) readNow() tea.Cmd {
+	if m.reading {
 		m.again = true
 		return nil
 	}
-	m.looking, m.again = true, false
-	m.looks++
+	m.reading, m.again = true, false
+	m.reads++
 	prefix, open := m.filter, m.questionOpen()
 	return m.ask(func(ctx context.Context) tea.Msg {
-		look, err := m.source.Look(ctx, prefix)
-		seen := lookMsg{look: look, err: err}
+		snapshot, err := m.source.Read(ctx, prefix)
+		seen := snapshotMsg{snapshot: snapshot, err: err}
 		if err == nil && open != nil {
 			opened := open(ctx)
 			seen.opened = &opened
@@ -135,11 +135,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.typing {
 			m.addToFilter(msg.Content)
 		}
-	case lookMsg:
+	case snapshotMsg:
 		cmd = m.see(msg)
 	case tickMsg:
-		if msg.look == m.looks && !m.paused {
-			cmd = m.lookNow()
+		if msg.read == m.reads && !m.paused {
+			cmd = m.readNow()
 		}
 	case openedMsg:
 		m.seeOpened(msg)
@@ -150,21 +150,21 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-func (m *model) see(msg lookMsg) tea.Cmd {
-	m.looking = false
-	m.lookErr = msg.err
+func (m *model) see(msg snapshotMsg) tea.Cmd {
+	m.reading = false
+	m.readErr = msg.err
 	if msg.err == nil {
-		m.look, m.looked = msg.look, true
-		m.remember(msg.look)
+		m.snapshot, m.hasRead = msg.snapshot, true
+		m.remember(msg.snapshot)
 	}
 	if msg.opened != nil {
 		m.seeOpened(*msg.opened)
 	}
 	if m.again {
-		return m.lookNow()
+		return m.readNow()
 	}
-	look := m.looks
-	return tea.Tick(m.options.Interval, func(time.Time) tea.Msg { return tickMsg{look} })
+	read := m.reads
+	return tea.Tick(m.options.Interval, func(time.Time) tea.Msg { return tickMsg{read} })
 }
 
 func (m *model) seeOpened(msg openedMsg) {
@@ -195,7 +195,7 @@ func (m *model) changed(msg changedMsg) tea.Cmd {
 	default:
 		m.message = msg.change.done + " " + readable.Text(string(msg.change.id))
 	}
-	return m.lookNow()
+	return m.readNow()
 }
 
 // settle keeps the cursor with its row, and the details on the screen.

@@ -23,14 +23,14 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 		"tab", "enter", "esc", "down", "up", "pgdown", "pgup", "end", "home", "left", "right",
 		"backspace", "j", "k", "g", "G", "s", "p", "?", "a", "y", "n", "r", "/", "表\x1b", "e",
 	}
-	looks := map[string]Look{
+	snapshots := map[string]Snapshot{
 		"none": {}, "empty": {Now: fixtureNow}, "fixture": fixture(), "many": manyActions(),
 		"hostile": hostile(),
 	}
-	look := rapid.SampledFrom([]string{"none", "empty", "fixture", "many", "hostile"})
+	name := rapid.SampledFrom([]string{"none", "empty", "fixture", "many", "hostile"})
 	rapid.Check(t, func(t *rapid.T) {
 		size := func(name string) int { return rapid.IntRange(0, 130).Draw(t, name) }
-		s := newScreen(size("width"), size("height"), looks[look.Draw(t, "look")])
+		s := newScreen(size("width"), size("height"), snapshots[name.Draw(t, "snapshot")])
 		s.options.Colours = rapid.Bool().Draw(t, "colours")
 		opened := openedFixture(80, 24).source.details
 		for _, task := range hostile().Problems.Slow {
@@ -47,10 +47,10 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 				})
 			},
 			"answer": func(*rapid.T) { s.answer() },
-			"look":   func(t *rapid.T) { s.later(looks[look.Draw(t, "look")]) },
+			"read":   func(t *rapid.T) { s.later(snapshots[name.Draw(t, "snapshot")]) },
 			"fail": func(*rapid.T) {
 				s.source.err = errors.New("no\x1b[2J\nroute " + strings.Repeat("x", 300))
-				s.later(s.source.look)
+				s.later(s.source.snapshot)
 				s.source.err = nil
 			},
 			"": func(t *rapid.T) { s.check(t) },
@@ -58,51 +58,51 @@ func TestFrame_FitsAnyScreen(t *testing.T) {
 	})
 }
 
-func TestLook_BeginsWhenTheOneBeforeHasEnded(t *testing.T) {
+func TestRead_BeginsWhenTheOneBeforeHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture())
-	s.Update(tickMsg{s.looks})
+	s.Update(tickMsg{s.reads})
 	if len(s.pending) != 1 {
-		t.Fatalf("a tick began %d looks, want 1", len(s.pending))
+		t.Fatalf("a tick began %d reads, want 1", len(s.pending))
 	}
-	s.Update(tickMsg{s.looks})
+	s.Update(tickMsg{s.reads})
 	s.press("tab", "/m", "enter")
 	if len(s.pending) != 1 {
-		t.Fatalf("there are %d looks under way, want 1", len(s.pending))
+		t.Fatalf("there are %d reads under way, want 1", len(s.pending))
 	}
 	s.answer() // also the one that the filter asked for
-	if s.source.prefix != "m" || s.looks != 3 {
-		t.Errorf("look %d is for %q, want look 3 for m", s.looks, s.source.prefix)
+	if s.source.prefix != "m" || s.reads != 3 {
+		t.Errorf("read %d is for %q, want read 3 for m", s.reads, s.source.prefix)
 	}
-	s.Update(tickMsg{s.looks - 1})
+	s.Update(tickMsg{s.reads - 1})
 	if len(s.pending) != 0 {
-		t.Error("the tick of an earlier look began one")
+		t.Error("the tick of an earlier read began one")
 	}
 }
 
-func TestLook_WaitsWhilePaused(t *testing.T) {
+func TestRead_WaitsWhilePaused(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture()).press("p")
-	s.Update(tickMsg{s.looks})
+	s.Update(tickMsg{s.reads})
 	if len(s.pending) != 0 {
-		t.Error("it looks while it is paused")
+		t.Error("it reads while it is paused")
 	}
 	if s.press("p"); len(s.pending) != 1 {
-		t.Error("it does not look when it goes on")
+		t.Error("it does not read when it goes on")
 	}
 }
 
-func TestLook_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
+func TestRead_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture())
 	s.source.err = errors.New("connection refused")
-	s.later(s.source.look)
+	s.later(s.source.snapshot)
 	if frame := s.content(); !strings.Contains(frame, "database away: connection refused") ||
 		!strings.Contains(frame, "copy") {
 		t.Errorf("while it is away the frame is\n%s", frame)
 	}
 	s.source.err = nil
-	s.later(s.source.look)
+	s.later(s.source.snapshot)
 	if frame := s.content(); strings.Contains(frame, "away") {
 		t.Errorf("when it is back the frame is\n%s", frame)
 	}
@@ -111,15 +111,15 @@ func TestLook_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
 func TestCursor_StaysWithItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture()).press("tab", "down")
-	look := fixture()
-	look.Problems.Slow = append([]stint.TaskInfo{{ID: "new"}}, look.Problems.Slow...)
-	s.later(look)
+	snapshot := fixture()
+	snapshot.Problems.Slow = append([]stint.TaskInfo{{ID: "new"}}, snapshot.Problems.Slow...)
+	s.later(snapshot)
 	if row, _ := s.selected(); row.key != "export/main/0002" {
 		t.Errorf("the cursor is on %q", row.key)
 	}
 	s.press("g")
-	look.Problems.Slow = append([]stint.TaskInfo{{ID: "newer"}}, look.Problems.Slow...)
-	s.later(look)
+	snapshot.Problems.Slow = append([]stint.TaskInfo{{ID: "newer"}}, snapshot.Problems.Slow...)
+	s.later(snapshot)
 	if row, _ := s.selected(); row.key != "newer" {
 		t.Errorf("the cursor on the first row is on %q", row.key)
 	}
@@ -225,16 +225,16 @@ func TestFilter_IsEdited(t *testing.T) {
 
 func TestRates_AreOfTheLastTenSeconds(t *testing.T) {
 	t.Parallel()
-	at := func(seconds int, tries int64) Look {
-		return Look{
+	at := func(seconds int, tries int64) Snapshot {
+		return Snapshot{
 			Now:   fixtureNow.Add(time.Duration(seconds) * time.Second),
 			Stats: stint.Stats{Actions: []stint.ActionStats{{Action: "act", Tries: tries}}},
 		}
 	}
 	s := newScreen(80, 24, at(0, 1000))
 	for _, step := range []struct {
-		look Look
-		want float64
+		snapshot Snapshot
+		want     float64
 	}{
 		{at(1, 1010), 10},
 		{at(5, 1010), 2},
@@ -245,9 +245,9 @@ func TestRates_AreOfTheLastTenSeconds(t *testing.T) {
 		{at(50, 10), 0},
 		{at(51, 20), 10},
 	} {
-		s.later(step.look)
+		s.later(step.snapshot)
 		if got := s.rates["act"].tries; got != step.want {
-			t.Errorf("at %v the rate is %v, want %v", step.look.Now, got, step.want)
+			t.Errorf("at %v the rate is %v, want %v", step.snapshot.Now, got, step.want)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (m *model) passes(texts ...string) bool {
 
 func (m *model) actionRows() []row {
 	var actions []stint.ActionStats
-	for _, a := range m.look.Stats.Actions {
+	for _, a := range m.snapshot.Stats.Actions {
 		if m.passes(a.Action) {
 			actions = append(actions, a)
 		}
@@ -156,19 +156,19 @@ func (m *model) number(n int64, state stint.State) string {
 		n /= thousand
 		text = strconv.FormatInt(n, 10) + unit
 	}
-	if slices.Contains(m.look.Stats.Estimated, state) {
+	if slices.Contains(m.snapshot.Stats.Estimated, state) {
 		return "~" + text
 	}
 	return text
 }
 
 func (m *model) taskRows() []row {
-	problems := m.look.Problems
+	problems := m.snapshot.Problems
 	groups := [][]stint.TaskInfo{problems.Slow, problems.Failing, problems.Failed}
 	first := m.lists[panelTasks].order
 	groups = slices.Concat(groups[first:], groups[:first])
 	if m.filter != "" {
-		groups = append(groups, m.look.Found)
+		groups = append(groups, m.snapshot.Found)
 	}
 	var rows []row
 	known := map[stint.TaskID]bool{}
@@ -181,7 +181,7 @@ func (m *model) taskRows() []row {
 			}
 			known[task.ID] = true
 			rows = append(rows, row{key: id, filter: id, task: task, cells: func() []string {
-				return taskCells(task, m.look.Now)
+				return taskCells(task, m.snapshot.Now)
 			}})
 		}
 	}
@@ -216,7 +216,7 @@ func stateCell(task *stint.TaskInfo, now time.Time) string {
 
 func (m *model) actorRows() []row {
 	var actors []stint.ActorInfo
-	for _, a := range m.look.Actors {
+	for _, a := range m.snapshot.Actors {
 		if m.passes(append(a.Actions, string(a.Actor))...) {
 			actors = append(actors, a)
 		}
@@ -238,7 +238,7 @@ func (m *model) actorRows() []row {
 		rows[i] = row{key: key, filter: string(a.Actor), cells: func() []string {
 			return []string{
 				readable.Text(string(a.Actor)), strconv.Itoa(a.Tasks),
-				readable.Relative(a.Since, m.look.Now),
+				readable.Relative(a.Since, m.snapshot.Now),
 				readable.Text(strings.Join(a.Actions, ", ")),
 			}
 		}}

@@ -9,17 +9,17 @@ import (
 // try.
 type pace struct{ tries, retries float64 }
 
-// ratesOver is how far apart the looks are that rates are told from. Stores add what they hand out
-// to the counts once a second, so looks nearer to each other say little.
+// ratesOver is how far apart the snapshots are that rates are told from. Stores add what they hand out
+// to the counts once a second, so snapshots nearer to each other say little.
 const ratesOver = 10 * time.Second
 
-// remember adds a look to those that rates are told from, and tells the rates.
-func (m *model) remember(look Look) {
-	if n := len(m.past); n > 0 && !look.Now.After(m.past[n-1].Now) {
+// remember adds a snapshot to those that rates are told from, and tells the rates.
+func (m *model) remember(snapshot Snapshot) {
+	if n := len(m.past); n > 0 && !snapshot.Now.After(m.past[n-1].Now) {
 		m.past = nil // The database's clock was set back.
 	}
-	m.past = append(m.past, look)
-	for len(m.past) > 2 && look.Now.Sub(m.past[1].Now) >= ratesOver {
+	m.past = append(m.past, snapshot)
+	for len(m.past) > 2 && snapshot.Now.Sub(m.past[1].Now) >= ratesOver {
 		m.past = m.past[1:]
 	}
 	m.rates = nil
@@ -27,10 +27,10 @@ func (m *model) remember(look Look) {
 		return
 	}
 	first := m.past[0]
-	seconds := look.Now.Sub(first.Now).Seconds()
+	seconds := snapshot.Now.Sub(first.Now).Seconds()
 	m.rates = map[string]pace{}
 	now := map[string][2]int64{}
-	for _, a := range look.Stats.Actions {
+	for _, a := range snapshot.Stats.Actions {
 		now[a.Action] = [2]int64{a.Tries, a.Retries}
 	}
 	for _, a := range first.Stats.Actions {
@@ -42,7 +42,7 @@ func (m *model) remember(look Look) {
 	}
 }
 
-// rate is a number of tasks per second; nothing as long as there was one look only.
+// rate is a number of tasks per second; nothing as long as there was one snapshot only.
 func (m *model) rate(perSecond float64) string {
 	const wholeMin, thousand = 99.95, 1000
 	switch {

@@ -22,7 +22,7 @@ type Options struct {
 	// Database says to people which database it is.
 	Database string
 
-	// Interval is how long to wait after a look before the next one.
+	// Interval is how long to wait after a read before the next one.
 	Interval time.Duration
 
 	// Colours says that there are some. Otherwise frames are plain text.

@@ -66,11 +66,11 @@ func (m *model) topLines() []string {
 	if m.height >= heightForTitle {
 		lines = append(lines, m.title())
 	}
-	if m.lookErr != nil {
-		lines = append(lines, m.alarm(readable.CutMiddle(away(m.lookErr), m.width)))
+	if m.readErr != nil {
+		lines = append(lines, m.alarm(readable.CutMiddle(away(m.readErr), m.width)))
 	}
 	switch {
-	case !m.looked:
+	case !m.hasRead:
 	case m.height >= heightForAllTotals:
 		lines = append(lines, m.totals(linesOfTotalsMax)...)
 	case m.height >= heightForTotals:
@@ -89,9 +89,9 @@ func (m *model) listHeight() int { return max(m.bodyHeight()-1, 0) }
 
 func (m *model) title() string {
 	left := "stint top  " + readable.Text(m.options.Database)
-	right := "looking"
-	if m.looked {
-		right = m.look.Now.UTC().Format("15:04:05Z")
+	right := "reading"
+	if m.hasRead {
+		right = m.snapshot.Now.UTC().Format("15:04:05Z")
 	}
 	if m.paused {
 		right += " paused"
@@ -112,7 +112,7 @@ func ends(left, right string, width int) string {
 func (m *model) totals(linesMax int) []string {
 	var sum stint.ActionStats
 	var tries, retries float64
-	for _, a := range m.look.Stats.Actions {
+	for _, a := range m.snapshot.Stats.Actions {
 		sum.Blocked += a.Blocked
 		sum.Scheduled += a.Scheduled
 		sum.Ready += a.Ready
@@ -195,10 +195,10 @@ func (m *model) listLines() []string {
 // nothing says why a list is empty.
 func (m *model) nothing() string {
 	switch {
-	case !m.looked && m.lookErr != nil:
+	case !m.hasRead && m.readErr != nil:
 		return "nothing was seen yet"
-	case !m.looked:
-		return "looking …"
+	case !m.hasRead:
+		return "reading …"
 	case m.filter != "":
 		return "nothing here begins with " + readable.Text(m.filter) + " (esc: all)"
 	case m.panel == panelActions:
@@ -219,7 +219,7 @@ func (m *model) detailLines() []string {
 			return lines
 		}
 	case m.details == nil:
-		return []string{"looking for " + readable.Text(string(m.opened)) + " …"}
+		return []string{"reading for " + readable.Text(string(m.opened)) + " …"}
 	}
 	const nameWidth = 16
 	now := m.details.Explanation.Now
@@ -290,7 +290,7 @@ const helpText = `
   ~ is an estimate; tries are hand-outs, per second in the last ten seconds
   tasks are those in progress for longest, failing ones, and those that failed lately`
 
-// away is why the last look failed: most often since the database does not answer.
+// away is why the last read failed: most often since the database does not answer.
 func away(err error) string {
 	refusal := (*pgconn.PgError)(nil)
 	if errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR" {

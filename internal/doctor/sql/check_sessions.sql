@@ -3,7 +3,7 @@
 -- Sessions of stores that are gone, since nobody holds their lock, and still own tasks: how long
 -- ago somebody noticed, null if nobody has, the actors and how many tasks.
 --
--- It reads the list of locks, since taking one, as look_for_sessions does, could make a store that
+-- It reads the list of locks, since taking one, as check_sessions does, could make a store that
 -- looks at the same time believe that the session lives.
 SELECT statement_timestamp() - session.gone_at AS gone, session.actors, session.tasks
 FROM (

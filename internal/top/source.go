@@ -7,8 +7,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A Look is what was seen at one time.
-type Look struct {
+// A Snapshot is what was seen at one time.
+type Snapshot struct {
 	// Now is the time on the database's clock.
 	Now time.Time
 
@@ -28,10 +28,10 @@ type Details struct {
 
 // A Source is where tasks are.
 type Source interface {
-	// Look looks at all tasks, and for those whose IDs begin with prefix, unless that is empty.
-	Look(ctx context.Context, prefix string) (Look, error)
+	// Read reads a snapshot of all tasks, and for those whose IDs begin with prefix, unless that is empty.
+	Read(ctx context.Context, prefix string) (Snapshot, error)
 
-	// Open looks at one task. What is known of it already may be taken from there.
+	// Open reads one task. What is known of it already may be taken from there.
 	Open(ctx context.Context, id stint.TaskID, known *Details) (*Details, error)
 
 	// Abort aborts a task, with everything that depends on it.
@@ -54,23 +54,23 @@ const (
 	foundTasksMax   = 100
 )
 
-// Look is as [Source] has it. The verbs take the same time however many tasks there are.
-func (s Store) Look(ctx context.Context, prefix string) (look Look, err error) {
-	if look.Now, err = s.Clock(ctx); err != nil {
-		return look, err
+// Read is as [Source] has it. The verbs take the same time however many tasks there are.
+func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err error) {
+	if snapshot.Now, err = s.Clock(ctx); err != nil {
+		return snapshot, err
 	}
-	if look.Stats, err = s.Stats(ctx); err != nil {
-		return look, err
+	if snapshot.Stats, err = s.Stats(ctx); err != nil {
+		return snapshot, err
 	}
-	if look.Problems, err = s.Problems(ctx, problemTasksMax); err != nil {
-		return look, err
+	if snapshot.Problems, err = s.Problems(ctx, problemTasksMax); err != nil {
+		return snapshot, err
 	}
-	if look.Actors, err = s.ListActors(ctx); err != nil || prefix == "" {
-		return look, err
+	if snapshot.Actors, err = s.ListActors(ctx); err != nil || prefix == "" {
+		return snapshot, err
 	}
 	page, err := s.ListTasks(ctx, stint.Filter{IDPrefix: prefix, Limit: foundTasksMax})
-	look.Found = page.Tasks
-	return look, err
+	snapshot.Found = page.Tasks
+	return snapshot, err
 }
 
 // Open is as [Source] has it. Bodies and results, which may be large and never change, are asked

@@ -1,4 +1,4 @@
--- name: look_for_sessions
+-- name: check_sessions
 --
 -- Looks whether the sessions live: the lock of one that does cannot be had. Tells for each since
 -- how long it is gone, null if it lives, whether that is longer than its grace, how much of the
