@@ -7,9 +7,8 @@ import (
 
 // AbortTasks cancels tasks, with everything that depends on them: those that have not finished
 // become aborted with [CauseCancelled] and the status text, whatever their state, and then their
-// dependents with [CauseDependency], unless they run anyway (R12). The owner of a task in progress
-// learns of it when its token is refused. A task that is final already stays as it is, and that is
-// no error.
+// dependents with [CauseDependency], unless these run anyway (R12). The owner of a task in progress
+// learns of it when its token is refused. A final task stays as it is, without an error.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID, and no task is aborted. The call may be repeated after any failure.

@@ -15,13 +15,13 @@ import (
 // [Options.Grace] has passed its tasks are handed on as if their leases had expired, within about a
 // second altogether (R15). A session that is lost and made anew in time changes nothing.
 //
-// This only makes the hand-over fast; leases expire all the same, and tokens say who owns a task. A
-// process that hangs keeps its session, and a store that maintains the schema must be alive
-// elsewhere, as any store does that owns tasks.
+// This only makes the hand-over fast: leases expire all the same, and tokens say who owns a task. A
+// process that hangs keeps its session, and another store must be alive that maintains the schema,
+// as any store does that owns tasks.
 //
 // Registering an actor again changes its actions. The call returns when the session stands, or with
-// the error of ctx before; the actor is registered then as soon as it does. With PollOnly there is
-// no session, and the call does nothing.
+// the error of ctx before; the actor is then registered as soon as the session stands. With
+// PollOnly there is no session, and the call does nothing.
 func (s *Store) RegisterActor(ctx context.Context, actor ActorID, actions []string) error {
 	if err := s.registerActor(ctx, actor, actions); err != nil {
 		return fmt.Errorf("register actor: %w", err)
@@ -105,12 +105,8 @@ func checkActor(actor ActorID, actions []string) error {
 type ActorInfo struct {
 	Actor   ActorID
 	Actions []string
-
-	// Tasks is how many tasks the actor owns through the store at which it is registered.
-	Tasks int
-
-	// Since is when the actor was registered.
-	Since time.Time
+	Tasks   int       // how many it owns through the store at which it is registered
+	Since   time.Time // when it was registered
 }
 
 // ListActors returns the registered actors of all processes that live, in the order of their IDs.

@@ -8,14 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An Inconsistency is something in the tables that cannot be.
+// An Inconsistency is a state of the tables that cannot be.
 type Inconsistency struct {
-	// Rule says what should be.
-	Rule string
-	// ID is the task concerned, if it has a definition.
-	ID TaskID
-	// Found says what is.
-	Found string
+	Rule  string // says what should be
+	ID    TaskID // the task concerned, if it has a definition
+	Found string // says what is
 }
 
 // String writes the inconsistency in one line.
@@ -26,10 +23,10 @@ func (i Inconsistency) String() string {
 // inconsistenciesMax is how many inconsistencies are told of.
 const inconsistenciesMax = 1000
 
-// Check looks whether the tables agree with one another: each task in exactly one state, counters
-// equal to dependencies, no task begun before its predecessors have ended, none that waits for what
-// cannot happen, no cycle, nothing half settled, no lease that nobody takes back a minute after it
-// expired. It returns what is wrong, up to 1,000 findings; an empty answer is a clean bill.
+// Check compares the tables with one another: each task is in exactly one state, counters equal
+// dependencies, no task has begun before its predecessors ended, none waits for ever, there is no
+// cycle, nothing is half settled, and no lease is left a minute after it expired. It returns what
+// is wrong, up to 1,000 findings; an empty answer means that nothing is.
 //
 // It changes nothing, locks nothing and may be called on a store in use: each of its two statements
 // sees one instant. It reads all tables from end to end, which takes about a second per few hundred

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free.
-// What depends on an unfinished one no longer waits for it; a task that then has nothing left to
-// wait for is deleted too, and so on (R17). What depends on a finished one stays.
+// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free. The
+// dependents of an unfinished one no longer wait for it; a task that then has nothing left to wait
+// for is deleted too, and so on (R17). The dependents of a finished one stay.
 //
-// If one of them is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it
-// is [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
+// If a task is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it is
+// [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
 // deleted (R17). After a call whose outcome is unknown, [ErrTaskNotFound] naming all of the IDs
 // tells that they had been deleted.
 func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {

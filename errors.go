@@ -8,34 +8,32 @@ import (
 )
 
 // The errors of this package, to be matched with [errors.Is]. Those about tasks come wrapped in a
-// [*TaskError] that names them, those about arguments in an [*ArgumentError].
+// [*TaskError] that names the tasks, those about arguments in an [*ArgumentError]. A call that fails
+// with one of either has changed nothing.
 var (
-	// ErrTaskExists reports that an ID is taken, or comes twice in one call (R1). Nothing was
-	// inserted. After an insert whose outcome is unknown, it tells that the insert took place.
+	// ErrTaskExists reports that an ID is taken, or comes twice in one call (R1). When an insert is
+	// repeated since its outcome is unknown, it tells that the insert took place.
 	ErrTaskExists = errors.New("task exists")
 
 	// ErrTaskNotFound reports that the store holds no task with an ID: it never did, or the task
 	// was deleted or pruned.
 	ErrTaskNotFound = errors.New("task not found")
 
-	// ErrTaskInProgress reports that a task is owned, which keeps it from being replaced (R5) or
-	// deleted (R17). Nothing was changed.
+	// ErrTaskInProgress reports that a task cannot be replaced (R5) or deleted (R17): it is owned.
 	ErrTaskInProgress = errors.New("task is in progress")
 
-	// ErrTaskStarted reports that a task shall wait for another, but is in progress already, or
-	// final (R3, R16). Nothing was changed.
+	// ErrTaskStarted reports that a task cannot be made to wait: it is in progress or final (R3,
+	// R16).
 	ErrTaskStarted = errors.New("task has started")
 
-	// ErrTaskFinished reports that a task is to be waited for, but is final already (R16). There is
-	// nothing to wait for; nothing was changed.
+	// ErrTaskFinished reports that there is nothing to wait for: the predecessor is final (R16).
 	ErrTaskFinished = errors.New("task has finished")
 
-	// ErrCycle reports that tasks would wait for each other (R4), in a [*CycleError] that has a
-	// path. Nothing was changed.
+	// ErrCycle reports that tasks would wait for each other (R4). It comes in a [*CycleError].
 	ErrCycle = errors.New("dependencies form a cycle")
 
-	// ErrPredecessorAborted reports that a task cannot be retried, since a predecessor was aborted
-	// and is not retried as well. Nothing was changed.
+	// ErrPredecessorAborted reports that a task cannot be retried: a predecessor was aborted and is
+	// not retried as well.
 	ErrPredecessorAborted = errors.New("predecessor was aborted")
 
 	// ErrInvalidToken reports that a token is not the one of the task's last owner, or that the
@@ -46,8 +44,7 @@ var (
 	// same outcome: what the caller wants is so (R11). It is also an [ErrInvalidToken].
 	ErrAlreadyReturned = fmt.Errorf("task was already returned so: %w", ErrInvalidToken)
 
-	// ErrNoPostResult reports that a task cannot be waited for, since it was inserted without
-	// PostResult (R19).
+	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
 	ErrNoPostResult = errors.New("task does not post its result")
 
 	// ErrBusy reports a return that [Store.TryReturnTasks] has not made, since it may take long.
@@ -70,10 +67,8 @@ var (
 
 // A TaskError names the tasks that an error is about.
 type TaskError struct {
-	// IDs are the tasks concerned, all of them, each once, in order.
-	IDs []TaskID
-	// Err is what is wrong with them, one of the errors of this package.
-	Err error
+	IDs []TaskID // all tasks concerned, each once, in order
+	Err error    // what is wrong with them: one of the errors of this package
 }
 
 // taskError is a TaskError about tasks in any order, some perhaps named twice.
@@ -186,16 +181,11 @@ func (e *DependencyError) Unwrap() []error {
 
 // An ArgumentError says which argument was refused and why.
 type ArgumentError struct {
-	// Argument is the name of the argument, such as "lease" or "Task.ID".
-	Argument string
-	// Index is the place of the task or return in the call, or -1 if the call takes no list.
-	Index int
-	// ID is the task the value belongs to, if there is one.
-	ID TaskID
-	// Problem says what is wrong with the value.
-	Problem string
-	// Err is [ErrInvalidArgument] or [ErrTooLarge].
-	Err error
+	Argument string // its name, such as "lease" or "Task.ID"
+	Index    int    // the place of the task or return in the call, -1 if the call takes no list
+	ID       TaskID // the task that the value belongs to, if there is one
+	Problem  string // says what is wrong with the value
+	Err      error  // [ErrInvalidArgument] or [ErrTooLarge]
 }
 
 func (e *ArgumentError) Error() string {

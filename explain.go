@@ -11,18 +11,15 @@ import (
 
 // An Explanation is why a task does not run.
 type Explanation struct {
-	// Task is the task, without its body and result.
+	// Task is the task; this and all other tasks are without their bodies and results.
 	Task TaskInfo
 
-	// Missing is how many predecessors it waits for.
-	Missing int
-
-	// WaitsFor are these predecessors, 100 of them at most, without their bodies and results.
+	// Missing is how many predecessors the task waits for, WaitsFor are up to 100 of these.
+	Missing  int
 	WaitsFor []TaskInfo
 
-	// BecauseOf are, of a task that was aborted because predecessors were, those of them that are
-	// still there, 100 at most, without their bodies and results. These may have been aborted
-	// because of others in their turn.
+	// BecauseOf are up to 100 of the aborted predecessors for which the task was aborted, if they
+	// are still there. These may have been aborted because of others in their turn.
 	BecauseOf []TaskInfo
 
 	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
@@ -32,8 +29,7 @@ type Explanation struct {
 	// nobody has in a week.
 	AskedAt time.Time
 
-	// Now is the time on the database's clock.
-	Now time.Time
+	Now time.Time // on the database's clock
 }
 
 // explainedTasksMax is how many predecessors an explanation names.
@@ -41,9 +37,8 @@ const explainedTasksMax = 100
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, how many tries are left, when somebody last asked for its action, and which
-// predecessors it was aborted for.
-//
-// If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+// predecessors it was aborted for. If there is no such task, the error is [ErrTaskNotFound], in a
+// [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
-// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least,
-// and never forward (R9). For each task it says whether actor still owns it with that token; a task
-// that is not owned any more is no error.
+// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least; it
+// never shortens a lease (R9). It tells for each task whether actor still owns it with that token;
+// a task that is not owned any more is no error.
 //
-// A task whose lease has expired is extended as long as nobody else was given it; it is owned again
-// then. One that somebody else owns, or that is final, is not.
+// A task whose lease has expired is extended, and owned again, unless somebody else was given it or
+// it is final.
 //
-// Extending all that is left of a hand-out costs the database one small update, however many tasks
-// there are; so extend the tasks of one OwnTasks call together. The call may be repeated after any
-// failure.
+// Extend the tasks of one OwnTasks call together: that costs the database one small update, however
+// many there are. The call may be repeated after any failure.
 func (s *Store) ExtendTasksOwnership(
 	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
 ) ([]bool, error) {

@@ -12,14 +12,9 @@ import (
 
 // A Graph is a network of tasks at one instant.
 type Graph struct {
-	// Tasks are the tasks, without their bodies and results, about in the order of insertion.
-	Tasks []TaskInfo
-
-	// Dependencies are the edges between them.
-	Dependencies []Dependency
-
-	// Cut says that the network goes on beyond these tasks.
-	Cut bool
+	Tasks        []TaskInfo   // about in the order of insertion, without bodies and results
+	Dependencies []Dependency // those between these tasks
+	Cut          bool         // the network goes on beyond these tasks
 }
 
 // graphTasksMax is how many tasks a graph holds.
@@ -27,9 +22,7 @@ const graphTasksMax = 10_000
 
 // Graph returns the network around a task: everything that it depends on or that depends on it, and
 // so on, finished tasks included until they are pruned. Of a network of more than 10,000 tasks it
-// returns those that are nearest.
-//
-// If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+// returns the nearest. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Graph(ctx context.Context, id TaskID) (*Graph, error) {
 	graph, err := s.graph(ctx, id)
 	if err != nil {

@@ -40,10 +40,9 @@ const (
 // other end of a dependency, it is [ErrTaskNotFound]; if a stored dependent is in progress or
 // final, it is [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If
 // tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
-// Values beyond the limits are refused with an [*ArgumentError].
-//
-// In a transaction stricter than READ COMMITTED an ID may be taken by a task that the transaction
-// cannot see; the call then fails with a serialization error, see [Store.WithTx].
+// Values beyond the limits are refused with an [*ArgumentError]. In a transaction stricter than
+// READ COMMITTED, an ID that a task has which the transaction cannot see is a serialization error,
+// see [Store.WithTx].
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] naming all of them then tells
@@ -138,14 +137,13 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 }
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
-// the tasks that the sequence yields, in one transaction, and returns their number. An error that
-// the sequence yields ends the call; nothing is added then, as after any other error.
+// the tasks that the sequence yields, in one transaction that lasts as long as the sequence takes,
+// and returns their number. An error that the sequence yields ends the call; nothing is added then,
+// as after any other error.
 //
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
 // in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
-//
-// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. The transaction lasts
-// as long as the sequence takes.
+// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {

@@ -15,7 +15,6 @@ import (
 )
 
 // GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
-//
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID; the others are returned all the same.
 func (s *Store) GetTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
@@ -81,17 +80,10 @@ func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTa
 
 // A Filter picks tasks. The zero value picks all of them.
 type Filter struct {
-	// Actions are the actions to pick, up to 1,000. Default: all.
-	Actions []string
-
-	// States are the states to pick. Default: all.
-	States []State
-
-	// IDPrefix is what the ID begins with.
-	IDPrefix string
-
-	// Actor is the owner, or the last owner of a finished task. Default: any.
-	Actor ActorID
+	Actions  []string // up to 1,000; default: all
+	States   []State  // default: all
+	IDPrefix string   // the beginning of the ID; default: any
+	Actor    ActorID  // the owner, or the last owner of a finished task; default: any
 
 	// MinAge and MaxAge are how long ago the task was inserted at least and at most, on the
 	// database's clock. Default: any age.
@@ -101,8 +93,7 @@ type Filter struct {
 	// come in the order of their IDs, it may be any ID: the answer begins behind that.
 	After Cursor
 
-	// Limit is how many tasks to return at most. Default: 100, at most 10,000.
-	Limit int
+	Limit int // how many tasks to return at most; default: 100, at most 10,000
 }
 
 // A Cursor is where a page of [Store.ListTasks] ends.
@@ -132,19 +123,19 @@ const (
 // ListTasks returns the tasks that pass a filter, a page at a time, without their bodies and
 // results.
 //
-// They come in the order of their IDs, or, if the filter names states or an actor but no prefix,
-// state by state: those in progress, ready, scheduled, blocked, aborted, and completed. Of these
-// the finished ones come with the newest first, scheduled ones with the one due first, ready ones
-// of actions that are named in the order in which they are handed out, and the others about as they
-// were inserted. An actor has tasks in progress and finished ones.
+// They come in the order of their IDs. If the filter names states or an actor and no prefix, they
+// come state by state: in progress, ready, scheduled, blocked, aborted, completed. Finished tasks
+// come with the newest first, scheduled ones with the one due first, ready ones of named actions in
+// the order of the hand-out, the others about as they were inserted. An actor has tasks in progress
+// and finished ones.
 //
-// So the store looks at nothing else if it is asked for a prefix, for states, or for what an actor
-// owns. Of what it looks at, it leaves out what the rest of the filter does not pick, until the
-// page is full, or it has looked at 10,000 tasks: a page may then have few tasks and there be more.
+// So the store reads only tasks of the prefix, of the states or of the actor named. Of these it
+// leaves out those that the rest of the filter does not pick, until the page is full or it has read
+// 10,000 tasks: a page may have few tasks although there are more.
 //
-// A page of several states is as of one instant, or, in the caller's transaction, of what each of
-// its statements sees. Other pages are as of one instant for a thousand tasks at a time. Tasks that
-// change their states between two pages may be on both or on none.
+// A page of several states is as of one instant, or, in the caller's transaction, as of the instant
+// of each of its statements; other pages are as of one instant for a thousand tasks at a time.
+// Tasks that change their states between two pages may be on both or on none.
 func (s *Store) ListTasks(ctx context.Context, filter Filter) (TaskPage, error) {
 	page, err := s.listTasks(ctx, filter)
 	if err != nil {

@@ -29,13 +29,14 @@ const (
 	sweptLeasesMax = 1000
 )
 
-// Maintain does what is due: it makes scheduled tasks ready and completes spontaneous ones whose
-// time has come (R14), hands on the tasks of expired leases and of processes that are gone (R15),
-// aborts those that have no tries left (R13) or whose Deadline has passed (R6), and prunes finished
-// tasks past their retention (R18). Any number of processes may call it, at once as well.
+// Maintain does all work that is due: it makes scheduled tasks ready and completes spontaneous ones
+// whose time has come (R14), hands on the tasks of expired leases and of processes that are gone
+// (R15), aborts tasks that have no tries left (R13) or whose Deadline has passed (R6), and prunes
+// finished tasks past their retention (R18).
 //
 // A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
-// to call it. The call may be repeated after any failure; what it did until then stays done.
+// to call it. Any number of processes may, also at once. The call may be repeated after any
+// failure; the work done until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
 	if s.tx == nil { // in the caller's it would keep the locks of sessions
 		if _, err := s.checkSessions(ctx, false); err != nil {

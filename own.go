@@ -23,11 +23,9 @@ type OwnedTask struct {
 	Action string
 	Body   []byte
 
-	// Try counts the hand-outs of the task, this one included: 1 at the first.
-	Try int
-
-	// MaxTries is at which Try the task is aborted if it is returned as pending; zero if at none.
-	MaxTries int
+	// Try counts the hand-outs of the task, this one included: 1 at the first. MaxTries is the Try
+	// at which the task is aborted if it is returned as pending; zero if at none.
+	Try, MaxTries int
 
 	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
 	// spontaneous task that completed stands for those it waited for.
@@ -39,26 +37,25 @@ type OwnedTask struct {
 }
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
-// them, those of the highest priority first and then the oldest first. It does not wait: if nothing
-// is ready, the answer is empty, and that is no error. Tasks that somebody else is taking at the
-// moment are passed over (R7).
+// them: those of the highest priority first, and of these the oldest first. It does not wait: if
+// nothing is ready, the answer is empty, without an error. It passes over tasks that somebody else
+// is taking at that moment (R7).
 //
-// Each task is owned until lease has passed on the database's clock, counted from the call, or
-// until it is returned; [Store.ExtendTasksOwnership] puts the end off. Once the lease has expired,
-// the task is ready for others, and from the moment one of them owns it, this token is refused with
-// [ErrInvalidToken]. A lease must be between a microsecond and ten years, or [NoExpiry].
+// Each task is owned until it is returned, or until lease has passed since the call on the
+// database's clock; [Store.ExtendTasksOwnership] puts that end off. Once the lease has expired, the
+// task is ready for others, and as soon as one of them owns it, this token is refused with
+// [ErrInvalidToken]. A lease is between a microsecond and ten years, or [NoExpiry].
 //
-// Calls that goroutines make at once share a statement, if they are of the same
-// actor, for the same actions and lease: one actor for a process is faster than one for each of its
-// goroutines.
+// Calls that goroutines make at once share a statement if their actors, actions and leases are the
+// same: one actor for a process is faster than one for each goroutine.
 //
-// maxTasks must be positive; more than 100,000 count as 100,000. Values beyond the limits, an empty
-// list of actions among them, are refused with an [*ArgumentError].
+// maxTasks must be positive; more than 100,000 count as 100,000. Values beyond the limits, and an
+// empty list of actions, are refused with an [*ArgumentError].
 //
-// If the connection breaks before the answer has come, the call asks on another one for what it may
-// have been given, so that nothing is owned unknowingly. If ctx ends during the call, or the answer
-// cannot be read, what it is given is given back, with the tries refunded; [Store.Close] waits for
-// that. Only if that fails as well may tasks be owned by nobody, until their lease expires.
+// If the connection breaks before the answer has come, the call asks on another one for the tasks
+// that it may have been given. If ctx ends during the call, or the answer cannot be read, the call
+// gives its tasks back, with their tries refunded; [Store.Close] waits for that. Only if that
+// fails, too, may tasks be owned by nobody, until their lease expires.
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {

@@ -8,19 +8,16 @@ import (
 	"time"
 )
 
-// OwnershipContext returns a context that ends when the owner of a task loses it: when the task was
-// aborted, or its lease expired and somebody else was given it. [context.Cause] then is an
+// OwnershipContext returns a context that ends when the owner of a task loses it: because the task
+// was aborted, or because its lease expired and somebody else was given it. The cause is then
 // [ErrInvalidToken], in a [*TaskError]; it is [ErrClosed] if the store is closed. An expired lease
-// alone does not end it, since the task can still be returned (R8).
+// alone does not end the context, since the task can still be returned (R8).
 //
-// The loss is noticed at the latest an [Options.PollInterval] after it happened, usually within
-// milliseconds, and at once when a call to extend the ownership finds it. While the database cannot
-// be reached, nothing is noticed.
+// The loss is noticed usually within milliseconds, at the latest after an [Options.PollInterval],
+// and at once when a call to extend the ownership finds it. While the database cannot be reached,
+// nothing is noticed. A token that OwnTasks gave out in a transaction looks lost until the commit.
 //
-// A token from OwnTasks in a transaction must be committed first, or the task looks lost.
-//
-// The context is for performing the task. Call the returned function when that is done, before the
-// task is returned.
+// Call the returned function when the task has been performed, before it is returned.
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
@@ -47,15 +44,14 @@ func (s *Store) OwnershipContext(
 	}
 }
 
-// WatchOwnership is [Store.OwnershipContext] for those who own many tasks, which costs nothing for
-// each. It calls lost with a task that its owner has lost, and the [ErrInvalidToken] or [ErrClosed]
-// that tells why, until the returned function is called; one call may still be under way then. The
-// store asks owned for the tasks to look at, of which it needs ID and token, an
-// [Options.PollInterval] after it last did, or sooner if there is reason to. It goes on naming a
-// lost task for as long as owned does.
+// WatchOwnership is [Store.OwnershipContext] for those who own many tasks. It calls lost with each
+// task that its owner has lost, and with the [ErrInvalidToken] or [ErrClosed] that tells why, until
+// the returned function is called; one call may still be under way then. It calls owned for the
+// tasks to check, of which it needs ID and token, an [Options.PollInterval] after it last did, or
+// sooner if there is reason to. It names a lost task again for as long as owned does.
 //
-// The functions are called by one goroutine, which neither should keep for long. What one store
-// learns when it extends the ownership of a task, whoever called it learns by the answer alone.
+// One goroutine makes the calls; neither function should keep it for long. A loss that a call of
+// [Store.ExtendTasksOwnership] finds is told by the answer of that call alone.
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {

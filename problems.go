@@ -20,9 +20,9 @@ type Problems struct {
 }
 
 // Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
-// results. The limit is between 1 and 10,000. It reads the leases from end to end, of which there
-// is one for each call of OwnTasks whose tasks are in progress; beyond that it takes the same time
-// however many tasks there are.
+// results. The limit is between 1 and 10,000. It reads all leases, of which there is one for each
+// call of OwnTasks whose tasks are in progress; otherwise it takes the same time however many tasks
+// there are.
 func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 	trouble, err := s.problems(ctx, limit)
 	if err != nil {

@@ -28,20 +28,20 @@ const (
 )
 
 // Prune deletes finished tasks past the retention of this store (R18), as [Store.Maintain] does
-// among other things, and returns how many. With another [Retention] than the others have, a store
-// made for the purpose prunes earlier than they do:
+// among other things, and returns how many. To prune earlier than the other stores do, make one for
+// the purpose:
 //
 //	stint.Options{
 //		Maintenance: stint.MaintainNever,
 //		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
 //	}
 //
-// What somebody may still ask for stays: the predecessors of tasks that have not completed, and for
-// an hour tasks with PostResult. An aborted task may be retried, and ask, until it is pruned
-// itself.
+// Tasks that somebody may still ask for stay: the predecessors of tasks that have not completed,
+// and for an hour tasks with PostResult. An aborted task may be retried, and ask, until it is
+// pruned itself.
 //
-// It works in small transactions, so that it does not hold up anybody; while [Store.RetryTasks] is
-// under way it leaves all to the next call, and so it does in a transaction that is stricter than
+// It works in small transactions, so that nobody waits for it. While [Store.RetryTasks] is under
+// way it leaves everything to the next call, and so it does in a transaction that is stricter than
 // READ COMMITTED, which may overlook who asks. If ctx ends or the connection breaks, it returns the
 // error and how many tasks are gone for sure; the call may be repeated, also by many at once. In
 // the caller's transaction all of it is undone with that.

@@ -11,14 +11,12 @@ import (
 )
 
 // ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
-// aborted and the new one inserted at one instant (R5). The old task is aborted with
-// [CauseReplaced] for those who call WaitForTask. Its dependencies go with it, in both directions:
-// a task that waited for it no longer does, and does not wait for the new one unless the call says
-// so.
+// aborted and the new one inserted at one instant (R5). Those who call [Store.WaitForTask] see the
+// old task aborted with [CauseReplaced]. Its dependencies go with it, in both directions: a task
+// that waited for it no longer does, and does not wait for the new one unless the call says so.
 //
-// If one of the old tasks is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that
-// names every such ID, and nothing is replaced. An ID that comes twice is refused with
-// [ErrTaskExists].
+// If an old task is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that names
+// every such ID, and nothing is replaced. An ID that comes twice is refused with [ErrTaskExists].
 //
 // The call may be repeated after any failure: it then replaces the tasks by the same ones, or finds
 // them in progress already.

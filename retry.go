@@ -9,28 +9,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RetryTasks opens finished tasks again, with all their tries before them. It also opens the tasks
+// RetryTasks opens finished tasks again, with all their tries before them, and with them the tasks
 // that were aborted because of them ([CauseDependency]), at whatever distance, unless another
-// aborted predecessor keeps them aborted. Call it once the reason of the failure is mended.
+// aborted predecessor keeps those aborted. Call it once the reason of the failure is mended.
 //
 // The tasks are ready once their predecessors have ended, as after their insert. Their status
 // texts, their results and their NotBefore are forgotten. A task whose Deadline has passed is
-// aborted anew. A pending dependent waits for the tasks again. A dependent that has begun or
-// completed has had their signal, and no longer depends on them. A task that is not final stays as
-// it is, and that is no error. Tasks that were deleted meanwhile stay deleted. The predecessors of
-// an aborted task are not pruned before it is; those of a completed one may be, and then it lacks
-// their results.
+// aborted anew. A pending dependent waits for the tasks again; one that has begun or completed
+// keeps their signal and no longer depends on them. A task that is not final stays as it is,
+// without an error; one that was deleted stays deleted. The predecessors of an aborted task are not
+// pruned before it is; those of a completed one may be, and then it lacks their results.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
-// task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor
-// has been made to wait for what waits for the task, it is [ErrCycle], in a [*CycleError] with the
-// path. Nothing is changed then. The call may be repeated after any failure: it finds what it has
-// opened unfinished, or tries it once more.
+// task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor now
+// waits for a dependent of the task, the error is [ErrCycle], in a [*CycleError] with the path.
+// Nothing is changed then. The call may be repeated after any failure: it finds the tasks open, or
+// tries them once more.
 //
 // Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and
-// nothing is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook what
-// waits for a task, the call is refused with an [*ArgumentError].
+// nothing is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook
+// dependents, the call is refused with an [*ArgumentError].
 func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
 	if err := s.retryTasks(ctx, ids); err != nil {
 		return fmt.Errorf("retry tasks: %w", err)

@@ -39,17 +39,16 @@ type Return struct {
 }
 
 // ReturnTask ends the performance of the task that token was given for, with a status text for
-// people. As [StatusCompleted] or [StatusAborted] the task is final; as [StatusPending] it is ready
-// for another try at once, or aborted with [CauseTries] if it has no tries left.
+// people. With [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is
+// ready for another try at once, or aborted with [CauseTries] if it has no tries left.
 //
-// An owner whose lease has expired may still return the task, as long as nobody was given it since
-// (R8) and it has not ended. On the last try the expiry ends it, aborted with [CauseTries] (R13). A
-// return as pending is accepted all the same: it would have ended the task so, and its status takes
-// the place of the one that is there. Another one comes too late. Whoever has waited for the task
-// may have seen it without that status.
+// An owner whose lease has expired may still return the task, unless somebody else was given it
+// (R8) or it has ended. On the last try the expiry ends it, aborted with [CauseTries] (R13); its
+// owner may then still return it as pending, so that the status says why it failed. Whoever has
+// waited for the task may have seen it without that status.
 //
 // Otherwise, and if ID and token do not belong together, the error is [ErrInvalidToken], in a
-// [*TaskError]; it also is [ErrTaskNotFound] if there is no such task.
+// [*TaskError]; it is also [ErrTaskNotFound] if there is no such task.
 //
 // If ctx ends or the connection breaks during the call, the task may have been returned. Calling
 // again with the same arguments is safe: [ErrAlreadyReturned] then tells that it had been (R11).
@@ -67,12 +66,12 @@ func (s *Store) ReturnTask(
 	return nil
 }
 
-// ReturnTasks is [Store.ReturnTask] for many tasks in one transaction. The first result tells for
-// each return what came of it, nil if it was accepted; one that is refused, be it for its token or
-// for a bad value, does not hold up the others. The second result is about the call as a whole: if
-// it is not nil, none of the returns took effect, unless ctx ended or the connection broke during
-// the call, when all may have. A late owner's return takes a second look, whose failure is told as
-// its own result. The call may be repeated as that of ReturnTask.
+// ReturnTasks is [Store.ReturnTask] for many tasks in one transaction. The first result has an
+// error for each return, nil if it was accepted; a return that is refused, for its token or for a
+// bad value, does not hold up the others. The second result is about the whole call: if it is not
+// nil, none of the returns took effect, unless ctx ended or the connection broke during the call,
+// when all may have. A late owner's return takes a second look, whose failure is its own result.
+// The call may be repeated as that of ReturnTask.
 func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.returnShared(ctx, returns)
 	if err != nil {
@@ -81,11 +80,11 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 	return verdicts, nil
 }
 
-// TryReturnTasks is [Store.ReturnTasks] for returns that have nothing to do with one another. Where
-// ReturnTasks waits for a transaction that holds one of the tasks, and all the others with it, this
-// gives up soon. The verdict on each return that it then has not made is [ErrBusy]: make that one
-// by itself, with ReturnTask. So it is with the return of a late owner, which takes a second look.
-// In a transaction the call is refused with an [*ArgumentError]; there, returns wait together.
+// TryReturnTasks is [Store.ReturnTasks] for returns that are independent of one another. Where
+// ReturnTasks would wait, with all its returns, for a transaction that holds one of the tasks, this
+// gives up soon: the result of each return that was not made is [ErrBusy], also of those that a
+// late owner makes, which take a second look. Make these one by one, with ReturnTask. In a
+// transaction the call is refused with an [*ArgumentError]; there, returns wait together.
 func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.tryReturnTasks(ctx, returns)
 	if err != nil {

@@ -72,11 +72,11 @@ const (
 )
 
 // Stats counts the tasks in the store, by action and state, in the same time however many there
-// are: up to 1,000 rows of each state exactly, a row being a task or a span of up to 1,000 tasks
-// that were inserted, handed out or returned together. Of more it estimates the number by a sample,
-// and says so; ready tasks are counted by action, so that a few are never lost among many.
-// The counts of different states are not of one instant. Of more than 1,000 pairs of action and
-// priority that are ready, some may be missing.
+// are. Of each state it counts up to 1,000 rows exactly, a row being a task or a span of up to
+// 1,000 tasks that were inserted, handed out or returned together; beyond that it estimates the
+// number by a sample, and says so. It counts ready tasks by action, so that a few are never lost
+// among many; of more than 1,000 pairs of action and priority some may be missing. The counts of
+// different states are not of one instant.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var counts tally
 	err := s.run(ctx,

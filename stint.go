@@ -90,9 +90,9 @@ const (
 // repeat it without harm.
 //
 // If a process is stopped amid a verb, or its host is lost, the server ends the transaction after
-// five seconds, so that others need not wait; the verb, if it goes on, fails as it does when a
-// connection breaks. [Store.InsertTasksFrom] lasts as long as its sequence takes, and what is done
-// in the caller's transaction as long as that.
+// five seconds, so that others need not wait; the verb, if it goes on, fails as when a connection
+// breaks. [Store.InsertTasksFrom] lasts as long as its sequence takes, and a verb in the caller's
+// transaction as long as that transaction.
 type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.
@@ -211,42 +211,40 @@ func (r Retention) withDefaults() (Retention, error) {
 	return r, nil
 }
 
-// WithTx returns a store whose verbs take part in tx: what they do becomes real when the caller
-// commits tx and is undone when it rolls tx back (R21). A worker can so complete a task, insert its
-// successors and write its own rows in one commit.
+// WithTx returns a store whose verbs take part in tx: their effects become real when the caller
+// commits tx, and are undone when it rolls tx back (R21). So a worker can complete a task, insert
+// its successors and write its own rows in one commit. The store lasts as long as tx and needs no
+// Close.
 //
 // A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
 // is lost, or a statement cannot even be prepared because a table is locked. (If a return or an
-// extension fails while it looks a second time, for owners that are late, what it did for the
-// others stays.) The transaction should be READ COMMITTED, which is PostgreSQL's default: under a
-// stricter level the verbs still are correct, but fail with serialization errors (SQLSTATE 40001)
-// instead of waiting, and where something stands in the way that the transaction cannot see, such
-// as an ID that was taken since it began. Roll back then, and begin again.
+// extension fails while it looks a second time, for owners that are late, its effects for the
+// others stay.) tx should be READ COMMITTED, which is PostgreSQL's default. Under a stricter level
+// the verbs are still correct, but fail with serialization errors (SQLSTATE 40001) where they would
+// wait, and where they collide with rows that tx cannot see, such as an ID that was taken since it
+// began: roll back then, and begin again.
 //
-// What was handed out together with other tasks is set apart from these first, on another
+// Until tx ends, tasks that it has owned, returned or changed are hidden from other owners or make
+// them wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is good for
+// nothing outside it until the commit. Verbs in tx may lock the tasks of a network in another order
+// than somebody else does; if PostgreSQL reports a deadlock, roll back and begin again.
+//
+// A task that was handed out together with others is first set apart from these, on another
 // connection of the pool. If there is none at that moment, nobody can return or extend the others
-// until tx ends. A ready task that was inserted together with others is not: if a verb in tx takes
-// it, aborts it or makes another one wait for it, up to 999 of those others are handed out to
-// nobody until tx ends.
-//
-// Until tx ends, what it has owned, returned or changed is hidden from other owners or makes them
-// wait, so return tasks last and commit soon. Several verbs in one transaction may lock tasks of a
-// network in another order than somebody else does; if PostgreSQL then reports a deadlock, roll
-// back and begin again. A token that OwnTasks gave out in tx is good for nothing outside it until
-// the commit.
+// until tx ends. A ready task that was inserted together with others is not set apart: if a verb in
+// tx takes it, aborts it or makes another task wait for it, up to 999 of the others are handed out
+// to nobody until tx ends.
 //
 // Where somebody listens, the verbs notify in tx, so that it cannot be prepared for two-phase
 // commit (PREPARE TRANSACTION).
-//
-// The store is for as long as tx lives and needs no Close.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return &Store{core: s.core, tx: tx, callersTx: true}
 }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
 // every verb returns [ErrClosed], those that wait at once; another verb under way is not
-// interrupted. What registered actors still own is handed on, see [Store.RegisterActor]. The pool
-// stays open. Close may be called more than once.
+// interrupted. Tasks that registered actors still own are handed on, see [Store.RegisterActor].
+// Close may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.closeOnce.Do(func() { close(s.closing) })

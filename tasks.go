@@ -50,17 +50,14 @@ type Task struct {
 	// it has finished.
 	PostResult bool
 
-	// OnAbort says what happens to the task when a task that it waits for is aborted (R12).
+	// OnAbort says what becomes of the task when a task that it waits for is aborted (R12).
 	OnAbort OnAbort
 
-	// ToSignalAfter are tasks that wait for this one (R2).
-	ToSignalAfter []TaskID
-
-	// After are tasks that this one waits for (R2).
-	After []TaskID
+	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
+	After, ToSignalAfter []TaskID
 }
 
-// OnAbort is what a task does when one of its predecessors is aborted.
+// OnAbort says what becomes of a task when one of its predecessors is aborted.
 type OnAbort int16
 
 const (
@@ -107,26 +104,26 @@ const (
 	CauseExpired    AbortCause = "expired"    // its Deadline passed
 )
 
-// TaskInfo is what the store reports of a task at one instant.
+// A TaskInfo is what the store knows of a task at one instant. Times are on the database's clock.
 type TaskInfo struct {
-	// These are as they were inserted.
+	// These are as they were inserted. ListTasks leaves out the body.
 	ID         TaskID
 	Action     string
-	Body       []byte // nil from ListTasks
+	Body       []byte
 	Priority   int16
 	MaxTries   int
-	Deadline   time.Time // zero: none
+	Deadline   time.Time // zero if there is none
 	PostResult bool
 	OnAbort    OnAbort
 
-	InsertedAt time.Time
-
-	// StatusCode and State say where the task is in its life, the state more finely.
+	// StatusCode and State say where the task is in its life, State more finely.
 	StatusCode StatusCode
 	State      State
+	AbortCause AbortCause // why an aborted task was aborted
 
-	// AbortCause says why an aborted task was aborted.
-	AbortCause AbortCause
+	InsertedAt time.Time
+	NotBefore  time.Time // when a scheduled task becomes ready; a blocked one may have it too
+	FinishedAt time.Time // when a completed or aborted task ended
 
 	// Tries is how often the task has been handed out.
 	Tries int
@@ -134,25 +131,16 @@ type TaskInfo struct {
 	// Actor is the owner of a task in progress, or the last owner of one that it returned.
 	Actor ActorID
 
-	// NotBefore is when a scheduled task becomes ready; a blocked one may have it too.
-	NotBefore time.Time
-
-	// OwnedAt is when a task in progress was handed out; or, if its lease has expired since, when
-	// its late owner came back.
-	OwnedAt time.Time
-
-	// LeaseUntil is when the lease on a task in progress expires, zero if it does not.
+	// OwnedAt is when a task in progress was handed out or, if its lease has expired since, when
+	// its late owner came back; LeaseUntil is when its lease expires, zero if it does not.
+	OwnedAt    time.Time
 	LeaseUntil time.Time
 
-	// FinishedAt is when a completed or aborted task ended.
-	FinishedAt time.Time
-
-	// Status is what the owner last said of the task, for people to read.
-	Status string
-
-	// Progress is how far the owner said it is, from 0 to 1.
+	// Status is the text that the owner gave last, for people to read; Progress is how far the
+	// owner said the task is, from 0 to 1.
+	Status   string
 	Progress float64
 
-	// Result is what the owner returned for dependents and waiters; nil from ListTasks.
+	// Result is what the owner returned for dependents and waiters. ListTasks leaves it out.
 	Result []byte
 }

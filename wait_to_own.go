@@ -11,13 +11,13 @@ import (
 // taking. It doubles each time.
 const contendedPause = time.Millisecond
 
-// WaitToOwnTasks is [Store.OwnTasks] that waits until at least one task is ready for it. It is
-// woken when such tasks are inserted or become ready, when scheduled ones are due or leases expire,
-// and looks for itself every [Options.PollInterval].
+// WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
+// such tasks are inserted or become ready, when scheduled ones are due and when leases expire, and
+// looks for itself every [Options.PollInterval].
 //
-// It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. In a
-// transaction it is refused with an [*ArgumentError], since it would keep the transaction open.
-// Other errors, such as that the database cannot be reached, are returned at once.
+// It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
+// errors, such as that the database cannot be reached, are returned at once. In a transaction the
+// call is refused with an [*ArgumentError], since it would keep the transaction open.
 func (s *Store) WaitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
