@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
 	"github.com/stint-tasks/stint"
@@ -269,15 +268,6 @@ func TestGroupCommit_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 			}
 		})
 	}
-}
-
-// waitForLocks waits until so many sessions wait for a lock.
-func waitForLocks(t *testing.T, pool *pgxpool.Pool, n int) {
-	t.Helper()
-	eventually(t, soon, fmt.Sprintf("%d sessions wait for a lock", n), func() bool {
-		return yields[int](t, pool, "SELECT count(*) FROM pg_stat_activity "+
-			"WHERE datname = current_database() AND wait_event_type = 'Lock'") >= n
-	})
 }
 
 // Nor does an extension of leases that somebody's transaction holds.

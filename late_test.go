@@ -15,21 +15,6 @@ import (
 
 // The tests of this file were failures of the model and of histories, made small.
 
-// waitForLock waits until a session of the database waits for a lock.
-func waitForLock(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for waiting := false; !waiting; {
-		err := pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity "+
-			"WHERE datname = current_database() AND wait_event_type = 'Lock')").Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
-}
-
 // lateTask returns a task whose lease expired, and which nobody was given since.
 func lateTask(t *testing.T) (*stint.Store, stint.OwnedTask) {
 	t.Helper()
@@ -73,7 +58,7 @@ func TestExtendTasksOwnership_SeesWhatWasHandedOnWhileItWaited(t *testing.T) {
 		kept, err = store.ExtendTasksOwnership(t.Context(), "actor", owned[1:], time.Hour)
 		done <- err
 	}()
-	waitForLock(t, pool)
+	waitForLocks(t, pool, 1)
 	if err := expiring.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +280,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
 	}
 	wantErr(t, "ReturnTask", giveBack(store.WithTx(tx), "first"), nil)
 	second := start(func() (bool, error) { return true, giveBack(store, "second") })
-	waitForLock(t, pool)
+	waitForLocks(t, pool, 1)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	_, err = ends(t, "ReturnTask", second)
 	wantErr(t, "ReturnTask at the same time", err, stint.ErrAlreadyReturned)

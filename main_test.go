@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -149,29 +148,4 @@ func idsOf(owned []stint.OwnedTask) []stint.TaskID {
 		ids[i] = owned[i].ID
 	}
 	return ids
-}
-
-// wantNoDeadlocks asks the server how many deadlocks it has resolved in the database of a test. A
-// session tells what it counted when it ends at the latest, so all others are ended first.
-func wantNoDeadlocks(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	ask := func(statement string) (n int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), statement).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for ask("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") > 1 {
-		pool.Reset() // a store may have used it since
-	}
-	n := ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-	if n > 0 {
-		t.Errorf("%d deadlocks", n)
-	}
 }

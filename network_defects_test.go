@@ -23,40 +23,6 @@ func anyway(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
 	return task
 }
 
-// begin opens a transaction that is rolled back at the end of the test, unless it has ended.
-func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	return tx
-}
-
-// awaitWaiting waits until each of n calls waits for a lock, or has sent to done that it came
-// through without.
-func awaitWaiting(t *testing.T, pool *pgxpool.Pool, n int, done <-chan error) {
-	t.Helper()
-	for got := 0; got+len(done) < n; {
-		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&got)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// lockBlocked locks the row of a blocked task until tx ends.
-func lockBlocked(t *testing.T, tx pgx.Tx, id stint.TaskID) {
-	t.Helper()
-	tag, err := tx.Exec(t.Context(), `SELECT FROM stint.blocked JOIN stint.tasks USING (key)
-		WHERE id = $1 FOR UPDATE OF blocked`, id)
-	if err != nil || tag.RowsAffected() != 1 {
-		t.Fatalf("lock %q: %d rows, %v", id, tag.RowsAffected(), err)
-	}
-}
-
 func addDependency(t *testing.T, store *stint.Store, after, run stint.TaskID) error {
 	t.Helper()
 	return store.AddDependencies(t.Context(), []stint.Dependency{

@@ -174,7 +174,7 @@ func TestClose_LogsNothing(t *testing.T) {
 	owning := start(func() ([]stint.OwnedTask, error) {
 		return store.OwnTasks(t.Context(), "actor", 1, []string{"another"}, time.Hour)
 	})
-	waitForLock(t, pool)
+	waitForLocks(t, pool, 1)
 	closing := start(func() (bool, error) { return true, store.Close(t.Context()) })
 	eventually(t, soon, "the store is closed", func() bool {
 		_, err := store.GetTasks(t.Context(), []stint.TaskID{"owned"})

@@ -8,31 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 )
 
-// strictLevels are the isolation levels at which a transaction keeps its first snapshot.
-var strictLevels = []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable}
-
 // isSerializationFailure reports what the retry loop of a caller looks for.
 func isSerializationFailure(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "40001"
-}
-
-// beginStrict begins a transaction and takes its snapshot.
-func beginStrict(t *testing.T, pool *pgxpool.Pool, level pgx.TxIsoLevel) pgx.Tx {
-	t.Helper()
-	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
-	wantErr(t, "BeginTx", err, nil)
-	t.Cleanup(func() { _ = tx.Rollback(t.Context()) })
-	_, err = tx.Exec(t.Context(), "SELECT FROM stint.tasks LIMIT 1")
-	wantErr(t, "SELECT", err, nil)
-	return tx
 }
 
 // An ID that was taken behind the snapshot is there, but not to be seen: a caller who begins again
