@@ -35,49 +35,6 @@ func cancelled(t *testing.T) context.Context {
 	return ctx
 }
 
-// verbs calls every verb with good arguments, and answers with its error.
-func verbs(store *stint.Store) map[string]func(context.Context) error {
-	ids := []stint.TaskID{"a"}
-	tasks := []stint.Task{{ID: "new", Action: "act"}}
-	return map[string]func(context.Context) error{
-		"InsertTasks": func(ctx context.Context) error { return store.InsertTasks(ctx, tasks) },
-		"InsertTasksFrom": func(ctx context.Context) error {
-			_, err := store.InsertTasksFrom(ctx, stream(tasks, nil))
-			return err
-		},
-		"ReplaceTasks": func(ctx context.Context) error { return store.ReplaceTasks(ctx, tasks) },
-		"OwnTasks": func(ctx context.Context) error {
-			_, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
-			return err
-		},
-		"ExtendTasksOwnership": func(ctx context.Context) error {
-			_, err := store.ExtendTasksOwnership(ctx, "actor", []stint.OwnedTask{{}}, time.Hour)
-			return err
-		},
-		"ReturnTask": func(ctx context.Context) error {
-			return store.ReturnTask(ctx, "a", stint.Token{}, "", stint.StatusCompleted)
-		},
-		"ReturnTasks": func(ctx context.Context) error {
-			_, err := store.ReturnTasks(ctx, []stint.Return{{ID: "a", Code: stint.StatusAborted}})
-			return err
-		},
-		"SetStatus": func(ctx context.Context) error {
-			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
-		},
-		"AbortTasks":  func(ctx context.Context) error { return store.AbortTasks(ctx, ids, "") },
-		"DeleteTasks": func(ctx context.Context) error { return store.DeleteTasks(ctx, ids) },
-		"GetTasks": func(ctx context.Context) error {
-			_, err := store.GetTasks(ctx, ids)
-			return err
-		},
-		"ListTasks": func(ctx context.Context) error {
-			_, err := store.ListTasks(ctx, stint.Filter{})
-			return err
-		},
-		"Maintain": store.Maintain,
-	}
-}
-
 func TestVerbs_ReturnTheErrorOfACancelledContext(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -116,12 +116,6 @@ func exec(tb testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	}
 }
 
-// expireLeases lets every lease expire.
-func expireLeases(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	exec(tb, pool, "UPDATE stint.leases SET deadline = statement_timestamp() - interval '1 second'")
-}
-
 func wantErr(tb testing.TB, call string, got, want error) {
 	tb.Helper()
 	if !errors.Is(got, want) {

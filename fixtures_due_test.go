@@ -78,28 +78,23 @@ func dependentsDue(tb testing.TB, store *stint.Store, pool *pgxpool.Pool, n int)
 	passDeadlines(tb, pool)
 }
 
-// expireOneByOne lets leases expire in the order in which they were given.
-func expireOneByOne(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	exec(tb, pool, `UPDATE stint.leases
-		SET deadline = statement_timestamp() - interval '1 h' + place * interval '1 us'
-		FROM (SELECT claim, row_number() OVER (ORDER BY owned_at) AS place
-		      FROM stint.leases) AS lease
-		WHERE leases.claim = lease.claim`)
-}
-
-// makeDue lets the time of scheduled tasks come.
-func makeDue(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	exec(tb, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 s'")
-}
-
-// passDeadlines lets the deadlines of all tasks pass.
-func passDeadlines(tb testing.TB, pool *pgxpool.Pool) {
-	tb.Helper()
-	for _, table := range []string{"tasks", "deadlines", "ready"} {
-		exec(tb, pool, "UPDATE stint."+table+" SET deadline = '2020-01-01Z'")
+// withDeadlines are n tasks, each with a row of its own.
+func withDeadlines(n int) []stint.Task {
+	tasks := numbered("t", n)
+	for i := range tasks {
+		tasks[i].Deadline = time.Now().Add(time.Hour)
 	}
+	return tasks
+}
+
+// later are n tasks for later.
+func later(action string, n int) []stint.Task {
+	tasks := numbered("t", n)
+	for i := range tasks {
+		tasks[i].Action = action
+		tasks[i].NotBefore = time.Now().Add(time.Hour)
+	}
+	return tasks
 }
 
 // ownOneByOne owns all tasks with action "act", each in a hand-out of its own.
@@ -123,21 +118,32 @@ func ownOneByOne(tb testing.TB, store *stint.Store) {
 	group.Wait()
 }
 
-// withDeadlines are n tasks, each with a row of its own.
-func withDeadlines(n int) []stint.Task {
-	tasks := numbered("t", n)
-	for i := range tasks {
-		tasks[i].Deadline = time.Now().Add(time.Hour)
-	}
-	return tasks
+// expireLeases lets every lease expire.
+func expireLeases(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, "UPDATE stint.leases SET deadline = statement_timestamp() - interval '1 second'")
 }
 
-// later are n tasks for later.
-func later(action string, n int) []stint.Task {
-	tasks := numbered("t", n)
-	for i := range tasks {
-		tasks[i].Action = action
-		tasks[i].NotBefore = time.Now().Add(time.Hour)
+// expireOneByOne lets leases expire in the order in which they were given.
+func expireOneByOne(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, `UPDATE stint.leases
+		SET deadline = statement_timestamp() - interval '1 h' + place * interval '1 us'
+		FROM (SELECT claim, row_number() OVER (ORDER BY owned_at) AS place
+		      FROM stint.leases) AS lease
+		WHERE leases.claim = lease.claim`)
+}
+
+// makeDue lets the time of scheduled tasks come.
+func makeDue(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	exec(tb, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 s'")
+}
+
+// passDeadlines lets the deadlines of all tasks pass.
+func passDeadlines(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	for _, table := range []string{"tasks", "deadlines", "ready"} {
+		exec(tb, pool, "UPDATE stint."+table+" SET deadline = '2020-01-01Z'")
 	}
-	return tasks
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 )
 
@@ -198,5 +200,103 @@ func waitingVerbs(t *testing.T, store *stint.Store, prefix string) {
 	}
 	if err := store.UnregisterActor(ctx, "actor"); err != nil {
 		t.Errorf("UnregisterActor = %v", err)
+	}
+}
+
+// wholeLife calls every verb, with values of every kind.
+func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
+	t.Helper()
+	ctx := t.Context()
+	awkward := stint.Task{
+		ID: `it's "a" \ {task}`, Action: "act", Body: []byte("\x00'\\"), MaxTries: 2, Priority: 5,
+		Deadline: time.Now().Add(time.Hour), NotBefore: time.Now().Add(-time.Hour),
+	}
+	insert(t, store, awkward, stint.Task{ID: "nil", Action: "act"})
+	insert(t, store, numbered("t", 100)...)
+	if err := store.ReplaceTasks(ctx, []stint.Task{awkward}); err != nil {
+		t.Fatalf("ReplaceTasks = %v", err)
+	}
+	task := ownOne(t, store)
+	if task.ID != awkward.ID || string(task.Body) != string(awkward.Body) {
+		t.Errorf("OwnTasks = %+v", task)
+	}
+	if err := store.SetStatus(ctx, task, "it's \\ half", 0.5); err != nil {
+		t.Errorf("SetStatus = %v", err)
+	}
+	kept, err := store.ExtendTasksOwnership(ctx, "actor", []stint.OwnedTask{task}, time.Hour)
+	if err != nil || !kept[0] {
+		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+	if pool != nil {
+		expireLeases(t, pool)
+	}
+	maintain(t, store)
+	verdicts, err := store.ReturnTasks(ctx, []stint.Return{{
+		ID: task.ID, Token: task.Token, Code: stint.StatusPending, RetryAfter: time.Minute,
+	}})
+	if err != nil || verdicts[0] != nil {
+		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
+	}
+	err = store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+	wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
+	list, err := listTasks(ctx, store, stint.Filter{
+		Actions: []string{"act"}, States: []stint.State{stint.StateScheduled},
+	})
+	if err != nil || len(list) != 1 || list[0].ID != awkward.ID {
+		t.Errorf("ListTasks = %v, %v", list, err)
+	}
+	err = store.AbortTasks(ctx, []stint.TaskID{awkward.ID, "t000050"}, "it's \\ off")
+	if err != nil {
+		t.Errorf("AbortTasks = %v", err)
+	}
+	var ids []stint.TaskID
+	for _, task := range numbered("t", 100) {
+		ids = append(ids, task.ID)
+	}
+	if err := store.DeleteTasks(ctx, append(ids, awkward.ID, "nil")); err != nil {
+		t.Errorf("DeleteTasks = %v", err)
+	}
+}
+
+// verbs calls every verb with good arguments, and answers with its error.
+func verbs(store *stint.Store) map[string]func(context.Context) error {
+	ids := []stint.TaskID{"a"}
+	tasks := []stint.Task{{ID: "new", Action: "act"}}
+	return map[string]func(context.Context) error{
+		"InsertTasks": func(ctx context.Context) error { return store.InsertTasks(ctx, tasks) },
+		"InsertTasksFrom": func(ctx context.Context) error {
+			_, err := store.InsertTasksFrom(ctx, stream(tasks, nil))
+			return err
+		},
+		"ReplaceTasks": func(ctx context.Context) error { return store.ReplaceTasks(ctx, tasks) },
+		"OwnTasks": func(ctx context.Context) error {
+			_, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+			return err
+		},
+		"ExtendTasksOwnership": func(ctx context.Context) error {
+			_, err := store.ExtendTasksOwnership(ctx, "actor", []stint.OwnedTask{{}}, time.Hour)
+			return err
+		},
+		"ReturnTask": func(ctx context.Context) error {
+			return store.ReturnTask(ctx, "a", stint.Token{}, "", stint.StatusCompleted)
+		},
+		"ReturnTasks": func(ctx context.Context) error {
+			_, err := store.ReturnTasks(ctx, []stint.Return{{ID: "a", Code: stint.StatusAborted}})
+			return err
+		},
+		"SetStatus": func(ctx context.Context) error {
+			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
+		},
+		"AbortTasks":  func(ctx context.Context) error { return store.AbortTasks(ctx, ids, "") },
+		"DeleteTasks": func(ctx context.Context) error { return store.DeleteTasks(ctx, ids) },
+		"GetTasks": func(ctx context.Context) error {
+			_, err := store.GetTasks(ctx, ids)
+			return err
+		},
+		"ListTasks": func(ctx context.Context) error {
+			_, err := store.ListTasks(ctx, stint.Filter{})
+			return err
+		},
+		"Maintain": store.Maintain,
 	}
 }
