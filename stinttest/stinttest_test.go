@@ -1,8 +1,6 @@
 package stinttest_test
 
 import (
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,18 +34,4 @@ func TestNewOn_LeavesThePoolOpen(t *testing.T) {
 			stint.Task{ID: "task", Action: "act"})
 	})
 	stinttest.RequireInserted(t, store, stint.Task{ID: "task"})
-}
-
-// Those who test with this package shall not get a Docker client for it.
-func TestPackage_BringsNoContainers(t *testing.T) {
-	t.Parallel()
-	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, module := range []string{"testcontainers", "docker", "moby"} {
-		if strings.Contains(string(output), module) {
-			t.Errorf("stinttest imports packages of %s", module)
-		}
-	}
 }

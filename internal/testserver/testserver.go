@@ -1,5 +1,4 @@
-// Package testserver finds or starts a PostgreSQL server for tests and makes databases on it. It
-// knows nothing of containers, so that those who import package stinttest need not.
+// Package testserver finds or starts a PostgreSQL server for tests and makes databases on it.
 package testserver
 
 import (
@@ -25,10 +24,6 @@ const connectionsMax = 20
 // A Server is the one that the tests of a binary share. It is found or started when it is first
 // asked for something. The zero value is ready for use.
 type Server struct {
-	// Container starts a server in a container and returns its address and what stops it; nil if
-	// there shall be none.
-	Container func(context.Context) (url string, stop func() error, err error)
-
 	once  sync.Once
 	found *found
 	err   error
@@ -127,10 +122,10 @@ func (s *Server) close() error {
 }
 
 func (s *Server) start(ctx context.Context) (*found, error) {
-	const startMax = 5 * time.Minute // a download or a pull included
+	const startMax = 5 * time.Minute // a download included
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	server, err := s.find(ctx)
+	server, err := find(ctx)
 	if err != nil {
 		return nil, err
 	}

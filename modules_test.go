@@ -1,0 +1,57 @@
+package stint_test
+
+import (
+	process "os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A service that imports the store, the worker, the structures and the migrations takes in pgx,
+// uuid and the API of OpenTelemetry, with the modules that these need (ADR 11).
+func TestModules_AServiceTakesInFew(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"github.com/cespare/xxhash/v2", // from here to stdr, auto/sdk and otel: OpenTelemetry
+		"github.com/go-logr/logr",
+		"github.com/go-logr/stdr",
+		"github.com/google/uuid",
+		"github.com/jackc/pgpassfile", // pgx, up to puddle and x
+		"github.com/jackc/pgservicefile",
+		"github.com/jackc/pgx/v5",
+		"github.com/jackc/puddle/v2",
+		"github.com/stint-tasks/stint",
+		"go.opentelemetry.io/auto/sdk",
+		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/metric",
+		"go.opentelemetry.io/otel/trace",
+		"golang.org/x/sync",
+		"golang.org/x/text",
+	}
+	got := modulesOf(t, ".", "./worker", "./structures", "./migrations")
+	if !slices.Equal(got, want) {
+		t.Errorf("a service links %q, want %q", got, want)
+	}
+}
+
+// The root package needs pgx and uuid only.
+func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
+	t.Parallel()
+	for _, module := range modulesOf(t, ".") {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(module, "github.com/"), "/")
+		if !slices.Contains([]string{"google", "jackc", "stint-tasks", "golang.org"}, owner) {
+			t.Errorf("the root package links %s", module)
+		}
+	}
+}
+
+// modulesOf are the modules of the packages that these import, whatever the distance.
+func modulesOf(t *testing.T, packages ...string) []string {
+	t.Helper()
+	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}, packages...)
+	output, err := process.CommandContext(t.Context(), "go", args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(output)))))
+}
