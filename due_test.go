@@ -5,9 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
+
+// wantNone checks that a table is empty.
+func wantNone(t *testing.T, pool *pgxpool.Pool, table string) {
+	t.Helper()
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint."+table); n != 0 {
+		t.Fatalf("%d rows of %s are left, want none", n, table)
+	}
+}
+
+// wantReady checks how many tasks are ready.
+func wantReady(t *testing.T, pool *pgxpool.Pool, want int) {
+	t.Helper()
+	if n := yields[int](t, pool, tasksIn("ready")); n != want {
+		t.Fatalf("%d tasks are ready, want %d", n, want)
+	}
+}
 
 // However many expired leases an open transaction holds the tasks of, the others are handed on.
 func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
@@ -28,14 +46,10 @@ func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 			for range 1 + held/1000 {
 				maintain(t, store)
 			}
-			if n := yields[int](t, pool, tasksIn("ready")); n != 5 {
-				t.Errorf("%d tasks are handed on, want 5", n)
-			}
+			wantReady(t, pool, 5)
 			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 			maintain(t, store)
-			if n := yields[int](t, pool, "SELECT count(*) FROM stint.leases"); n != 0 {
-				t.Errorf("%d leases are left, want none", n)
-			}
+			wantNone(t, pool, "leases")
 		})
 	}
 }
@@ -61,9 +75,7 @@ func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	}
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	maintain(t, store)
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.deadlines"); n != 0 {
-		t.Errorf("%d deadlines are left, want none", n)
-	}
+	wantNone(t, pool, "deadlines")
 }
 
 func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
@@ -77,14 +89,10 @@ func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	err := store.WithTx(tx).AbortTasks(t.Context(), named(tasks[:held]), "")
 	wantErr(t, "AbortTasks", err, nil)
 	maintain(t, store)
-	if n := yields[int](t, pool, tasksIn("ready")); n != 5 {
-		t.Errorf("%d tasks are ready, want 5", n)
-	}
+	wantReady(t, pool, 5)
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	maintain(t, store)
-	if n := yields[int](t, pool, tasksIn("ready")); n != held+5 {
-		t.Errorf("%d tasks are ready, want %d", n, held+5)
-	}
+	wantReady(t, pool, held+5)
 }
 
 // Some tasks of one hand-out have tries left, and some have not; some leases are of such ones only.
@@ -116,9 +124,7 @@ func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 			t.Fatalf("task %d is %s, want %s", i, task.State, want)
 		}
 	}
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.leases"); n != 0 {
-		t.Errorf("%d leases are left, want none", n)
-	}
+	wantNone(t, pool, "leases")
 }
 
 // What comes due at once costs as much each as a few of it do.
@@ -220,9 +226,7 @@ func TestMaintain_EndsWhatIsTriedTogetherWithWhatFails(t *testing.T) {
 		}
 	}
 	maintain(t, store)
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.deadlines"); n != 0 {
-		t.Errorf("%d deadlines are left, want none", n)
-	}
+	wantNone(t, pool, "deadlines")
 }
 
 // However much of one kind is due, the others are looked at again before its end.
@@ -235,9 +239,7 @@ func TestMaintain_LooksAtAllKindsBehindABacklogOfOne(t *testing.T) {
 	insert(t, store, later("act", looks*inALook)...)
 	makeDue(t, pool)
 	maintain(t, store)
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.scheduled"); n != 0 {
-		t.Fatalf("%d tasks are left, want none", n)
-	}
+	wantNone(t, pool, "scheduled")
 	if n := spy.count("reclaim_leases"); n < 2 {
 		t.Errorf("leases were looked at %d times beside %d looks at scheduled tasks",
 			n, spy.count("promote_scheduled"))

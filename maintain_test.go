@@ -53,10 +53,7 @@ func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 func TestMaintain_AbortsWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
-	tasks := numbered("t", 4)
-	for i := range tasks {
-		tasks[i].Deadline = time.Now().Add(time.Hour)
-	}
+	tasks := withDeadlines(4)
 	tasks[3].NotBefore = time.Now().Add(time.Minute)
 	insert(t, store, tasks...)
 	insert(t, store, numbered("free", 100)...)
@@ -212,12 +209,8 @@ func TestMaintain_WorksThroughMoreThanOneBatch(t *testing.T) {
 		Retention: stint.Retention{Completed: time.Hour},
 	})
 	const n = 12_000
-	tasks := numbered("t", n)
-	for i := range tasks {
-		tasks[i].NotBefore = time.Now().Add(time.Hour)
-	}
-	insert(t, store, tasks...)
-	exec(t, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp()")
+	insert(t, store, later("act", n)...)
+	makeDue(t, pool)
 	maintain(t, store)
 	for range 250 {
 		own(t, store, 10)

@@ -73,9 +73,7 @@ func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour)})
 	ctx, done := store.OwnershipContext(t.Context(), ownOne(t, store))
 	defer done()
-	for _, table := range []string{"deadlines", "tasks"} {
-		exec(t, pool, "UPDATE stint."+table+" SET deadline = statement_timestamp()")
-	}
+	passDeadlines(t, pool)
 	wantOwning(ctx, t, "before maintenance")
 	maintain(t, store)
 	wantState(t, store, stint.StateAborted, "a")

@@ -43,11 +43,7 @@ func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	var each [2]float64
 	for i, n := range []int{few, many} {
 		store, pool := newStoreAndPool(t, stint.Options{})
-		tasks := numbered("t", n)
-		for i := range tasks {
-			tasks[i].Deadline = time.Now().Add(time.Hour) // so that each has a row of its own
-		}
-		insert(t, store, tasks...)
+		insert(t, store, withDeadlines(n)...)
 		owned := own(t, store, n)
 		if n == many { // with new statistics, and without
 			exec(t, pool, "ANALYZE")

@@ -272,9 +272,7 @@ func TestRetryTasks_WatchesDeadlinesAgain(t *testing.T) {
 	fail(t, store, "a")
 	exec(t, pool, "DELETE FROM stint.deadlines") // as maintenance does when it has passed
 	retry(t, store, "a")
-	exec(t, pool, "UPDATE stint.tasks SET deadline = deadline - interval '2 h'")
-	exec(t, pool, "UPDATE stint.ready SET deadline = deadline - interval '2 h'")
-	exec(t, pool, "UPDATE stint.deadlines SET deadline = deadline - interval '2 h'")
+	passDeadlines(t, pool)
 	maintain(t, store)
 	if got := info(t, store, "a"); got.AbortCause != stint.CauseExpired {
 		t.Errorf("a = %+v, want it expired", got)

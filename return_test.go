@@ -202,7 +202,7 @@ func TestReturnTasks_ReleaseRefundsTheTry(t *testing.T) {
 		if err != nil || verdicts[0] != nil {
 			t.Fatal(verdicts, err)
 		}
-		exec(t, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp()")
+		makeDue(t, pool)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestReturnTasks_RetryAfterHoldsTheTaskBack(t *testing.T) {
 	if owned := own(t, store, 1); len(owned) != 0 {
 		t.Error("the task was handed out before its time")
 	}
-	exec(t, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp()")
+	makeDue(t, pool)
 	maintain(t, store)
 	if task := ownOne(t, store); task.Try != 2 {
 		t.Errorf("Try = %d, want 2", task.Try)

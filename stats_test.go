@@ -79,12 +79,7 @@ func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{})
 	const many = 20_000
-	tasks := numbered("t", many)
-	for i := range tasks {
-		tasks[i].Deadline = time.Now().Add(time.Hour) // a row for each
-	}
-	tasks = append(tasks, stint.Task{ID: "rare", Action: "rare"})
-	insert(t, store, tasks...)
+	insert(t, store, append(withDeadlines(many), stint.Task{ID: "rare", Action: "rare"})...)
 	exec(t, pool, `UPDATE stint.tasks SET inserted_at = inserted_at - interval '2 hours'
 		WHERE id = 'rare'`)
 	stats, byAction := statsOf(t, store)

@@ -87,9 +87,7 @@ func waitEndings() []waitEnding {
 	}
 	overdue := func(t *testing.T, _ *stint.Store, pool *pgxpool.Pool) {
 		t.Helper()
-		for _, table := range []string{"deadlines", "tasks", "ready"} {
-			exec(t, pool, "UPDATE stint."+table+" SET deadline = statement_timestamp()")
-		}
+		passDeadlines(t, pool)
 	}
 	maintains := func(t *testing.T, store *stint.Store) { t.Helper(); maintain(t, store) }
 	keepNone := stint.Options{
