@@ -70,14 +70,6 @@ func returnAll(tb testing.TB, store *stint.Store, n int) {
 	}
 }
 
-func completed(owned []stint.OwnedTask) []stint.Return {
-	returns := make([]stint.Return, len(owned))
-	for i, task := range owned {
-		returns[i] = stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusCompleted}
-	}
-	return returns
-}
-
 // A round trip is what a call costs at least, wherever the database is far away. The first calls of
 // each kind prepare their statements, so the third is counted.
 func TestCost_RoundTripsPerCall(t *testing.T) {

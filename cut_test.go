@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -93,29 +92,6 @@ func (c *cutStore) state(t *testing.T) string {
 	}
 	return strings.Join(texts, ", ")
 }
-
-func describe(info stint.TaskInfo) string {
-	text := fmt.Sprintf("%s %s", info.ID, info.State)
-	if info.AbortCause != "" {
-		text += fmt.Sprintf("/%s", info.AbortCause)
-	}
-	if info.Action != "act" {
-		text += fmt.Sprintf(" as %s", info.Action)
-	}
-	if info.Tries > 0 {
-		text += fmt.Sprintf(" try %d", info.Tries)
-	}
-	if time.Until(info.LeaseUntil) > longLease/2 {
-		text += " long"
-	}
-	if info.Status != "" {
-		text += fmt.Sprintf(" %q", info.Status)
-	}
-	return text
-}
-
-// longLease is much longer than the hour that own asks for.
-const longLease = 1000 * time.Hour
 
 // tornTasks counts what no verb may leave: tasks in no state or in several, owned tasks without a
 // lease, and state without a task.

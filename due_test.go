@@ -164,14 +164,6 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 	}
 }
 
-func named(tasks []stint.Task) []stint.TaskID {
-	ids := make([]stint.TaskID, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	return ids
-}
-
 // What somebody holds deep behind a task that is to end keeps no others from ending that are tried
 // together with it.
 func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {

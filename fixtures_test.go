@@ -2,7 +2,6 @@ package stint_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -291,16 +290,6 @@ func wantOwned(tb testing.TB, done <-chan outcome[[]stint.OwnedTask], ids ...sti
 	}
 }
 
-// returnWith returns a task.
-func returnWith(tb testing.TB, store *stint.Store, task stint.OwnedTask, r stint.Return) {
-	tb.Helper()
-	r.ID, r.Token = task.ID, task.Token
-	verdicts, err := store.ReturnTasks(tb.Context(), []stint.Return{r})
-	if err = errors.Join(append(verdicts, err)...); err != nil {
-		tb.Fatalf("ReturnTasks = %v", err)
-	}
-}
-
 // logDistribution tells how long something took, and returns the 99th percentile.
 func logDistribution(tb testing.TB, what string, took []time.Duration) time.Duration {
 	tb.Helper()
@@ -311,17 +300,4 @@ func logDistribution(tb testing.TB, what string, took []time.Duration) time.Dura
 	tb.Logf("%s, %d times: min %v, median %v, p90 %v, p99 %v, max %v", what, len(sorted), at(0),
 		at(0.5), at(0.9), at(0.99), at(1))
 	return at(0.99)
-}
-
-// tasksIn is the query for the number of tasks in a table of spans.
-func tasksIn(table string) string {
-	return "SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM stint." + table
-}
-
-// listTasks is the first page of tasks.
-func listTasks(
-	ctx context.Context, store *stint.Store, filter stint.Filter,
-) ([]stint.TaskInfo, error) {
-	page, err := store.ListTasks(ctx, filter)
-	return page.Tasks, err
 }

@@ -16,28 +16,6 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-func numbered(prefix string, n int) []stint.Task {
-	tasks := make([]stint.Task, n)
-	for i := range tasks {
-		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("%s%06d", prefix, i)), Action: "act"}
-	}
-	return tasks
-}
-
-// stream yields tasks, and then err if there is one.
-func stream(tasks []stint.Task, err error) iter.Seq2[stint.Task, error] {
-	return func(yield func(stint.Task, error) bool) {
-		for _, task := range tasks {
-			if !yield(task, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(stint.Task{}, err)
-		}
-	}
-}
-
 func TestInsertTasks_StoresWhatWasGiven(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -67,48 +66,6 @@ func checkStore(tb testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-func insert(tb testing.TB, store *stint.Store, tasks ...stint.Task) {
-	tb.Helper()
-	if err := store.InsertTasks(tb.Context(), tasks); err != nil {
-		tb.Fatalf("InsertTasks = %v", err)
-	}
-}
-
-// own owns up to n tasks with action "act" for an hour.
-func own(tb testing.TB, store *stint.Store, n int) []stint.OwnedTask {
-	tb.Helper()
-	owned, err := store.OwnTasks(tb.Context(), "actor", n, []string{"act"}, time.Hour)
-	if err != nil {
-		tb.Fatalf("OwnTasks = %v", err)
-	}
-	return owned
-}
-
-func ownOne(tb testing.TB, store *stint.Store) stint.OwnedTask {
-	tb.Helper()
-	owned := own(tb, store, 1)
-	if len(owned) != 1 {
-		tb.Fatalf("OwnTasks gave %d tasks, want 1", len(owned))
-	}
-	return owned[0]
-}
-
-func info(tb testing.TB, store *stint.Store, id stint.TaskID) stint.TaskInfo {
-	tb.Helper()
-	infos, err := store.GetTasks(tb.Context(), []stint.TaskID{id})
-	if err != nil {
-		tb.Fatalf("GetTasks = %v", err)
-	}
-	return infos[0]
-}
-
-func maintain(tb testing.TB, store *stint.Store) {
-	tb.Helper()
-	if err := store.Maintain(tb.Context()); err != nil {
-		tb.Fatalf("Maintain = %v", err)
-	}
-}
-
 func exec(tb testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	tb.Helper()
 	if _, err := pool.Exec(tb.Context(), statement, args...); err != nil {
@@ -134,12 +91,4 @@ func wantTasks(tb testing.TB, call string, err, want error, ids ...stint.TaskID)
 	if !slices.Equal(about.IDs, ids) {
 		tb.Fatalf("%s is about %q, want %q", call, about.IDs, ids)
 	}
-}
-
-func idsOf(owned []stint.OwnedTask) []stint.TaskID {
-	ids := make([]stint.TaskID, len(owned))
-	for i := range owned {
-		ids[i] = owned[i].ID
-	}
-	return ids
 }

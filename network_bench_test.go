@@ -112,21 +112,6 @@ func deleteFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	wantErr(b, "DeleteTasks", store.DeleteTasks(b.Context(), []stint.TaskID{first}), nil)
 }
 
-// row is a task with action "act" and, behind it, depth others, each of which waits for the reach
-// tasks before it.
-func row(name string, depth, reach int, action string) []stint.Task {
-	id := func(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("%s-%d", name, i)) }
-	tasks := []stint.Task{after(id(0))}
-	for i := range depth {
-		task := stint.Task{ID: id(i + 1), Action: action}
-		for _, before := range tasks[max(0, len(tasks)-reach):] {
-			task.After = append(task.After, before.ID)
-		}
-		tasks = append(tasks, task)
-	}
-	return tasks
-}
-
 // BenchmarkChain drains chains: of tasks one by one, and of chords of ten tasks each, with the join
 // that the next ten wait for.
 func BenchmarkChain(b *testing.B) {

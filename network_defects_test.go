@@ -16,20 +16,6 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// anyway is a task with action "act" that waits for others, however they end.
-func anyway(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
-	task := after(id, predecessors...)
-	task.OnAbort = stint.RunAnyway
-	return task
-}
-
-func addDependency(t *testing.T, store *stint.Store, after, run stint.TaskID) error {
-	t.Helper()
-	return store.AddDependencies(t.Context(), []stint.Dependency{
-		{Predecessor: after, Dependent: run},
-	})
-}
-
 // R4 is about tasks that would wait for each other. Nobody waits for x here: a, which did, is
 // final, and b has its signal.
 func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {

@@ -10,45 +10,6 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// retry opens tasks again.
-func retry(tb testing.TB, store *stint.Store, ids ...stint.TaskID) {
-	tb.Helper()
-	wantErr(tb, "RetryTasks", store.RetryTasks(tb.Context(), ids), nil)
-}
-
-// fail aborts the named tasks, which must be ready, as their owner.
-func fail(tb testing.TB, store *stint.Store, ids ...stint.TaskID) {
-	tb.Helper()
-	for _, task := range own(tb, store, 1000) {
-		r := stint.Return{Code: stint.StatusPending, Release: true}
-		if slices.Contains(ids, task.ID) {
-			r = stint.Return{Code: stint.StatusAborted, Status: "no luck"}
-		}
-		returnWith(tb, store, task, r)
-	}
-	for _, id := range ids {
-		if got := info(tb, store, id); got.AbortCause != stint.CauseReturned {
-			tb.Fatalf("%q is %s, want it aborted by its owner", id, got.State)
-		}
-	}
-}
-
-// completeAll completes what is ready until nothing is, and returns it in that order.
-func completeAll(tb testing.TB, store *stint.Store) []stint.TaskID {
-	tb.Helper()
-	var done []stint.TaskID
-	for {
-		owned := own(tb, store, 100)
-		if len(owned) == 0 {
-			return done
-		}
-		for _, task := range owned {
-			returnWith(tb, store, task, stint.Return{Code: stint.StatusCompleted})
-			done = append(done, task.ID)
-		}
-	}
-}
-
 func TestRetryTasks_OpensATaskAndWhatItBroughtDown(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -7,37 +7,6 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// after is a task with action "act" that waits for others.
-func after(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
-	return stint.Task{ID: id, Action: "act", After: predecessors}
-}
-
-// join is a spontaneous task that waits for others.
-func join(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
-	return stint.Task{ID: id, Action: stint.Spontaneous, After: predecessors}
-}
-
-// finish owns a task by its turn and returns it.
-func finish(tb testing.TB, store *stint.Store, id stint.TaskID, code stint.StatusCode) {
-	tb.Helper()
-	owned := ownOne(tb, store)
-	if owned.ID != id {
-		tb.Fatalf("OwnTasks gave %q, want %q", owned.ID, id)
-	}
-	if err := store.ReturnTask(tb.Context(), id, owned.Token, "", code); err != nil {
-		tb.Fatalf("ReturnTask(%q) = %v", id, err)
-	}
-}
-
-func wantState(tb testing.TB, store *stint.Store, want stint.State, ids ...stint.TaskID) {
-	tb.Helper()
-	for _, id := range ids {
-		if got := info(tb, store, id).State; got != want {
-			tb.Errorf("%q is %s, want %s", id, got, want)
-		}
-	}
-}
-
 func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

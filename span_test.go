@@ -36,19 +36,6 @@ func wantChecked(tb testing.TB, store *stint.Store) {
 	}
 }
 
-func complete(tb testing.TB, store *stint.Store, tasks ...stint.OwnedTask) {
-	tb.Helper()
-	verdicts, err := store.ReturnTasks(tb.Context(), completed(tasks))
-	if err != nil {
-		tb.Fatalf("ReturnTasks = %v", err)
-	}
-	for i, verdict := range verdicts {
-		if verdict != nil {
-			tb.Errorf("return of %s = %v", tasks[i].ID, verdict)
-		}
-	}
-}
-
 // A token is good for the task that it was given out with, and for no other of the same hand-out.
 func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	t.Parallel()

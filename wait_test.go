@@ -46,14 +46,6 @@ func returnFirst(r stint.Return) func(*testing.T, *stint.Store) {
 	}
 }
 
-func aborts(id stint.TaskID) func(*testing.T, *stint.Store) {
-	return func(t *testing.T, store *stint.Store) {
-		t.Helper()
-		err := store.AbortTasks(t.Context(), []stint.TaskID{id}, "no more")
-		wantErr(t, "AbortTasks", err, nil)
-	}
-}
-
 func owns(t *testing.T, store *stint.Store, _ *pgxpool.Pool) {
 	t.Helper()
 	ownOne(t, store)

@@ -10,25 +10,6 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// oneInEachState inserts tasks that are ready, inside a span, scheduled, in progress, completed and
-// aborted, and returns the one in progress.
-func oneInEachState(t *testing.T, store *stint.Store) stint.OwnedTask {
-	t.Helper()
-	insert(t, store, numbered("done", 3)...)
-	owned := own(t, store, 3)
-	codes := []stint.StatusCode{stint.StatusCompleted, stint.StatusAborted}
-	for i, code := range codes {
-		err := store.ReturnTask(t.Context(), owned[i].ID, owned[i].Token, "", code)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	insert(t, store, stint.Task{ID: "ready", Action: "act"},
-		stint.Task{ID: "scheduled", Action: "act", NotBefore: time.Now().Add(time.Hour)})
-	insert(t, store, numbered("span", 1000)...)
-	return owned[2]
-}
-
 func TestAbortTasks_CancelsInAnyState(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
