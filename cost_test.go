@@ -52,24 +52,6 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 	}
 }
 
-// returnAll owns n tasks at once and completes them at once.
-func returnAll(tb testing.TB, store *stint.Store, n int) {
-	tb.Helper()
-	owned, err := store.OwnTasks(tb.Context(), "actor", n, []string{"bench"}, time.Hour)
-	if err != nil || len(owned) != n {
-		tb.Fatalf("OwnTasks gave %d tasks, want %d, %v", len(owned), n, err)
-	}
-	verdicts, err := store.ReturnTasks(tb.Context(), completed(owned))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, verdict := range verdicts {
-		if verdict != nil {
-			tb.Fatal(verdict)
-		}
-	}
-}
-
 // A round trip is what a call costs at least, wherever the database is far away. The first calls of
 // each kind prepare their statements, so the third is counted.
 func TestCost_RoundTripsPerCall(t *testing.T) {

@@ -100,13 +100,6 @@ func abortFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	wantErr(b, "AbortTasks", store.AbortTasks(b.Context(), []stint.TaskID{first}, ""), nil)
 }
 
-func completeFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
-	b.Helper()
-	owned := ownOne(b, store)
-	err := store.ReturnTask(b.Context(), first, owned.Token, "", stint.StatusCompleted)
-	wantErr(b, "ReturnTask", err, nil)
-}
-
 func deleteFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	b.Helper()
 	wantErr(b, "DeleteTasks", store.DeleteTasks(b.Context(), []stint.TaskID{first}), nil)
