@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 )
@@ -168,21 +166,6 @@ func cutReturns() []cutVerb {
 		}
 	}
 	return verbs
-}
-
-// succeed completes a task, inserts the next one and writes a row of the caller's own.
-func succeed(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
-	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
-		inside := c.WithTx(tx)
-		err := inside.InsertTasks(ctx, []stint.Task{{ID: "b", Action: "new"}})
-		if err != nil && !errors.Is(err, stint.ErrTaskExists) {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "INSERT INTO mine VALUES ('a')"); err != nil {
-			return err
-		}
-		return inside.ReturnTask(ctx, owned[0].ID, owned[0].Token, "said", stint.StatusCompleted)
-	})
 }
 
 // returnFour returns four tasks in four ways, and gives the verdict that all of them share.
