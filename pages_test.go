@@ -14,28 +14,6 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// pages returns how many pages of the store's tables and indexes work reads, however often it reads
-// the same one. All of it is undone.
-func pages(t *testing.T, pool *pgxpool.Pool, work func(*stint.Store)) int64 {
-	t.Helper()
-	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-	tx := begin(t, pool)
-	fetched := func() (pages int64) {
-		err := tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint
-			FROM pg_class
-			WHERE relnamespace IN ('stint'::regnamespace, 'pg_toast'::regnamespace)`).Scan(&pages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pages
-	}
-	before := fetched()
-	work(store.WithTx(tx))
-	read := fetched() - before
-	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-	return read
-}
-
 // A part of a hand-out is extended at a cost that grows with the part.
 func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	t.Parallel()
