@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 const (
@@ -176,118 +175,6 @@ func (s *spy) sees(tb testing.TB, name string, n int) {
 	eventually(tb, soon, "the statement "+name+" is executed", func() bool {
 		return s.count(name) >= n
 	})
-}
-
-// A heardStore is a store with a session that listens, so that only notifications wake those who
-// wait, and with a spy.
-type heardStore struct {
-	*stint.Store
-	pool *pgxpool.Pool // not the one of the store
-	spy  *spy
-}
-
-// newHeardStore returns a store that hears of tasks that finish, and of ready ones with action
-// "act". Its pool has two connections.
-func newHeardStore(tb testing.TB, opts stint.Options) *heardStore {
-	tb.Helper()
-	pool := testdb.New(tb)
-	h := newHeardStoreOn(tb, pool, opts)
-	tb.Cleanup(func() { checkStore(tb, pool) })
-	return h
-}
-
-func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *heardStore {
-	tb.Helper()
-	spied, spy := spyOn(tb, pool, 2)
-	if opts.PollInterval == 0 && !opts.PollOnly {
-		opts.PollInterval = pollNever
-	}
-	if opts.Maintenance == stint.MaintainWhenOwning {
-		opts.Maintenance = stint.MaintainNever
-	}
-	h := &heardStore{Store: openStore(tb, spied, opts), pool: pool, spy: spy}
-	if opts.PollOnly {
-		return h
-	}
-	// Once what was waited for has come, the session stands, and what it listens for is known.
-	id := stint.TaskID("prime " + tb.Name())
-	insert(tb, h.Store, stint.Task{ID: id, Action: "prime", PostResult: true})
-	waiting := start(func() (stint.TaskInfo, error) { return h.WaitForTask(tb.Context(), id) })
-	prime := func() ([]stint.OwnedTask, error) {
-		return h.WaitToOwnTasks(tb.Context(), "prime", 1, []string{"act", "prime"}, time.Hour)
-	}
-	owned, err := ends(tb, "WaitToOwnTasks", start(prime))
-	if err != nil || len(owned) != 1 {
-		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
-	}
-	awaiting := start(prime)
-	eventually(tb, soon, "the session listens", func() bool {
-		return listeners(tb, pool, "ready act") > 0 && listeners(tb, pool, "finished") > 0
-	})
-	insert(tb, h.Store, stint.Task{ID: id + "2", Action: "prime"})
-	if owned, err = ends(tb, "WaitToOwnTasks", awaiting); err != nil || len(owned) != 1 {
-		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
-	}
-	for _, ended := range []stint.TaskID{id, id + "2"} {
-		wantErr(tb, "AbortTasks", h.AbortTasks(tb.Context(), []stint.TaskID{ended}, ""), nil)
-	}
-	if _, err := ends(tb, "WaitForTask", waiting); err != nil {
-		tb.Fatalf("WaitForTask = %v", err)
-	}
-	wantErr(tb, "DeleteTasks", h.DeleteTasks(tb.Context(), []stint.TaskID{id, id + "2"}), nil)
-	return h
-}
-
-// listeners counts the sessions that want to hear of a topic.
-func listeners(tb testing.TB, pool *pgxpool.Pool, topic string) int {
-	tb.Helper()
-	return yields[int](tb, pool,
-		"SELECT count(*) FROM stint.sessions WHERE $1 = ANY (topics) AND gone_at IS NULL", topic)
-}
-
-// sessionPIDs are the server processes of the sessions of stores.
-func sessionPIDs(tb testing.TB, pool *pgxpool.Pool) []int32 {
-	tb.Helper()
-	return yields[[]int32](tb, pool, `SELECT coalesce(array_agg(pid), '{}') FROM pg_locks
-		WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted
-		  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
-}
-
-// waitFor starts to wait for a task, and returns when the store has found that it has not finished,
-// and only something that wakes it makes it look again.
-func (h *heardStore) waitFor(tb testing.TB, id stint.TaskID) <-chan outcome[stint.TaskInfo] {
-	tb.Helper()
-	looked := h.spy.count("waited_tasks")
-	waiting := start(func() (stint.TaskInfo, error) { return h.WaitForTask(tb.Context(), id) })
-	h.spy.sees(tb, "waited_tasks", looked+1)
-	return waiting
-}
-
-// await starts to await a task with action "act", and returns when the store has found none.
-func (h *heardStore) await(
-	ctx context.Context, tb testing.TB, n int,
-) <-chan outcome[[]stint.OwnedTask] {
-	tb.Helper()
-	looked := h.spy.count("next_due")
-	awaiting := start(func() ([]stint.OwnedTask, error) {
-		return h.WaitToOwnTasks(ctx, "actor", n, []string{"act"}, time.Hour)
-	})
-	h.spy.sees(tb, "next_due", looked+1)
-	return awaiting
-}
-
-// wantOwned checks that WaitToOwnTasks gave these tasks.
-func wantOwned(tb testing.TB, done <-chan outcome[[]stint.OwnedTask], ids ...stint.TaskID) {
-	tb.Helper()
-	owned, err := ends(tb, "WaitToOwnTasks", done)
-	if err != nil || len(owned) != len(ids) {
-		tb.Fatalf("WaitToOwnTasks = %v, %v, want %v", idsOf(owned), err, ids)
-	}
-	for i, id := range ids {
-		if owned[i].ID != id {
-			tb.Fatalf("WaitToOwnTasks = %v, want %v", idsOf(owned), ids)
-		}
-	}
 }
 
 // logDistribution tells how long something took, and returns the 99th percentile.

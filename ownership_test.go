@@ -26,24 +26,6 @@ func hearLosses(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 	})
 }
 
-// wantLoss waits until the context has ended because the task was lost.
-func wantLoss(ctx context.Context, t *testing.T, id stint.TaskID) {
-	t.Helper()
-	select {
-	case <-ctx.Done():
-		wantTasks(t, "the cause", context.Cause(ctx), stint.ErrInvalidToken, id)
-	case <-time.After(soon):
-		t.Fatalf("the ownership of %s has not ended within %v", id, soon)
-	}
-}
-
-func wantOwning(ctx context.Context, t *testing.T, when string) {
-	t.Helper()
-	if ctx.Err() != nil {
-		t.Fatalf("%s the context has ended: %v", when, context.Cause(ctx))
-	}
-}
-
 // With a poll interval of an hour, only a notification ends it.
 func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.T) {
 	t.Parallel()

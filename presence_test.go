@@ -7,107 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
-
-// A present is a store whose session can be ended and kept from coming back. Its pool lives on.
-type present struct {
-	*stint.Store
-	proxy *pgcut.Proxy
-	pool  *pgxpool.Pool // not the one of the store
-}
-
-// newPresent returns a store at which an actor named like it is registered. It maintains nothing.
-func newPresent(
-	t *testing.T, pool *pgxpool.Pool, grace time.Duration, actors ...stint.ActorID,
-) *present {
-	t.Helper()
-	proxy := pgcut.New(t, pool)
-	p := &present{proxy: proxy, pool: pool, Store: openStore(t, proxy.Pool(t, 4), stint.Options{
-		Grace: grace, Maintenance: stint.MaintainNever, PollInterval: pollNever,
-	})}
-	for _, actor := range actors {
-		err := p.RegisterActor(t.Context(), actor, []string{"act"})
-		wantErr(t, "RegisterActor", err, nil)
-	}
-	return p
-}
-
-// ownAs owns n tasks with action "act" for ten minutes.
-func ownAs(t *testing.T, store *stint.Store, actor stint.ActorID, n int) []stint.OwnedTask {
-	t.Helper()
-	owned, err := store.OwnTasks(t.Context(), actor, n, []string{"act"}, 10*time.Minute)
-	if err != nil || len(owned) != n {
-		t.Fatalf("OwnTasks = %d tasks, %v, want %d", len(owned), err, n)
-	}
-	return owned
-}
-
-// sessionOf is the server process of the session at which an actor is registered, 0 if there is
-// none.
-func sessionOf(t *testing.T, pool *pgxpool.Pool, actor stint.ActorID) int32 {
-	t.Helper()
-	return yields[int32](t, pool, `SELECT coalesce(max(locks.pid), 0)
-		FROM pg_locks AS locks
-		JOIN stint.actors
-		  ON actors.session = (locks.classid::bigint << 32 | locks.objid::bigint)
-		WHERE actors.actor = $1 AND locks.locktype = 'advisory' AND locks.granted
-		  AND locks.mode = 'ShareLock'
-		  AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-		string(actor))
-}
-
-// lose ends the session, as the death of the process would.
-func (p *present) lose(t *testing.T, actor stint.ActorID) {
-	t.Helper()
-	p.proxy.Refuse(true)
-	p.terminate(t, actor)
-}
-
-func (p *present) terminate(t *testing.T, actor stint.ActorID) {
-	t.Helper()
-	pid := sessionOf(t, p.pool, actor)
-	if pid == 0 {
-		t.Fatalf("%s has no session", actor)
-	}
-	exec(t, p.pool, "SELECT pg_terminate_backend($1, 10000)", pid)
-}
-
-// watches returns a store that looks for sessions, and its spy.
-func watches(t *testing.T, pool *pgxpool.Pool) (*stint.Store, *spy) {
-	t.Helper()
-	spied, spy := spyOn(t, pool, 4)
-	return openStore(t, spied, stint.Options{
-		Maintenance: stint.MaintainAlways, PollInterval: pollNever,
-	}), spy
-}
-
-// looksAgain waits until a store has looked for sessions some times more.
-func looksAgain(t *testing.T, spy *spy) {
-	t.Helper()
-	spy.sees(t, "check_sessions", spy.count("check_sessions")+3)
-}
-
-// awaitAll awaits n tasks in all, whoever is given them together.
-func awaitAll(t *testing.T, store *stint.Store, n int) []stint.OwnedTask {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	var all []stint.OwnedTask
-	for len(all) < n {
-		owned, err := store.WaitToOwnTasks(ctx, "heir", n, []string{"act"}, time.Hour)
-		if err != nil {
-			t.Fatalf("WaitToOwnTasks = %v after %d tasks of %d", err, len(all), n)
-		}
-		all = append(all, owned...)
-	}
-	return all
-}
 
 func TestRegisterActor_ShowsWhoIsThere(t *testing.T) {
 	t.Parallel()
@@ -488,19 +391,6 @@ func TestRegisterActor_WhatWasHeldIsHandedOnLater(t *testing.T) {
 	looksAgain(t, spy)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	awaitAll(t, heir, 1)
-}
-
-// holdLease extends the lease of tasks in a transaction.
-func holdLease(
-	t *testing.T, pool *pgxpool.Pool, store *stint.Store, owned []stint.OwnedTask,
-) pgx.Tx {
-	t.Helper()
-	tx := begin(t, pool)
-	kept, err := store.WithTx(tx).ExtendTasksOwnership(t.Context(), "actor", owned, time.Hour)
-	if err != nil || !kept[0] {
-		t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
-	}
-	return tx
 }
 
 func TestRegisterActor_ReturnsWithItsContextAndRegistersLater(t *testing.T) {
