@@ -1,0 +1,156 @@
+package stint_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A term is a row of the glossary.
+type term struct {
+	word  string
+	names []string // exported names that stand for it
+	not   []string // words that no exported name uses for it
+}
+
+// The names that the glossary gives are exported, and no exported name uses another word for the
+// same thing.
+func TestGlossary_HoldsForExportedNames(t *testing.T) {
+	t.Parallel()
+	exported := map[string]bool{}
+	for _, dir := range []string{
+		".", "worker", "structures", "migrations", "stinttest", "stintprom", "stintotel",
+	} {
+		prefix := dir + "."
+		if dir == "." {
+			prefix = ""
+		}
+		for _, name := range exportedNames(t, dir) {
+			exported[prefix+name] = true
+		}
+	}
+	terms := glossary(t)
+	camel := regexp.MustCompile(`[A-Z]+[a-z]*`)
+	for _, term := range terms {
+		for _, name := range term.names {
+			if !exported[name] {
+				t.Errorf("the glossary has %s for %s, which is not exported", name, term.word)
+			}
+		}
+		for name := range exported {
+			for _, word := range camel.FindAllString(name, -1) {
+				word = strings.ToLower(word)
+				if slices.Contains(term.not, word) || slices.Contains(term.not, word+"s") {
+					t.Errorf("%s calls a %s a %s", name, term.word, word)
+				}
+			}
+		}
+	}
+	if len(terms) == 0 || len(exported) == 0 {
+		t.Errorf("found %d terms and %d exported names", len(terms), len(exported))
+	}
+}
+
+// glossary reads the table of words in lifecycle.md.
+func glossary(t *testing.T) []term {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("docs", "lifecycle.md"))
+	wantErr(t, "ReadFile", err, nil)
+	_, table, _ := strings.Cut(string(text), "## Words")
+	table, _, _ = strings.Cut(table, "\n## ")
+	name := regexp.MustCompile("`([\\w.]+)`")
+	var terms []term
+	for _, line := range strings.Split(table, "\n") {
+		cells := strings.Split(line, "|")
+		const columns = 6 // with the empty ones at both ends
+		if len(cells) != columns || strings.Contains(line, "---") {
+			continue
+		}
+		row := term{word: strings.TrimSpace(cells[1])}
+		for _, found := range name.FindAllStringSubmatch(cells[3], -1) {
+			row.names = append(row.names, found[1])
+		}
+		for _, word := range strings.FieldsFunc(cells[4], func(r rune) bool {
+			return r == ',' || r == ' '
+		}) {
+			row.not = append(row.not, word)
+		}
+		terms = append(terms, row)
+	}
+	return terms[1:] // without the heading
+}
+
+// exportedNames are those of a package: its functions, types, constants and variables, and the
+// methods and fields of its types as Type.Name.
+func exportedNames(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := fs.Glob(os.DirFS(dir), "*.go")
+	wantErr(t, "Glob", err, nil)
+	var names []string
+	add := func(owner string, idents ...*ast.Ident) {
+		for _, ident := range idents {
+			if ident.IsExported() {
+				names = append(names, owner+ident.Name)
+			}
+		}
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, 0)
+		wantErr(t, "ParseFile", err, nil)
+		for _, declared := range file.Decls {
+			switch declared := declared.(type) {
+			case *ast.FuncDecl:
+				add(receiver(declared), declared.Name)
+			case *ast.GenDecl:
+				addSpecs(add, declared.Specs)
+			}
+		}
+	}
+	return names
+}
+
+func addSpecs(add func(owner string, idents ...*ast.Ident), specs []ast.Spec) {
+	for _, spec := range specs {
+		switch spec := spec.(type) {
+		case *ast.ValueSpec:
+			add("", spec.Names...)
+		case *ast.TypeSpec:
+			add("", spec.Name)
+			structure, ok := spec.Type.(*ast.StructType)
+			if !ok || !spec.Name.IsExported() {
+				continue
+			}
+			for _, field := range structure.Fields.List {
+				add(spec.Name.Name+".", field.Names...)
+			}
+		}
+	}
+}
+
+// receiver is the type of a method and a dot, or nothing for a function.
+func receiver(function *ast.FuncDecl) string {
+	if function.Recv == nil {
+		return ""
+	}
+	of := function.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	if generic, ok := of.(*ast.IndexExpr); ok {
+		of = generic.X
+	}
+	if ident, ok := of.(*ast.Ident); ok && ident.IsExported() {
+		return ident.Name + "."
+	}
+	return "unexported."
+}
