@@ -32,16 +32,6 @@ func newBench(b *testing.B, keep stint.Retention) *bench {
 	return &bench{store, traffic.Pool, traffic}
 }
 
-func newPool(b *testing.B, config *pgxpool.Config) *pgxpool.Pool {
-	b.Helper()
-	pool, err := pgxpool.NewWithConfig(b.Context(), config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(pool.Close)
-	return pool
-}
-
 // measure runs work in so many callers and reports what b.N tasks took.
 func (m *bench) measure(b *testing.B, callers int, work func(caller int) error) {
 	b.Helper()

@@ -1,7 +1,11 @@
 package stint_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 const (
@@ -22,6 +27,28 @@ const (
 	// pollNever is the PollInterval of those who shall be woken by nothing but a notification.
 	pollNever = time.Hour
 )
+
+// newStore returns a store on a database of its own, maintained by nobody but the test.
+func newStore(tb testing.TB) *stint.Store {
+	tb.Helper()
+	store, _ := newStoreAndPool(tb, stint.Options{})
+	return store
+}
+
+func newStoreAndPool(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpool.Pool) {
+	tb.Helper()
+	store, pool := newUncheckedStore(tb, opts)
+	tb.Cleanup(func() { checkStore(tb, pool) })
+	return store, pool
+}
+
+// newUncheckedStore is for tests that write into the tables what cannot be.
+func newUncheckedStore(tb testing.TB, opts stint.Options) (*stint.Store, *pgxpool.Pool) {
+	tb.Helper()
+	pool := testdb.New(tb)
+	opts.Maintenance = stint.MaintainNever
+	return openStore(tb, pool, opts), pool
+}
 
 // openStore returns a store on a pool, whose tables somebody else checks.
 func openStore(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *stint.Store {
@@ -34,6 +61,30 @@ func openStore(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *stint.Sto
 		wantErr(tb, "Close", store.Close(context.WithoutCancel(tb.Context())), nil)
 	})
 	return store
+}
+
+// checkStore looks at the end of a test whether the tables agree with one another.
+func checkStore(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	store, err := stint.New(pool, stint.Options{})
+	if err != nil {
+		tb.Errorf("New = %v", err)
+		return
+	}
+	found, err := store.Check(context.WithoutCancel(tb.Context()))
+	if err != nil {
+		tb.Errorf("Check = %v", err)
+	}
+	for _, inconsistency := range found {
+		tb.Error(inconsistency)
+	}
+}
+
+func wantChecked(tb testing.TB, store *stint.Store) {
+	tb.Helper()
+	if problems, err := store.Check(tb.Context()); err != nil || len(problems) > 0 {
+		tb.Errorf("Check = %v, %v", problems, err)
+	}
 }
 
 // poolOf returns another pool on the database of a pool.
@@ -49,19 +100,10 @@ func poolOf(tb testing.TB, pool *pgxpool.Pool, change func(*pgxpool.Config)) *pg
 	return other
 }
 
-// eventually looks again and again until ok, and fails the test when that takes too long.
-func eventually(tb testing.TB, within time.Duration, what string, ok func() bool) {
+func exec(tb testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), within)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			tb.Fatalf("not within %v: %s", within, what)
-		}
+	if _, err := pool.Exec(tb.Context(), statement, args...); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
 	}
 }
 
@@ -73,6 +115,26 @@ func yields[T any](tb testing.TB, pool *pgxpool.Pool, query string, args ...any)
 		tb.Fatalf("%s: %v", query, err)
 	}
 	return value
+}
+
+func wantErr(tb testing.TB, call string, got, want error) {
+	tb.Helper()
+	if !errors.Is(got, want) {
+		tb.Fatalf("%s = %v, want %v", call, got, want)
+	}
+}
+
+// wantTasks checks that err is about these tasks.
+func wantTasks(tb testing.TB, call string, err, want error, ids ...stint.TaskID) {
+	tb.Helper()
+	wantErr(tb, call, err, want)
+	var about *stint.TaskError
+	if !errors.As(err, &about) {
+		tb.Fatalf("%s = %T, want a TaskError", call, err)
+	}
+	if !slices.Equal(about.IDs, ids) {
+		tb.Fatalf("%s is about %q, want %q", call, about.IDs, ids)
+	}
 }
 
 // An outcome is what a call returned.
@@ -110,6 +172,65 @@ func wantGoingOn[T any](tb testing.TB, what string, done <-chan outcome[T]) {
 	case got := <-done:
 		tb.Fatalf("%s has ended: %+v, %v", what, got.value, got.err)
 	default:
+	}
+}
+
+// inTime makes a call that must not be held up by what somebody else's call waits for: that is what
+// the test itself has locked, and unlocks behind the call.
+func inTime[T any](t *testing.T, what string, call func(context.Context) (T, error)) (T, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	value, err := call(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%s is held up for %v", what, soon)
+	}
+	return value, err
+}
+
+// calls runs calls at once, and tells what came of each.
+type calls struct{ done chan error }
+
+func (g *calls) start(call func() error) {
+	if g.done == nil {
+		g.done = make(chan error, 1000)
+	}
+	go func() { g.done <- call() }()
+}
+
+// atOnce makes calls at about the same moment, now one of them a little earlier, now another.
+func atOnce(calls ...func() error) []error {
+	errs := make([]error, len(calls))
+	var group sync.WaitGroup
+	start := make(chan struct{})
+	for i, call := range calls {
+		delay := rand.IntN(3000)
+		group.Go(func() {
+			<-start
+			for range delay {
+				runtime.Gosched()
+			}
+			errs[i] = call()
+		})
+	}
+	close(start)
+	group.Wait()
+	return errs
+}
+
+// eventually looks again and again until ok, and fails the test when that takes too long.
+func eventually(tb testing.TB, within time.Duration, what string, ok func() bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tb.Fatalf("not within %v: %s", within, what)
+		}
 	}
 }
 
@@ -175,6 +296,23 @@ func (s *spy) sees(tb testing.TB, name string, n int) {
 	eventually(tb, soon, "the statement "+name+" is executed", func() bool {
 		return s.count(name) >= n
 	})
+}
+
+type lockedBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
 }
 
 // logDistribution tells how long something took, and returns the 99th percentile.

@@ -17,19 +17,6 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// inTime makes a call that must not be held up by what somebody else's call waits for: that is what
-// the test itself has locked, and unlocks behind the call.
-func inTime[T any](t *testing.T, what string, call func(context.Context) (T, error)) (T, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	value, err := call(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%s is held up for %v", what, soon)
-	}
-	return value, err
-}
-
 func TestGroupCommit_EachCallerGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	const goroutines, each = 200, 20
@@ -520,14 +507,4 @@ func TestGroupCommit_ALateReturnChangesNoOtherAnswer(t *testing.T) {
 	}
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	wantErr(t, "ReturnTask of the late one", <-group.done, nil)
-}
-
-// calls runs calls at once, and tells what came of each.
-type calls struct{ done chan error }
-
-func (g *calls) start(call func() error) {
-	if g.done == nil {
-		g.done = make(chan error, 1000)
-	}
-	go func() { g.done <- call() }()
 }

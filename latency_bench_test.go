@@ -1,13 +1,13 @@
 package stint_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 )
@@ -87,7 +87,7 @@ func benchmarkLatency(b *testing.B, opts stint.Options) {
 func benchmarkRawLatency(b *testing.B) {
 	ctx := b.Context()
 	pool := newBench(b, stint.Retention{}).pool
-	second := newPool(b, pool.Config())
+	second := poolOf(b, pool, func(*pgxpool.Config) {})
 	exec(b, pool, "CREATE TABLE raw (id bigserial PRIMARY KEY, body bytea)")
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
@@ -127,13 +127,7 @@ func benchmarkRawLatency(b *testing.B) {
 // another returns another store on the same database, with a pool of its own.
 func (m *bench) another(b *testing.B, opts stint.Options) *stint.Store {
 	b.Helper()
-	pool := newPool(b, m.pool.Config())
-	store, err := stint.New(pool, opts)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = store.Close(context.WithoutCancel(b.Context())) })
-	return store
+	return openStore(b, poolOf(b, m.pool, func(*pgxpool.Config) {}), opts)
 }
 
 func reportLatency(b *testing.B, name string, took []time.Duration) {

@@ -1,7 +1,6 @@
 package stint_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -221,11 +220,7 @@ func TestMaintain_WorksThroughMoreThanOneBatch(t *testing.T) {
 	if len(owned) != n {
 		t.Fatalf("%d tasks can be owned, want %d", len(owned), n)
 	}
-	returns := make([]stint.Return, n)
-	for i, task := range owned {
-		returns[i] = stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusCompleted}
-	}
-	if _, err := store.ReturnTasks(t.Context(), returns); err != nil {
+	if _, err := store.ReturnTasks(t.Context(), completed(owned)); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '2 hours'")
@@ -382,21 +377,4 @@ func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 	if strings.Contains(lines.String(), "abcd") {
 		t.Errorf("a token shows in the log: %s", lines.String())
 	}
-}
-
-type lockedBuffer struct {
-	mutex  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.String()
 }

@@ -19,13 +19,9 @@ func TestStore_WorksInEveryExecMode(t *testing.T) {
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
-			config := testdb.New(t).Config()
-			config.ConnConfig.DefaultQueryExecMode = mode
-			pool, err := pgxpool.NewWithConfig(t.Context(), config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
+			pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) {
+				config.ConnConfig.DefaultQueryExecMode = mode
+			})
 			store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 			if err != nil {
 				t.Fatal(err)

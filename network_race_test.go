@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,26 +16,6 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
-
-// atOnce makes calls at about the same moment, now one of them a little earlier, now another.
-func atOnce(calls ...func() error) []error {
-	errs := make([]error, len(calls))
-	var group sync.WaitGroup
-	start := make(chan struct{})
-	for i, call := range calls {
-		delay := rand.IntN(3000)
-		group.Go(func() {
-			<-start
-			for range delay {
-				runtime.Gosched()
-			}
-			errs[i] = call()
-		})
-	}
-	close(start)
-	group.Wait()
-	return errs
-}
 
 // inTx is a verb in a transaction of its own, which the caller commits.
 func inTx(

@@ -29,13 +29,6 @@ func ownShared(tb testing.TB, store *stint.Store, pool *pgxpool.Pool) []stint.Ow
 	return owned
 }
 
-func wantChecked(tb testing.TB, store *stint.Store) {
-	tb.Helper()
-	if problems, err := store.Check(tb.Context()); err != nil || len(problems) > 0 {
-		tb.Errorf("Check = %v, %v", problems, err)
-	}
-}
-
 // A token is good for the task that it was given out with, and for no other of the same hand-out.
 func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	t.Parallel()
