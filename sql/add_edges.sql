@@ -1,11 +1,11 @@
 -- name: add_edges
 --
--- Adds edges into tasks that are in the store and pending, and makes these wait. An edge that
--- exists changes nothing. hold_tasks has locked the tasks, carve_ready has cut them out of their
--- spans.
+-- Adds edges into tasks that are in the store and pending, and makes these tasks wait. An edge that
+-- exists already changes nothing.
 --
---   $1 after  bigint[]
---   $2 run    bigint[]
+--   $1 after  bigint[]: the tasks to wait for
+--   $2 run    bigint[]: the tasks that wait. hold_tasks has locked them, and carve_ready has cut
+--             them out of their spans
 WITH edge AS (
     INSERT INTO stint.edges (after, run)
     SELECT edge.after, edge.run
@@ -13,10 +13,13 @@ WITH edge AS (
     ON CONFLICT DO NOTHING
     RETURNING edges.run
 ), counted AS MATERIALIZED (
+    -- How many more signals each task waits for.
     SELECT edge.run AS key, count(*) AS missing
     FROM edge
     GROUP BY edge.run
 ), pending AS MATERIALIZED (
+    -- A task that was ready or scheduled so far takes its claim, its tries and its status text
+    -- along. A task that is blocked already has neither row.
     SELECT counted.key, counted.missing, later.not_before,
            coalesce(queued.claim, later.claim) AS claim,
            coalesce(queued.completed, later.completed, 0) AS completed,
@@ -41,4 +44,5 @@ INSERT INTO stint.blocked (key, not_before, claim, missing, completed, aborted, 
 SELECT pending.key, pending.not_before, pending.claim, pending.missing, pending.completed,
        pending.aborted, pending.tries, pending.status
 FROM pending
+-- A task that is blocked already keeps its row, and waits for more signals.
 ON CONFLICT (key) DO UPDATE SET missing = blocked.missing + excluded.missing

@@ -1,19 +1,22 @@
 -- name: attend_session
 --
--- Makes the session known: what it wants to hear, and the actors that are registered at it.
+-- Makes the session known: the topics that it wants to hear of, and the actors that are registered
+-- at it.
 --
 --   $1 session  bigint
 --   $2 grace    interval
 --   $3 watches  boolean
 --   $4 topics   text[]
 --   $5 actors   text[]
---   $6 actions  text[], one of the actor at the same place in $5
+--   $6 actions  text[]: element i is an action of actor i; an actor may come several times
 WITH session AS (
     INSERT INTO stint.sessions (id, grace, watches, topics)
     VALUES ($1::bigint, $2::interval, $3::boolean, $4::text[])
     ON CONFLICT (id) DO UPDATE
+    -- A session that others found gone has come back.
     SET gone_at = NULL, watches = excluded.watches, topics = excluded.topics
 ), gone AS (
+    -- These actors are not registered any more.
     DELETE FROM stint.actors
     WHERE actors.session = $1::bigint AND actors.actor <> ALL ($5::text[])
 )

@@ -1,8 +1,9 @@
 -- name: bar_claim
 --
--- Lets own_tasks hand out nothing any more under claim $1, after its answer was lost: this waits
--- for one that is about to commit, and one that comes later fails. The lease holds nothing, so that
--- maintenance drops it.
+-- Keeps own_tasks from handing out anything more under claim $1, after its answer was lost. It
+-- inserts a lease with this claim: that waits for an own_tasks that is about to commit, and makes
+-- an own_tasks that comes later fail. The lease holds no tasks, so maintenance drops it once it has
+-- expired.
 --
 --   $1 claim  bigint
 --   $2 actor  text

@@ -1,17 +1,19 @@
 -- name: carve_leased
 --
--- Cuts owned tasks out of the spans of leased that hold others too, so that they can be taken away
--- without their neighbours: afterwards each of the spans given holds whole rows only.
+-- Cuts owned tasks out of the rows of leased that hold others, too, so that they can be taken away
+-- without their neighbours: afterwards each of the spans given holds whole rows only. What became
+-- of the tasks meanwhile is for the caller's next statement to see.
 --
 --   $1 lo  bigint[], sorted
 --   $2 hi  bigint[]: the spans do not overlap
 --
--- Waits for an owner that is returning neighbours at this moment; what became of the tasks is for
--- the caller's next statement to see. Rows are locked in the order of lo.
+-- An example: of a row with the tasks 1 to 60, a caller that wants 3 to 20 leaves
 --
--- What is left of a row goes back in pieces of 16, so that those who return tasks of one hand-out
--- one by one soon do not meet.
+--   [1..2] [3..20] [21..31] [32..47] [48..60]
 WITH cut AS MATERIALIZED (
+    -- The rows that reach beyond a span given, each with the spans given that begin or end in it. A
+    -- row that reaches beyond a span holds its first or its last key. The row of a key is the last
+    -- that begins in the key's block of 1,024, at the key or ahead of it.
     SELECT found.lo, array_agg(named.lo ORDER BY named.lo) AS los,
            array_agg(named.hi ORDER BY named.lo) AS his
     FROM unnest($1::bigint[], $2::bigint[]) AS named (lo, hi)
@@ -31,12 +33,15 @@ WITH cut AS MATERIALIZED (
     GROUP BY found.lo
     ORDER BY found.lo
 ), locked AS MATERIALIZED (
+    -- Waits for an owner that is returning neighbours at this moment. Rows are locked in the order
+    -- of lo.
     SELECT cut.*
     FROM cut
     CROSS JOIN LATERAL (
         SELECT leased.lo FROM stint.leased WHERE leased.lo = cut.lo FOR UPDATE
     ) AS leased
 ), gone AS (
+    -- LATERAL with OFFSET 0 is a fence, as in return_tasks.
     DELETE FROM stint.leased
     USING (
         SELECT locked.*, leased.tid
@@ -48,13 +53,17 @@ WITH cut AS MATERIALIZED (
     WHERE leased.ctid = span.tid
     RETURNING leased.*, span.los, span.his
 )
+-- A row that stands for several tasks has neither status nor progress.
 INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted)
 SELECT piece.lo, piece.hi, gone.claim, gone.tries, gone.part, gone.completed, gone.aborted
 FROM gone
 CROSS JOIN LATERAL (
+    -- The parts of the row that are in spans given.
     SELECT greatest(named.lo, gone.lo) AS lo, least(named.hi, gone.hi) AS hi
     FROM unnest(gone.los, gone.his) AS named (lo, hi)
     UNION ALL
+    -- The rest of the row goes back in pieces of 16, so that owners who return the tasks of one
+    -- hand-out one by one soon do not meet.
     SELECT greatest(gap.lo, chunk.n << 4), least(gap.hi, (chunk.n << 4) + 15)
     FROM (
         SELECT coalesce(lag(named.hi) OVER (ORDER BY named.lo) + 1, gone.lo) AS lo,

@@ -1,13 +1,12 @@
 -- name: check_sessions
 --
--- Looks whether the sessions live: the lock of one that does cannot be had. Tells for each since
--- how long it is gone, null if it lives, whether that is longer than its grace, how much of the
--- grace is left, and which actors are registered at it.
---
--- A lock that can be had is held until the transaction ends, so that the session cannot come back
--- while its absence is noted. Of two that look at the same time one believes that the session
--- lives.
+-- Looks whether the sessions live, and notes those that are gone: the lock of a session that lives
+-- cannot be had. Returns for each session whether it lives and watches the others, how much of its
+-- grace is left (null if it lives, 0 if nothing is left), and which actors are registered at it.
 WITH looked AS MATERIALIZED (
+    -- A lock that can be had is held until the transaction ends, so that the session cannot come
+    -- back while its absence is noted. If two transactions look at the same time, one of them
+    -- believes that the session lives.
     SELECT sessions.id, coalesce(sessions.gone_at, statement_timestamp()) AS gone_at,
            sessions.gone_at IS NULL AS fresh, sessions.grace, sessions.watches,
            pg_try_advisory_xact_lock(sessions.id) AS gone

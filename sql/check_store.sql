@@ -1,14 +1,13 @@
 -- name: check_store
 --
--- Rows that contradict one another: rule, key, ID and what was found. None in a store that is
--- whole, at any instant.
+-- Returns rows that contradict one another: rule, key, ID and what was found. A store that is whole
+-- has none, at any instant; the statement sees one instant.
 --
---   $1 rows  integer
+--   $1 rows  integer: how many to return at most
 --
--- It reads whole tables, so it runs with the planner's own choice of plans. One statement sees one
--- instant. Ended tasks whose definition is gone were replaced; an edge from a task that is gone is
--- settled.
+-- It reads whole tables, so it runs with the planner's own choice of plans.
 WITH placed AS MATERIALIZED (
+    -- Each task in each state table that holds it.
     SELECT blocked.key, 'blocked' AS state, blocked.tries, blocked.completed, blocked.aborted,
            NULL::smallint AS cause, NULL::text AS queued
     FROM stint.blocked
@@ -30,11 +29,14 @@ WITH placed AS MATERIALIZED (
     FROM stint.finished
     CROSS JOIN LATERAL generate_series(finished.lo, finished.hi) AS span (key)
 ), known AS MATERIALIZED (
+    -- The same with their definitions.
     SELECT placed.*, tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.on_abort,
            tasks.deadline
     FROM placed
     JOIN stint.tasks ON tasks.key = placed.key
 ), edge AS MATERIALIZED (
+    -- An edge from a task that is gone is settled: its before_state is null, so that no rule below
+    -- finds it.
     SELECT edges.after, edges.run, before.state AS before_state, before.cause AS before_cause,
            before.action AS before_action, after.state AS after_state, after.cause AS after_cause,
            after.on_abort, after.id
@@ -42,17 +44,20 @@ WITH placed AS MATERIALIZED (
     LEFT JOIN known AS before ON before.key = edges.after
     LEFT JOIN known AS after ON after.key = edges.run
 ), handed AS MATERIALIZED (
+    -- The spans of each lease.
     SELECT lease.claim, lease.part, lease.spans[pair.n][1] AS lo, lease.spans[pair.n][2] AS hi
     FROM (
-        -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+        -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
         SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans
         FROM stint.leases
         OFFSET 0
     ) AS lease
     CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS pair (n)
 ), told AS (
+    -- How many signals a task must miss, and how many completed and aborted tasks its predecessors
+    -- have told it of at least: a completed spontaneous task may stand for any number.
     SELECT edge.run AS key, count(*) FILTER (WHERE edge.before_state <> 'final') AS missing,
-           count(*) FILTER (WHERE edge.before_cause = 0
+           count(*) FILTER (WHERE edge.before_cause = 0 /* completed */
                                   AND edge.before_action <> 'stint.Spontaneous') AS completed,
            count(*) FILTER (WHERE edge.before_cause > 0) AS aborted
     FROM edge
@@ -67,10 +72,11 @@ FROM (
     GROUP BY tasks.key
     HAVING count(placed.key) <> 1
     UNION ALL
+    -- A task that ended and whose definition is gone was replaced.
     SELECT 'what has a state has a definition', placed.key, NULL, placed.state
     FROM placed
     LEFT JOIN stint.tasks ON tasks.key = placed.key
-    WHERE tasks.key IS NULL AND placed.cause IS DISTINCT FROM 5
+    WHERE tasks.key IS NULL AND placed.cause IS DISTINCT FROM 5 /* replaced */
     UNION ALL
     SELECT 'a blocked task misses the signals of its unfinished predecessors', blocked.key,
            known.id, format('%s missing, %s predecessors', blocked.missing, told.missing)
@@ -83,7 +89,8 @@ FROM (
            edge.after_state
     FROM edge
     WHERE edge.before_state <> 'final'
-      AND (edge.after_state IN ('ready', 'scheduled', 'in progress') OR edge.after_cause = 0)
+      AND (edge.after_state IN ('ready', 'scheduled', 'in progress')
+           OR edge.after_cause = 0 /* completed */)
     UNION ALL
     SELECT 'an aborted predecessor aborts what does not run anyway (R12)', edge.run, edge.id,
            edge.after_state
@@ -110,7 +117,7 @@ FROM (
         SELECT
         FROM handed
         WHERE handed.claim = leased.claim AND handed.part = leased.part
-          AND handed.lo >> 10 = leased.lo >> 10 -- within which a span is
+          AND handed.lo >> 10 = leased.lo >> 10 -- a span lies within a block
           AND handed.lo <= leased.lo AND handed.hi >= leased.hi
     )
     UNION ALL
@@ -132,7 +139,8 @@ FROM (
     SELECT 'a completed spontaneous task passes on what it was told', known.key, known.id, NULL
     FROM known
     LEFT JOIN stint.joined ON joined.key = known.key
-    WHERE known.action = 'stint.Spontaneous' AND known.cause = 0 AND joined.key IS NULL
+    WHERE known.action = 'stint.Spontaneous' AND known.cause = 0 /* completed */
+      AND joined.key IS NULL
     UNION ALL
     SELECT 'an absolute deadline is watched (R6)', known.key, known.id, known.deadline::text
     FROM known

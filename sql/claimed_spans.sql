@@ -1,12 +1,12 @@
 -- name: claimed_spans
 --
--- The keys of the tasks that are owned under claim $1, asked when the answer of own_tasks could not
--- be read: numbers, which always can.
+-- Returns the keys of the tasks that are owned under claim $1. The caller asks when it could not
+-- read the answer of own_tasks: numbers can always be read.
 --
 --   $1 claim  bigint
 SELECT leased.lo, leased.hi
 FROM (
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.spans || '{}'::bigint[] AS spans
     FROM stint.leases
     WHERE leases.claim = $1::bigint

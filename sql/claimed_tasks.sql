@@ -1,14 +1,15 @@
 -- name: claimed_tasks
 --
--- The tasks that own_tasks handed out under claim $1, asked when its answer was lost. In the form
--- and the order of own_tasks: the spans of a lease are in the order in which they were taken.
+-- Returns the tasks that own_tasks handed out under claim $1, in the form and the order of
+-- own_tasks: the spans of a lease are in the order in which they were taken. The caller asks when
+-- the answer of own_tasks was lost.
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
        span.n::bigint AS rank, 0::bigint AS floor
 FROM (
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans
     FROM stint.leases
     WHERE leases.claim = $1::bigint

@@ -1,14 +1,15 @@
 -- name: count_ready
 --
--- How many tasks are ready, of up to $2 pairs of an action and a priority; and when the first
--- in line of each was inserted. more says that there are more than the $1 spans that were counted.
+-- Counts the ready tasks of up to $2 pairs of an action and a priority, and returns how long ago
+-- the first in line of each was inserted. more says that a pair has more than the $1 spans that
+-- were to be counted.
 --
 --   $1 spans  integer
 --   $2 pairs  integer
---
--- Steps along ready_order from the first row of one pair to the first of the next, so that it looks
--- at a few rows however many are ready.
 WITH RECURSIVE pair AS (
+    -- Steps along ready_order from the first row of one pair to the first of the next, so that it
+    -- reads a few rows however many are ready. level is the part of the rank that stands for the
+    -- priority.
     (
         SELECT 1 AS number, ready.action, ready.rank >> 47 AS level
         FROM stint.ready

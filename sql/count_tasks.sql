@@ -1,29 +1,32 @@
 -- name: count_tasks
 --
--- How many tasks are in each state but ready, by action, among the last $1 + 1 spans of each table:
--- all of them, unless there are so many. States are those of task_states, but all aborted tasks are
--- 11. A replaced task, which has left its definition to its successor, has no action.
+-- Counts the tasks in each state but ready, by action, among the last $1 + 1 spans of each table:
+-- all tasks, unless there are more spans. States are those of task_states, but all aborted tasks
+-- are 11. A replaced task has no action, since its definition is gone.
 --
 --   $1 spans  integer
---
--- The last, since the first entries of an index are those that die first.
 WITH head AS (
-    (SELECT 0 AS state, blocked.key AS lo, blocked.key AS hi
+    -- The last spans, since the first entries of an index are those that die first.
+    (SELECT 0 /* blocked */ AS state, blocked.key AS lo, blocked.key AS hi
      FROM stint.blocked
      ORDER BY blocked.key DESC
      LIMIT $1::integer + 1)
     UNION ALL
-    (SELECT 1, scheduled.key, scheduled.key
+    (SELECT 1 /* scheduled */, scheduled.key, scheduled.key
      FROM stint.scheduled
      ORDER BY scheduled.key DESC
      LIMIT $1::integer + 1)
     UNION ALL
-    (SELECT 3, leased.lo, leased.hi
+    (SELECT 3 /* in progress */, leased.lo, leased.hi
      FROM stint.leased
      ORDER BY leased.lo DESC
      LIMIT $1::integer + 1)
     UNION ALL
-    (SELECT CASE finished.cause WHEN 0 THEN 10 ELSE 11 END, finished.lo, finished.hi
+    (SELECT CASE finished.cause
+                WHEN 0 /* completed */ THEN 10 /* completed */
+                ELSE 11 /* aborted */
+            END,
+            finished.lo, finished.hi
      FROM stint.finished
      ORDER BY finished.lo DESC
      LIMIT $1::integer + 1)

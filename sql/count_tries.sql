@@ -1,6 +1,7 @@
 -- name: count_tries
 --
--- How many tasks were handed out so far, by action, of the $1 actions last asked for.
+-- Returns how many tasks were handed out so far, by action, and how many of these hand-outs were
+-- not a task's first, for the $1 actions that were last asked for.
 --
 --   $1 actions  integer
 SELECT action_stats.action, action_stats.tries, action_stats.retries

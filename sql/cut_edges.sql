@@ -4,8 +4,6 @@
 --
 --   $1 after  bigint[]
 --   $2 run    bigint[]
---
--- By -run, which the index holds.
 DELETE FROM stint.edges
 USING (
     SELECT edge.tid
@@ -13,6 +11,7 @@ USING (
     CROSS JOIN LATERAL (
         SELECT edges.ctid AS tid
         FROM stint.edges
+        -- The index edges_after holds -run.
         WHERE edges.after = named.after AND -edges.run = -named.run
         OFFSET 0
     ) AS edge

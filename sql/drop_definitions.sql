@@ -1,8 +1,8 @@
 -- name: drop_definitions
 --
--- Frees the IDs of tasks that are replaced or deleted. What else there is of them goes by
--- erase_tasks if they are final; otherwise settle_tasks ends them, behind the insert of those that
--- replace them.
+-- Deletes the definitions of tasks that are replaced or deleted, and so frees their IDs, and their
+-- deadlines. erase_tasks deletes what is left of tasks that are final. settle_tasks ends the
+-- others, after those that replace them were inserted.
 --
 --   $1 keys  bigint[], sorted
 WITH definition AS (

@@ -1,6 +1,7 @@
 -- name: drop_session
 --
--- Forgets a session that is gone, unless it has come back or has actors still.
+-- Deletes a session that is gone, unless it has come back or still has actors. The lock of a
+-- session that has come back cannot be had.
 --
 --   $1 session  bigint
 DELETE FROM stint.sessions

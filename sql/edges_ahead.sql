@@ -1,7 +1,8 @@
 -- name: edges_ahead
 --
--- All edges that lead on from tasks, their dependents and so on: a new edge into one of the tasks
--- closes a cycle if its other end is reached. Edges into tasks that are not blocked are settled.
+-- Returns all edges that lead on from tasks: to their dependents, from these to theirs, and so on.
+-- Edges into tasks that are not blocked are settled and left out. A new edge into one of the tasks
+-- closes a cycle if these edges lead to its other end.
 --
 --   $1 keys  bigint[]
 WITH RECURSIVE ahead (after, run) AS (

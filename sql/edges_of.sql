@@ -1,6 +1,6 @@
 -- name: edges_of
 --
--- All edges into and out of tasks, each once.
+-- Returns all edges into and out of tasks, each once.
 --
 --   $1 keys  bigint[]
 SELECT edge.after, edge.run

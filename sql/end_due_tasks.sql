@@ -1,16 +1,17 @@
 -- name: end_due_tasks
 --
--- Puts those of the tasks with the keys $3 that end by themselves into round $2 of settling: see
--- due_tasks. One that somebody is busy with, or with a dependent of it, is passed over and stays
--- for the next time. Owned ones must have been carved out of their spans.
---
--- What the expiry of its last try ends keeps the complement of the claim, which no claim is: until
--- its owner says why (note_late), it has not returned the task.
+-- Takes those of the tasks with the keys $3 that end by themselves out of their states, and puts
+-- them into round $2 of settling: tasks whose deadline has passed (R6), spontaneous tasks whose
+-- time has come, and owned tasks whose lease has expired on their last try (R13).
 --
 --   $1 batch  bigint
 --   $2 round  integer
---   $3 keys   bigint[], sorted
+--   $3 keys   bigint[], sorted; owned tasks must have been carved out of their spans
+--
+-- SKIP LOCKED passes over tasks that somebody is busy with. They stay for the next time.
 WITH dependent AS MATERIALIZED (
+    -- Settling will lock the dependents, so they are locked here, ahead of the tasks. A dependent
+    -- that is blocked and could not be locked is busy.
     SELECT named.key AS after, waiting.key IS NOT NULL AND locked.key IS NULL AS busy
     FROM unnest($3::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
@@ -23,6 +24,7 @@ WITH dependent AS MATERIALIZED (
         SELECT blocked.key FROM stint.blocked WHERE blocked.key = edge.run OFFSET 0
     ) AS waiting ON true
 ), held AS MATERIALIZED (
+    -- A task with a dependent that somebody is busy with stays for the next time, too.
     SELECT DISTINCT dependent.after AS key FROM dependent WHERE dependent.busy
 ), named AS MATERIALIZED (
     SELECT named.key, task.deadline, task.max_tries, task.action,
@@ -46,6 +48,7 @@ WITH dependent AS MATERIALIZED (
     ) AS ready
     WHERE named.overdue
 ), later AS MATERIALIZED (
+    -- A scheduled task ends if it is overdue, or if it is spontaneous and its time has come.
     SELECT named.key, scheduled.tries, scheduled.completed, scheduled.aborted, scheduled.status,
            named.overdue
     FROM named
@@ -59,6 +62,7 @@ WITH dependent AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS scheduled
 ), owned AS MATERIALIZED (
+    -- An owned task ends if it is overdue, or if its lease has expired on its last try.
     SELECT named.key, leased.claim, leased.tries, leased.status, named.overdue, lease.actor
     FROM named
     CROSS JOIN LATERAL (
@@ -102,19 +106,21 @@ INSERT INTO stint.settling
     (batch, round, key, cause, claim, tries, completed, aborted, actor, status)
 SELECT $1::bigint, $2::integer, ended.*
 FROM (
-    SELECT queued.key, 6, NULL::bigint, queued.tries, NULL::integer, NULL::integer, NULL::text,
-           queued.status
+    SELECT queued.key, 6 /* expired */, NULL::bigint, queued.tries, NULL::integer,
+           NULL::integer, NULL::text, queued.status
     FROM queued
     UNION ALL
-    SELECT later.key, CASE WHEN later.overdue THEN 6 ELSE 0 END, NULL, later.tries,
-           later.completed, later.aborted, NULL, later.status
+    SELECT later.key, CASE WHEN later.overdue THEN 6 /* expired */ ELSE 0 /* completed */ END,
+           NULL, later.tries, later.completed, later.aborted, NULL, later.status
     FROM later
     UNION ALL
-    SELECT owned.key, CASE WHEN owned.overdue THEN 6 ELSE 2 END,
+    -- A task that ends because its last try has expired keeps the complement of its claim, which is
+    -- no claim: it counts as not returned until its owner says why it failed (note_late).
+    SELECT owned.key, CASE WHEN owned.overdue THEN 6 /* expired */ ELSE 2 /* tries */ END,
            CASE WHEN owned.overdue THEN NULL ELSE ~owned.claim END, owned.tries, NULL, NULL,
            CASE WHEN owned.overdue THEN NULL ELSE owned.actor END, owned.status
     FROM owned
     UNION ALL
-    SELECT waiting.key, 6, NULL, waiting.tries, NULL, NULL, NULL, waiting.status
+    SELECT waiting.key, 6 /* expired */, NULL, waiting.tries, NULL, NULL, NULL, waiting.status
     FROM waiting
 ) AS ended

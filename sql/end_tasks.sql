@@ -1,6 +1,7 @@
 -- name: end_tasks
 --
--- Puts tasks that were withdrawn from their states into round $2 of settling, to end with cause $3.
+-- Puts tasks that were withdrawn from their states into round $2 of settling, to end with cause $3
+-- and the status text $4.
 --
 --   $1 batch   bigint
 --   $2 round   integer

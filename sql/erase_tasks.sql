@@ -1,9 +1,8 @@
 -- name: erase_tasks
 --
--- Removes what drop_definitions leaves of finished tasks, which must have been carved out of their
--- spans. Their edges are settled; they go too.
+-- Deletes what drop_definitions leaves of finished tasks. Their edges are settled, and go, too.
 --
---   $1 keys  bigint[], sorted
+--   $1 keys  bigint[], sorted; the tasks must have been carved out of their spans
 WITH outgoing AS (
     DELETE FROM stint.edges WHERE edges.after = ANY ($1::bigint[])
 ), incoming AS (

@@ -1,6 +1,7 @@
 -- name: existing_tasks
 --
--- Which of the IDs are taken: asked when an insert tripped over one, to name them all.
+-- Returns those of the IDs that are taken. An insert that failed because of one of them asks, to
+-- name them all.
 --
 --   $1 ids  text[]
 SELECT task.id

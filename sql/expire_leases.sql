@@ -1,16 +1,14 @@
 -- name: expire_leases
 --
 -- Ends the leases of actor $2 of a session that is gone, so that reclaim_leases, in the same
--- transaction, hands its tasks on. Does nothing if the session has come back.
+-- transaction, hands its tasks on. Does nothing if the session has come back. Returns how many
+-- leases it passed over, because somebody extends or holds them at this moment.
 --
 --   $1 session  bigint
 --   $2 actor    text
---
--- Returns how many leases it passed over, since somebody extends or holds them at this moment. The
--- actor stays registered as long as there are some, so that they are found again.
---
--- The lock is held until the transaction ends: a session that comes back finds all of it done.
 WITH lost AS MATERIALIZED (
+    -- The lock of a session that has come back cannot be had. The lock is held until the
+    -- transaction ends: a session that comes back meanwhile finds all of it done.
     SELECT sessions.id
     FROM stint.sessions
     WHERE sessions.id = $1::bigint AND pg_try_advisory_xact_lock($1::bigint)
@@ -28,7 +26,7 @@ WITH lost AS MATERIALIZED (
     UPDATE stint.leases
     SET deadline = statement_timestamp()
     FROM held
-    WHERE leases.ctid = held.tid -- which a lease that was just extended has left
+    WHERE leases.ctid = held.tid -- a lease that was just extended has left it
     RETURNING leases.claim
 ), passed AS MATERIALIZED (
     SELECT (SELECT count(*)
@@ -37,6 +35,7 @@ WITH lost AS MATERIALIZED (
             WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp())
            - (SELECT count(*) FROM expired) AS leases
 ), unregistered AS (
+    -- The actor stays registered as long as leases were passed over, so that they are found again.
     DELETE FROM stint.actors
     USING lost, passed
     WHERE actors.session = lost.id AND actors.actor = $2::text AND passed.leases = 0

@@ -1,14 +1,15 @@
 -- name: explain_task
 --
--- A task (place 0) and up to $2 of the predecessors that it waits for, or because of which it was
--- aborted (place 1), each in the form of get_tasks without body and result, with how many it waits
--- for in all, when somebody last asked for its action, and what time it is.
---
--- Cause 3 is an aborted predecessor; 0, completed, is the only one that aborts nobody.
+-- Returns a task (place 0) and up to $2 of the predecessors that it waits for, or because of which
+-- it was aborted (place 1), each in the form of get_tasks without body and result. With each come
+-- how many predecessors the task waits for in all (0 for a predecessor), when somebody last asked
+-- for its action, and what time it is.
 --
 --   $1 id     text
 --   $2 tasks  integer
 WITH named AS MATERIALIZED (
+    -- waits says that the task is blocked, fell that it was aborted because of a predecessor. The
+    -- span of a key is the last that begins in the key's block of 1,024, at the key or ahead of it.
     SELECT tasks.key, tasks.action,
            (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
            (SELECT span.cause = 3 /* a predecessor */ AND span.hi >= tasks.key
@@ -22,6 +23,9 @@ WITH named AS MATERIALIZED (
     FROM stint.tasks
     WHERE tasks.id = $1::text
 ), chosen AS MATERIALIZED (
+    -- A blocked task waits for the predecessors that have not ended. A task that fell was aborted
+    -- because of predecessors that did not complete: to complete is the only end that aborts no
+    -- dependent.
     SELECT named.key, 0 AS place FROM named
     UNION ALL
     SELECT before.after, 1
@@ -34,7 +38,7 @@ WITH named AS MATERIALIZED (
                 SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
             ) AS edge
             ORDER BY edge.after
-            OFFSET 0 -- a fence: in order first, so that only some are looked up
+            OFFSET 0 -- a fence: sorted first, so that only some are looked up
         ) AS edge
         CROSS JOIN LATERAL (
             SELECT (SELECT span.cause
@@ -48,7 +52,8 @@ WITH named AS MATERIALIZED (
                     WHERE span.hi >= edge.after) AS cause
             OFFSET 0
         ) AS ended
-        WHERE edge.waits AND ended.cause IS NULL OR edge.fell AND ended.cause <> 0
+        WHERE edge.waits AND ended.cause IS NULL
+           OR edge.fell AND ended.cause <> 0 /* completed */
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before

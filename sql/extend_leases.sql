@@ -1,27 +1,27 @@
 -- name: extend_leases
 --
--- Extends the leases of the tasks with keys from $1 to $2 and claims $3 for actor $4. Returns spans
--- of those that it still owns, and whether it has to be asked again.
+-- Extends the leases of tasks for actor $4, as far as it still owns them, and shortens none.
+-- Returns the spans that it still owns, clipped to those given, and for each whether the caller has
+-- to carve its tasks out and ask again.
 --
 --   $1 lo      bigint[]
---   $2 hi      bigint[]
---   $3 claims  bigint[]
+--   $2 hi      bigint[]: element i is a span of tasks
+--   $3 claims  bigint[]: the claim of span i
 --   $4 actor   text
 --   $5 lease   interval, null: for ever
 --
--- The usual heartbeat names all that is left of each hand-out and costs one update per hand-out,
--- however many tasks there are. If it names only some of them, these get a part of the lease with
--- a deadline of their own, since the others shall expire; they must have been carved out of their
--- spans, which somebody else may have been doing, too: again tells of these, and of those whose row
--- has a new version since the statement began. A task that is locked
--- is being returned at this moment; it is reported as owned and left alone, so that nobody waits
--- for the caller's transaction it may be returned in.
+-- The usual heartbeat names all tasks that are left of each hand-out, and costs one update for each
+-- hand-out, however many tasks there are. If it names only some of them, these get a part of the
+-- lease with a deadline of its own, since the others shall expire.
 --
--- The leases have been locked by lock_leases. LATERAL with OFFSET 0 is a fence, as in return_tasks.
+-- lock_leases has locked the leases. LATERAL with OFFSET 0 is a fence, as in return_tasks.
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.lo, named.hi, named.claim
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS named (lo, hi, claim)
 ), held AS MATERIALIZED (
+    -- The rows of leased with tasks of a span given. lo and hi are the tasks of the span in the
+    -- row, alone says that the row holds no others. A row that holds the first key of the span is
+    -- the last that begins in the key's block of 1,024, at the key or ahead of it.
     SELECT greatest(leased.lo, named.lo) AS lo, least(leased.hi, named.hi) AS hi,
            leased.lo AS row_lo, leased.lo >= named.lo AND leased.hi <= named.hi AS alone,
            leased.claim, leased.part, leased.version
@@ -48,11 +48,12 @@ WITH named AS MATERIALIZED (
     ) AS lease
     WHERE lease.actor = $4::text
 ), asked AS MATERIALIZED (
+    -- How many tasks of each lease are named.
     SELECT held.claim, held.part, sum(held.hi - held.lo + 1) AS size
     FROM held
     GROUP BY held.claim, held.part
 ), locked AS MATERIALIZED (
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT lease.*, lease.packed || '{}'::bigint[] AS spans, asked.size AS asked,
            greatest(lease.deadline, coalesce(statement_timestamp() + $5::interval, 'infinity'))
                AS extended
@@ -65,6 +66,8 @@ WITH named AS MATERIALIZED (
         OFFSET 0
     ) AS lease
 ), lease AS MATERIALIZED (
+    -- whole says that all tasks that are left of the lease are named: all that were handed out, or
+    -- all that are still owned.
     SELECT locked.*, locked.asked = locked.size OR locked.asked = (
         SELECT sum(leased.hi - leased.lo + 1)
         FROM generate_subscripts(locked.spans, 1) AS span (n)
@@ -74,11 +77,16 @@ WITH named AS MATERIALIZED (
     ) AS whole
     FROM locked
 ), extended AS (
+    -- The usual heartbeat.
     UPDATE stint.leases
     SET deadline = lease.extended
     FROM lease
     WHERE lease.whole AND leases.ctid = lease.tid
 ), free AS MATERIALIZED (
+    -- The rows of leases of which only some tasks are named. A row that is locked is being returned
+    -- at this moment: it is reported as owned and left alone, so that nobody waits for the caller's
+    -- transaction in which it may be returned. seen says that the row has no new version since the
+    -- statement began.
     SELECT leased.lo, leased.hi, leased.tid, leased.version = held.version AS seen,
            lease.tid AS lease_tid, lease.claim, lease.part, lease.actor, lease.session,
            lease.owned_at, lease.extended
@@ -92,6 +100,7 @@ WITH named AS MATERIALIZED (
     ) AS leased
     WHERE NOT lease.whole AND held.alone
 ), few AS MATERIALIZED (
+    -- The others get a part of their lease of their own: the next one of the claim.
     SELECT free.*,
            (SELECT max(other.part) FROM stint.leases AS other WHERE other.claim = free.claim)
                + dense_rank() OVER (PARTITION BY free.claim ORDER BY free.part) AS new_part
@@ -116,6 +125,9 @@ WITH named AS MATERIALIZED (
     ) AS part
     WHERE leases.ctid = part.lease_tid
 )
+-- The caller has to ask again for tasks whose row has a new version since the statement began, and
+-- for tasks that share their row with others although their lease is not extended whole: they must
+-- be carved out first, and somebody else may have been doing so at the same time.
 SELECT held.lo, held.hi, held.claim,
        CASE WHEN held.alone
             THEN held.row_lo = ANY (ARRAY(SELECT free.lo FROM free WHERE NOT free.seen))

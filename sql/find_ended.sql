@@ -1,8 +1,8 @@
 -- name: find_ended
 --
--- Those of the tasks that are final, and what was aborted because of them, at whatever distance:
--- the key, how it ended, and of a completed spontaneous one what it stands for. A completed one has
--- aborted nothing, even if what aborted its dependent has left the store.
+-- Returns those of the tasks that are final, and the tasks that were aborted because of them, at
+-- whatever distance: key, cause, whether it runs anyway (on_abort), and for a completed spontaneous
+-- task how many completed and aborted tasks it stands for.
 --
 --   $1 keys  bigint[]
 WITH RECURSIVE reached (key, cause) AS (
@@ -22,7 +22,9 @@ WITH RECURSIVE reached (key, cause) AS (
     CROSS JOIN LATERAL (
         SELECT edges.run
         FROM stint.edges
-        WHERE edges.after = reached.key AND reached.cause <> 0
+        -- A completed task has aborted nothing, even if the task that aborted its dependent has
+        -- left the store.
+        WHERE edges.after = reached.key AND reached.cause <> 0 /* completed */
         OFFSET 0
     ) AS edge
     CROSS JOIN LATERAL (

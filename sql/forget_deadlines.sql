@@ -1,15 +1,15 @@
 -- name: forget_deadlines
 --
--- Looks at the first $1 absolute deadlines behind the place $2, $3 that have passed. Drops those
+-- Scans the first $1 absolute deadlines behind the place $2, $3 that have passed. Deletes those
 -- whose tasks have ended, and leaves the others to end_due_tasks (R6). Returns the place of the
--- last, null if there are no more, how many it dropped, no actions, and the keys of the others.
+-- last one (null if there are no more), how many it deleted, no actions, and the keys of the
+-- others.
 --
 --   $1 tasks     integer
 --   $2 deadline  timestamptz
---   $3 key       bigint
---
--- A task with a deadline is alone in its span. The place is as in promote_scheduled.
+--   $3 key       bigint: the place, as in promote_scheduled
 WITH look AS MATERIALIZED (
+    -- A task with a deadline is alone in its span, so its key is the lo of its row.
     SELECT deadlines.deadline, deadlines.key,
            (SELECT true FROM stint.ready WHERE ready.lo = deadlines.key) IS NULL
            AND (SELECT true FROM stint.scheduled WHERE scheduled.key = deadlines.key) IS NULL

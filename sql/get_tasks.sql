@@ -1,6 +1,7 @@
 -- name: get_tasks
 --
--- Everything the store knows of the tasks with these IDs; unknown ones are left out.
+-- Returns everything that the store knows of the tasks with these IDs. IDs that no task has are
+-- left out.
 --
 --   $1 ids  text[]
 SELECT task.id, task.action, task.body, task.priority, task.max_tries, task.deadline,

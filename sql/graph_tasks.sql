@@ -1,14 +1,13 @@
 -- name: graph_tasks
 --
--- The network around the task with ID $1: the $2 tasks that are nearest to it along edges in either
--- direction, each in the form of get_tasks without body and result, with its key, the keys of its
--- predecessors, and whether the network goes on beyond them all.
+-- Returns the network around the task with ID $1: the $2 tasks that are nearest to it along edges
+-- in either direction, each in the form of get_tasks without body and result, with its key, the
+-- keys of its predecessors, and whether the network goes on beyond the $2 tasks.
 --
 --   $1 id     text
 --   $2 tasks  integer
---
--- The recursion goes outwards step by step and ends one task behind the LIMIT.
 WITH RECURSIVE around (key) AS (
+    -- The recursion goes outwards step by step. It ends one task behind the LIMIT.
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text
     UNION
     SELECT next.key

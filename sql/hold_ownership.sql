@@ -1,10 +1,9 @@
 -- name: hold_ownership
 --
--- Locks the rows of owned tasks, so that nobody else can be given them before the transaction ends,
--- and returns key and claim of those that are owned with that claim. They must have been carved out
--- of their spans.
+-- Locks the rows of owned tasks, so that nobody else can be given the tasks before the transaction
+-- ends. Returns key and claim of those that are owned with the claim given.
 --
---   $1 keys    bigint[], sorted
+--   $1 keys    bigint[], sorted; the tasks must have been carved out of their spans
 --   $2 claims  bigint[]
 SELECT leased.lo, leased.claim
 FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)

@@ -1,22 +1,16 @@
 -- name: hold_tasks
 --
 -- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
--- end, none of $2 can be handed out. Returns the state of each, as the view task_states numbers it,
--- whether it is one whose lease expired, and of a completed spontaneous one what it stands for. A
--- key that is not in the answer has moved on since the statement began, or is gone.
+-- end, none of $2 can be handed out. Returns for each the state, as the view task_states numbers
+-- it, whether its lease has expired and nobody else owns it yet (late), and for a completed
+-- spontaneous task how many completed and aborted tasks it stands for. A key that is not in the
+-- answer has moved on since the statement began, or is gone.
 --
 --   $1 after  bigint[], sorted: tasks to wait for
---   $2 run    bigint[], sorted: tasks that shall wait
+--   $2 run    bigint[], sorted: tasks that shall wait; carve_ready has cut them out of their spans
 --
--- Waits for whoever holds a task at this moment. Rows are locked table by table as withdraw_tasks
--- does, by key in each.
---
--- A task to wait for gets a new version of its row: a return that began before cannot see the new
--- edges, so it shall pass the task over and look again; and a transaction that is stricter than
--- READ COMMITTED, whose snapshot is older, shall fail when it comes to end the task.
---
--- A task that shall wait must be cut out of its span. One that became ready behind carve_ready, in
--- a span with others, is not in the answer.
+-- Waits for whoever holds a task at this moment. Rows are locked table by table, in the order of
+-- withdraw_tasks, and by key in each table.
 WITH named AS MATERIALIZED (
     SELECT named.key, bool_or(named.is_after) AS is_after, bool_or(NOT named.is_after) AS is_run
     FROM (
@@ -27,6 +21,9 @@ WITH named AS MATERIALIZED (
     GROUP BY named.key
     ORDER BY named.key
 ), queued AS MATERIALIZED (
+    -- A task that shall wait must be alone in its span. One that became ready behind carve_ready,
+    -- in a span with others, is left out of the answer. The span of a key is the last that begins
+    -- in the key's block of 1,024, at the key or ahead of it.
     SELECT named.key, named.is_after, ready.lo, ready.late
     FROM named
     CROSS JOIN LATERAL (
@@ -60,22 +57,27 @@ WITH named AS MATERIALIZED (
         FOR UPDATE
     ) AS leased
 ), held AS MATERIALIZED (
-    SELECT queued.key, 2::smallint AS state, queued.late, queued.is_after FROM queued
+    SELECT queued.key, 2::smallint /* ready */ AS state, queued.late, queued.is_after
+    FROM queued
     UNION ALL
-    SELECT later.key, 1, false, named.is_after
+    SELECT later.key, 1 /* scheduled */, false, named.is_after
     FROM named
     CROSS JOIN LATERAL (
         SELECT scheduled.key FROM stint.scheduled WHERE scheduled.key = named.key FOR UPDATE
     ) AS later
     UNION ALL
-    SELECT owned.key, 3, false, owned.is_after FROM owned
+    SELECT owned.key, 3 /* in progress */, false, owned.is_after FROM owned
     UNION ALL
-    SELECT waiting.key, 0, false, named.is_after
+    SELECT waiting.key, 0 /* blocked */, false, named.is_after
     FROM named
     CROSS JOIN LATERAL (
         SELECT blocked.key FROM stint.blocked WHERE blocked.key = named.key FOR UPDATE
     ) AS waiting
 ), renewed_queued AS (
+    -- A task to wait for gets a new version of its row, here and below. A return that began before
+    -- this cannot see the new edges, so it passes the task over and looks again. And a transaction
+    -- that is stricter than READ COMMITTED, whose snapshot is older, fails when it comes to end the
+    -- task.
     UPDATE stint.ready
     SET late = ready.late
     WHERE ready.lo = ANY (ARRAY(SELECT queued.lo FROM queued WHERE queued.is_after))
@@ -83,7 +85,7 @@ WITH named AS MATERIALIZED (
     UPDATE stint.scheduled
     SET tries = scheduled.tries
     WHERE scheduled.key = ANY (ARRAY(
-        SELECT held.key FROM held WHERE held.state = 1 AND held.is_after
+        SELECT held.key FROM held WHERE held.state = 1 /* scheduled */ AND held.is_after
     ))
 ), renewed_owned AS (
     UPDATE stint.leased
@@ -93,7 +95,7 @@ WITH named AS MATERIALIZED (
     UPDATE stint.blocked
     SET missing = blocked.missing
     WHERE blocked.key = ANY (ARRAY(
-        SELECT held.key FROM held WHERE held.state = 0 AND held.is_after
+        SELECT held.key FROM held WHERE held.state = 0 /* blocked */ AND held.is_after
     ))
 )
 SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted

@@ -1,8 +1,7 @@
 -- name: inputs
 --
--- How the predecessors of tasks ended, with their results if $2 says so. A spontaneous one that
--- completed stands for those it waited for; such a one is alone in its span. In the order of keys:
--- tasks of one insert that are alike come as they were inserted.
+-- Returns how the predecessors of tasks ended, with their results if $2 says so. A spontaneous
+-- predecessor that completed is left out, and the tasks that it waited for come in its place.
 --
 --   $1 keys     bigint[]
 --   $2 results  boolean
@@ -18,9 +17,11 @@ WITH RECURSIVE behind (key, after) AS (
     CROSS JOIN LATERAL (
         SELECT edges.after FROM stint.edges WHERE edges.run = behind.after OFFSET 0
     ) AS edge
+    -- A spontaneous task that completed is alone in its span.
     WHERE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = behind.after)
               = 'stint.Spontaneous'
-      AND (SELECT finished.cause FROM stint.finished WHERE finished.lo = behind.after) = 0
+      AND (SELECT finished.cause FROM stint.finished WHERE finished.lo = behind.after)
+              = 0 /* completed */
 )
 SELECT behind.key, task.id, ended.cause, ended.status,
        CASE WHEN $2::boolean THEN ended.result END AS result
@@ -35,5 +36,7 @@ CROSS JOIN LATERAL (
     ORDER BY finished.lo DESC
     LIMIT 1
 ) AS ended
-WHERE ended.hi >= behind.after AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0)
+WHERE ended.hi >= behind.after
+  AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0 /* completed */)
+-- In the order of keys, tasks of one insert that are alike come as they were inserted.
 ORDER BY behind.key, behind.after

@@ -1,7 +1,7 @@
 -- name: insert_separately
 --
--- Inserts tasks of several callers, which are ready at once and have nothing to do with each other:
--- one whose ID is taken is left out. Returns the spans of the others. Element i of each array
+-- Inserts tasks of several callers, which are ready at once and have nothing to do with each other.
+-- A task whose ID is taken is left out. Returns the spans of the others. Element i of each array
 -- belongs to task i.
 --
 --   $1 id           text[]
@@ -13,9 +13,6 @@
 --   $7 on_abort     smallint[]
 --   $8 post_result  boolean[]
 --   $9 key          bigint[]
---
--- Tasks that are alike and have consecutive keys become spans, of 16 at most so that several owners
--- find some.
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
@@ -33,6 +30,8 @@ WITH defined AS (
     FROM defined
     WHERE defined.deadline IS NOT NULL
 )
+-- Tasks that are alike and have consecutive keys become spans, of 16 at most so that several owners
+-- find some. A task with a deadline is alone in its span.
 INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
 SELECT min(alike.key), max(alike.key), alike.action, alike.priority, alike.deadline, 0
 FROM (

@@ -1,7 +1,7 @@
 -- name: insert_task
 --
--- Inserts a task that is ready at once and waits for nothing: insert_tasks for the commonest case,
--- in four fifths of its time from the call to the commit.
+-- Inserts a task that is ready at once and waits for nothing. It does what insert_tasks does, for
+-- the commonest case, in four fifths of its time from the call to the commit.
 --
 --   $1 id           text
 --   $2 action       text

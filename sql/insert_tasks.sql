@@ -1,7 +1,7 @@
 -- name: insert_tasks
 --
--- Inserts a few tasks in one round trip; large batches are copied instead (insert.go). Element i of
--- each array belongs to task i.
+-- Inserts a few tasks in one round trip; large batches are copied instead (insert_copy.go). An ID
+-- that is taken makes it fail by tasks_id_key. Element i of each array belongs to task i.
 --
 --   $1 id           text[]
 --   $2 action       text[]
@@ -13,10 +13,7 @@
 --   $8 on_abort     smallint[]
 --   $9 post_result  boolean[]
 --   $10 key         bigint[]
---   $11 waits       boolean[]: insert_network says what for
---
--- Each task is a span of its own: few tasks are shared out best one by one. An ID that exists trips
--- tasks_id_key.
+--   $11 waits       boolean[]: insert_network inserts what the task waits for
 WITH given AS MATERIALIZED (
     SELECT task.*
     FROM unnest(
@@ -43,6 +40,7 @@ WITH given AS MATERIALIZED (
     FROM given
     WHERE not_before > statement_timestamp() AND NOT waits
 )
+-- Each task is a span of its own: few tasks are shared out best one by one.
 INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
 SELECT key, key, action, priority, deadline, 0
 FROM given

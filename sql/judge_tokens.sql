@@ -1,21 +1,18 @@
 -- name: judge_tokens
 --
--- Says of tokens that were refused, by place, what became of their task: whether a task of that ID
--- exists, how the performance with that token ended the task, if it did, whether it gave the task
--- back for another try that nobody has begun, whether the token is good after all: an edge that
--- was added after the task made return_tasks pass it over; and whether the expiry of its last try
--- ended the task, and the owner has not said why (note_late).
+-- Says for each of the tokens that were refused, by place, what became of its task. A claim belongs
+-- to one hand-out and, in a token, to one ID, so key and claim suffice to find the performance.
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
 --   $3 ids     text[]
 --
--- A claim belongs to one hand-out and, in a token, to one ID, so key and claim suffice.
---
--- Look-ups are scalar, not EXISTS: of that PostgreSQL 18 makes a hash of the whole table where it
--- believes the table to be small, settings or not.
+-- Lookups are scalar subqueries, not EXISTS: PostgreSQL 18 makes a hash of the whole table out of
+-- an EXISTS where it believes the table to be small, whatever the settings.
 SELECT named.place,
+       -- Whether there is a task with the ID.
        (SELECT true FROM stint.tasks WHERE tasks.id = named.id) IS NOT NULL AS known,
+       -- How the performance ended the task, null if it did not.
        (SELECT span.cause
         FROM (
             SELECT finished.hi, finished.claim, finished.cause
@@ -27,6 +24,7 @@ SELECT named.place,
         WHERE span.hi >= named.key AND span.claim = named.claim
           AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
        ) AS cause,
+       -- Whether the performance gave the task back for another try that nobody has begun.
        coalesce(
            (SELECT true
             FROM stint.ready
@@ -39,6 +37,8 @@ SELECT named.place,
             WHERE blocked.key = named.key AND blocked.claim = named.claim),
            false
        ) AS again,
+       -- Whether the token is good after all: an edge that was added after the task made
+       -- return_tasks pass it over.
        coalesce(
            (SELECT true
             FROM (
@@ -51,6 +51,8 @@ SELECT named.place,
             WHERE span.hi >= named.key AND span.claim = named.claim),
            false
        ) AS owned,
+       -- Whether the expiry of its last try ended the task, and the owner has not said why
+       -- (note_late).
        (SELECT true
         FROM stint.finished
         WHERE finished.lo = named.key AND finished.claim = ~named.claim) IS NOT NULL AS unsaid

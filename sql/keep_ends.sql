@@ -1,16 +1,11 @@
 -- name: keep_ends
 --
--- Sees to it that no finished task is opened again until the transaction ends (lock_ends), if one
--- of the tasks has finished; then there is a row. Shared: those who count on the end of a task do
--- not wait for one another.
+-- Keeps finished tasks from being opened again until the transaction ends (lock_ends), if one of
+-- the tasks has finished. Returns a row if it does so.
 --
 --   $1 keys  bigint[]
 --
--- It goes ahead of the statements that lock tasks, as lock_ends does, lest the two deadlock.
---
--- A transaction that is stricter than READ COMMITTED may have seen ends that were taken back since.
--- Whoever does that updates the row of dependency_lock (lock_dependencies), so asking for that row,
--- too, makes such a transaction fail.
+-- It runs ahead of the statements that lock tasks, as lock_ends does, lest the two deadlock.
 WITH ended AS MATERIALIZED (
     SELECT true AS found
     FROM unnest($1::bigint[]) AS named (key)
@@ -24,9 +19,13 @@ WITH ended AS MATERIALIZED (
     WHERE span.hi >= named.key
     LIMIT 1
 )
+-- The lock is shared: those who count on the end of a task do not wait for one another.
 SELECT pg_advisory_xact_lock_shared('stint.finished'::regclass::oid::integer, 0)::text
 FROM ended
 UNION ALL
+-- A transaction that is stricter than READ COMMITTED may have seen ends that were taken back since.
+-- Whoever takes one back updates the row of dependency_lock (lock_dependencies). Such a transaction
+-- asks for this row, too, and so fails.
 SELECT seen.lock::text
 FROM (
     SELECT dependency_lock.lock

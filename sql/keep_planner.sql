@@ -1,7 +1,7 @@
 -- name: keep_planner
 --
--- Ahead of the settings of a statement inside the caller's transaction: puts by what the caller
--- had, for restore_planner to bring back.
+-- Notes the caller's settings, for restore_planner to bring back. It runs in the caller's
+-- transaction, ahead of what changes them for a statement.
 VALUES (set_config('stint_kept.search_path', current_setting('search_path'), true)),
        (set_config('stint_kept.DateStyle', current_setting('DateStyle'), true)),
        (set_config('stint_kept.IntervalStyle', current_setting('IntervalStyle'), true)),

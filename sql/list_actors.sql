@@ -1,10 +1,11 @@
 -- name: list_actors
 --
--- The actors that are registered at a session that lives, with how many tasks each owns through it.
+-- Returns the actors that are registered at a session that lives, with how many tasks each owns
+-- through it.
 SELECT actors.actor, actors.actions,
        (SELECT coalesce(sum(part.tasks), 0)::bigint
         FROM (
-            -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+            -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
             SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans
             FROM stint.leases
             WHERE leases.session = actors.session AND leases.actor = actors.actor

@@ -1,6 +1,6 @@
 -- name: list_blocked
 --
--- The first $2 blocked tasks behind $1, by key, in the form of list_ids.
+-- Returns the first $2 blocked tasks behind $1, by key, in the form of list_ids.
 --
 --   $1 key    bigint
 --   $2 tasks  integer

@@ -1,9 +1,9 @@
 -- name: list_finished
 --
--- The first $4 tasks behind the place $2, $3 that were completed, or aborted, the newest first, in
--- the form of list_ids.
+-- Returns the first $4 tasks behind the place $2, $3 that were aborted, or completed, the newest
+-- first, in the form of list_ids.
 --
---   $1 aborted      boolean
+--   $1 aborted      boolean: the aborted tasks, otherwise the completed ones
 --   $2 finished_at  timestamptz
 --   $3 key          bigint
 --   $4 tasks        integer
@@ -11,14 +11,17 @@ SELECT task.key, span.finished_at AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
     SELECT newest.*, sum(newest.hi - newest.lo + 1) OVER up_to_here AS tasks
     FROM (
+        -- The span that the place is in has only the keys below it left.
         SELECT ended.finished_at, ended.lo,
                CASE WHEN ended.finished_at = $2::timestamptz THEN least(ended.hi, $3::bigint - 1)
                     ELSE ended.hi
                END AS hi
         FROM (
+            -- Each half goes along an index of its own, finished_completed or finished_aborted, and
+            -- one of them is empty.
             (SELECT finished.finished_at, finished.lo, finished.hi
              FROM stint.finished
-             WHERE NOT $1::boolean AND finished.cause = 0
+             WHERE NOT $1::boolean AND finished.cause = 0 /* completed */
                AND (finished.finished_at, finished.lo)
                    OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
              ORDER BY finished.finished_at DESC, finished.lo DESC
@@ -26,7 +29,7 @@ FROM (
             UNION ALL
             (SELECT finished.finished_at, finished.lo, finished.hi
              FROM stint.finished
-             WHERE $1::boolean AND finished.cause <> 0
+             WHERE $1::boolean AND finished.cause <> 0 /* completed */
                AND (finished.finished_at, finished.lo)
                    OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
              ORDER BY finished.finished_at DESC, finished.lo DESC
@@ -38,6 +41,6 @@ FROM (
     )
 ) AS span
 CROSS JOIN LATERAL generate_series(span.lo, span.hi) AS task (key)
-WHERE span.tasks - (span.hi - span.lo + 1) < $4::integer -- the others are behind the last
+WHERE span.tasks - (span.hi - span.lo + 1) < $4::integer -- the other spans are behind the last task
 ORDER BY span.finished_at DESC, task.key DESC
 LIMIT $4::integer

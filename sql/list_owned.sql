@@ -1,15 +1,15 @@
 -- name: list_owned
 --
--- The first $3 tasks behind $2, by key, that actor $1 owns, in the form of list_ids.
+-- Returns the first $3 tasks behind $2, by key, that actor $1 owns, in the form of list_ids.
 --
 --   $1 actor  text
 --   $2 key    bigint
 --   $3 tasks  integer
---
--- Leases are one row per hand-out under way, so they are read from end to end, as by list_problems.
 SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Leases are one row per hand-out under way, so they are read from end to end, as in
+    -- list_problems.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans
     FROM stint.leases
     WHERE leases.actor = $1::text

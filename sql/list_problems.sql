@@ -1,22 +1,20 @@
 -- name: list_problems
 --
--- Up to $1 tasks of each kind that people look for when something is wrong, in the form of
--- list_tasks, with the kind behind: 0 those in progress for longest, 1 those ready or scheduled
--- that were tried most often, 2 those that failed last: returned so (cause 1), without tries left
--- (2), or past their deadlines (6).
+-- Returns up to $1 tasks of each kind that people look for when something is wrong, in the form of
+-- list_tasks, followed by the kind: 0 in progress for longest, 1 ready or scheduled and tried most
+-- often, 2 failed last.
 --
 --   $1 tasks  integer
---
--- Leases are one row per hand-out under way, so they are read from end to end, which spares every
--- hand-out and heartbeat another index. The others go along indexes that hold such tasks alone.
 WITH slow AS MATERIALIZED (
+    -- Leases are one row per hand-out under way, so they are read from end to end. That spares
+    -- every hand-out and every heartbeat another index.
     SELECT span.key, lease.owned_at
     FROM (
         SELECT leases.claim, leases.part, leases.owned_at, leases.spans
         FROM stint.leases
         ORDER BY leases.owned_at, leases.claim, leases.part
     ) AS lease
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     CROSS JOIN LATERAL (SELECT lease.spans || '{}'::bigint[] AS spans OFFSET 0) AS unpacked
     CROSS JOIN LATERAL (
         SELECT span.key
@@ -35,6 +33,7 @@ WITH slow AS MATERIALIZED (
     ORDER BY lease.owned_at, lease.claim, lease.part
     LIMIT $1::integer
 ), failing AS MATERIALIZED (
+    -- The indexes ready_tried and scheduled_tried hold only tasks that have been tried.
     SELECT tried.key, tried.tries
     FROM (
         (SELECT ready.lo AS key, ready.tries
@@ -52,6 +51,8 @@ WITH slow AS MATERIALIZED (
     ORDER BY tried.tries DESC, tried.key
     LIMIT $1::integer
 ), failed AS MATERIALIZED (
+    -- A task failed if it was returned as aborted, had no tries left, or passed its deadline. The
+    -- index finished_failed holds only such tasks.
     SELECT span.key, finished.finished_at
     FROM (
         SELECT finished.lo, finished.hi, finished.finished_at

@@ -1,7 +1,7 @@
 -- name: list_scheduled
 --
--- The first $3 scheduled tasks behind the place $1, $2, those due first first, in the form of
--- list_ids.
+-- Returns the first $3 scheduled tasks behind the place $1, $2, in the order in which they are due,
+-- in the form of list_ids.
 --
 --   $1 not_before  timestamptz
 --   $2 key         bigint

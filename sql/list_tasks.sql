@@ -1,7 +1,7 @@
 -- name: list_tasks
 --
--- Those of the tasks with keys $1 that pass a filter, $7 of them at most, in the form of get_tasks
--- without bodies and results, with the place of the key behind.
+-- Returns those of the tasks with keys $1 that pass a filter, $7 of them at most, in the form of
+-- get_tasks without bodies and results, followed by the place of the key in $1.
 --
 --   $1 keys     bigint[]
 --   $2 actions  text[], or null: all

@@ -2,6 +2,6 @@
 --
 -- Lets one transaction at a time add edges into tasks that are in the store already (R4).
 --
--- An update, so that a transaction that is stricter than READ COMMITTED, and does not see the edges
--- of the one before, fails.
+-- It is an update, so that a transaction that is stricter than READ COMMITTED fails: it does not
+-- see the edges of the transaction before.
 UPDATE stint.dependency_lock SET lock = true WHERE dependency_lock.lock

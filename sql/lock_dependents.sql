@@ -5,18 +5,25 @@
 --   $1 batch  bigint
 --   $2 round  integer
 --
--- All of them in the order of their keys, so that transactions that share dependents do not
--- deadlock, as far ahead as can be seen without counting what arrives from several sides: what an
--- abort brings down, and what comes behind spontaneous tasks and deleted ones that wait for nothing
--- else. fate is how the task ends that a dependent is reached from: 0 it completes, 1 it is
--- aborted, 5 replaced, 7 deleted.
+-- All are locked in the order of their keys, so that transactions that share dependents do not
+-- deadlock, as far ahead as can be seen without counting the signals that arrive from several
+-- sides: the tasks that an abort brings down, and the dependents of spontaneous and of deleted
+-- tasks that wait for nothing else.
 WITH RECURSIVE reached (key, fate, signals) AS (
+    -- The recursion begins with the tasks that have signals, and with the dependents of the tasks
+    -- that end. fate is how the task ends from which a dependent is reached: 0 it completes, 1 it
+    -- is aborted, 5 it is replaced, 7 it is deleted.
     SELECT settling.key, settling.spoiled::integer, settling.signals
     FROM stint.settling
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
       AND settling.cause IS NULL
     UNION
-    SELECT edge.run, CASE WHEN settling.cause IN (0, 5, 7) THEN settling.cause ELSE 1 END, 1
+    SELECT edge.run,
+           CASE
+               WHEN settling.cause IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */)
+               THEN settling.cause
+               ELSE 1 /* aborted */
+           END, 1
     FROM stint.settling
     CROSS JOIN LATERAL (
         SELECT edges.run FROM stint.edges WHERE edges.after = settling.key OFFSET 0
@@ -24,16 +31,21 @@ WITH RECURSIVE reached (key, fate, signals) AS (
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
       AND settling.cause IS NOT NULL
     UNION
+    -- A task ends in its turn if an abort brings it down, or if it is spontaneous, or a deletion
+    -- has reached it, and it waits for nothing but the signals that are there.
     SELECT edge.run, task.fate, 1
     FROM reached
     CROSS JOIN LATERAL (
         SELECT CASE
-                   WHEN reached.fate = 1 AND tasks.on_abort = 0 THEN 1
-                   WHEN (reached.fate = 7 OR tasks.action = 'stint.Spontaneous')
+                   WHEN reached.fate = 1 /* aborted */ AND tasks.on_abort = 0 THEN 1 /* aborted */
+                   WHEN (reached.fate = 7 /* deleted */ OR tasks.action = 'stint.Spontaneous')
                         AND (SELECT blocked.missing
                              FROM stint.blocked
                              WHERE blocked.key = reached.key) <= reached.signals
-                   THEN CASE WHEN reached.fate = 7 THEN 7 ELSE 0 END
+                   THEN CASE
+                            WHEN reached.fate = 7 /* deleted */ THEN 7 /* deleted */
+                            ELSE 0 /* completed */
+                        END
                END AS fate
         FROM stint.tasks
         WHERE tasks.key = reached.key

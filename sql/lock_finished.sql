@@ -1,9 +1,9 @@
 -- name: lock_finished
 --
--- Keeps finished tasks in the store until the transaction ends, and returns the keys of those that
--- it has: they must have been carved out of their spans, and may have been pruned.
+-- Keeps finished tasks in the store until the transaction ends. Returns the keys of those that it
+-- has locked: some may have been pruned.
 --
---   $1 keys  bigint[]
+--   $1 keys  bigint[]; the tasks must have been carved out of their spans
 SELECT finished.lo
 FROM stint.finished
 WHERE finished.lo = ANY ($1::bigint[]) AND finished.hi = finished.lo

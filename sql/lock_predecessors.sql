@@ -1,9 +1,8 @@
 -- name: lock_predecessors
 --
--- Locks blocked tasks together with those of their predecessors that are blocked, in the order of
--- their keys, and ahead of these the predecessors that are owned: a return locks in this order too
--- what it comes upon. A transaction that replaces a task often lets the new one wait for the same
--- predecessor.
+-- Locks blocked tasks together with their blocked predecessors, in the order of their keys. Ahead
+-- of them it locks the predecessors that are owned: a return locks in this order, too. A
+-- transaction that replaces a task often lets the new task wait for the same predecessor.
 --
 --   $1 keys  bigint[]
 WITH target AS MATERIALIZED (
@@ -15,6 +14,7 @@ WITH target AS MATERIALIZED (
         SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
     ) AS edge
 )
+-- The owned ones come first.
 SELECT leased.lo FROM (
     SELECT leased.lo
     FROM stint.leased

@@ -1,18 +1,17 @@
 -- name: next_due
 --
--- What somebody who got no task with one of the actions can wait for: whether some are ready all
--- the same, which others were just taking; whether something is due that can be made ready; and how
--- long it is until the next scheduled task is due or the next lease expires, null if there is
--- neither.
+-- Returns what a caller that got no task with one of the actions can wait for: whether some are
+-- ready all the same, since others were just taking them (contended), whether something that can be
+-- made ready is due (overdue), and how long it is until the next scheduled task is due or the next
+-- lease expires (pause), null if there is neither. Returns no row if something was handed out under
+-- the claim after all.
 --
 --   $1 actions    text[]
 --   $2 claim      bigint
 --   $3 from_rank  bigint[]
 --   $4 to_rank    bigint[]: where in the queue of each action to look, as in own_tasks
---   $5 whole      boolean: whether to look for what is due, too; that walks the dead entries of
+--   $5 whole      boolean: whether to look for what is due, too. That walks the dead entries of
 --                 leases that have ended
---
--- No row if something was handed out under the claim after all.
 SELECT (SELECT true
         FROM unnest($1::text[], $3::bigint[], $4::bigint[]) AS queue (action, from_rank, to_rank)
         CROSS JOIN LATERAL (

@@ -1,16 +1,16 @@
 -- name: note_late
 --
 -- Takes returns for another try of tasks that the expiry of their last try has ended: the return
--- would have ended them in the same way, and says why. Returns the places of those that it takes.
+-- would have ended them in the same way, and says why. Returns the places of the returns that it
+-- takes.
 --
 --   $1 keys      bigint[], sorted
 --   $2 claims    bigint[]
 --   $3 statuses  text[]
---
--- The complement of a claim tells such a task; from here on it has its claim, so that the return is
--- taken once. Waits for somebody who is making the same return, or pruning or reopening the task;
--- rows are locked in the order of lo. Such a task is alone in its row.
 WITH said AS MATERIALIZED (
+    -- Such a task has the complement of its claim, and is alone in its row. Waits for somebody who
+    -- is making the same return, or pruning or reopening the task; rows are locked in the order of
+    -- lo.
     SELECT named.place, named.key, named.claim, named.status
     FROM unnest($1::bigint[], $2::bigint[], $3::text[])
         WITH ORDINALITY AS named (key, claim, status, place)
@@ -22,6 +22,7 @@ WITH said AS MATERIALIZED (
     ) AS finished
 )
 UPDATE stint.finished
+-- From here on it has its claim, so that the return is taken once.
 SET claim = late.claim, status = late.status
 FROM (
     SELECT said.*, finished.tid

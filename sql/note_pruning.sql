@@ -1,6 +1,6 @@
 -- name: note_pruning
 --
--- Says how far pruning is behind.
+-- Notes how far pruning is behind.
 --
 --   $1 behind  interval
 INSERT INTO stint.pruning (told_at, behind)

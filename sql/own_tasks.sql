@@ -81,8 +81,8 @@ WITH queue AS MATERIALIZED (
         LIMIT $3::integer - looked.upto
     ) AS span
 ), floor AS MATERIALIZED (
-    -- The rank of the first row there is with an action and a priority, be it one that somebody
-    -- else is taking: where the caller's next scan may begin.
+    -- The rank of the first row with an action and a priority, even if somebody else is taking it:
+    -- the caller's next scan may begin there.
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority

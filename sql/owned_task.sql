@@ -1,6 +1,6 @@
 -- name: owned_task
 --
--- Key and claim of a task, if it is owned with that claim.
+-- Returns key and claim of a task if it is owned with that claim.
 --
 --   $1 key    bigint
 --   $2 claim  bigint

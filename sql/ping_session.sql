@@ -1,6 +1,6 @@
 -- name: ping_session
 --
--- Goes the whole way of a notification, to see whether one would arrive.
+-- Sends a notification all the way, to see whether one would arrive.
 --
 --   $1 channel  text
 --   $2 payload  text

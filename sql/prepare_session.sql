@@ -1,8 +1,8 @@
 -- name: prepare_session
 --
 -- Keeps the server from ending the session for being idle, and makes it notice within seconds that
--- the host at the other end is gone. The connection is the store's own, so the path of set_path
--- lasts as long as it does.
+-- the host at the other end is gone. The connection is the store's own, so the search path, which
+-- is that of set_path, is set for as long as the connection lives.
 SELECT set_config('search_path', 'pg_catalog, pg_temp', false),
        set_config('idle_session_timeout', '0', false),
        set_config('tcp_keepalives_idle', '2', false),

@@ -1,17 +1,15 @@
 -- name: promote_scheduled
 --
--- Looks at the first $1 scheduled tasks behind the place $2, $3 whose time has come, and makes them
--- ready. Spontaneous ones are left to end_due_tasks: settling them may have to wait for somebody.
--- Returns the place of the last, null if there are no more, how many it made ready and their
--- actions, and the keys of the spontaneous ones.
+-- Scans the first $1 scheduled tasks behind the place $2, $3 whose time has come, and makes them
+-- ready, except for spontaneous ones. Returns the place of the last (null if there are no more),
+-- how many it made ready and their actions, and the keys of the spontaneous ones.
 --
 --   $1 tasks       integer
 --   $2 not_before  timestamptz
 --   $3 key         bigint
---
--- The place is for those that cannot be taken now: however many there are, the next look is at the
--- tasks behind them.
 WITH look AS MATERIALIZED (
+    -- The place is for tasks that cannot be taken now: however many there are, the next scan reads
+    -- the tasks behind them.
     SELECT scheduled.not_before, scheduled.key
     FROM stint.scheduled
     WHERE scheduled.not_before <= statement_timestamp()
@@ -29,6 +27,8 @@ WITH look AS MATERIALIZED (
         OFFSET 0
     ) AS task
 ), due AS MATERIALIZED (
+    -- Spontaneous tasks are left to end_due_tasks, since settling them may have to wait for
+    -- somebody. SKIP LOCKED passes over tasks that somebody is busy with.
     SELECT scheduled.*, task.action, task.priority, task.deadline
     FROM task
     CROSS JOIN LATERAL (

@@ -1,42 +1,32 @@
 -- name: prune_finished
 --
--- Deletes finished tasks that are past their retention (R18), definitions and edges included, but
--- none whose result somebody may ask for yet: its dependents have completed, and spontaneous ones,
--- which pass the question on, have been pruned themselves. So have aborted ones, which may be
--- retried.
+-- Deletes finished tasks that are past their retention (R18), with their definitions and edges. It
+-- spares those whose result somebody may still ask for. It looks at the next spans of a walk
+-- through the completed or the aborted tasks, and at the spans of the tasks $7.
 --
---   $1 aborted          boolean: walk through the aborted ones, not through the completed ones;
---                       null: neither
+--   $1 aborted          boolean: walk through the aborted tasks, not through the completed ones;
+--                       null: through neither
 --   $2 from_at          timestamptz
---   $3 from_lo          bigint: behind which span the walk goes on
---   $4 age              interval: up to which age it goes
---   $5 spans            integer: how many it looks at, at most
---   $6 tasks            integer: with how many tasks in them, about
---   $7 keys             bigint[]: tasks to look at beside, which are finished or were
+--   $3 from_lo          bigint: the walk goes on behind the span with this time and lo
+--   $4 age              interval: the walk ends with the tasks that are as old as this
+--   $5 spans            integer: how many spans the walk looks at, at most
+--   $6 tasks            integer: how many tasks these hold, about
+--   $7 keys             bigint[]: tasks to look at besides; they are finished, or were
 --   $8 completed_age    interval, null: keep for ever
 --   $9 aborted_age      interval, null: keep for ever
---   $10 post_result_age interval, the least for a task that may be waited for
+--   $10 post_result_age interval: the least age for a task that somebody may wait for
 --
--- Tells how many spans the walk looked at, where the last of them is, how many tasks of all that it
--- looked at are gone, for how long those of the walk that went last were past $4, and which tasks
--- may be free by now: those that others waited for which are gone, or have completed and stay.
+-- Returns how many spans the walk looked at, finished_at and lo of the last of them, how many tasks
+-- are gone, for how long those of the walk that are gone were past $4 at least, and the tasks that
+-- may be free by now: a task that waited for them is gone, or has completed and stays.
 --
--- A walk goes along finished_completed or finished_aborted, and never looks twice at a span that it
--- spared; that one comes again, in $7, when those were looked at who might have asked. Each span is
--- looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are fences against
--- joins, which the planner would make of whole tables.
---
--- Tasks in one span end alike, and one that posts its result is alone, so the first one's
--- definition tells of all. A replaced task (5) has left its definition to its successor, and may be
--- waited for. linked spares the looks for edges where there are none about.
---
--- The operator between rows is named in full: with somebody's own of that name the statement could
--- not be prepared.
---
--- What others hold at this moment is passed over, and found by the next walk from the beginning.
--- An edge may go with either of its tasks, so two who prune at once come upon the same ones: all go
--- in one order, lest the two deadlock.
+-- Each span is looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are
+-- fences against joins, which the planner would make of whole tables.
 WITH walked AS MATERIALIZED (
+    -- A walk goes along finished_completed or finished_aborted, and never looks twice at a span
+    -- that it spared. Such a span comes again, in $7, when the tasks that might have asked for it
+    -- were looked at. The operator between rows is named in full: otherwise, where somebody has
+    -- made one of that name, the statement could not be prepared.
     SELECT counted.*
     FROM (
         SELECT next.*,
@@ -45,7 +35,7 @@ WITH walked AS MATERIALIZED (
         FROM (
             (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
              FROM stint.finished
-             WHERE NOT $1::boolean AND finished.cause = 0
+             WHERE NOT $1::boolean AND finished.cause = 0 /* completed */
                AND (finished.finished_at, finished.lo) OPERATOR(pg_catalog.>)
                    ($2::timestamptz, $3::bigint)
                AND finished.finished_at <= statement_timestamp() - $4::interval
@@ -54,7 +44,7 @@ WITH walked AS MATERIALIZED (
             UNION ALL
             (SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
              FROM stint.finished
-             WHERE $1::boolean AND finished.cause <> 0
+             WHERE $1::boolean AND finished.cause <> 0 /* completed */
                AND (finished.finished_at, finished.lo) OPERATOR(pg_catalog.>)
                    ($2::timestamptz, $3::bigint)
                AND finished.finished_at <= statement_timestamp() - $4::interval
@@ -64,6 +54,8 @@ WITH walked AS MATERIALIZED (
     ) AS counted
     WHERE counted.before < $6::integer
 ), named AS MATERIALIZED (
+    -- The span of a key is the last that begins in the key's block of 1,024, at the key or ahead of
+    -- it.
     SELECT DISTINCT span.lo, span.hi, span.finished_at, span.cause
     FROM unnest($7::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
@@ -75,14 +67,21 @@ WITH walked AS MATERIALIZED (
     ) AS span
     WHERE span.hi >= named.key
 ), judged AS MATERIALIZED (
+    -- free says that the span may go. Tasks in one span end alike, and a task that posts its result
+    -- is alone, so the definition of the first one tells of all.
     SELECT looked.lo, looked.hi, looked.cause, looked.overdue,
            looked.finished_at <= statement_timestamp()
-               - CASE looked.cause WHEN 0 THEN $8::interval ELSE $9::interval END
+               - CASE looked.cause WHEN 0 /* completed */ THEN $8::interval ELSE $9::interval END
+           -- Somebody may wait for a task that posts its result, and for a replaced one, whose
+           -- definition is gone.
            AND CASE WHEN looked.finished_at > statement_timestamp() - $10::interval
-                    THEN looked.cause <> 5 AND NOT (
+                    THEN looked.cause <> 5 /* replaced */ AND NOT (
                         SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = looked.lo)
                     ELSE true
                END
+           -- Nobody may ask for the result any more: the dependents have completed. Spontaneous
+           -- dependents, which pass the question on, must have been pruned themselves, and so must
+           -- aborted ones, which may be retried.
            AND (
                SELECT true
                FROM stint.edges
@@ -90,7 +89,7 @@ WITH walked AS MATERIALIZED (
                  AND CASE (SELECT tasks.action FROM stint.tasks WHERE tasks.key = edges.run)
                      WHEN 'stint.Spontaneous' THEN true
                      ELSE (
-                         SELECT ended.hi >= edges.run AND ended.cause = 0
+                         SELECT ended.hi >= edges.run AND ended.cause = 0 /* completed */
                          FROM stint.finished AS ended
                          WHERE ended.lo BETWEEN edges.run >> 10 << 10 AND edges.run
                          ORDER BY ended.lo DESC
@@ -108,6 +107,7 @@ WITH walked AS MATERIALIZED (
         FROM named
     ) AS looked
 ), linked AS MATERIALIZED (
+    -- Spares the scans for edges, onward and back, where there are none about.
     SELECT EXISTS (
                SELECT FROM stint.edges WHERE edges.after BETWEEN range.least AND range.most
            ) AS onward,
@@ -116,6 +116,8 @@ WITH walked AS MATERIALIZED (
            ) AS back
     FROM (SELECT min(judged.lo) AS least, max(judged.hi) AS most FROM judged) AS range
 ), locked AS MATERIALIZED (
+    -- Passes over spans that others hold at this moment. The next walk from the beginning finds
+    -- them.
     SELECT judged.lo, judged.hi, judged.overdue
     FROM judged
     CROSS JOIN LATERAL (
@@ -126,6 +128,8 @@ WITH walked AS MATERIALIZED (
     ) AS finished
     WHERE judged.free
 ), spared AS (
+    -- The predecessors of completed tasks of the walk that stay: these tasks ask for no results any
+    -- more, so their predecessors may be free. Spontaneous tasks pass the question on.
     SELECT edge.after
     FROM judged
     CROSS JOIN LATERAL (
@@ -134,7 +138,7 @@ WITH walked AS MATERIALIZED (
         WHERE edges.run BETWEEN judged.lo AND judged.hi
         OFFSET 0
     ) AS edge
-    WHERE NOT judged.free AND judged.cause = 0 AND judged.overdue IS NOT NULL
+    WHERE NOT judged.free AND judged.cause = 0 /* completed */ AND judged.overdue IS NOT NULL
       AND (SELECT linked.back FROM linked)
       AND (SELECT tasks.action FROM stint.tasks WHERE tasks.key = judged.lo)
           <> 'stint.Spontaneous'
@@ -152,6 +156,8 @@ WITH walked AS MATERIALIZED (
     ) AS pruned
     WHERE tasks.ctid = pruned.tid
 ), untied AS (
+    -- An edge goes with either of its tasks, so two statements that prune at once come upon the
+    -- same edges. Both delete them in one order, lest they deadlock.
     DELETE FROM stint.edges
     USING (
         SELECT edge.tid, bool_or(edge.incoming) AS incoming

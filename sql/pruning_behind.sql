@@ -1,7 +1,8 @@
 -- name: pruning_behind
 --
--- How far pruning is behind, to which the time is added since somebody looked; no row if nobody
--- ever did. The clock may have been set back since.
+-- Returns how far pruning is behind, plus the time that has passed since somebody noted it. Returns
+-- no row if nobody ever did.
 SELECT greatest(
+    -- The clock may have been set back since.
     pruning.behind + (statement_timestamp() - pruning.told_at), '0'::interval
 ) FROM stint.pruning

@@ -1,25 +1,23 @@
 -- name: reclaim_leases
 --
--- Looks at the first $1 leases behind the deadline $2 that have expired, or at fewer that hold $3
--- tasks, and takes back what they still hold. Tasks with tries left become ready, ahead of the
--- others of their priority and marked late, so that their owner may still return them until
--- somebody else is given them (R8). The others are left to end_due_tasks (R13): settling them may
--- have to wait for somebody. Returns the deadline of the last, null if there are no more, with a
--- zero, how many rows of leased and leases are gone, the actions of what is ready again, and the
--- keys of what has no tries left.
+-- Scans the first $1 leases behind the deadline $2 that have expired, or fewer if these hold $3
+-- tasks, and takes back what they still hold. Tasks with tries left become ready (R8). The others
+-- are left to end_due_tasks (R13), since settling them may have to wait for somebody.
 --
 --   $1 leases    integer
 --   $2 deadline  timestamptz
 --   $3 tasks     bigint
 --
--- Of a span where only some have tries left, the others stay, each alone. SKIP LOCKED passes over
--- leases that are being extended and tasks that are being returned, which stay for the next time.
--- $2 is for these: however many there are, the next look is at the leases behind them. Those that
--- expire at the same moment are looked at together, so that none hides behind its own deadline.
+-- Returns the deadline of the last lease (null if there are no more), a zero where the other scans
+-- return a key, how many rows of leased and leases are gone, the actions of the tasks that are
+-- ready again, and the keys of those that have no tries left.
 --
--- A row of leased that has a new version since the statement began is passed over like one that is
--- locked: what is deleted by its place must be what was seen, or the lease would go without it.
+-- SKIP LOCKED passes over leases that are being extended and tasks that are being returned, which
+-- stay for the next time. $2 is for these: however many there are, the next scan reads the leases
+-- behind them.
 WITH last AS MATERIALIZED (
+    -- The scan ends with the lease that is number $1, or that makes the tasks $3. Leases that
+    -- expire at the same moment are read together, so that none hides behind its own deadline.
     SELECT first.deadline
     FROM (
         SELECT leases.deadline, row_number() OVER so_far AS leases,
@@ -37,7 +35,7 @@ WITH last AS MATERIALIZED (
     ORDER BY first.deadline
     LIMIT 1
 ), expired AS MATERIALIZED (
-    -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT lease.tid, lease.claim, lease.part, lease.actor, lease.spans || '{}'::bigint[] AS spans
     FROM (
         SELECT leases.*, leases.ctid AS tid
@@ -47,6 +45,8 @@ WITH last AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS lease
 ), span AS MATERIALIZED (
+    -- The rows that a lease still holds, or nulls if it holds none. some says that some of the
+    -- tasks have tries left, every that all have.
     SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, leased.*
     FROM expired
     LEFT JOIN LATERAL (
@@ -72,6 +72,9 @@ WITH last AS MATERIALIZED (
         ) AS leased
     ) AS leased ON true
 ), held AS MATERIALIZED (
+    -- A row that has a new version since the statement began is passed over like one that is
+    -- locked. The rows are deleted by place, and what is deleted must be what was seen, or the
+    -- lease would go without it.
     SELECT span.*, leased.tid
     FROM span
     LEFT JOIN LATERAL (
@@ -98,11 +101,14 @@ WITH last AS MATERIALIZED (
         OFFSET 0
     ) AS task
 ), stuck AS (
+    -- Where only some tasks of a row have tries left, the others stay, each alone in a row.
     INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted)
     SELECT task.key, task.key, task.claim, task.tries, task.part, task.completed, task.aborted
     FROM task
     WHERE NOT task.again
 ), again AS (
+    -- The position 0 puts the tasks ahead of the others of their priority. They are marked late, so
+    -- that their owner may still return them until somebody else is given them.
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, completed, aborted, late, action, priority, deadline,
          actor, status)
@@ -111,6 +117,7 @@ WITH last AS MATERIALIZED (
     FROM task
     WHERE task.again
 ), emptied AS (
+    -- A lease goes when it holds nothing any more.
     DELETE FROM stint.leases
     USING (
         SELECT held.lease

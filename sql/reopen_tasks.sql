@@ -1,9 +1,7 @@
 -- name: reopen_tasks
 --
--- Takes finished tasks out of their ends, as if they had been inserted just now: lock_finished has
--- locked them, insert_network gives them their new state. Their deadlines are watched again: one
--- that is still watched gets a new version, so that forget_deadlines passes it over until all can
--- see that its task has not ended.
+-- Takes finished tasks out of their ends, as if they had been inserted just now. lock_finished has
+-- locked them, and insert_network gives them their new state.
 --
 --   $1 keys  bigint[]
 WITH reopened AS (
@@ -11,6 +9,8 @@ WITH reopened AS (
 ), unjoined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )
+-- The deadlines are watched again. One that is still watched gets a new version, so that
+-- forget_deadlines passes it over until all can see that its task has not ended.
 INSERT INTO stint.deadlines (deadline, key)
 SELECT tasks.deadline, tasks.key
 FROM stint.tasks

@@ -1,6 +1,6 @@
 -- name: restore_planner
 --
--- Gives the caller's transaction the settings back that keep_planner put by.
+-- Gives the caller's transaction the settings back that keep_planner noted.
 VALUES (set_config('search_path', current_setting('stint_kept.search_path'), true)),
        (set_config('DateStyle', current_setting('stint_kept.DateStyle'), true)),
        (set_config('IntervalStyle', current_setting('stint_kept.IntervalStyle'), true)),

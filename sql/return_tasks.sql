@@ -29,7 +29,7 @@ WITH returned AS MATERIALIZED (
     ) WITH ORDINALITY
         AS returned (lo, hi, claim, outcome, posts, status, result, retry_after, place)
 ), linked AS MATERIALIZED (
-    -- Spares the look for edges where there are none about.
+    -- Spares the scans for edges where there are none about.
     SELECT true AS found
     FROM stint.edges
     WHERE edges.after BETWEEN (SELECT min(returned.lo) FROM returned)
@@ -85,7 +85,7 @@ WITH returned AS MATERIALIZED (
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version
     RETURNING held.*, held.posts OR held.signals IS NOT NULL
-        OR CASE held.cause WHEN 0 THEN $9::boolean ELSE $10::boolean END AS kept
+        OR CASE held.cause WHEN 0 /* completed */ THEN $9::boolean ELSE $10::boolean END AS kept
 ), kept AS (
     -- Tasks that end alike cost one row, however many.
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
@@ -127,7 +127,8 @@ WITH returned AS MATERIALIZED (
     -- The signals to dependents, counted up for each, go into round $13 of settling.
     INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
     SELECT $12::bigint, $13::integer, edge.run, count(*),
-           count(*) FILTER (WHERE ended.cause = 0), count(*) FILTER (WHERE ended.cause > 0),
+           count(*) FILTER (WHERE ended.cause = 0 /* completed */),
+           count(*) FILTER (WHERE ended.cause > 0),
            bool_or(ended.cause > 0)
     FROM ended
     CROSS JOIN LATERAL (

@@ -1,19 +1,17 @@
 -- name: revive_tasks
 --
--- Gives tasks whose lease expired back to their last owner, if nobody was given them since (R8):
--- the step that lets a late owner return or extend after all. The lease is as good as expired until
--- it is extended.
+-- Gives tasks whose lease expired back to their last owner, if nobody was given them since (R8).
+-- This lets a late owner return or extend after all.
 --
 --   $1 keys     bigint[]
 --   $2 claims   bigint[]
 --   $3 actor    text, or null: whoever the owner was
 --   $4 session  bigint, that of the actor, or null
---
--- Waits for an owner that is taking the task at this moment: the answer must be final.
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
     FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
 ), late AS MATERIALIZED (
+    -- Waits for an owner that is taking the task at this moment: the answer must be final.
     SELECT ready.*
     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
     CROSS JOIN LATERAL (
@@ -37,6 +35,7 @@ WITH named AS MATERIALIZED (
     FROM late
     GROUP BY late.claim, late.actor
 ), lease AS (
+    -- The lease counts as expired until it is extended.
     INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
     SELECT owner.claim, owner.part, owner.actor, $4::bigint, statement_timestamp(), owner.size,
            owner.spans

@@ -1,9 +1,8 @@
 -- name: set_status
 --
--- Sets the status text and the progress of a task, if it is owned with that claim. It must have
--- been carved out of its span.
+-- Sets the status text and the progress of a task, if it is owned with that claim.
 --
---   $1 key       bigint
+--   $1 key       bigint; the task must have been carved out of its span
 --   $2 claim     bigint
 --   $3 status    text
 --   $4 progress  real

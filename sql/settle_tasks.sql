@@ -1,10 +1,10 @@
 -- name: settle_tasks
 --
--- What the end of tasks means for others (R12, R14): ends the tasks that batch $1 has in round $2
--- of settling, hands the signals that are there, and those of the tasks that end, to the
--- dependents, and so on with those of them that end in their turn: spontaneous tasks, those whose
--- predecessor was aborted, those that a deletion leaves with nothing to wait for. Others become
--- ready or scheduled.
+-- Draws the consequences of the end of tasks for others (R12, R14). It ends the tasks that batch $1
+-- has in round $2 of settling, and hands the signals that are there, and those of the tasks that
+-- end, to the dependents. It goes on in the same way with the dependents that end in their turn:
+-- spontaneous tasks, tasks whose predecessor was aborted, and tasks that a deletion leaves with
+-- nothing to wait for. The other dependents become ready or scheduled when nothing is missing.
 --
 --   $1 batch  bigint
 --   $2 round  integer
@@ -20,7 +20,7 @@
 --
 -- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced; and 7
 -- deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for them either;
--- what has nothing left to wait for because of a deletion is deleted too (R5, R17).
+-- a task that has nothing left to wait for because of a deletion is deleted too (R5, R17).
 --
 -- Returns what others may wait for: the actions of tasks that now need nothing but an owner or
 -- their time, and the keys of tasks that ended here and post their results (as may those that have
@@ -30,7 +30,7 @@ WITH RECURSIVE due AS (
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
     RETURNING settling.*
 ), doomed (key) AS (
-    -- What aborts bring down, however much else it waits for.
+    -- The tasks that aborts bring down, whatever else they wait for.
     SELECT due.key
     FROM due
     WHERE due.spoiled
@@ -51,7 +51,7 @@ WITH RECURSIVE due AS (
     ) AS edge
     WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
 ), fallen AS MATERIALIZED (
-    -- The rows of what is doomed, locked in the order of their keys; unmoved says that they are
+    -- The rows of the doomed tasks, locked in the order of their keys; unmoved says that they are
     -- those of the snapshot.
     SELECT doomed.key, blocked.tries, blocked.status, blocked.version = seen.version AS unmoved
     FROM (SELECT doomed.key FROM doomed ORDER BY doomed.key) AS doomed
@@ -68,8 +68,9 @@ WITH RECURSIVE due AS (
          signals, completed, aborted, orphaned, age, kept) AS (
     -- The others end level by level: a row is a task that ends (cause), or one that waits, with the
     -- signals that it has got. It is kept for the next levels, in which it may get the last one,
-    -- but for eight of them at most, since each costs another look at all that is kept; what gets
-    -- its last signal later goes into settling, too, so a round comes at least eight levels far.
+    -- but for eight of them at most, since each costs another scan of all that is kept. A task that
+    -- gets its last signal later goes into settling, too, so a round comes at least eight levels
+    -- far.
     SELECT due.key, due.cause, due.claim, due.tries, due.actor, due.status, 0, 0, 0,
            NULL::timestamptz, coalesce(due.signals, 0), coalesce(due.completed, 0),
            coalesce(due.aborted, 0), false, 8, due.cause IS NULL
@@ -163,7 +164,7 @@ WITH RECURSIVE due AS (
     SELECT ended.key, least(ended.had_completed::bigint + ended.completed, 2147483647),
            least(ended.had_aborted::bigint + ended.aborted, 2147483647)
     FROM ended
-    WHERE ended.cause = 0
+    WHERE ended.cause = 0 /* completed */
 ), definition AS (
     DELETE FROM stint.tasks
     WHERE tasks.key = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause = 7 /* deleted */))
@@ -183,12 +184,16 @@ WITH RECURSIVE due AS (
     WHERE deadlines.ctid = limits.tid
 ), outgoing AS (
     DELETE FROM stint.edges
-    WHERE edges.after = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause IN (5, 7)))
+    WHERE edges.after = ANY (ARRAY(
+        SELECT ended.key FROM ended WHERE ended.cause IN (5 /* replaced */, 7 /* deleted */)
+    ))
 ), incoming AS (
     DELETE FROM stint.edges
-    WHERE edges.run = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause IN (5, 7)))
+    WHERE edges.run = ANY (ARRAY(
+        SELECT ended.key FROM ended WHERE ended.cause IN (5 /* replaced */, 7 /* deleted */)
+    ))
 ), counted AS MATERIALIZED (
-    -- What has got signals and did not end in the walk, with all of them together.
+    -- The tasks that have got signals and did not end in the walk, with all their signals together.
     SELECT target.key, max(target.claim) AS claim, max(target.tries) AS tries,
            max(target.status) AS status, max(target.not_before) AS not_before,
            max(target.missing) - sum(target.signals) AS missing,
@@ -214,7 +219,7 @@ WITH RECURSIVE due AS (
            CASE WHEN counted.doomed THEN 3 /* a predecessor */
                 WHEN counted.orphaned AND counted.missing = 0 THEN 7 /* deleted */
                 WHEN task.action = 'stint.Spontaneous' AND counted.missing = 0
-                     AND NOT timing.early THEN 0
+                     AND NOT timing.early THEN 0 /* completed */
            END AS cause
     FROM counted
     CROSS JOIN LATERAL (
@@ -277,7 +282,7 @@ WITH RECURSIVE due AS (
     FROM judged
     WHERE judged.missing = 0 AND judged.cause IS NULL AND judged.early
 ), onward AS (
-    -- What ends only in the next round.
+    -- Tasks that end only in the next round.
     INSERT INTO stint.settling (batch, round, key, cause, tries, completed, aborted, status)
     SELECT $1::bigint, $2::integer - 1, judged.key, judged.cause, judged.tries, judged.completed,
            judged.aborted, judged.status

@@ -1,7 +1,7 @@
 -- name: shared_tasks
 --
--- The keys of those of the tasks with these IDs that are owned and share a row of leased with
--- others, sorted.
+-- Returns the keys, sorted, of those of the tasks with these IDs that are owned and share a row of
+-- leased with others.
 --
 --   $1 ids  text[]
 SELECT task.key

@@ -1,7 +1,7 @@
 -- name: still_owned
 --
--- Which of the performances are still good: the task is owned with that claim, or its lease expired
--- and nobody was given it since (R8).
+-- Returns those of the performances that are still good: the task is owned with that claim, or its
+-- lease expired and nobody was given it since (R8).
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]

@@ -7,7 +7,7 @@
 WITH empty AS MATERIALIZED (
     SELECT lease.claim, lease.part
     FROM (
-        -- A subscript of an array that is packed unpacks all of it: that is done here, once.
+        -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
         SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans
         FROM stint.leases
         WHERE leases.deadline = 'infinity'

@@ -1,6 +1,7 @@
 -- name: take_back_signals
 --
--- Lowers what blocked tasks were told of predecessors that are opened again.
+-- Lowers the numbers of completed and aborted tasks that blocked tasks were told of, by those of
+-- predecessors that are opened again.
 --
 --   $1 keys       bigint[], each once
 --   $2 completed  integer[]

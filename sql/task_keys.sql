@@ -1,6 +1,7 @@
 -- name: task_keys
 --
--- The keys of the tasks with these IDs, in no particular order; unknown ones are left out.
+-- Returns keys and IDs of the tasks with these IDs, in no particular order. IDs that no task has
+-- are left out.
 --
 --   $1 ids  text[]
 SELECT task.key, task.id

@@ -1,6 +1,6 @@
 -- name: waiting_tasks
 --
--- Those of the tasks that wait, or waited, for others.
+-- Returns those of the tasks that wait, or waited, for others.
 --
 --   $1 keys  bigint[]
 SELECT named.key

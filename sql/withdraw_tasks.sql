@@ -1,18 +1,18 @@
 -- name: withdraw_tasks
 --
--- Takes unfinished tasks out of the state they are in, and returns the key and the state of each,
--- numbered as in task_states. Ready and owned ones must have been carved out of their spans. Owned
--- ones are reported, and taken only if $2 says so. A key that is not in the answer has moved on
--- since the statement began, or shares a span that somebody was carving.
+-- Takes unfinished tasks out of the states they are in. Returns key, state and tries of each, the
+-- state numbered as in task_states. Final tasks are only reported, and so are owned ones unless $2
+-- says otherwise. A key that is not in the answer has moved on since the statement began, or shares
+-- a span that somebody was carving.
 --
---   $1 keys   bigint[], sorted
---   $2 owned  boolean
---   $3 alone  boolean: final ones must have been carved out, too
+--   $1 keys   bigint[], sorted; ready and owned tasks must have been carved out of their spans
+--   $2 owned  boolean: take the owned tasks, too
+--   $3 alone  boolean: final tasks must have been carved out, too
 --
--- Waits for whoever holds the task at this moment. Rows are locked table by table, by key in each,
--- the blocked ones together with what an abort would bring down (falls) or signal, for the reason
--- that lock_dependents gives.
+-- Waits for whoever holds a task at this moment. Rows are locked table by table, by key in each.
 WITH RECURSIVE reached (key, falls) AS (
+    -- The blocked tasks are locked together with those that an abort would bring down (falls) or
+    -- signal, for the reason that lock_dependents gives.
     SELECT named.key, true FROM unnest($1::bigint[]) AS named (key)
     UNION
     SELECT edge.run,

@@ -1,4 +1,4 @@
 -- name: create_database
 --
--- The database of the private PostgreSQL, in UTF-8 whatever the locale that initdb found.
+-- Creates the database of the private PostgreSQL, in UTF-8 whatever the locale that initdb found.
 CREATE DATABASE stint ENCODING 'UTF8' TEMPLATE template0

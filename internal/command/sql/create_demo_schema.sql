@@ -1,4 +1,5 @@
 -- name: create_demo_schema
 --
--- Fails if there is such a schema, whoever made it in the meantime.
+-- Creates the schema of stint demo. It fails if there is such a schema, whoever has made it in the
+-- meantime.
 CREATE SCHEMA stint_demo

@@ -1,6 +1,6 @@
 -- name: database_exists
 --
--- Whether there is a database named $1. Asked under the lock of lock_databases.
+-- Returns whether there is a database named $1. The caller holds the lock of lock_databases.
 --
 --   $1 name  text
 SELECT EXISTS (

@@ -1,6 +1,6 @@
 -- name: demo_schema
 --
--- Whether there is such a schema, and what it says of itself.
+-- Returns whether there is such a schema, and its comment.
 --
 --   $1 schema  text, quoted as an identifier
 SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) IS NOT NULL,

@@ -1,4 +1,4 @@
 -- name: drop_demo_schema
 --
--- With all tables in it.
+-- Drops the schema of stint demo with all tables in it.
 DROP SCHEMA stint_demo CASCADE

@@ -1,7 +1,7 @@
 -- name: lock_demo
 --
--- Whether this session may use the schema of stint demo. The lock is held to the session's end, so
--- two demos at once do not drop each other's tables. The number is arbitrary.
+-- Returns whether this session may use the schema of stint demo. The lock is held to the end of the
+-- session, so two demos at once do not drop each other's tables. The number is arbitrary.
 --
 --   $1 schema  text
 SELECT pg_catalog.pg_try_advisory_lock(

@@ -1,5 +1,5 @@
 -- name: mark_demo_schema
 --
--- By this text stint demo knows a schema that it may drop. It is written in the transaction that
--- creates the schema.
+-- Marks the schema as one that stint demo may drop: stint demo knows it by this text. It is written
+-- in the transaction that creates the schema.
 COMMENT ON SCHEMA stint_demo IS 'made by: stint demo'

@@ -1,7 +1,7 @@
 -- name: check_future
 --
--- How far ahead of the clock rows are that were written by it, so how far it has gone back; null or
--- negative if not.
+-- Returns how far the newest rows are ahead of the clock that dated them, which is how far the
+-- clock has gone back; null or negative if it has not.
 SELECT greatest(
     (SELECT max(action_stats.asked_at) FROM stint.action_stats),
     (SELECT max(actors.since) FROM stint.actors),

@@ -1,11 +1,9 @@
 -- name: check_holders
 --
--- What keeps vacuum from removing dead rows: open transactions, those that are prepared, and
--- replication slots, with how long they do and how many transactions have begun since. Of the
--- sessions of others a role sees only that they are there, unless it may read all statistics.
---
--- Those that vacuum itself does not wait for are left out: other databases, and its own workers. A
--- walsender is in no database.
+-- Returns what keeps vacuum from removing dead rows: open transactions, prepared transactions and
+-- replication slots, with how long each has been there and how many transactions have begun since.
+-- A role sees no more of the sessions of others than that they are there, unless it may read all
+-- statistics.
 SELECT held.kind, held.name, held.application, held.role, held.state, held.since, held.transactions
 FROM (
     SELECT 'process' AS kind, activity.pid::text AS name,
@@ -16,6 +14,8 @@ FROM (
                AS transactions
     FROM pg_stat_activity AS activity
     WHERE activity.pid <> pg_backend_pid()
+      -- Vacuum does not wait for other databases, nor for its own workers. A walsender is in no
+      -- database.
       AND (activity.datname = current_database() OR activity.datname IS NULL)
       AND activity.backend_type <> 'autovacuum worker'
       AND (activity.xact_start IS NOT NULL OR activity.backend_xmin IS NOT NULL)

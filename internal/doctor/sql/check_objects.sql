@@ -1,8 +1,8 @@
 -- name: check_objects
 --
--- What the schema is made of, and what of it is not in working order. It is compared with
--- objects.txt, which is what the migrations make, so it says nothing that servers of different
--- versions say differently.
+-- Returns the objects that the schema is made of, and whether each is in working order. They are
+-- compared with objects.txt, the objects that the migrations make, so the statement returns nothing
+-- that differs between versions of the server.
 --
 --   $1 schema  text
 WITH relation AS (

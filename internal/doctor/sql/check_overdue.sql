@@ -1,6 +1,7 @@
 -- name: check_overdue
 --
--- What a store that maintains would have seen to long ago: how many tasks, and since when.
+-- Returns the tasks that a store that maintains would have seen to long ago: how many there are,
+-- and since when.
 SELECT late.kind, late.tasks, late.since
 FROM (
     SELECT 'lease' AS kind, sum(leased.hi - leased.lo + 1)::bigint AS tasks,

@@ -1,6 +1,7 @@
 -- name: check_overrides
 --
--- Other roles whose commits do not wait for the disk here, by a setting of their own.
+-- Returns the other roles whose commits do not wait for the disk in this database, by a setting of
+-- their own.
 SELECT coalesce(pg_roles.rolname::text, 'every role') AS role
 FROM pg_db_role_setting AS override
 LEFT JOIN pg_roles ON pg_roles.oid = override.setrole

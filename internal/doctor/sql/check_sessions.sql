@@ -1,10 +1,7 @@
 -- name: check_sessions
 --
--- Sessions of stores that are gone, since nobody holds their lock, and still own tasks: how long
--- ago somebody noticed, null if nobody has, the actors and how many tasks.
---
--- It reads the list of locks, since taking one, as check_sessions does, could make a store that
--- looks at the same time believe that the session lives.
+-- Returns the sessions of stores that are gone and still own tasks: how long ago somebody noticed
+-- (null if nobody has), the actors, and how many tasks. Nobody holds the lock of such a session.
 SELECT statement_timestamp() - session.gone_at AS gone, session.actors, session.tasks
 FROM (
     SELECT sessions.id, sessions.gone_at, array_agg(DISTINCT leases.actor) AS actors,
@@ -16,6 +13,8 @@ FROM (
 ) AS session
 WHERE NOT EXISTS (
     SELECT
+    -- Reads the list of locks. To take one, as the check_sessions of a store does, could make a
+    -- store that looks at the same time believe that the session lives.
     FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

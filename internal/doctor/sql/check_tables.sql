@@ -1,7 +1,7 @@
 -- name: check_tables
 --
--- How vacuum gets on with the tables: live and dead rows, how long ago they were vacuumed, and the
--- age of their oldest transaction and multixact.
+-- Returns how vacuum gets on with the tables: live and dead rows, how long ago they were vacuumed,
+-- whether it is off, and the ages of their oldest transaction and multixact.
 --
 --   $1 schema  text
 SELECT pg_class.relname::text AS name,

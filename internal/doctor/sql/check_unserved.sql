@@ -1,8 +1,8 @@
 -- name: check_unserved
 --
--- Actions with ready tasks that nobody has asked for in two minutes, and that no actor is
--- registered for: how many tasks, how long ago the oldest was inserted, and when somebody last
--- asked.
+-- Returns the actions with ready tasks that nobody has asked for in two minutes and that no actor
+-- is registered for: how many tasks, how long ago the oldest was inserted, and how long ago
+-- somebody last asked.
 SELECT waiting.action, waiting.tasks, waiting.oldest,
        statement_timestamp() - action_stats.asked_at AS asked
 FROM (
