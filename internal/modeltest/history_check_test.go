@@ -185,195 +185,135 @@ type tale struct {
 	events []event
 }
 
-func (s *tale) add(e event) *event {
-	e.began, e.ended = s.clock+1, s.clock+2
-	s.clock += 2
-	s.events = append(s.events, e)
-	return &s.events[len(s.events)-1]
+// A turn is what happens next in a tale.
+type turn func(*tale)
+
+func happens(e event) turn {
+	return func(s *tale) {
+		e.began, e.ended = s.clock+1, s.clock+2
+		s.clock += 2
+		s.events = append(s.events, e)
+	}
 }
 
 // tokenOf is a token that a store could give out, by its number.
 func tokenOf(number byte) stint.Token { return stint.Token{0: number, 8: 0x80} }
 
-func (s *tale) own(token byte, try int) {
-	s.add(event{kind: wasOwned, task: "a", token: tokenOf(token), try: try, accepted: true})
-}
-
-func (s *tale) extend(token byte, accepted bool) {
-	s.add(event{kind: wasExtended, task: "a", token: tokenOf(token), accepted: accepted})
-}
-
-func (s *tale) age(token byte) {
-	s.add(event{
-		kind: wasAged, aged: claimOf("a", tokenOf(token)), accepted: true,
+// own hands out task a, which the turns below are about as well.
+func own(token byte, try int) turn {
+	return happens(event{
+		kind: wasOwned, task: "a", token: tokenOf(token), try: try, accepted: true,
 	})
 }
 
-func (s *tale) settle(token byte, code stint.StatusCode, accepted bool) *event {
-	return s.add(event{
+// ownAnother hands out task b.
+func ownAnother(token byte) turn {
+	return happens(event{kind: wasOwned, task: "b", token: tokenOf(token), try: 1, accepted: true})
+}
+
+func extend(token byte, accepted bool) turn {
+	return happens(event{
+		kind: wasExtended, task: "a", token: tokenOf(token), accepted: accepted,
+	})
+}
+
+func age(token byte) turn {
+	return happens(event{kind: wasAged, aged: claimOf("a", tokenOf(token)), accepted: true})
+}
+
+func settle(token byte, code stint.StatusCode, accepted bool) turn {
+	return happens(event{
 		kind: wasReturned, task: "a", token: tokenOf(token), code: code, accepted: accepted,
 	})
 }
 
-func (s *tale) release(token byte) { s.settle(token, stint.StatusPending, true).released = true }
+func release(token byte) turn {
+	return happens(event{
+		kind: wasReturned, task: "a", token: tokenOf(token), code: pending, released: true,
+		accepted: true,
+	})
+}
 
-func (s *tale) complete(token byte) { s.settle(token, stint.StatusCompleted, true) }
+func complete(token byte) turn { return settle(token, completed, true) }
 
-const pending = stint.StatusPending
+// answerFirst lets the answer to the first call come not before now.
+func answerFirst(s *tale) {
+	s.events[0].ended = s.clock + 1
+	s.clock++
+}
+
+const (
+	pending   = stint.StatusPending
+	completed = stint.StatusCompleted
+)
 
 // tales are histories, each with the fault that is to be found in it.
 var tales = []struct {
-	name string
-	tell func(*tale)
-	want string // empty: no fault
+	name  string
+	turns []turn
+	want  string // empty: no fault
 }{
-	{"one owner", func(s *tale) {
-		s.own(1, 1)
-		s.complete(1)
+	{"one owner", []turn{own(1, 1), complete(1)}, ""},
+	{"every legal change of owners", []turn{
+		own(1, 1), release(1), own(2, 1), extend(2, true), settle(2, pending, true), own(3, 2),
+		age(3), extend(3, true), age(3), own(4, 3), extend(3, false), settle(3, completed, false),
+		age(4), complete(4), settle(4, completed, false),
 	}, ""},
-	{"every legal change of owners", func(s *tale) {
-		s.own(1, 1)
-		s.release(1)
-		s.own(2, 1)
-		s.extend(2, true)
-		s.settle(2, pending, true)
-		s.own(3, 2)
-		s.age(3)
-		s.extend(3, true)
-		s.age(3)
-		s.own(4, 3)
-		s.extend(3, false)
-		s.settle(3, stint.StatusCompleted, false)
-		s.age(4)
-		s.complete(4)
-		s.settle(4, stint.StatusCompleted, false)
+	{"an answer that comes late", []turn{
+		own(1, 1), age(1), own(2, 2), answerFirst, complete(2),
 	}, ""},
-	{"an answer that comes late", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.own(2, 2)
-		s.events[0].ended = s.clock + 1
-		s.clock++
-		s.complete(2)
-	}, ""},
-	{"no hand-out", func(*tale) {}, "completed 0 times"},
-	{"no completion", func(s *tale) { s.own(1, 1) }, "completed 0 times"},
-	{"a refused completion", func(s *tale) {
-		s.own(1, 1)
-		s.settle(1, stint.StatusCompleted, false)
-	}, "completed 0 times"},
-	{"two completions", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.own(2, 2)
-		s.complete(2)
-		s.complete(1)
+	{"no hand-out", nil, "completed 0 times"},
+	{"no completion", []turn{own(1, 1)}, "completed 0 times"},
+	{"a refused completion", []turn{own(1, 1), settle(1, completed, false)}, "completed 0 times"},
+	{"two completions", []turn{
+		own(1, 1), age(1), own(2, 2), complete(2), complete(1),
 	}, "completed 2 times"},
-	{"two completions with one token", func(s *tale) {
-		s.own(1, 1)
-		s.complete(1)
-		s.complete(1)
+	{"two completions with one token", []turn{
+		own(1, 1), complete(1), complete(1),
 	}, "2 times with one token"},
-	{"an unknown token", func(s *tale) {
-		s.own(1, 1)
-		s.complete(9)
+	{"an unknown token", []turn{own(1, 1), complete(9)}, "token never given"},
+	{"a token before its hand-out", []turn{complete(1), own(1, 1)}, "token never given"},
+	{"the token of another task", []turn{
+		own(1, 1), ownAnother(2), complete(2),
 	}, "token never given"},
-	{"a token before its hand-out", func(s *tale) {
-		s.complete(1)
-		s.own(1, 1)
-	}, "token never given"},
-	{"the token of another task", func(s *tale) {
-		s.own(1, 1)
-		s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
-		s.complete(2)
-	}, "token never given"},
-	{"a task nobody inserted", func(s *tale) {
-		s.own(1, 1)
-		s.complete(1)
-		s.add(event{kind: wasOwned, task: "b", token: stint.Token{2}, try: 1, accepted: true})
-	}, "never inserted"},
-	{"a token given twice", func(s *tale) {
-		s.own(1, 1)
-		s.settle(1, pending, true)
-		s.own(1, 2)
-		s.complete(1)
+	{"a task nobody inserted", []turn{own(1, 1), complete(1), ownAnother(2)}, "never inserted"},
+	{"a token given twice", []turn{
+		own(1, 1), settle(1, pending, true), own(1, 2), complete(1),
 	}, "token given before"},
-	{"a hand-out after the completion", func(s *tale) {
-		s.own(1, 1)
-		s.complete(1)
-		s.own(2, 2)
+	{"a hand-out after the completion", []turn{
+		own(1, 1), complete(1), own(2, 2),
 	}, "after it was completed"},
-	{"a late return", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.own(2, 2)
-		s.settle(1, pending, true)
-		s.complete(2)
+	{"a late return", []turn{
+		own(1, 1), age(1), own(2, 2), settle(1, pending, true), complete(2),
 	}, "return accepted after it was handed out to another"},
-	{"a late extension", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.own(2, 2)
-		s.extend(1, true)
-		s.complete(2)
+	{"a late extension", []turn{
+		own(1, 1), age(1), own(2, 2), extend(1, true), complete(2),
 	}, "extend accepted after it was handed out to another"},
-	{"an extension after the return", func(s *tale) {
-		s.own(1, 1)
-		s.complete(1)
-		s.extend(1, true)
+	{"an extension after the return", []turn{
+		own(1, 1), complete(1), extend(1, true),
 	}, "extended after it was returned"},
-	{"two owners", func(s *tale) {
-		s.own(1, 1)
-		s.own(2, 2)
-		s.complete(2)
+	{"two owners", []turn{own(1, 1), own(2, 2), complete(2)}, "while it was owned"},
+	{"two owners, the lease of another hand-out aged", []turn{
+		own(1, 1), age(7), own(2, 2), complete(2),
 	}, "while it was owned"},
-	{"two owners, the lease of another hand-out aged", func(s *tale) {
-		s.own(1, 1)
-		s.age(7)
-		s.own(2, 2)
-		s.complete(2)
+	{"two owners, the lease aged before it was extended", []turn{
+		own(1, 1), age(1), extend(1, true), own(2, 2), complete(2),
 	}, "while it was owned"},
-	{"two owners, the lease aged before it was extended", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.extend(1, true)
-		s.own(2, 2)
-		s.complete(2)
+	{"two owners, the lease aged too late", []turn{
+		own(1, 1), own(2, 2), age(1), complete(2),
 	}, "while it was owned"},
-	{"two owners, the lease aged too late", func(s *tale) {
-		s.own(1, 1)
-		s.own(2, 2)
-		s.age(1)
-		s.complete(2)
-	}, "while it was owned"},
-	{"a try that is not refunded", func(s *tale) {
-		s.own(1, 1)
-		s.release(1)
-		s.own(2, 2)
-		s.complete(2)
+	{"a try that is not refunded", []turn{
+		own(1, 1), release(1), own(2, 2), complete(2),
 	}, "try 2, want 1"},
-	{"a try that is refunded without a release", func(s *tale) {
-		s.own(1, 1)
-		s.settle(1, pending, true)
-		s.own(2, 1)
-		s.complete(2)
+	{"a try that is refunded without a release", []turn{
+		own(1, 1), settle(1, pending, true), own(2, 1), complete(2),
 	}, "try 1, want 2"},
-	{"a try that goes back", func(s *tale) {
-		s.own(1, 2)
-		s.settle(1, pending, true)
-		s.own(2, 1)
-		s.complete(2)
+	{"a try that goes back", []turn{
+		own(1, 2), settle(1, pending, true), own(2, 1), complete(2),
 	}, "for try 2 before try 1"},
-	{"a first try of 2", func(s *tale) {
-		s.own(1, 2)
-		s.complete(1)
-	}, "try 2, want 1"},
-	{"a refusal without a reason", func(s *tale) {
-		s.own(1, 1)
-		s.age(1)
-		s.settle(1, stint.StatusCompleted, false)
-		s.own(2, 2)
-		s.complete(2)
+	{"a first try of 2", []turn{own(1, 2), complete(1)}, "try 2, want 1"},
+	{"a refusal without a reason", []turn{
+		own(1, 1), age(1), settle(1, completed, false), own(2, 2), complete(2),
 	}, "return refused though nobody else"},
 }
 
@@ -384,7 +324,9 @@ func TestFaults_AreFoundInHistory(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var s tale
-			test.tell(&s)
+			for _, happen := range test.turns {
+				happen(&s)
+			}
 			found := faults([]stint.TaskID{"a"}, s.events)
 			if test.want == "" && len(found) > 0 {
 				t.Errorf("faults = %q, want none", found)
