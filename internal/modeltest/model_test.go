@@ -1,7 +1,6 @@
 package modeltest_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,13 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // A failure prints the seed and writes the shortest run of verbs that fails to testdata/rapid. To
@@ -38,20 +33,14 @@ func TestStore_BehavesLikeTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	spent, failed := newBudget(t), false
-	rapid.Check(t, func(t *rapid.T) {
-		if spent() && !failed {
-			return
-		}
-		defer func() { failed = failed || t.Failed() }()
-		if _, err := pool.Exec(t.Context(), emptyTables); err != nil {
-			t.Fatal(err)
-		}
+	checkWithin(t, pool, emptyTables, func(t *rapid.T) {
 		i := rapid.IntRange(0, len(stores)-1).Draw(t, "retention")
 		m := &machine{
-			pool: pool, direct: stores[i], store: stores[i], db: pool, start: time.Now(),
+			comparison: compare(pool, stores[i], &reference{
+				keep: retentions[i], tasks: map[stint.TaskID]*referenceTask{},
+			}),
+			start:   time.Now(),
 			crowded: one(t, 3, "crowded"),
-			model:   &reference{keep: retentions[i], tasks: map[stint.TaskID]*referenceTask{}},
 			tokens:  map[stint.Token]bool{},
 		}
 		defer m.finish(t)
@@ -85,20 +74,6 @@ func TestStore_BehavesLikeTheModel(t *testing.T) {
 	})
 }
 
-// plainPool is a pool whose connections do not compile queries: here that takes longer than to run
-// them.
-func plainPool(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	config := testdb.New(t).Config()
-	config.ConnConfig.RuntimeParams["jit"] = "off"
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 // emptyTables empties the tables, faster than TRUNCATE does when there is little in them.
 const emptyTables = `
 WITH tasks AS (DELETE FROM stint.tasks), ready AS (DELETE FROM stint.ready),
@@ -108,22 +83,11 @@ DELETE FROM stint.deadlines`
 
 // A machine applies random verbs to a store and to the model of it, and compares what they answer.
 type machine struct {
-	pool   *pgxpool.Pool
-	direct *stint.Store
-	start  time.Time
+	comparison[*reference]
+	start time.Time
 	// crowded says that there are batches large enough for spans.
 	crowded bool
 
-	// These go through the transaction, while there is one; saved is the model before it.
-	store *stint.Store
-	db    interface {
-		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	}
-	tx    pgx.Tx
-	saved *reference
-
-	model    *reference
 	handOuts []handOut
 	tokens   map[stint.Token]bool
 }
@@ -149,11 +113,6 @@ var (
 const crowdMax = 250
 
 func crowdID(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("n%03d", i)) }
-
-// one reports true about one time in n.
-func one(t *rapid.T, n int, label string) bool {
-	return rapid.IntRange(0, n-1).Draw(t, label) == n-1
-}
 
 // ids draws some IDs, mostly of tasks that there are.
 func (m *machine) ids(t *rapid.T) []stint.TaskID {
@@ -471,37 +430,3 @@ WITH tasks AS (UPDATE stint.tasks SET deadline = deadline - $1::interval
      scheduled AS (UPDATE stint.scheduled SET not_before = not_before - $1),
      leases AS (UPDATE stint.leases SET deadline = deadline - $1, owned_at = owned_at - $1)
 UPDATE stint.finished SET finished_at = finished_at - $1`
-
-// begin opens a transaction that the verbs then take part in, end commits it or rolls it back.
-func (m *machine) begin(t *rapid.T) {
-	if m.tx != nil {
-		t.Skip("there is a transaction")
-	}
-	tx, err := m.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.tx, m.db, m.store, m.saved = tx, tx, m.direct.WithTx(tx), m.model.clone()
-}
-
-func (m *machine) end(t *rapid.T) {
-	if m.tx == nil {
-		t.Skip("there is no transaction")
-	}
-	end := m.tx.Commit
-	if rapid.Bool().Draw(t, "rollback") {
-		end, m.model = m.tx.Rollback, m.saved
-	}
-	if err := end(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m.tx, m.db, m.store = nil, m.pool, m.direct
-}
-
-func (m *machine) finish(t *rapid.T) {
-	if m.tx != nil {
-		if err := m.tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	}
-}

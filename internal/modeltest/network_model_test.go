@@ -1,16 +1,12 @@
 package modeltest_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
@@ -23,20 +19,11 @@ func TestStore_BehavesLikeTheModelOfNetworks(t *testing.T) {
 	pool := plainPool(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 	wantErr(t, "New", err, nil)
-	spent, failed := newBudget(t), false
-	rapid.Check(t, func(t *rapid.T) {
-		if spent() && !failed {
-			return
-		}
-		defer func() { failed = failed || t.Failed() }()
-		if _, err := pool.Exec(t.Context(), emptyNetworks); err != nil {
-			t.Fatal(err)
-		}
-		m := &netMachine{
-			pool: pool, direct: store, store: store, db: pool,
-			model: &netReference{tasks: map[stint.TaskID]*netTask{}},
-		}
-		defer m.close(t)
+	checkWithin(t, pool, emptyNetworks, func(t *rapid.T) {
+		m := &netMachine{comparison: compare(pool, store, &netReference{
+			tasks: map[stint.TaskID]*netTask{},
+		})}
+		defer m.finish(t)
 		m.insert(t) // so that there is something to do from the start
 		t.Repeat(map[string]func(*rapid.T){
 			"":         m.check,
@@ -82,18 +69,7 @@ END $$`
 // A netMachine applies random verbs to a store and to the model of it, and compares what they
 // answer.
 type netMachine struct {
-	pool   *pgxpool.Pool
-	direct *stint.Store
-
-	// These go through the transaction, while there is one; saved is the model before it.
-	store *stint.Store
-	db    interface {
-		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	}
-	tx    pgx.Tx
-	saved *netReference
-
-	model *netReference
+	comparison[*netReference]
 	owned []stint.OwnedTask // all there were; most tokens have become good for nothing
 }
 
@@ -401,40 +377,6 @@ func (m *netMachine) let(t *rapid.T, statement string) {
 	}
 	if err := m.store.Maintain(t.Context()); err != nil {
 		t.Fatalf("Maintain = %v", err)
-	}
-}
-
-// begin opens a transaction that the verbs then take part in, end commits it or rolls it back.
-func (m *netMachine) begin(t *rapid.T) {
-	if m.tx != nil {
-		t.Skip("there is a transaction")
-	}
-	tx, err := m.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.tx, m.db, m.store, m.saved = tx, tx, m.direct.WithTx(tx), m.model.clone()
-}
-
-func (m *netMachine) end(t *rapid.T) {
-	if m.tx == nil {
-		t.Skip("there is no transaction")
-	}
-	end := m.tx.Commit
-	if rapid.Bool().Draw(t, "rollback") {
-		end, m.model = m.tx.Rollback, m.saved
-	}
-	if err := end(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m.tx, m.db, m.store = nil, m.pool, m.direct
-}
-
-func (m *netMachine) close(t *rapid.T) {
-	if m.tx != nil {
-		if err := m.tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

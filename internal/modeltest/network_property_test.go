@@ -3,7 +3,6 @@ package modeltest_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,23 +54,6 @@ func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 		counts.Add("networks", 1)
 	})
 	t.Logf("%v; %d deadlocks", &counts, testdb.Deadlocks(t, pool))
-}
-
-// newBudget says when a test with random input has looked long enough, unless it was asked for
-// more.
-func newBudget(t *testing.T) (spent func() bool) {
-	t.Helper()
-	limit := time.Duration(testrun.Rounds(10)) * time.Second
-	if rapidChecksGiven() {
-		limit = time.Hour
-	}
-	began := time.Now()
-	return func() bool { return time.Since(began) > limit }
-}
-
-func rapidChecksGiven() (given bool) {
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	return given
 }
 
 // A networkPlan is a network, and how it comes into the store. Edges lead from tasks to later ones,
