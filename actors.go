@@ -80,27 +80,6 @@ func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]stri
 	return nil
 }
 
-func checkActor(actor ActorID, actions []string) error {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return err
-	}
-	if len(actions) == 0 {
-		return argumentError("actions", "empty")
-	}
-	if len(actions) > actionsMax {
-		return tooLarge("actions", len(actions), actionsMax)
-	}
-	for i, action := range actions {
-		if err := checkText("action", action, actionBytesMax); err != nil {
-			return at(err, i, "")
-		}
-		if action == Spontaneous {
-			return at(argumentError("action", "spontaneous tasks complete by themselves"), i, "")
-		}
-	}
-	return nil
-}
-
 // An ActorInfo is what the store knows of a registered actor.
 type ActorInfo struct {
 	Actor   ActorID

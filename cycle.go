@@ -50,3 +50,15 @@ func (g *keyGraph) cycle() []int64 {
 	}
 	return keys
 }
+
+// A keyEdge is a row of the table edges.
+type keyEdge struct{ after, run int64 }
+
+// ends is how edges go into a statement.
+func ends(edges []keyEdge) (after, run []int64) {
+	after, run = make([]int64, len(edges)), make([]int64, len(edges))
+	for i, edge := range edges {
+		after[i], run[i] = edge.after, edge.run
+	}
+	return after, run
+}

@@ -8,8 +8,8 @@ import (
 )
 
 // The errors of this package, to be matched with [errors.Is]. Those about tasks come wrapped in a
-// [*TaskError] that names the tasks, those about arguments in an [*ArgumentError]. A call that fails
-// with one of either has changed nothing.
+// [*TaskError] that names the tasks, those about arguments in an [*ArgumentError]. A call that
+// fails with one of either has changed nothing.
 var (
 	// ErrTaskExists reports that an ID is taken, or comes twice in one call (R1). When an insert is
 	// repeated since its outcome is unknown, it tells that the insert took place.

@@ -60,17 +60,7 @@ func (s *Store) extendTogether(
 	if err != nil {
 		return nil, err
 	}
-	return divide(extended, calls), nil
-}
-
-// divide gives each call its part of the answers, one for each element of the calls.
-func divide[Q, A any](answers []A, calls [][]Q) [][]A {
-	parts := make([][]A, len(calls))
-	for i, call := range calls {
-		n := len(call)
-		parts[i], answers = answers[:n:n], answers[n:]
-	}
-	return parts
+	return groupcommit.Divide(extended, calls), nil
 }
 
 // extendLeases extends ownership. If hasty is set, it fails rather than wait long for what holds up

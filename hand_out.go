@@ -265,3 +265,31 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 	}
 	return nil
 }
+
+// A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.
+type nextDue struct {
+	contended, overdue bool
+	pause              *time.Duration
+}
+
+func (n *nextDue) read(rows pgx.Rows) error {
+	for rows.Next() { // at most one
+		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// giveBack returns tasks as if they had not been handed out.
+func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	returns := make([]Return, len(tasks))
+	for i, task := range tasks {
+		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
+	}
+	verdicts, err := s.returnTasks(ctx, returns, false)
+	return errors.Join(append(verdicts, err)...)
+}

@@ -129,3 +129,12 @@ func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 	slices.Sort(found)
 	return slices.Compact(found)
 }
+
+// keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.
+func (s *Store) keysOf(
+	ctx context.Context, ids []TaskID, first ...step,
+) (map[int64]TaskID, error) {
+	named := make(map[int64]TaskID, len(ids))
+	find := step{name: "task_keys", args: []any{texts(ids)}, read: readNames(named)}
+	return named, s.run(ctx, append(first, find)...)
+}

@@ -20,12 +20,6 @@ const (
 	// A stream is copied in pieces of at most this size.
 	pieceTasksMax = 20_000
 	pieceBytesMax = 8 << 20
-
-	// A span stands for so many tasks at most, so that an OwnTasks call of a usual size takes one
-	// whole; and an insert makes at least so many spans if it can, so that as many owners find one
-	// each.
-	spanTasksMax = 1000
-	spansWanted  = 16
 )
 
 // InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing
@@ -92,6 +86,32 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 		return &TaskError{IDs: taken, Err: ErrTaskExists}
 	}
 	return err
+}
+
+// insertLinked inserts tasks of which some name others.
+func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error {
+	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
+		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
+	}
+	graph, err := newInsertGraph(tasks)
+	switch {
+	case err != nil:
+		return err
+	case !few || len(graph.edges) > statementEdgesMax:
+		return s.insertMany(ctx, tasks)
+	case len(graph.stored) == 0:
+		return s.insertFew(ctx, tasks, graph)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		graph, err := newInsertGraph(tasks) // anew each time that it is tried
+		if err != nil {
+			return err
+		}
+		if err := graph.attach(ctx, s); err != nil {
+			return s.takenOr(ctx, tasks, err)
+		}
+		return s.insertFew(ctx, tasks, graph)
+	})
 }
 
 // insertFew inserts tasks in one round trip.

@@ -181,3 +181,18 @@ func deadlineRows(tasks []Task, order []int, keys []int64) [][]any {
 	}
 	return rows
 }
+
+// tables is what COPY adds.
+func (r *graphRows) tables() []copiedTable {
+	blocked, edges := make([][]any, len(r.waiting)), make([][]any, len(r.edges))
+	for i, row := range r.waiting {
+		blocked[i] = []any{row.key, row.missing, row.notBefore}
+	}
+	for i, row := range r.edges {
+		edges[i] = []any{row.after, row.run}
+	}
+	return []copiedTable{
+		{"blocked", []string{"key", "missing", "not_before"}, blocked},
+		{"edges", []string{"after", "run"}, edges},
+	}
+}

@@ -10,32 +10,6 @@ import (
 	"github.com/stint-tasks/stint/internal/dag"
 )
 
-// insertLinked inserts tasks of which some name others.
-func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error {
-	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
-		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
-	}
-	graph, err := newInsertGraph(tasks)
-	switch {
-	case err != nil:
-		return err
-	case !few || len(graph.edges) > statementEdgesMax:
-		return s.insertMany(ctx, tasks)
-	case len(graph.stored) == 0:
-		return s.insertFew(ctx, tasks, graph)
-	}
-	return s.transact(ctx, func(s *Store) error {
-		graph, err := newInsertGraph(tasks) // anew each time that it is tried
-		if err != nil {
-			return err
-		}
-		if err := graph.attach(ctx, s); err != nil {
-			return s.takenOr(ctx, tasks, err)
-		}
-		return s.insertFew(ctx, tasks, graph)
-	})
-}
-
 // insertGraphRows runs steps that insert tasks, and then inserts what they wait for.
 func (s *Store) insertGraphRows(
 	ctx context.Context, rows graphRows, ready *notices, steps ...step,
@@ -338,21 +312,6 @@ func (g *insertGraph) across(keys []int64) graphRows {
 		rows.arrivals = append(rows.arrivals, arrivalRow{key(arrival.node), arrival})
 	}
 	return rows
-}
-
-// tables is what COPY adds.
-func (r *graphRows) tables() []copiedTable {
-	blocked, edges := make([][]any, len(r.waiting)), make([][]any, len(r.edges))
-	for i, row := range r.waiting {
-		blocked[i] = []any{row.key, row.missing, row.notBefore}
-	}
-	for i, row := range r.edges {
-		edges[i] = []any{row.after, row.run}
-	}
-	return []copiedTable{
-		{"blocked", []string{"key", "missing", "not_before"}, blocked},
-		{"edges", []string{"after", "run"}, edges},
-	}
 }
 
 // step is the statement that adds the rows, except for edges into stored tasks.

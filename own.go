@@ -2,39 +2,11 @@ package stint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
-
-// NoExpiry asks for a lease that never expires: if its owner dies, the task stays in progress
-// until somebody aborts it.
-const NoExpiry time.Duration = math.MaxInt64
-
-// An OwnedTask is a task that the caller of [Store.OwnTasks] owns.
-type OwnedTask struct {
-	ID     TaskID
-	Token  Token
-	Action string
-	Body   []byte
-
-	// Try counts the hand-outs of the task, this one included: 1 at the first. MaxTries is the Try
-	// at which the task is aborted if it is returned as pending; zero if at none.
-	Try, MaxTries int
-
-	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
-	// spontaneous task that completed stands for those it waited for.
-	Completed, Aborted int
-
-	// LeaseUntil is when the lease expires unless it is extended, on the database's clock; zero if
-	// it does not expire.
-	LeaseUntil time.Time
-}
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
 // them: those of the highest priority first, and of these the oldest first. It does not wait: if
@@ -70,21 +42,6 @@ func (s *Store) OwnTasks(
 type ownAnswer struct {
 	tasks []OwnedTask
 	next  nextDue // of a caller that awaits, if there are no tasks
-}
-
-// A nextDue is what there is to wait for: see next_due.
-type nextDue struct {
-	contended, overdue bool
-	pause              *time.Duration
-}
-
-func (n *nextDue) read(rows pgx.Rows) error {
-	for rows.Next() { // at most one
-		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // ownTasks owns tasks for a caller that awaits some, or does not.
@@ -154,19 +111,6 @@ func (s *Store) release(abandoned ownAnswer) {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
 			slog.Int("tasks", len(abandoned.tasks)), slog.Any("error", err))
 	}
-}
-
-// giveBack returns tasks as if they had not been handed out.
-func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
-	if len(tasks) == 0 {
-		return nil
-	}
-	returns := make([]Return, len(tasks))
-	for i, task := range tasks {
-		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
-	}
-	verdicts, err := s.returnTasks(ctx, returns, false)
-	return errors.Join(append(verdicts, err)...)
 }
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {

@@ -39,24 +39,6 @@ func age(keep time.Duration) *time.Duration {
 	}
 }
 
-// ends is how edges go into a statement.
-func ends(edges []keyEdge) (after, run []int64) {
-	after, run = make([]int64, len(edges)), make([]int64, len(edges))
-	for i, edge := range edges {
-		after[i], run[i] = edge.after, edge.run
-	}
-	return after, run
-}
-
-// bounds is how spans go into a statement.
-func bounds(spans []span) (lo, hi []int64) {
-	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
-	for i, span := range spans {
-		lo[i], hi[i] = span.lo, span.hi
-	}
-	return lo, hi
-}
-
 // keysAndClaims is how performances go into a statement.
 func keysAndClaims(performances []performance) (keys, claims []int64) {
 	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))

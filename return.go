@@ -182,7 +182,7 @@ func (s *Store) returnTogether(
 	if err != nil {
 		return nil, err
 	}
-	return divide(verdicts, calls), nil
+	return groupcommit.Divide(verdicts, calls), nil
 }
 
 // returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one
@@ -275,14 +275,6 @@ func (s *Store) returnRefused(
 		refused = again
 	}
 	return refused, errUnstable
-}
-
-// limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
-func limitWaiting(hasty bool) []step {
-	if hasty {
-		return []step{{name: "limit_waiting", unplanned: true}}
-	}
-	return nil
 }
 
 // returnLate gives refused returns the second look that a late owner is due, and judges those that
@@ -422,3 +414,6 @@ func causedBy(r Return) int16 {
 	}
 	return -1
 }
+
+// performance is what the token of the return stands for.
+func (r *Return) performance() performance { return r.Token.performance(r.ID) }

@@ -404,3 +404,11 @@ func wasCutOff(err error) bool {
 	var connectErr *pgconn.ConnectError
 	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
 }
+
+// limitWaiting are the steps that limit how long a transaction waits for locks, if it is hasty.
+func limitWaiting(hasty bool) []step {
+	if hasty {
+		return []step{{name: "limit_waiting", unplanned: true}}
+	}
+	return nil
+}

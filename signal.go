@@ -9,9 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Dependency says that one task waits for another.
-type Dependency struct{ Predecessor, Dependent TaskID }
-
 // AddDependencies makes stored tasks wait for others: it adds all of the dependencies or none
 // (R16). It and a return of the predecessor exclude each other: either the dependency is there
 // before the predecessor ends, or it is refused. A dependency that exists is left as it is,
@@ -167,9 +164,6 @@ func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 	from := slices.Sorted(maps.Keys(reached))
 	return step{name: "edges_ahead", args: []any{from}, read: ahead.read}
 }
-
-// A keyEdge is a row of the table edges.
-type keyEdge struct{ after, run int64 }
 
 func addEdges(edges []keyEdge) step {
 	after, run := ends(edges)

@@ -9,6 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+const (
+	// spanTasksMax is how many tasks a span stands for at most, so that an OwnTasks call of a usual
+	// size takes one whole.
+	spanTasksMax = 1000
+	// spansWanted is how many spans an insert makes at least, if it can, so that as many owners
+	// find one each.
+	spansWanted = 16
+)
+
 // A span is tasks with consecutive keys: those from lo to hi.
 type span struct{ lo, hi int64 }
 
@@ -118,9 +127,6 @@ func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []step {
 // performance is what the token of the task stands for.
 func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
 
-// performance is what the token of the return stands for.
-func (r *Return) performance() performance { return r.Token.performance(r.ID) }
-
 // readOwnedSpans reads rows of a span, its claim and whether it has to be asked for again, into a
 // set of the performances that need not.
 func readOwnedSpans(set map[performance]bool, repeat *bool) func(pgx.Rows) error {
@@ -148,4 +154,13 @@ func performancesOf(owned []OwnedTask) []performance {
 		performances[i] = owned[i].performance()
 	}
 	return performances
+}
+
+// bounds is how spans go into a statement.
+func bounds(spans []span) (lo, hi []int64) {
+	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
+	for i, span := range spans {
+		lo[i], hi[i] = span.lo, span.hi
+	}
+	return lo, hi
 }

@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"math"
 	"time"
 )
 
@@ -144,3 +145,30 @@ type TaskInfo struct {
 	// Result is what the owner returned for dependents and waiters. ListTasks leaves it out.
 	Result []byte
 }
+
+// An OwnedTask is a task that the caller of [Store.OwnTasks] owns.
+type OwnedTask struct {
+	ID     TaskID
+	Token  Token
+	Action string
+	Body   []byte
+
+	// Try counts the hand-outs of the task, this one included: 1 at the first. MaxTries is the Try
+	// at which the task is aborted if it is returned as pending; zero if at none.
+	Try, MaxTries int
+
+	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
+	// spontaneous task that completed stands for those it waited for.
+	Completed, Aborted int
+
+	// LeaseUntil is when the lease expires unless it is extended, on the database's clock; zero if
+	// it does not expire.
+	LeaseUntil time.Time
+}
+
+// NoExpiry asks for a lease that never expires: if its owner dies, the task stays in progress
+// until somebody aborts it.
+const NoExpiry time.Duration = math.MaxInt64
+
+// A Dependency says that one task waits for another.
+type Dependency struct{ Predecessor, Dependent TaskID }

@@ -105,15 +105,6 @@ func (s *Store) withdraw(
 	return nil, taskError(ids, errUnstable)
 }
 
-// keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.
-func (s *Store) keysOf(
-	ctx context.Context, ids []TaskID, first ...step,
-) (map[int64]TaskID, error) {
-	named := make(map[int64]TaskID, len(ids))
-	find := step{name: "task_keys", args: []any{texts(ids)}, read: readNames(named)}
-	return named, s.run(ctx, append(first, find)...)
-}
-
 // requireAll refuses IDs that no task has.
 func requireAll(ids []TaskID, found iter.Seq[TaskID]) error {
 	has := make(map[TaskID]bool, len(ids))

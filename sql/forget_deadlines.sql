@@ -8,7 +8,7 @@
 --   $1 tasks     integer
 --   $2 deadline  timestamptz
 --   $3 key       bigint: the place, as in promote_scheduled
-WITH look AS MATERIALIZED (
+WITH scan AS MATERIALIZED (
     -- A task with a deadline is alone in its span, so its key is the lo of its row.
     SELECT deadlines.deadline, deadlines.key,
            (SELECT true FROM stint.ready WHERE ready.lo = deadlines.key) IS NULL
@@ -24,14 +24,14 @@ WITH look AS MATERIALIZED (
     DELETE FROM stint.deadlines
     USING (
         SELECT locked.tid
-        FROM look
+        FROM scan
         CROSS JOIN LATERAL (
             SELECT deadlines.ctid AS tid
             FROM stint.deadlines
-            WHERE deadlines.deadline = look.deadline AND deadlines.key = look.key
+            WHERE deadlines.deadline = scan.deadline AND deadlines.key = scan.key
             FOR UPDATE SKIP LOCKED
         ) AS locked
-        WHERE look.ended
+        WHERE scan.ended
     ) AS passed
     WHERE deadlines.ctid = passed.tid
     RETURNING deadlines.key
@@ -39,11 +39,11 @@ WITH look AS MATERIALIZED (
 SELECT last.deadline, last.key,
        (SELECT count(*) FROM gone) AS done,
        '{}'::text[] AS actions,
-       ARRAY(SELECT look.key FROM look WHERE NOT look.ended) AS due
+       ARRAY(SELECT scan.key FROM scan WHERE NOT scan.ended) AS due
 FROM (VALUES (true)) AS answer (one)
 LEFT JOIN (
-    SELECT look.deadline, look.key
-    FROM look
-    ORDER BY look.deadline, look.key
+    SELECT scan.deadline, scan.key
+    FROM scan
+    ORDER BY scan.deadline, scan.key
     OFFSET $1::integer - 1
 ) AS last ON true

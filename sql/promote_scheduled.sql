@@ -7,7 +7,7 @@
 --   $1 tasks       integer
 --   $2 not_before  timestamptz
 --   $3 key         bigint
-WITH look AS MATERIALIZED (
+WITH scan AS MATERIALIZED (
     -- The place is for tasks that cannot be taken now: however many there are, the next scan reads
     -- the tasks behind them.
     SELECT scheduled.not_before, scheduled.key
@@ -18,12 +18,12 @@ WITH look AS MATERIALIZED (
     ORDER BY scheduled.not_before, scheduled.key + 0
     LIMIT $1::integer
 ), task AS MATERIALIZED (
-    SELECT look.key, task.action, task.priority, task.deadline
-    FROM look
+    SELECT scan.key, task.action, task.priority, task.deadline
+    FROM scan
     CROSS JOIN LATERAL (
         SELECT tasks.action, tasks.priority, tasks.deadline
         FROM stint.tasks
-        WHERE tasks.key = look.key
+        WHERE tasks.key = scan.key
         OFFSET 0
     ) AS task
 ), due AS MATERIALIZED (
@@ -55,8 +55,8 @@ SELECT last.not_before, last.key,
        ARRAY(SELECT task.key FROM task WHERE task.action = 'stint.Spontaneous') AS due
 FROM (VALUES (true)) AS answer (one)
 LEFT JOIN (
-    SELECT look.not_before, look.key
-    FROM look
-    ORDER BY look.not_before, look.key
+    SELECT scan.not_before, scan.key
+    FROM scan
+    ORDER BY scan.not_before, scan.key
     OFFSET $1::integer - 1
 ) AS last ON true

@@ -303,3 +303,13 @@ func (g *Group[K, C, A]) answer(callers []*caller[C, A], answers []A, err error)
 		g.Undo(answer)
 	}
 }
+
+// Divide gives each call its part of the answers, one for each element of the calls.
+func Divide[Q, A any](answers []A, calls [][]Q) [][]A {
+	parts := make([][]A, len(calls))
+	for i, call := range calls {
+		n := len(call)
+		parts[i], answers = answers[:n:n], answers[n:]
+	}
+	return parts
+}
