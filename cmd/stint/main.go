@@ -16,19 +16,19 @@ import (
 
 func main() {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	heedHangup := !signal.Ignored(syscall.SIGHUP) // as nohup has it
+	heedHangup := !signal.Ignored(syscall.SIGHUP) // nohup ignores it
 	if heedHangup {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, func() {
 		if heedHangup {
-			signal.Ignore(syscall.SIGHUP) // A terminal that goes away sends it twice.
+			signal.Ignore(syscall.SIGHUP) // A terminal that is closed sends it twice.
 		}
 		stop() // So that a second Ctrl-C ends the program on the spot.
 	})
-	// A reader that goes away (stint ls | head) is an error to write to. The signal would end the
-	// program before it has stopped its server.
+	// If the reader goes away (stint ls | head), writing fails with an error. The signal would end
+	// the program before it has stopped its server.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(command.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

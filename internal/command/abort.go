@@ -14,9 +14,9 @@ func (p *program) abortCommand() *cobra.Command {
 		Use:        "abort ID...",
 		SuggestFor: []string{"cancel", "kill", "stop"},
 		Short:      "Abort tasks, with everything that depends on them",
-		Long: `Abort tasks, whatever their state, and then what depends on them, except for what
-runs anyway. A task that has finished already stays as it is, and that is no error. If
-there is no task of one of the IDs, nothing is aborted.
+		Long: `Abort tasks, whatever their state, and then their dependents, except for those that
+run anyway. A task that has finished already stays as it is, and that is no error. If
+one of the IDs has no task, nothing is aborted.
 
 With --json: aborted, the IDs given.`,
 		Example: `  stint abort export/main/end

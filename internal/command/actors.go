@@ -18,8 +18,9 @@ func (p *program) actorsCommand() *cobra.Command {
 		Use:        "actors",
 		SuggestFor: []string{"workers"},
 		Short:      "List the registered actors that live",
-		Long: `List the actors of all worker processes that live. One that is registered at several
-stores comes once for each. That a process has died shows within a second.
+		Long: `List the actors of all worker processes that live. An actor that is registered at
+several stores is listed once for each. A process that dies is gone from the list within
+a second.
 
 With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
 		Example: "  stint actors",

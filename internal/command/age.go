@@ -10,7 +10,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// An age is a flag that says how long ago.
+// An age is a flag whose value says how long ago something happened.
 type age struct {
 	ago   time.Duration
 	given bool
@@ -18,7 +18,7 @@ type age struct {
 
 var errAge = errors.New("want an age such as 90m, 36h, 7d or 1d12h")
 
-// Set reads an age: days, then what else Go's durations have.
+// Set reads an age: days, and behind them a duration as Go writes it.
 func (a *age) Set(text string) error {
 	const day = 24 * time.Hour
 	days, rest, found := strings.Cut(text, "d")
@@ -52,7 +52,7 @@ func (a *age) String() string {
 // Type is for the help.
 func (a *age) Type() string { return "age" }
 
-// retention keeps what is younger, and all if no age was given.
+// retention keeps tasks that are younger than the age, and all tasks if no age was given.
 func (a *age) retention() time.Duration {
 	switch {
 	case !a.given:
@@ -64,7 +64,7 @@ func (a *age) retention() time.Duration {
 	}
 }
 
-// A keeping is a flag that says for how long finished tasks are kept.
+// A keeping is a flag whose value says for how long finished tasks are kept.
 type keeping struct {
 	text      string
 	retention time.Duration

@@ -25,18 +25,18 @@ func (p *program) checkCommand() *cobra.Command {
   - transaction numbers that run out
   - settings that lose what was committed, here or of other roles
   - connections that run out, a pooler in between, a hot standby, an old version
-  - leases and deadlines that nobody sees to, processes that are gone and whose tasks
-    nobody has taken over, actions that nobody asks for
+  - leases and deadlines that no store acts on, processes that are gone and whose tasks
+    were not handed on, actions that nobody asks for
   - finished tasks that stay for longer than their retention
-  - the database's clock: whether it goes back, and how far it is from that of this
+  - the database's clock: whether it goes back, and how far it is from the clock of this
     machine
 
-An error is something that must not be, a warning is something to act upon, a note is
-something to know. The exit code is 9 if there are errors or warnings. It changes
-nothing, and reads all tables from end to end: a second per few hundred thousand tasks.
+An error is a fault, a warning is something to act upon, a note is something to know. The
+exit code is 9 if there are errors or warnings. The command changes nothing, and reads all
+tables from end to end: a second per few hundred thousand tasks.
 
-The role stint_monitor is enough. What the role may not see is named in a note; to see
-what the transactions of other roles hold up it needs pg_read_all_stats.
+The role stint_monitor is enough. A note names what the role may not see; to see what the
+transactions of other roles hold up, it needs pg_read_all_stats.
 
 With --json: errors, warnings and notes, their numbers; and findings, a list of objects
 with severity (error, warning or note), topic, text, and id where it is about one task.`,
@@ -56,7 +56,7 @@ with severity (error, warning or note), topic, text, and id where it is about on
 	}
 }
 
-// errFindings ends stint check when there is something to act upon.
+// errFindings is the error of stint check if it has found errors or warnings.
 var errFindings = errors.New("something is wrong")
 
 func (p *program) printFindings(findings []doctor.Finding) error {
@@ -98,7 +98,7 @@ func (p *program) printEach(findings []doctor.Finding, numbers map[doctor.Severi
 	return nil
 }
 
-// painted is the name of a severity in its colour.
+// painted returns the name of a severity in its colour.
 func painted(s doctor.Severity, paint readable.Painter) string {
 	if !paint {
 		return string(s)

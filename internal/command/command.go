@@ -22,12 +22,12 @@ type program struct {
 	schema      string
 	json        bool
 
-	// parsed says that the command line is right, and what goes wrong from now on is no misuse.
+	// parsed says that the command line is right, so that later errors are not errors of usage.
 	parsed bool
 }
 
-// Run runs the command and returns its exit code, as described by "stint help exit-codes". It
-// leaves no server behind, also when ctx ends, which it takes for an interruption.
+// Run runs the command and returns its exit code, as described by "stint help exit-codes". If ctx
+// ends, the command was interrupted. It leaves no server behind, also if it was interrupted.
 func Run(
 	ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -67,8 +67,8 @@ Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, 
 it starts when needed and stops again. Its data stay in your data directory
 ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS ~/Library/Application
 Support/stint; for root, if other accounts cannot enter that, /var/lib/stint), and its
-tables are made by themselves. In a database of your own, or another schema than stint,
-make them by: stint migrate`,
+tables are made automatically. In a database of your own, or another schema than stint,
+make the tables by: stint migrate`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
@@ -130,7 +130,7 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// version is that of the module the command was built from.
+// version is the version of the module that the command was built from.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -26,17 +26,17 @@ type database struct {
 	store  *stint.Store // nil if only connect was asked for.
 }
 
-// withStore calls work with a store on the database, whose schema is as this release wants it. On
-// the private PostgreSQL it is made so.
+// withStore calls work with a store on the database, whose schema has a version that this release
+// works with. On the private PostgreSQL it migrates the schema first.
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
 	return p.withStoreOf(ctx, readOptions(), work)
 }
 
-// readOptions are those of most sub-commands. What they ask for can wait for a look, so they need
-// no session, and work through any pooler. Maintenance is for those who know how long tasks are to
-// be kept.
+// readOptions are the options of most sub-commands. These can wait for the next poll, so they need
+// no session, and work through any pooler. They do not maintain, since they do not know how long
+// tasks are to be kept.
 func readOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{
@@ -57,7 +57,7 @@ func (p *program) withStoreOf(
 			}
 			err := migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
 			if errors.Is(err, migrations.ErrNewerSchema) {
-				return nil // whether it will do is for the store to say
+				return nil // the store decides whether it works with this version
 			}
 			return err
 		}); err != nil {
@@ -120,7 +120,7 @@ func startPrivate(ctx context.Context) (*localpg.Server, error) {
 		return nil, err
 	}
 	return localpg.Start(ctx, localpg.Config{Dir: dir, Settings: map[string]string{
-		"idle_in_transaction_session_timeout": "1h", // who types tasks may take his time
+		"idle_in_transaction_session_timeout": "1h", // for users who type tasks slowly
 	}})
 }
 
@@ -152,8 +152,8 @@ func createPrivate(ctx context.Context, url string) (err error) {
 	return err
 }
 
-// checkSchema says what to do about a schema that is missing or old. Whether one that is newer will
-// do is for the store to say.
+// checkSchema says what to do about a schema that is missing or old. The store decides whether it
+// works with a newer one.
 func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	current, err := migrations.CurrentVersion(ctx, conn, p.schema)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// migrateLine is what to type to migrate the schema.
+// migrateLine is the command line that migrates the schema.
 func (p *program) migrateLine() string {
 	if p.schema == schemaDefault {
 		return "stint migrate"
@@ -179,7 +179,7 @@ func (p *program) migrateLine() string {
 	return "stint migrate --schema " + shellQuote(p.schema)
 }
 
-// The codes of PostgreSQL's errors that something depends on.
+// The codes of PostgreSQL's errors that this package treats specially.
 const (
 	codeInvalidCatalogName    = "3D000"
 	codeInsufficientPrivilege = "42501"
@@ -190,7 +190,7 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == code
 }
 
-// close is for a database that is open half-way as well. It is not cut short by an interruption.
+// close also closes a database that was opened only in part. An interruption does not end it early.
 func (db *database) close(ctx context.Context) error {
 	const closeMax = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeMax)
@@ -217,7 +217,7 @@ func (db *database) now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// withTasks does something to tasks, and says that it is done.
+// withTasks calls do with the IDs in args, and then prints done and their number.
 func (p *program) withTasks(
 	ctx context.Context, args []string, done string,
 	do func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error,

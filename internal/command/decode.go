@@ -27,10 +27,11 @@ type decoder struct {
 	line  int // The number of the line read last.
 	text  []byte
 
-	// tasks is how many tasks were read, and blanks before which of them there was a blank line.
+	// tasks is how many tasks were read; blanks has, for each blank line, the number of the task
+	// after it.
 	tasks  int
 	blanks []int
-	// named are the IDs given to tasks that came without one.
+	// named are the IDs given to tasks that had none.
 	named []stint.TaskID
 }
 
@@ -38,7 +39,8 @@ func newDecoder(r io.Reader) *decoder {
 	return &decoder{lines: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next task, io.EOF behind the last one, or what is wrong with it and where.
+// next returns the next task, io.EOF after the last one, or an error that says what is wrong with
+// the task and where.
 func (d *decoder) next() (stint.Task, error) {
 	for {
 		err := d.readLine()
@@ -62,7 +64,7 @@ func (d *decoder) next() (stint.Task, error) {
 	return task, nil
 }
 
-// lineOf is the line that a task came from.
+// lineOf returns the number of the line that a task came from.
 func (d *decoder) lineOf(task int) int {
 	line := task + 1
 	for _, before := range d.blanks {
@@ -134,7 +136,7 @@ func (d *decoder) decode() (stint.Task, error) {
 	return task, nil
 }
 
-// fields reads the members of the object. That it is well-formed is known.
+// fields reads the members of the object, which is known to be well-formed.
 func (d *decoder) fields(task *stint.Task) error {
 	object := json.NewDecoder(bytes.NewReader(d.text))
 	if _, err := object.Token(); err != nil {
@@ -167,7 +169,7 @@ func (d *decoder) fields(task *stint.Task) error {
 	return nil
 }
 
-// setField sets the field of that name; null is as if it were left out.
+// setField sets the field of that name. A null does the same as leaving the field out.
 func setField(task *stint.Task, name string, value json.RawMessage) error {
 	null := string(value) == "null"
 	switch name {

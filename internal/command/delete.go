@@ -13,10 +13,10 @@ func (p *program) deleteCommand() *cobra.Command {
 		Use:        "delete ID...",
 		SuggestFor: []string{"rm", "remove"},
 		Short:      "Delete tasks",
-		Long: `Remove tasks from the store, finished ones included, so that their IDs are free. What
-depends on an unfinished one no longer waits for it; a task that then has nothing left
-to wait for is deleted too. If one of them is in progress, or there is no task of one
-of the IDs, nothing is deleted.
+		Long: `Remove tasks from the store, finished ones included, so that their IDs are free. The
+dependents of an unfinished task no longer wait for it; a dependent that then has nothing
+left to wait for is deleted too. If one of the tasks is in progress, or one of the IDs has
+no task, nothing is deleted.
 
 With --json: deleted, the IDs given.`,
 		Example:           "  stint delete greet/world",

@@ -62,7 +62,7 @@ func (p *program) demo(ctx context.Context, keep bool) error {
 	})
 }
 
-// playDemo shows the story while it is played.
+// playDemo runs the demo and shows its events.
 func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, err error) {
 	store, err := stint.New(db.pool, stint.Options{Schema: p.schema})
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, e
 		Store: store, Second: second,
 		Tell: func(e demo.Event) {
 			if err := show(e); err != nil {
-				cancel(err) // whoever read it has gone
+				cancel(err) // the reader of the output has gone
 			}
 		},
 	})
@@ -90,8 +90,8 @@ func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, e
 	return summary, errors.Join(err, stop())
 }
 
-// demoProcess is the worker that will be killed. Its environment names the database, because others
-// can read the arguments of a process.
+// demoProcess is the worker process that will be killed. Its environment names the database, since
+// other users can read the arguments of a process.
 func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -109,8 +109,8 @@ func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 
 const demoWorkerName = "demo-worker"
 
-// demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but it is the demo
-// that decides when it ends.
+// demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but the demo decides
+// when it ends.
 func (p *program) demoWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    demoWorkerName,
@@ -130,7 +130,7 @@ func (p *program) demoWorkerCommand() *cobra.Command {
 	}
 }
 
-// demoShow is how the story is shown.
+// demoShow returns show, which shows an event of the demo, and stop, which ends the display.
 func (p *program) demoShow() (show func(demo.Event) error, stop func() error) {
 	nothing := func() error { return nil }
 	if p.json {
@@ -153,7 +153,7 @@ func (p *program) demoStyle() demo.Style {
 	return style
 }
 
-// printSummary prints what came of the story, and what to do next.
+// printSummary prints the outcome of the demo, and what to do next.
 func (p *program) printSummary(summary *demo.Summary, keep bool) error {
 	if p.json {
 		return p.printJSON(struct {

@@ -31,15 +31,15 @@ var markDemoSchema string
 //go:embed sql/drop_demo_schema.sql
 var dropDemoSchema string
 
-// errTaken says that a schema is not stint demo's to use.
+// errTaken says that stint demo must not use a schema.
 var errTaken = errors.New("schema is taken")
 
-// withDemoSchema calls work while there is a new schema with the tables of stint, and drops it,
-// unless it is to be kept. One that an earlier demo has left is replaced.
+// withDemoSchema makes a schema with the tables of stint, calls work, and drops the schema unless
+// it is to be kept. A schema that an earlier demo has left is replaced.
 func (p *program) withDemoSchema(
 	ctx context.Context, db *database, keep bool, work func(ctx context.Context) error,
 ) (err error) {
-	// Not a connection of the pool, which has to do without those for as long as the lock is held.
+	// The lock is held for long, so its connection is not one of the pool's.
 	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
 	if err != nil {
 		return err

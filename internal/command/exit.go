@@ -27,8 +27,8 @@ const (
 	exitAborted     = 7
 	exitTimedOut    = 8
 	exitFindings    = 9
-	exitInterrupted = 130 // As of a program that Ctrl-C has ended.
-	exitReaderGone  = 141 // As of a program that SIGPIPE has ended.
+	exitInterrupted = 130 // Shells report it for a program that Ctrl-C has ended.
+	exitReaderGone  = 141 // Shells report it for a program that SIGPIPE has ended.
 )
 
 func exitCodesTopic() *cobra.Command {
@@ -44,23 +44,24 @@ func exitCodesTopic() *cobra.Command {
     4  the database cannot be reached, or does not let you in
     5  the schema is missing, older than this release or too new for it (see: stint help
        migrate)
-    6  tasks stand in the way: an ID is taken, a task is in progress or has started,
-       tasks would wait for each other, a task does not post its result, a predecessor
-       was aborted; of demo: the schema is somebody else's; nothing was changed
+    6  refused because of the state of tasks: an ID is taken, a task is in progress or has
+       started, tasks would wait for each other, a task does not post its result, a
+       predecessor was aborted; of demo: the schema is somebody else's; nothing was changed
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: the time is over and a task has not finished
     9  of check: there are errors or warnings
-  130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: told so twice
-  141  whoever read the output has gone
+  130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: interrupted twice
+  141  the reader of the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
 (with IDs of your own), submit (with --prefix), abort, delete, prune and migrate again:
-6 from insert and submit, and 3 from delete, then tell that it had been made. So it is
-to run retry again, but what has finished a second time by then is tried once more.`,
+6 from insert and submit, and 3 from delete, then mean that the change had been made. It
+is safe to run retry again, too, but it retries a task once more if the task has finished
+again by then.`,
 	}
 }
 
-// The outcomes that have an exit code and are no errors of the library.
+// These errors have an exit code and do not come from the library.
 var (
 	errInput       = errors.New("wrong input")
 	errUnreachable = errors.New("database cannot be reached")
@@ -109,7 +110,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// isLost reports whether the connection broke, or the server ended it.
+// isLost reports whether err says that the connection broke, or that the server ended it.
 func isLost(err error) bool {
 	const classConnectionException, classOperatorIntervention = "08", "57P"
 	var pgErr *pgconn.PgError

@@ -17,11 +17,11 @@ func (p *program) graphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph ID",
 		Short: "Draw the network around a task",
-		Long: `Draw everything that a task depends on or that depends on it, and so on, up to 10,000
-tasks: in the language of Graphviz or of Mermaid, or as a picture, SVG, that browsers
-show without either. Boxes are tasks, round ones spontaneous; the one that was asked for
-has an outline. Dashed arrows lead to tasks that run even if what they wait for is
-aborted. IDs are shortened; the mouse shows them in full.
+		Long: `Draw the predecessors and the dependents of a task, theirs, and so on, up to 10,000
+tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
+show without either. Boxes are tasks, round boxes spontaneous tasks; the task ID has an
+outline. Dashed arrows lead to tasks that run even if a predecessor is aborted. IDs are
+shortened; the mouse shows them in full.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
 IDs of two tasks), cut (true if the network goes on).`,

@@ -26,14 +26,14 @@ func hint(err error) string {
 	return ""
 }
 
-// A refusal is a connection that failed, in fewer words than pgx's.
+// A refusal is the error of a connection that failed, in fewer words than pgx uses.
 type refusal struct {
 	text string
 	err  *pgconn.ConnectError
 }
 
-// brief leaves out of the error of a connection what pgx met on the way, but what kept nobody from
-// connecting: that a server knows no TLS, where it need not, and what it says twice.
+// brief shortens the error of a connection that failed. It leaves out that a server knows no TLS if
+// TLS was not required, and reasons that pgx gives twice.
 func brief(err error) error {
 	var connecting *pgconn.ConnectError
 	if !errors.As(err, &connecting) {

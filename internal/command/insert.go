@@ -15,7 +15,7 @@ import (
 )
 
 // Input within these limits is read before anything else is done, so its tasks can name each other
-// in any order. What is longer is streamed.
+// in any order. Longer input is streamed.
 const (
 	gatheredTasksMax = 100_000
 	gatheredBytesMax = 64 << 20
@@ -43,11 +43,11 @@ a line of its own, with these fields:
   after            a list of the IDs of tasks that this one waits for
   to_signal_after  a list of the IDs of tasks that wait for this one
 
-null is as if the field were left out. Any other field is refused.
+A field that is null counts as left out. Any other field is refused.
 
-The tasks at the other ends of after and to_signal_after are in the input, in any order,
-or in the store. An input of more than %d tasks or %d MiB is not read at once; there
-after names earlier tasks or stored ones, and to_signal_after is refused.
+The tasks that after and to_signal_after name are in the input, in any order, or in the
+store. An input of more than %d tasks or %d MiB is not read at once; in it, after may
+name only earlier tasks or stored ones, and to_signal_after is refused.
 
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
 error. With --json, one document: inserted (the number of tasks), new_ids.`,
@@ -63,7 +63,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 	}
 }
 
-// An inputTask is what the reader of standard input passes on.
+// An inputTask is a task, or an error, that the reader of standard input passes on.
 type inputTask struct {
 	task stint.Task
 	err  error
@@ -100,7 +100,7 @@ func (p *program) insert(ctx context.Context) error {
 	return p.printInserted(inserted, tasks.named)
 }
 
-// refusedField says what is wrong with a field of a task, by the name it has in the input.
+// refusedField says what is wrong with a field of a task. It names the field as the input does.
 func refusedField(refused *stint.ArgumentError) string {
 	names := strings.NewReplacer(
 		"Task.ID", "id", "Task.Action", "action", "Task.Body", "body", "Task.MaxTries", "max_tries",
@@ -125,8 +125,8 @@ func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
 	return p.printf("%s", ids.String())
 }
 
-// inBackground reads the tasks where Ctrl-C need not wait for the next line. It ends, at the latest
-// behind that, when ctx ends.
+// inBackground reads the tasks in a goroutine, so that Ctrl-C need not wait for the next line. When
+// ctx ends, the goroutine ends, at the latest after the next line.
 func (d *decoder) inBackground(ctx context.Context) <-chan inputTask {
 	input := make(chan inputTask)
 	go func() {
@@ -149,7 +149,7 @@ func (d *decoder) inBackground(ctx context.Context) <-chan inputTask {
 	return input
 }
 
-// gather reads tasks up to the limits, and reports whether these are all.
+// gather reads tasks up to the limits, and reports whether it has read all tasks.
 func gather(ctx context.Context, input <-chan inputTask) ([]stint.Task, bool, error) {
 	var tasks []stint.Task
 	bytes := 0
@@ -168,7 +168,7 @@ func gather(ctx context.Context, input <-chan inputTask) ([]stint.Task, bool, er
 	return tasks, false, nil
 }
 
-// rest are the tasks gathered and those that come behind them.
+// rest yields the tasks gathered and then the rest of the input.
 func rest(
 	ctx context.Context, gathered []stint.Task, input <-chan inputTask,
 ) iter.Seq2[stint.Task, error] {

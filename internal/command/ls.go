@@ -23,9 +23,10 @@ func (p *program) listCommand() *cobra.Command {
 		Short:      "List tasks",
 		Long: `List tasks. A task is listed if it passes all the filters.
 
-They come in the order of their IDs, or, with --state or --actor and without --prefix, state by
-state: in-progress, ready, scheduled, blocked, aborted, completed, of the last two the newest first.
-Of a large store 10,000 tasks are looked at for a page, which may then be short: --after goes on.
+They come in the order of their IDs. With --state or --actor and without --prefix they come
+state by state: in-progress, ready, scheduled, blocked, aborted, completed; aborted and
+completed tasks newest first. In a large store a page looks at 10,000 tasks at most, and may
+then be short: --after goes on.
 
 With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
@@ -59,7 +60,7 @@ With --json, a task to a line (see: stint help json).`,
 	flags.Var(&newerThan, "newer-than", "inserted at most that `age` ago")
 	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
 	flags.StringVar(&after, "after", "",
-		"behind that `place`: an ID or, with --state or --actor, what the page before named")
+		"after that `place`: an ID or, with --state or --actor, what the previous page named")
 	completeWith(cmd, "state", stateNames())
 	return cmd
 }
@@ -110,7 +111,7 @@ func stateNames() []string {
 	return names
 }
 
-// printMore says how to go on behind a page.
+// printMore says how to get the next page, if there may be one.
 func (p *program) printMore(page stint.TaskPage) error {
 	if page.Next == "" {
 		return nil

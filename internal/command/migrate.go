@@ -21,12 +21,11 @@ func (p *program) migrateCommand() *cobra.Command {
 be. Run it again at will: a schema that is up to date is left alone, and calls made at
 once wait for one another. A schema that is newer than this release is refused.
 
-The role needs CREATE on the database the first time, and to own the schema to change it
-later.
+The role needs CREATE on the database the first time. Later it needs to own the schema to
+change it.
 
---to migrates to another version. Going back to an earlier one drops what the later
-versions added, with the tasks that are in it (0 drops everything), and therefore asks
-for --down as well.
+--to migrates to another version. Going back to an earlier version drops everything that
+the later versions added, with the tasks in it (0 drops all), so it needs --down as well.
 
 With --json: schema, version (before), newest (that this release knows); of migrate
 itself also migrated_to.`,
@@ -60,8 +59,8 @@ itself.`,
 	}, &cobra.Command{
 		Use:   "status",
 		Short: "Say which version the schema is at",
-		Long: `Say which version the schema is at, and which one this release works with. The exit
-code is 0 if this release works with it, else 5. It changes nothing.`,
+		Long: `Say which version the schema is at, and which one this release is made for. The exit
+code is 0 if this release works with the schema, else 5. The command changes nothing.`,
 		Example: "  stint migrate status --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

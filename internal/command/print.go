@@ -52,12 +52,13 @@ func (p *program) printTable(rows [][]string) error {
 	return nil
 }
 
-// painter is one that colours on terminals, unless NO_COLOR is set (https://no-color.org).
+// painter returns a painter that colours text on terminals, unless NO_COLOR is set
+// (https://no-color.org).
 func (p *program) painter() readable.Painter {
 	return readable.Painter(os.Getenv("NO_COLOR") == "" && isDrawable(p.stdout))
 }
 
-// prompt says what is to be typed, where it would seem that the command hangs.
+// prompt asks the user of a terminal to type what; otherwise the command would seem to hang.
 func (p *program) prompt(what string) {
 	if isTerminal(p.stdin) {
 		fmt.Fprintf(p.stderr, "type %s, and Ctrl-D at the end\n", what)
@@ -69,12 +70,13 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// isDrawable reports whether a stream is a terminal that knows more than lines of text.
+// isDrawable reports whether a stream is a terminal that can show more than lines of text.
 func isDrawable(stream any) bool {
 	return isTerminal(stream) && os.Getenv("TERM") != "dumb"
 }
 
-// terminalSize is that of a terminal, zero of what is none or does not tell.
+// terminalSize returns the size of a terminal. It is zero if the stream is no terminal or does not
+// tell its size.
 func terminalSize(stream any) (columns, rows int) {
 	file, ok := stream.(*os.File)
 	if !ok {

@@ -14,9 +14,9 @@ import (
 	"github.com/stint-tasks/stint/internal/tasktree"
 )
 
-// progress shows on standard error how far the tasks of a plan are, each time that show is called
-// with what the store knows of them, until end is called: as bars on a terminal, otherwise as
-// lines.
+// progress returns show, which shows on standard error how far the tasks of a plan are, given what
+// the store knows of them, and end, which is called at the end. It shows bars on a terminal,
+// otherwise lines.
 func (p *program) progress(plan *tasktree.Plan) (show func(tasks []stint.TaskInfo), end func()) {
 	// Without a known size no bar is drawn.
 	if columns, rows := terminalSize(p.stderr); isDrawable(p.stderr) && columns > 0 && rows > 0 {
@@ -55,9 +55,9 @@ func (p *program) progressLines(plan *tasktree.Plan) func(tasks []stint.TaskInfo
 // An actionBar shows how many tasks with an action have finished.
 type actionBar struct {
 	*mpb.Bar
-	// beside is the text behind it.
+	// beside is the text at the right of the bar.
 	beside atomic.Pointer[string]
-	// Of the look at the tasks that is being shown:
+	// These count the tasks that show was called with.
 	finished, inProgress, aborted int64
 }
 
@@ -119,7 +119,7 @@ func (b *actionBar) count(task *stint.TaskInfo) {
 	}
 }
 
-// show shows what was counted, and forgets it.
+// show shows the counts and sets them to zero.
 func (b *actionBar) show() {
 	var parts []string
 	if b.inProgress > 0 {

@@ -18,16 +18,17 @@ func (p *program) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
-		Long: `Delete tasks of the kinds given that finished at least so long ago; their IDs are
-free then. Workers do this by themselves, at the ages of their Options.Retention.
+		Long: `Delete completed or aborted tasks that finished at least as long ago as the flags
+say; their IDs are free then. Workers do this by themselves, at the ages of their
+Options.Retention.
 
-What somebody may still ask for stays, however old: the predecessors of tasks that have
-not completed, and for an hour tasks with post_result. An aborted task may be retried, and
-ask, until it is pruned itself.
+Tasks that somebody may still ask for stay, however old: the predecessors of tasks that
+have not completed, and for an hour tasks with post_result. An aborted task may be
+retried, and then ask, until it is pruned itself.
 
-It works in small transactions and may be interrupted: what it has pruned until then is
-gone, and said. --dry-run prunes in one transaction and undoes that: it writes as much,
-and holds up vacuum, and whoever inserts those IDs, while it runs.
+The command works in small transactions and may be interrupted: it then says how many
+tasks it has pruned, and these are gone. --dry-run prunes in one transaction and undoes
+it: it writes as much and, while it runs, holds up vacuum and inserts of the same IDs.
 
 With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 		Example: `  stint prune --completed-after 1d12h
@@ -68,7 +69,7 @@ func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
 	return errors.Join(err, p.printf("pruned %s\n", readable.Count(pruned, "task")))
 }
 
-// errUndo undoes what a dry run does.
+// errUndo makes a dry run roll back.
 var errUndo = errors.New("dry run")
 
 func (p *program) pruneDry(ctx context.Context, db *database) error {

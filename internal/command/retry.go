@@ -11,13 +11,14 @@ import (
 func (p *program) retryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry ID...",
-		Short: "Try finished tasks again, with what was aborted because of them",
-		Long: `Open finished tasks again, with all their tries before them, and with them what was
-aborted because of them; but not what another aborted predecessor keeps down. A pending
-dependent waits for them again; one that has begun or completed does not. A task that has
-not finished stays as it is, and that is no error. If there is no task of one of the IDs,
-a predecessor of one was aborted and is not named as well, or tasks would wait for each
-other, nothing is changed.
+		Short: "Try finished tasks again, with the tasks aborted because of them",
+		Long: `Open finished tasks again, with all their tries, and with them the tasks that were
+aborted because of them; but not a task that has another aborted predecessor. A pending
+dependent waits for the opened tasks again; a dependent that has begun or completed does
+not. A task that has not finished stays as it is, and that is no error.
+
+Nothing is changed if one of the IDs has no task, if a predecessor of one of the tasks was
+aborted and is not named as well, or if tasks would wait for each other.
 
 With --json: retried, the IDs given.`,
 		Example: `  stint retry export/main/0042

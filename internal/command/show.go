@@ -15,7 +15,7 @@ func (p *program) showCommand() *cobra.Command {
 		Use:        "show ID",
 		SuggestFor: []string{"get", "status"},
 		Short:      "Show a task, with its body and result",
-		Long: `Show all that the store knows of a task. Of a long body or result, or one that is not
+		Long: `Show all that the store knows of a task. If the body or the result is long, or is not
 text, only its size is shown.
 
 With --json, the task (see: stint help json), with all of its body and result.`,

@@ -18,11 +18,10 @@ func (p *program) statsCommand() *cobra.Command {
 		Use:        "stats",
 		SuggestFor: []string{"count"},
 		Short:      "Count tasks by action and state",
-		Long: `Count tasks by action and state, in the same time however many there are: of states
+		Long: `Count tasks by action and state, in the same time however many there are: for states
 with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
-long ago the ready task was inserted that has waited longest, TRIES how many tasks were
-handed out so far, and RETRIES how many of these not for their first try: two looks tell
-the rate.
+long ago the oldest ready task was inserted. TRIES is how many tasks were handed out so
+far, and RETRIES how many of these were not for the first try: two calls give the rate.
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds
 and a number for each state that some are in; and estimated, the states whose numbers are
@@ -70,7 +69,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	return p.printTable(rows)
 }
 
-// alignRight puts the numbers below one another, in all columns but the first.
+// alignRight aligns the numbers on the right, in all columns except the first.
 func alignRight(rows [][]string) {
 	for column := 1; column < len(rows[0]); column++ {
 		width := 0

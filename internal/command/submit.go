@@ -16,7 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/tasktree"
 )
 
-// A submission is what the command line of submit says.
+// A submission holds the arguments and flags of submit.
 type submission struct {
 	file, prefix string
 	wait         bool
@@ -42,8 +42,8 @@ input): a list of tasks, each with these fields:
   on_abort    what to do when a task that this one waits for is aborted: abort-too (the
               default) or run-anyway
 
-Within a value, {$result: NAME} stands for the result of another task of the file, which
-the task waits for. Programs run by stint worker read the result in its place.
+Within a value, {$result: NAME} stands for the result of another task of the file; the
+task waits for that one. Programs run by stint worker read the result in its place.
 
   - name: save
     action: save-user-data
@@ -53,12 +53,12 @@ the task waits for. Programs run by stint worker read the result in its place.
     value: [{$result: save}]
 
 The ID of a task is the prefix, a slash and its name. The default of the prefix is a new
-UUID; one of your own makes it safe to submit the file again.
+UUID; a prefix of your own makes it safe to submit the file again.
 
 Prints the name and the ID of each task. With --wait, it then shows on standard error how
-far they are, and when all have finished, prints how each ended and its result. The exit
-code is 7 if one was aborted, and 8 if the time is over before. Ctrl-C ends the waiting;
-the tasks go on.
+far the tasks are; when all have finished, it prints how each ended and its result. The
+exit code is 7 if a task was aborted, and 8 if the timeout passes before all have finished.
+Ctrl-C ends the waiting; the tasks go on.
 
 With --json: ids, an object with the ID for each name; with --wait, if all have finished,
 also tasks, an object with the task for each name (see: stint help json).`,
@@ -121,7 +121,7 @@ func (p *program) submit(ctx context.Context, s submission) error {
 	})
 }
 
-// source is the file in an error.
+// source names the file in an error.
 func (s submission) source() string {
 	if s.file == "-" {
 		return "standard input"
@@ -129,7 +129,7 @@ func (s submission) source() string {
 	return readable.Text(s.file)
 }
 
-// read reads a file where Ctrl-C need not wait for it.
+// read reads a file in a goroutine, so that Ctrl-C need not wait for it.
 func (p *program) read(ctx context.Context, name string) ([]byte, error) {
 	if name == "-" {
 		p.prompt("a list of tasks in YAML or JSON")
@@ -156,7 +156,8 @@ func (p *program) read(ctx context.Context, name string) ([]byte, error) {
 	return text, nil
 }
 
-// problems are the errors that are joined in err, each on a line of its own if there are several.
+// problems returns the errors that are joined in err as one, each on a line of its own if there are
+// several.
 func problems(err error) error {
 	const namedMax = 10
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -185,8 +186,7 @@ type submittedJSON struct {
 	Tasks map[string]taskJSON     `json:"tasks,omitempty"`
 }
 
-// printSubmitted prints the IDs of tasks, and as JSON also what has become of them, if that is
-// known.
+// printSubmitted prints the IDs of tasks. As JSON it also prints the tasks in infos.
 func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	if !p.json {
 		rows := [][]string{{"NAME", "ID"}}
@@ -209,8 +209,8 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 	return p.printJSON(document)
 }
 
-// waitForTree prints the IDs of tasks, and when they have finished, how. As JSON it prints both at
-// the end, for there is one document, and the IDs also if the wait fails.
+// waitForTree prints the IDs of tasks and, when all have finished, how they ended. As JSON it
+// prints both at the end, in one document, and the IDs also if the wait fails.
 func (p *program) waitForTree(
 	ctx context.Context, store *stint.Store, plan *tasktree.Plan, timeout time.Duration,
 ) error {
@@ -267,7 +267,7 @@ func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskI
 	return p.printTable(rows)
 }
 
-// aborted is the error that names those tasks that were.
+// aborted returns an error that names the aborted tasks, or nil if there are none.
 func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	const namedMax = 10
 	var named []string

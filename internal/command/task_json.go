@@ -18,8 +18,8 @@ func jsonTopic() *cobra.Command {
 event; worker logs JSON lines on standard error; top refuses; all others print one JSON
 document, described by their help.
 
-A task has these fields. Those of times are as of RFC 3339, in UTC. What a task does not
-have is left out.
+A task has these fields. Times are as of RFC 3339, in UTC. Fields that a task does not
+have are left out.
 
   id, action, priority, max_tries (0: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
@@ -31,10 +31,10 @@ have is left out.
   tries            how often the task has been handed out
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
-  owned_at         when a task in progress was handed out, or taken back by a late owner
+  owned_at         when a task in progress was handed out, or its late owner took it back
   lease_until      when the lease on a task in progress expires
   finished_at      when the task completed or was aborted
-  status           what the owner last said of it, for people
+  status           what the owner last said of the task, for people
   progress         how far the owner said it is, from 0 to 1
   body, result     strings; not from ls, explain and graph
   body_base64, result_base64
@@ -97,7 +97,7 @@ func tasksJSON(infos []stint.TaskInfo) []taskJSON {
 	return tasks
 }
 
-// utc leaves the zero time as it is, for omitzero.
+// utc returns t in UTC. It leaves the zero time as it is, for omitzero.
 func utc(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

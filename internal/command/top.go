@@ -16,25 +16,25 @@ func (p *program) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch tasks on a terminal",
-		Long: `Watch tasks, in three lists between which tab switches:
+		Long: `Watch tasks in three lists. The tab key switches between them:
 
-  actions  how many tasks there are in each state (~: an estimate), how long ago the ready
-           task was inserted that has waited longest, and how many tasks were handed out
-           per second in the last ten seconds, for their first try or another one
-  tasks    those in progress for longest, those that were tried before and wait for another
-           try, and those that failed last; with a filter, also those of any state whose IDs
-           begin with it
-  actors   those that live
+  actions  how many tasks there are in each state (~: an estimate), how long ago the oldest
+           ready task was inserted, and how many tasks were handed out per second in the
+           last ten seconds, for their first try or another one
+  tasks    the tasks in progress for longest, the tasks that wait for another try, and the
+           tasks that failed last; with a filter, also tasks of any state whose IDs begin
+           with it
+  actors   the actors that live
 
-Enter opens a task and shows what show and explain print, a aborts it with everything that
+Enter opens a task and shows what show and explain print. a aborts it with everything that
 depends on it, r retries it once it has finished; both ask before. / filters, s changes the
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
-The lists are looked at anew an --interval after the last look has ended. While the database
+The lists are read again an --interval after the last reading has ended. While the database
 cannot be reached, top says so, and goes on when it is back.
 
-It needs a terminal, as standard input and output. Scripts ask stint stats, ls and actors,
-with --json, which top refuses.`,
+It needs a terminal as standard input and output. Scripts should use stint stats, ls and
+actors with --json, which top refuses.`,
 		Example: `  stint top
   stint top --interval 10s`,
 		GroupID: groupTasks,
@@ -49,7 +49,7 @@ with --json, which top refuses.`,
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", interval,
-		"pause for that `time` between two looks, such as 500ms or 10s")
+		"pause for that `time` between two readings, such as 500ms or 10s")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func (p *program) top(ctx context.Context, db *database, interval time.Duration)
 	return err
 }
 
-// name says to people which database it is.
+// name names the database for people.
 func (db *database) name() string {
 	config := db.pool.Config().ConnConfig
 	if db.server != nil {

@@ -19,12 +19,12 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// subCommand is for commands whose arguments could only be the names of sub-commands.
+// subCommand is for commands that take no arguments except the names of sub-commands.
 func subCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	const shortest = 5 // of what may be mistyped twice
+	const shortest = 5 // names at least that long may have two letters wrong
 	cmd.SuggestionsMinimumDistance = 2
 	if len(args[0]) < shortest {
 		cmd.SuggestionsMinimumDistance = 1
@@ -67,7 +67,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// checkNames checks the names of actions or actors that a flag has.
+// checkNames checks the names of actions or actors that a flag was given.
 func checkNames(flag string, names ...string) error {
 	const nameBytesMax = 255
 	for _, name := range names {
@@ -99,7 +99,7 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
-// helpCommand is cobra's, but refuses what there is no help on.
+// helpCommand is like cobra's, but refuses names that there is no help on.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [sub-command or topic]",
@@ -132,13 +132,13 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found.InitDefaultHelpFlag() // without which a help does not list the flag
+			found.InitDefaultHelpFlag() // otherwise the help does not list the flag
 			return found.Help()
 		},
 	}
 }
 
-// addCompletionCommand adds cobra's, with words of ours.
+// addCompletionCommand adds cobra's completion command, with help texts of ours.
 func addCompletionCommand(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -147,7 +147,7 @@ func addCompletionCommand(root *cobra.Command) {
 		}
 		cmd.Short = "Make a shell complete what you type"
 		cmd.Long = `Print a script with which a shell completes sub-commands, flags and their
-values. The help of each shell's says how to load it.`
+values. The help for each shell says how to load its script.`
 		cmd.Example = `  source <(stint completion bash)
   stint completion zsh --help`
 		cmd.Args = subCommand

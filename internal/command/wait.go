@@ -17,7 +17,7 @@ func (p *program) waitCommand() *cobra.Command {
 		Use:   "wait ID",
 		Short: "Wait until a task has finished",
 		Long: `Wait until a task has finished, and show it as show does. The exit code is 0 if it
-completed, 7 if it was aborted, and 8 if the time is over before. The task must have
+completed, 7 if it was aborted, and 8 if the timeout passes before. The task must have
 been inserted with post_result. While the database cannot be reached, wait goes on.`,
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
@@ -67,8 +67,8 @@ func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
 	return nil
 }
 
-// within waits for no longer than timeout, unless that is 0. The error is errTimedOut if the time
-// was over before.
+// within waits for no longer than timeout, unless that is 0. The error is errTimedOut if the
+// timeout passed before the wait ended.
 func within(
 	ctx context.Context, timeout time.Duration, wait func(ctx context.Context) error,
 ) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
-// A workerSetup is what the flags of worker say.
+// A workerSetup holds the flags of worker.
 type workerSetup struct {
 	dir, actor            string
 	concurrency           int
@@ -45,9 +45,9 @@ func (p *program) workerCommand() *cobra.Command {
 		Use:        "worker --dir DIR",
 		SuggestFor: []string{"run", "start"},
 		Short:      "Perform tasks by running programs",
-		Long: `Perform tasks by running programs, in whatever language: a task with the action
-send-mail is performed by the executable file DIR/send-mail. The directory is read once;
-hidden files are left out.
+		Long: `Perform tasks by running programs, in any language: the executable file DIR/send-mail
+performs the tasks with the action send-mail. The directory is read once; hidden files are
+left out.
 
 A program is given the task's body on standard input, the worker's environment, and
 
@@ -63,27 +63,26 @@ if this one waited for it; the program reads the result in its place.
 
 What the program writes to standard output is the task's result, up to 64 MiB. The last
 64 KiB of what it writes to standard error are the task's status, its log (see: stint
-show). By the exit status the task is
+show). The exit status says how the task is returned:
 
    0  completed
-  65  aborted, and so is what depends on it (EX_DATAERR)
-  75  given back for another try after a pause (EX_TEMPFAIL), as for any other one
+  65  aborted, and so are the tasks that depend on it (EX_DATAERR)
+  75  given back for another try after a pause (EX_TEMPFAIL); any other status does the same
 
 A program that takes longer than --timeout, or whose task is aborted or given to somebody
-else, is sent SIGTERM, with all that it has started, and SIGKILL 5 s later.
+else, is sent SIGTERM, with all processes that it has started, and SIGKILL 5 s later.
 
 On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
 ended. Programs that take longer than --grace are killed, and their tasks given back. A
-second Ctrl-C kills them at once. Of a worker that was killed itself the tasks are
-handed on, within about a second; but its programs run on, and find nobody to take their
-results.
+second Ctrl-C kills them at once. If the worker itself is killed, its tasks are handed on
+within about a second; but its programs run on, and nobody takes their results.
 
 The worker prunes tasks of all actions that finished as long ago as --keep-completed and
---keep-aborted say, except for what somebody may still ask for (see: stint help prune).
-Of all workers on a schema, the shortest of these decides: tell all the same, also those
-that are programs of yours.
+--keep-aborted say, except for those that somebody may still ask for (see: stint help
+prune). The shortest retention of all workers on a schema decides: give all workers the
+same, also those that are programs of yours.
 
-What happens is logged on standard error, with --json as JSON lines.`,
+The worker logs on standard error, with --json as JSON lines.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --keep-completed 7d --keep-aborted forever`,
@@ -110,7 +109,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&s.timeout, "timeout", 0,
 		"kill programs after that `time`, such as 90s or 1h30m (default: never)")
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
-		"own tasks for that `time`, again and again: what a connection may be lost for")
+		"own tasks for that `time` and extend it; a connection may be lost for as long")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
 		"let programs run on for that `time` when the worker stops")
 	flags.Var(&s.completed, "keep-completed",
@@ -119,8 +118,8 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
-// check refuses what the worker would, in the words of the command line and before anything is
-// done, and puts in the defaults.
+// check refuses what the worker would refuse, but names the flags and does so before anything is
+// done. It also sets the defaults.
 func (s *workerSetup) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
@@ -139,7 +138,7 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	if s.concurrency == 0 {
 		s.concurrency = runtime.GOMAXPROCS(0)
 	}
-	s.grace = max(s.grace, 1) // 0 is the worker's default
+	s.grace = max(s.grace, 1) // for the worker, 0 means its default
 	return checkTimeout(cmd, s.timeout)
 }
 
@@ -149,7 +148,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		return fmt.Errorf("%w: --dir: %w", errInput, err)
 	}
 	logger := p.logger()
-	// What waits for tasks is to know at once, and dead workers are to be noticed.
+	// Not readOptions: callers that wait are to know at once, and dead workers are to be noticed.
 	options := stint.Options{Logger: logger, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
@@ -172,8 +171,8 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	})
 }
 
-// runWorker runs the worker until ctx ends and what is under way has ended, or the user does not
-// want to wait for that.
+// runWorker runs the worker until ctx has ended and the programs under way have ended, or the user
+// does not want to wait for them.
 func runWorker(ctx context.Context, w *worker.Worker, directory *programs.Directory) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -196,8 +195,8 @@ func runWorker(ctx context.Context, w *worker.Worker, directory *programs.Direct
 	return err
 }
 
-// twice waits for a signal and then for Ctrl-C, unless it ends before. Another SIGTERM does not
-// count: some senders of it, such as timeout(1), send it to the process and then to its group.
+// twice reports whether a signal and then Ctrl-C came before ended was closed. A second SIGTERM
+// does not count: some senders, such as timeout(1), send it to the process and then to its group.
 func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 	for first := true; ; first = false {
 		select {
@@ -211,7 +210,7 @@ func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 	}
 }
 
-// logger logs on standard error all that the worker tells.
+// logger returns a logger that writes all records of the worker to standard error.
 func (p *program) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shortened}
 	if p.json {
@@ -220,7 +219,7 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, options))
 }
 
-// shortened cuts long texts, such as what a program has written. The task has all of it.
+// shortened cuts long texts, such as the output of a program. The task has the whole text.
 func shortened(_ []string, attr slog.Attr) slog.Attr {
 	const bytesMax = 1 << 10
 	if attr.Value.Kind() != slog.KindString || len(attr.Value.String()) <= bytesMax {
