@@ -197,79 +197,76 @@ func wantNodes(t *testing.T, plan structures.Plan, want map[string][]stint.TaskI
 	}
 }
 
+var longCycle = structures.Network(
+	node("0", task("0"), "11"), node("1", task("1"), "0"), node("2", task("2"), "1"),
+	node("3", task("3"), "2"), node("4", task("4"), "3"), node("5", task("5"), "4"),
+	node("6", task("6"), "5"), node("7", task("7"), "6"), node("8", task("8"), "7"),
+	node("9", task("9"), "8"), node("10", task("10"), "9"), node("11", task("11"), "10"),
+)
+
+var invalidNodes = []invalidStructure{
+	{
+		"name twice", structures.Network(node("x", task("a")), node("x", task("b"))),
+		structures.ErrDuplicate,
+		[]string{"x"},
+		`build structure: used twice: "x"`,
+	},
+	{
+		"unknown name", structures.Network(node("x", task("a"), "y")),
+		structures.ErrUnknownName,
+		[]string{"y", "x"},
+		`build structure: unknown name: "y", "x"`,
+	},
+	{
+		"name of another network",
+		structures.Network(
+			node("x", task("a")),
+			node("y", structures.Network(node("z", task("b"), "x"))),
+		),
+		structures.ErrUnknownName,
+		[]string{"x", "z"},
+		`build structure: unknown name: "x", "z"`,
+	},
+	{
+		"waits for itself", structures.Network(node("x", task("a"), "x")),
+		structures.ErrCycle,
+		[]string{"x", "x"},
+		`build structure: cycle: "x" -> "x"`,
+	},
+	{
+		"cycle of empty nodes", structures.Network(node("x", nil, "y"), node("y", nil, "x")),
+		structures.ErrCycle,
+		[]string{"x", "y", "x"},
+		`build structure: cycle: "x" -> "y" -> "x"`,
+	},
+	{
+		"cycle behind other nodes",
+		structures.Network(
+			node("start", task("s")), node("a", task("a"), "start", "c"),
+			node("b", task("b"), "a"), node("c", task("c"), "b"), node("end", task("e"), "c"),
+		),
+		structures.ErrCycle,
+		[]string{"a", "b", "c", "a"},
+		`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
+	},
+	{
+		"long cycle", longCycle, structures.ErrCycle,
+		[]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "0"},
+		`build structure: cycle: "0" -> "1" -> "2" -> "3" -> "4" -> "5" -> "6" -> "7" ` +
+			`-> "8" -> "9" and 3 more`,
+	},
+	{
+		"deep inside", structures.Chain(task("a"), structures.Group(longCycle)),
+		structures.ErrCycle,
+		[]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "0"},
+		`build structure: cycle: "0" -> "1" -> "2" -> "3" -> "4" -> "5" -> "6" -> "7" ` +
+			`-> "8" -> "9" and 3 more`,
+	},
+}
+
 func TestNetwork_RefusesInvalidNodesByName(t *testing.T) {
 	t.Parallel()
-	long := structures.Network(
-		node("0", task("0"), "11"), node("1", task("1"), "0"), node("2", task("2"), "1"),
-		node("3", task("3"), "2"), node("4", task("4"), "3"), node("5", task("5"), "4"),
-		node("6", task("6"), "5"), node("7", task("7"), "6"), node("8", task("8"), "7"),
-		node("9", task("9"), "8"), node("10", task("10"), "9"), node("11", task("11"), "10"),
-	)
-	tests := []struct {
-		name  string
-		s     structures.Structure
-		err   error
-		names []string
-		text  string
-	}{
-		{
-			"name twice", structures.Network(node("x", task("a")), node("x", task("b"))),
-			structures.ErrDuplicate,
-			[]string{"x"},
-			`build structure: used twice: "x"`,
-		},
-		{
-			"unknown name", structures.Network(node("x", task("a"), "y")),
-			structures.ErrUnknownName,
-			[]string{"y", "x"},
-			`build structure: unknown name: "y", "x"`,
-		},
-		{
-			"name of another network",
-			structures.Network(
-				node("x", task("a")),
-				node("y", structures.Network(node("z", task("b"), "x"))),
-			),
-			structures.ErrUnknownName,
-			[]string{"x", "z"},
-			`build structure: unknown name: "x", "z"`,
-		},
-		{
-			"waits for itself", structures.Network(node("x", task("a"), "x")),
-			structures.ErrCycle,
-			[]string{"x", "x"},
-			`build structure: cycle: "x" -> "x"`,
-		},
-		{
-			"cycle of empty nodes", structures.Network(node("x", nil, "y"), node("y", nil, "x")),
-			structures.ErrCycle,
-			[]string{"x", "y", "x"},
-			`build structure: cycle: "x" -> "y" -> "x"`,
-		},
-		{
-			"cycle behind other nodes",
-			structures.Network(
-				node("start", task("s")), node("a", task("a"), "start", "c"),
-				node("b", task("b"), "a"), node("c", task("c"), "b"), node("end", task("e"), "c"),
-			),
-			structures.ErrCycle,
-			[]string{"a", "b", "c", "a"},
-			`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
-		},
-		{
-			"long cycle", long, structures.ErrCycle,
-			[]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "0"},
-			`build structure: cycle: "0" -> "1" -> "2" -> "3" -> "4" -> "5" -> "6" -> "7" ` +
-				`-> "8" -> "9" and 3 more`,
-		},
-		{
-			"deep inside", structures.Chain(task("a"), structures.Group(long)), structures.ErrCycle,
-			[]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "0"},
-			`build structure: cycle: "0" -> "1" -> "2" -> "3" -> "4" -> "5" -> "6" -> "7" ` +
-				`-> "8" -> "9" and 3 more`,
-		},
-	}
-	for _, test := range tests {
+	for _, test := range invalidNodes {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			wantError(t, test.s, test.err, test.names, test.text)

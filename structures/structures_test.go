@@ -323,79 +323,83 @@ func TestBuild_TasksShareNoMemory(t *testing.T) {
 	}
 }
 
+// An invalidStructure is one that Build refuses with an error that names names and reads as text.
+type invalidStructure struct {
+	name  string
+	s     structures.Structure
+	err   error
+	names []string
+	text  string
+}
+
+func taskAfter(id stint.TaskID, after ...stint.TaskID) structures.Task {
+	return structures.Task{ID: id, Action: "do", After: after}
+}
+
+var invalidStructures = []invalidStructure{
+	{
+		"ID twice", structures.Chain(task("a"), group("b a")),
+		structures.ErrDuplicate,
+		[]string{"a"},
+		`build structure: used twice: "a"`,
+	},
+	{
+		"ID that Build gives", structures.Group(structures.Task{Action: "do"}, task("p/0")),
+		structures.ErrDuplicate,
+		[]string{"p/0"},
+		`build structure: used twice: "p/0"`,
+	},
+	{
+		"ID of the end", group("p/end b"),
+		structures.ErrDuplicate,
+		[]string{"p/end"},
+		`build structure: used twice: "p/end"`,
+	},
+	{
+		"ID of a join", structures.Chain(group("p/2 b"), group("c d")),
+		structures.ErrDuplicate,
+		[]string{"p/2"},
+		`build structure: used twice: "p/2"`,
+	},
+	{
+		"reserved action",
+		structures.Chain(task("a"), structures.Task{ID: "done", Action: stint.Spontaneous}),
+		structures.ErrReservedAction,
+		[]string{"done"},
+		`build structure: reserved action: "done"`,
+	},
+	{
+		"reserved action without ID",
+		structures.Chain(task("a"), structures.Task{Action: stint.Spontaneous}),
+		structures.ErrReservedAction,
+		[]string{"#1"},
+		`build structure: reserved action: "#1"`,
+	},
+	{
+		"cycle of own edges",
+		structures.Group(taskAfter("a", "c"), taskAfter("b", "a"), taskAfter("c", "b")),
+		structures.ErrCycle,
+		[]string{"a", "b", "c", "a"},
+		`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
+	},
+	{
+		"own edge against the structure",
+		structures.Chain(taskAfter("a", "c"), task("b"), task("c")),
+		structures.ErrCycle,
+		[]string{"a", "b", "c", "a"},
+		`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
+	},
+	{
+		"own edge to itself", taskAfter("a", "a"),
+		structures.ErrCycle,
+		[]string{"a", "a"},
+		`build structure: cycle: "a" -> "a"`,
+	},
+}
+
 func TestBuild_RefusesInvalidStructuresByName(t *testing.T) {
 	t.Parallel()
-	after := func(id stint.TaskID, after ...stint.TaskID) structures.Task {
-		return structures.Task{ID: id, Action: "do", After: after}
-	}
-	join := structures.Task{Action: stint.Spontaneous}
-	named := join
-	named.ID = "done"
-	tests := []struct {
-		name  string
-		s     structures.Structure
-		err   error
-		names []string
-		text  string
-	}{
-		{
-			"ID twice", structures.Chain(task("a"), group("b a")),
-			structures.ErrDuplicate,
-			[]string{"a"},
-			`build structure: used twice: "a"`,
-		},
-		{
-			"ID that Build gives", structures.Group(structures.Task{Action: "do"}, task("p/0")),
-			structures.ErrDuplicate,
-			[]string{"p/0"},
-			`build structure: used twice: "p/0"`,
-		},
-		{
-			"ID of the end", group("p/end b"),
-			structures.ErrDuplicate,
-			[]string{"p/end"},
-			`build structure: used twice: "p/end"`,
-		},
-		{
-			"ID of a join", structures.Chain(group("p/2 b"), group("c d")),
-			structures.ErrDuplicate,
-			[]string{"p/2"},
-			`build structure: used twice: "p/2"`,
-		},
-		{
-			"reserved action", structures.Chain(task("a"), named),
-			structures.ErrReservedAction,
-			[]string{"done"},
-			`build structure: reserved action: "done"`,
-		},
-		{
-			"reserved action without ID", structures.Chain(task("a"), join),
-			structures.ErrReservedAction,
-			[]string{"#1"},
-			`build structure: reserved action: "#1"`,
-		},
-		{
-			"cycle of own edges",
-			structures.Group(after("a", "c"), after("b", "a"), after("c", "b")),
-			structures.ErrCycle,
-			[]string{"a", "b", "c", "a"},
-			`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
-		},
-		{
-			"own edge against the structure",
-			structures.Chain(after("a", "c"), task("b"), task("c")),
-			structures.ErrCycle,
-			[]string{"a", "b", "c", "a"},
-			`build structure: cycle: "a" -> "b" -> "c" -> "a"`,
-		},
-		{
-			"own edge to itself", after("a", "a"),
-			structures.ErrCycle,
-			[]string{"a", "a"},
-			`build structure: cycle: "a" -> "a"`,
-		},
-	}
-	for _, test := range tests {
+	for _, test := range invalidStructures {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			wantError(t, test.s, test.err, test.names, test.text)

@@ -26,32 +26,31 @@ func writeFile(t *testing.T, text string) string {
 // field is a shell command that prints a field of the only object of a list on standard input.
 func field(name string) string { return `sed 's/.*"` + name + `": *"\{0,1\}\([^"}]*\).*/\1/'` }
 
-// The quickstarts of a queue whose workers run programs: a task of one step, whose program prints a
-// user's ID; a tree, in which the link that one program prints is mailed by another; and one whose
-// mail has the links of two.
-func TestSubmit_RunsTrees(t *testing.T) {
-	t.Parallel()
-	dir := programtest.Write(t, map[string]string{
-		"process-user-data": field("uid") + " >&2",
-		"save-user-data": "uid=$(" + field("uid") + ")\n" +
-			`echo "{\"link\": \"https://download/for/$uid\"}"`,
-		"send-mail": "link=$(tr '{' '\\n' | sed '/link/!d' | " + field("link") + ")\n" +
-			`echo "sending mail with link" $link >&2`,
-	})
-	for name, test := range map[string]struct{ file, stdout, stderr, log string }{
-		"one step": {
-			file: `[{"name": "mytask", "action": "process-user-data", "value": [{"uid": 1234}]}]`,
-			stdout: `NAME    ID
+// quickstartPrograms are those of a queue whose workers run programs.
+var quickstartPrograms = map[string]string{
+	"process-user-data": field("uid") + " >&2",
+	"save-user-data": "uid=$(" + field("uid") + ")\n" +
+		`echo "{\"link\": \"https://download/for/$uid\"}"`,
+	"send-mail": "link=$(tr '{' '\\n' | sed '/link/!d' | " + field("link") + ")\n" +
+		`echo "sending mail with link" $link >&2`,
+}
+
+// quickstarts are a task of one step, whose program prints a user's ID; a tree, in which the link
+// that one program prints is mailed by another; and one whose mail has the links of two.
+var quickstarts = map[string]struct{ file, stdout, stderr, log string }{
+	"one step": {
+		file: `[{"name": "mytask", "action": "process-user-data", "value": [{"uid": 1234}]}]`,
+		stdout: `NAME    ID
 mytask  t/mytask
 
 NAME    STATE      TRIES  STATUS  RESULT
 mytask  completed  1      1234
 `,
-			stderr: "1 of 1: mytask completed\n",
-			log:    "status        1234\n",
-		},
-		"two steps": {
-			file: `
+		stderr: "1 of 1: mytask completed\n",
+		log:    "status        1234\n",
+	},
+	"two steps": {
+		file: `
 - name: save
   action: save-user-data
   value: [{uid: 1234}]
@@ -59,20 +58,20 @@ mytask  completed  1      1234
   action: send-mail
   value: [{$result: save}]
 `,
-			stdout: `NAME   ID
+		stdout: `NAME   ID
 save   t/save
 email  t/email
 
 NAME   STATE      TRIES  STATUS                                            RESULT
 save   completed  1                                                        ` +
-				`{"link": "https://download/for/1234"}
+			`{"link": "https://download/for/1234"}
 email  completed  1      sending mail with link https://download/for/1234
 `,
-			stderr: "1 of 2: save completed\n2 of 2: email completed\n",
-			log:    "sending mail with link https://download/for/1234\n",
-		},
-		"two branches": {
-			file: `
+		stderr: "1 of 2: save completed\n2 of 2: email completed\n",
+		log:    "sending mail with link https://download/for/1234\n",
+	},
+	"two branches": {
+		file: `
 - name: 1/save
   action: save-user-data
   value: [{uid: 1234}]
@@ -83,23 +82,28 @@ email  completed  1      sending mail with link https://download/for/1234
   action: send-mail
   value: [{$result: 1/save}, {$result: 2/save}]
 `,
-			stdout: `NAME     ID
+		stdout: `NAME     ID
 1/save   t/1/save
 2/save   t/2/save
 1/email  t/1/email
 
 NAME     STATE      TRIES  STATUS                                                        RESULT
 1/save   completed  1                                                                    ` +
-				`{"link": "https://download/for/1234"}
+			`{"link": "https://download/for/1234"}
 2/save   completed  1                                                                    ` +
-				`{"link": "https://download/for/5678"}
+			`{"link": "https://download/for/5678"}
 1/email  completed  1      sending mail with link https://download/for/1234 https://do…
 `,
-			stderr: "1 of 3: 1/save completed\n2 of 3: 2/save completed\n" +
-				"3 of 3: 1/email completed\n",
-			log: "link https://download/for/1234 https://download/for/5678\n",
-		},
-	} {
+		stderr: "1 of 3: 1/save completed\n2 of 3: 2/save completed\n" +
+			"3 of 3: 1/email completed\n",
+		log: "link https://download/for/1234 https://download/for/5678\n",
+	},
+}
+
+func TestSubmit_RunsTrees(t *testing.T) {
+	t.Parallel()
+	dir := programtest.Write(t, quickstartPrograms)
+	for name, test := range quickstarts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newDatabase(t)

@@ -132,70 +132,77 @@ func TestParse_WritesValuesAsJSON(t *testing.T) {
 	}
 }
 
+const oneTask = "- name: a\n  action: x\n"
+
+// mistakes are files that are no trees, and what is said of them.
+var mistakes = []struct{ file, want string }{
+	{"", "no tasks"},
+	{"# nothing", "no tasks"},
+	{"[]", "line 1, column 1: no tasks"},
+	{"\x01", "line 1, column 1: control characters are not allowed (value: 1)"},
+	{oneTask + "  ü: \xff", "line 3, column 6: invalid leading UTF-8 octet (value: 255)"},
+	{"name: a", "line 1, column 1: a list of tasks is wanted, not a mapping"},
+	{"- a", `line 1, column 3: a task is wanted, not "a"`},
+	{"[{name: a, action: x}", "line 2, column 1: did not find expected ',' or ']'"},
+	{
+		"- name: a\n   action: x",
+		"line 2, column 10: mapping values are not allowed in this context",
+	},
+	{
+		oneTask + "---\n" + oneTask,
+		"line 3, column 1: a second document; a file is one list of tasks",
+	},
+	{"- {}", "line 1, column 3: task without a field \"name\"\n" +
+		"line 1, column 3: task without a field \"action\""},
+	{oneTask + "  bdoy: 1", `line 3, column 3: unknown field "bdoy"`},
+	{oneTask + "  name: b", `line 3, column 3: field "name" comes twice`},
+	{oneTask + oneTask, `line 3, column 9: name "a" is that of the task at line 1`},
+	{
+		"- name: 5\n  action: ''",
+		"line 1, column 9: text is wanted, not \"5\"\nline 2, column 11: empty text",
+	},
+	{
+		"- name: [a]\n  action: \"\\0\"",
+		"line 1, column 9: text is wanted, not a list\nline 2, column 11: text with a NUL",
+	},
+	{oneTask + "  after: b", `line 3, column 10: a list of names is wanted, not "b"`},
+	{oneTask + "  after: [a, b]", `line 3, column 14: no task is named "b"`},
+	{oneTask + "  value: {b: [{$result: b}]}", `line 3, column 25: no task is named "b"`},
+	{oneTask + "  after: [a]", `line 3, column 11: tasks wait for one another: "a" -> "a"`},
+	{
+		oneTask + "  value: {$result: c}\n- {name: b, action: x, after: [a]}\n" +
+			"- {name: c, action: x, after: [b]}",
+		`line 4, column 32: tasks wait for one another: "a" -> "b" -> "c" -> "a"`,
+	},
+	{oneTask + "  value: {$result: [b]}", "line 3, column 20: text is wanted, not a list"},
+	{
+		oneTask + "  value: {$result: a, b: 1}",
+		"line 3, column 11: $result with other keys beside it",
+	},
+	{
+		oneTask + "  value: {b: 1, $result: a}",
+		"line 3, column 17: $result with other keys beside it",
+	},
+	{oneTask + "  value: {b: 1, b: 1}", `line 3, column 17: key "b" comes twice`},
+	{oneTask + "  value: {1: 1}", `line 3, column 11: a key that is text is wanted, not "1"`},
+	{oneTask + "  value: {<<: {}}", `line 3, column 11: a key that is text is wanted, not "<<"`},
+	{oneTask + "  value: -.inf", `line 3, column 10: "-.inf" is not to be written in JSON`},
+	{oneTask + "  value: !!set {a}", "line 3, column 10: a tag, !!set"},
+	{oneTask + "  value: !mine a", "line 3, column 10: a tag, !mine"},
+	{oneTask + "  value: [&b 1, *b]", "line 3, column 17: an alias; write it out"},
+	{oneTask + "  priority: 40000", "line 3, column 13: a number from -32768 to 32767 is wanted"},
+	{oneTask + "  priority: high", "line 3, column 13: a number from -32768 to 32767 is wanted"},
+	{oneTask + "  max_tries: -1", "line 3, column 14: a number from 0 to 2147483647 is wanted"},
+	{
+		oneTask + "  deadline: soon",
+		"line 3, column 13: a time such as 2026-12-31T08:00:00Z is wanted",
+	},
+	{oneTask + "  on_abort: run", "line 3, column 13: abort-too or run-anyway is wanted"},
+}
+
 func TestParse_SaysWhereItIsWrong(t *testing.T) {
 	t.Parallel()
-	const task = "- name: a\n  action: x\n"
-	for _, test := range []struct{ file, want string }{
-		{"", "no tasks"},
-		{"# nothing", "no tasks"},
-		{"[]", "line 1, column 1: no tasks"},
-		{"\x01", "line 1, column 1: control characters are not allowed (value: 1)"},
-		{task + "  ü: \xff", "line 3, column 6: invalid leading UTF-8 octet (value: 255)"},
-		{"name: a", "line 1, column 1: a list of tasks is wanted, not a mapping"},
-		{"- a", `line 1, column 3: a task is wanted, not "a"`},
-		{"[{name: a, action: x}", "line 2, column 1: did not find expected ',' or ']'"},
-		{
-			"- name: a\n   action: x",
-			"line 2, column 10: mapping values are not allowed in this context",
-		},
-		{task + "---\n" + task, "line 3, column 1: a second document; a file is one list of tasks"},
-		{"- {}", "line 1, column 3: task without a field \"name\"\n" +
-			"line 1, column 3: task without a field \"action\""},
-		{task + "  bdoy: 1", `line 3, column 3: unknown field "bdoy"`},
-		{task + "  name: b", `line 3, column 3: field "name" comes twice`},
-		{task + task, `line 3, column 9: name "a" is that of the task at line 1`},
-		{
-			"- name: 5\n  action: ''",
-			"line 1, column 9: text is wanted, not \"5\"\nline 2, column 11: empty text",
-		},
-		{
-			"- name: [a]\n  action: \"\\0\"",
-			"line 1, column 9: text is wanted, not a list\nline 2, column 11: text with a NUL",
-		},
-		{task + "  after: b", `line 3, column 10: a list of names is wanted, not "b"`},
-		{task + "  after: [a, b]", `line 3, column 14: no task is named "b"`},
-		{task + "  value: {b: [{$result: b}]}", `line 3, column 25: no task is named "b"`},
-		{task + "  after: [a]", `line 3, column 11: tasks wait for one another: "a" -> "a"`},
-		{
-			task + "  value: {$result: c}\n- {name: b, action: x, after: [a]}\n" +
-				"- {name: c, action: x, after: [b]}",
-			`line 4, column 32: tasks wait for one another: "a" -> "b" -> "c" -> "a"`,
-		},
-		{task + "  value: {$result: [b]}", "line 3, column 20: text is wanted, not a list"},
-		{
-			task + "  value: {$result: a, b: 1}",
-			"line 3, column 11: $result with other keys beside it",
-		},
-		{
-			task + "  value: {b: 1, $result: a}",
-			"line 3, column 17: $result with other keys beside it",
-		},
-		{task + "  value: {b: 1, b: 1}", `line 3, column 17: key "b" comes twice`},
-		{task + "  value: {1: 1}", `line 3, column 11: a key that is text is wanted, not "1"`},
-		{task + "  value: {<<: {}}", `line 3, column 11: a key that is text is wanted, not "<<"`},
-		{task + "  value: -.inf", `line 3, column 10: "-.inf" is not to be written in JSON`},
-		{task + "  value: !!set {a}", "line 3, column 10: a tag, !!set"},
-		{task + "  value: !mine a", "line 3, column 10: a tag, !mine"},
-		{task + "  value: [&b 1, *b]", "line 3, column 17: an alias; write it out"},
-		{task + "  priority: 40000", "line 3, column 13: a number from -32768 to 32767 is wanted"},
-		{task + "  priority: high", "line 3, column 13: a number from -32768 to 32767 is wanted"},
-		{task + "  max_tries: -1", "line 3, column 14: a number from 0 to 2147483647 is wanted"},
-		{
-			task + "  deadline: soon",
-			"line 3, column 13: a time such as 2026-12-31T08:00:00Z is wanted",
-		},
-		{task + "  on_abort: run", "line 3, column 13: abort-too or run-anyway is wanted"},
-	} {
+	for _, test := range mistakes {
 		_, err := tasktree.Parse([]byte(test.file))
 		if err == nil || err.Error() != test.want {
 			t.Errorf("%s\n got %v\nwant %s", test.file, err, test.want)

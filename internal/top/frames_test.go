@@ -259,123 +259,127 @@ func hostile() Snapshot {
 	return snapshot
 }
 
+var errRefused = errors.New("failed to connect to `user=app database=app`:\n" +
+	"\t127.0.0.1:1 (db.example): dial error: connect: connection refused")
+
+// frames make the screens that the golden files show, by the names of these.
+var frames = map[string]func() *screen{
+	"empty-80x24": func() *screen {
+		return newScreen(80, 24, Snapshot{Now: fixtureNow})
+	},
+	"actions-80x24": func() *screen {
+		return newScreen(80, 24, fixture())
+	},
+	"actions-120x40": func() *screen {
+		s := newScreen(120, 40, fixture())
+		next := fixture()
+		next.Now = fixtureNow.Add(4 * time.Second)
+		next.Stats.Actions[0].Tries += 500
+		next.Stats.Actions[0].Retries++
+		s.later(next)
+		return s
+	},
+	"actions-40x10": func() *screen {
+		return newScreen(40, 10, fixture())
+	},
+	"scrolled-80x24": func() *screen {
+		return newScreen(80, 24, manyActions()).press("pgdown", "pgdown", "pgdown", "j", "up")
+	},
+	"scrolled-40x10": func() *screen {
+		return newScreen(40, 10, manyActions()).press("G")
+	},
+	"ordered-80x24": func() *screen {
+		return newScreen(80, 24, manyActions()).press("s")
+	},
+	"tasks-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("tab", "down")
+	},
+	"tasks-120x40": func() *screen {
+		return newScreen(120, 40, fixture()).press("tab", "s")
+	},
+	"tasks-40x10": func() *screen {
+		return newScreen(40, 10, fixture()).press("tab")
+	},
+	"actors-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("left")
+	},
+	"typing-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("tab", "/mai")
+	},
+	"filtered-80x24": func() *screen {
+		s := newScreen(80, 24, fixture()).press("tab", "/mail/", "enter")
+		s.source.snapshot.Found = []stint.TaskInfo{
+			{ID: "mail/3", State: stint.StateAborted},
+			{
+				ID: "mail/5", Action: "mail", State: stint.StateCompleted, Tries: 1,
+				FinishedAt: fixtureNow.Add(-time.Hour),
+			},
+		}
+		s.answer()
+		return s
+	},
+	"nothing-found-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("/nothing", "enter")
+	},
+	"opened-80x24": func() *screen {
+		return openedFixture(80, 24)
+	},
+	"opened-40x10": func() *screen {
+		return openedFixture(40, 10).press("end")
+	},
+	"abort-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("tab", "a")
+	},
+	"abort-40x10": func() *screen {
+		return newScreen(40, 10, fixture()).press("tab", "a")
+	},
+	"abort-opened-80x24": func() *screen {
+		return openedFixture(80, 24).press("a")
+	},
+	"away-80x24": func() *screen {
+		s := newScreen(80, 24, fixture())
+		s.source.err = fmt.Errorf("stats: %w", errRefused)
+		s.later(s.source.snapshot)
+		return s
+	},
+	"never-there-80x24": func() *screen {
+		s := newScreen(80, 24, Snapshot{})
+		s.hasRead, s.past, s.rates = false, nil, nil
+		s.source.err = fmt.Errorf("stats: %w", &pgconn.PgError{
+			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
+			Message: "permission\ndenied",
+		})
+		s.later(Snapshot{})
+		return s
+	},
+	"paused-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("p")
+	},
+	"help-80x24": func() *screen {
+		return newScreen(80, 24, fixture()).press("?")
+	},
+	"hostile-actions-80x24": func() *screen {
+		return newScreen(80, 24, hostile())
+	},
+	"hostile-tasks-80x24": func() *screen {
+		return newScreen(80, 24, hostile()).press("tab")
+	},
+	"hostile-tasks-120x40": func() *screen {
+		return newScreen(120, 40, hostile()).press("tab")
+	},
+	"hostile-abort-80x24": func() *screen {
+		return newScreen(80, 24, hostile()).press("tab", "G", "a")
+	},
+	"coloured-80x24": func() *screen {
+		s := newScreen(80, 24, fixture()).press("tab")
+		s.options.Colours = true
+		return s
+	},
+}
+
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	refused := errors.New("failed to connect to `user=app database=app`:\n" +
-		"\t127.0.0.1:1 (db.example): dial error: connect: connection refused")
-	for name, show := range map[string]func() *screen{
-		"empty-80x24": func() *screen {
-			return newScreen(80, 24, Snapshot{Now: fixtureNow})
-		},
-		"actions-80x24": func() *screen {
-			return newScreen(80, 24, fixture())
-		},
-		"actions-120x40": func() *screen {
-			s := newScreen(120, 40, fixture())
-			next := fixture()
-			next.Now = fixtureNow.Add(4 * time.Second)
-			next.Stats.Actions[0].Tries += 500
-			next.Stats.Actions[0].Retries++
-			s.later(next)
-			return s
-		},
-		"actions-40x10": func() *screen {
-			return newScreen(40, 10, fixture())
-		},
-		"scrolled-80x24": func() *screen {
-			return newScreen(80, 24, manyActions()).press("pgdown", "pgdown", "pgdown", "j", "up")
-		},
-		"scrolled-40x10": func() *screen {
-			return newScreen(40, 10, manyActions()).press("G")
-		},
-		"ordered-80x24": func() *screen {
-			return newScreen(80, 24, manyActions()).press("s")
-		},
-		"tasks-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("tab", "down")
-		},
-		"tasks-120x40": func() *screen {
-			return newScreen(120, 40, fixture()).press("tab", "s")
-		},
-		"tasks-40x10": func() *screen {
-			return newScreen(40, 10, fixture()).press("tab")
-		},
-		"actors-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("left")
-		},
-		"typing-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("tab", "/mai")
-		},
-		"filtered-80x24": func() *screen {
-			s := newScreen(80, 24, fixture()).press("tab", "/mail/", "enter")
-			s.source.snapshot.Found = []stint.TaskInfo{
-				{ID: "mail/3", State: stint.StateAborted},
-				{
-					ID: "mail/5", Action: "mail", State: stint.StateCompleted, Tries: 1,
-					FinishedAt: fixtureNow.Add(-time.Hour),
-				},
-			}
-			s.answer()
-			return s
-		},
-		"nothing-found-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("/nothing", "enter")
-		},
-		"opened-80x24": func() *screen {
-			return openedFixture(80, 24)
-		},
-		"opened-40x10": func() *screen {
-			return openedFixture(40, 10).press("end")
-		},
-		"abort-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("tab", "a")
-		},
-		"abort-40x10": func() *screen {
-			return newScreen(40, 10, fixture()).press("tab", "a")
-		},
-		"abort-opened-80x24": func() *screen {
-			return openedFixture(80, 24).press("a")
-		},
-		"away-80x24": func() *screen {
-			s := newScreen(80, 24, fixture())
-			s.source.err = fmt.Errorf("stats: %w", refused)
-			s.later(s.source.snapshot)
-			return s
-		},
-		"never-there-80x24": func() *screen {
-			s := newScreen(80, 24, Snapshot{})
-			s.hasRead, s.past, s.rates = false, nil, nil
-			s.source.err = fmt.Errorf("stats: %w", &pgconn.PgError{
-				Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
-				Message: "permission\ndenied",
-			})
-			s.later(Snapshot{})
-			return s
-		},
-		"paused-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("p")
-		},
-		"help-80x24": func() *screen {
-			return newScreen(80, 24, fixture()).press("?")
-		},
-		"hostile-actions-80x24": func() *screen {
-			return newScreen(80, 24, hostile())
-		},
-		"hostile-tasks-80x24": func() *screen {
-			return newScreen(80, 24, hostile()).press("tab")
-		},
-		"hostile-tasks-120x40": func() *screen {
-			return newScreen(120, 40, hostile()).press("tab")
-		},
-		"hostile-abort-80x24": func() *screen {
-			return newScreen(80, 24, hostile()).press("tab", "G", "a")
-		},
-		"coloured-80x24": func() *screen {
-			s := newScreen(80, 24, fixture()).press("tab")
-			s.options.Colours = true
-			return s
-		},
-	} {
+	for name, show := range frames {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			show().wantFrame(t, name)
