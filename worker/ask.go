@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// probeEvery is how often a busy worker asks for the actions of which there was nothing last
-	// time.
+	// probeEvery is how often a busy worker asks for the actions that had no more tasks last time.
 	probeEvery = 100 * time.Millisecond
 
-	// askedAtOnce is how many questions about a busy slot group are open at once: while the tasks of
-	// one answer are performed, the next answer is under way.
+	// askedAtOnce is how many questions about a busy slot group are open at once: while the worker
+	// performs the tasks of one answer, the next answer is under way.
 	askedAtOnce = 2
 )
 
-// A slotGroup is actions that share slots: an action with a concurrency of its own, or all the
-// others.
+// A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
+// all the others.
 type slotGroup struct {
 	actions []string
 	slots   int
@@ -28,9 +27,10 @@ type slotGroup struct {
 	free int
 	// asked is how many open questions are about the group.
 	asked int
-	// awaited is how many calls that return tasks must have ended before few tasks are asked for.
+	// awaited is how many calls that return tasks must have ended before the worker asks for few
+	// tasks.
 	awaited int
-	// more says that there may be more: the last answer was as much as was asked for.
+	// more says that there may be more tasks: the last answer had as many as were asked for.
 	more bool
 }
 
@@ -39,7 +39,7 @@ type slotGroup struct {
 type question struct {
 	groups []*slotGroup
 	max    int
-	// wait says that the question stays open until there is something, and that the worker keeps no
+	// wait says that the question stays open until there is a task, and that the worker keeps no
 	// slots for the answer meanwhile.
 	wait   bool
 	cancel context.CancelFunc
@@ -48,25 +48,26 @@ type question struct {
 type answer struct {
 	*question
 	owned []stint.OwnedTask
-	// at is when the leases began at the latest, or nearly so.
+	// at is when the leases began at the latest, or a little later.
 	at  time.Time
 	err error
 }
 
-// An asker owns tasks and has them performed. What it knows belongs to one goroutine.
+// An asker owns tasks and has them performed. Only one goroutine uses its fields.
 //
-// While there may be more tasks of a slot group, they are asked for by themselves, as many as there
-// are slots, without waiting. A question for one task costs the database nearly as much as one for
-// ten, so if few slots are free it is asked once the calls that are returning tasks have ended,
-// which is within milliseconds, for what is free then.
+// While there may be more tasks of a slot group, the asker asks for that group alone, for as many
+// tasks as it has slots, without waiting. A question for one task costs the database nearly as much
+// as one for ten. So if few slots are free, the asker first lets the calls that are returning tasks
+// end, which takes milliseconds, and then asks for as many tasks as have a slot.
 //
-// All groups of which there were no more are asked for together, in a question that waits. A group
-// that gets a slot while such a question is open is in another one: to call a question back is to
-// risk that its tasks are owned by nobody, so that is done only at the end.
+// The asker asks for all groups that had no more tasks together, in a question that waits. If
+// another group gets a slot while such a question is open, another question asks for it: to cancel
+// a question is to risk that nobody knows of the tasks that it owns, so that is done only at the
+// end.
 //
-// Questions may be open for ever, so they must keep no slots from busy groups. When one of several
-// is answered and there is no slot any more, the task, of which it asked for one only, is released;
-// its group then gets its turn as others do.
+// Questions that wait may be open for ever, so they must keep no slots from busy groups. If there
+// are several groups, such a question asks for one task only; if no slot is free when the answer
+// comes, the task is released, and its group gets its turn as others do.
 type asker struct {
 	*Worker
 	begin   func(owned []stint.OwnedTask, until time.Time)
@@ -77,7 +78,7 @@ type asker struct {
 	returnCalls func() (ended, running int)
 	groups      []*slotGroup // in the order in which they are asked
 	byAction    map[string]*slotGroup
-	slots       int // of the worker, as those of a group
+	slots       int // slots and free are those of the whole worker
 	free        int
 	answers     chan answer
 	open        []*question
@@ -85,7 +86,7 @@ type asker struct {
 	failures    int
 }
 
-// newAsker returns an asker for e, which has tasks performed by begin.
+// newAsker returns an asker for e. It calls begin to have tasks performed.
 func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 	w := e.Worker
 	a := &asker{
@@ -171,14 +172,14 @@ func (a *asker) close(ctx context.Context) {
 	}
 }
 
-// askAll asks all questions that there is reason and room for.
+// askAll asks questions as long as next has one.
 func (a *asker) askAll(ctx context.Context) {
 	for q := a.next(); q != nil; q = a.next() {
 		a.ask(ctx, q)
 	}
 }
 
-// next is the next question to ask, or nil if there is none now.
+// next returns the next question to ask, or nil if there is none now.
 func (a *asker) next() *question {
 	var promising, quiet []*slotGroup
 	for _, g := range a.groups {
@@ -201,7 +202,7 @@ func (a *asker) next() *question {
 		a.probed = now()
 		return a.newQuestion(quiet, false)
 	}
-	// The next one's turn is next.
+	// Next time it is another group's turn.
 	g := promising[0]
 	place := slices.Index(a.groups, g)
 	a.groups = append(slices.Delete(a.groups, place, place+1), g)
@@ -209,7 +210,7 @@ func (a *asker) next() *question {
 }
 
 // enough reports whether the free slots of a group are worth a question: they are half of all, or
-// there is nothing to wait for.
+// no call is under way that would free more.
 func (a *asker) enough(g *slotGroup) bool {
 	const half = 2
 	if half*min(a.free, g.free) >= min(a.slots, g.slots) {
@@ -248,8 +249,8 @@ func (a *asker) ask(ctx context.Context, q *question) {
 		actions = append(actions, g.actions...)
 	}
 	lease := a.options.Lease
-	// Waiting has no end. Anything else than waiting is not worth it longer than a lease, since by
-	// then what was given out has expired.
+	// A question that waits has no time limit. Any other question has the lease as its limit, since
+	// the leases of its answer would have expired by then.
 	ctx = context.WithoutCancel(ctx)
 	if q.wait {
 		ctx, q.cancel = context.WithCancel(ctx)
@@ -271,7 +272,7 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	}()
 }
 
-// take closes a question, and begins with the tasks that are the answer.
+// take closes a question, and begins the tasks of its answer.
 func (a *asker) take(ctx context.Context, ans answer) error {
 	a.open = slices.DeleteFunc(a.open, func(q *question) bool { return q == ans.question })
 	if !ans.wait {
@@ -281,7 +282,8 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	for _, g := range ans.groups {
 		g.asked--
 		g.free += ans.max
-		// Of several groups, those are promising that are in a full answer.
+		// If the question was about several groups, only those with tasks in a full answer may have
+		// more.
 		g.more = ans.err != nil && g.more || full && len(ans.groups) == 1
 	}
 	begun := min(a.free, len(ans.owned))

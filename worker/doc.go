@@ -7,26 +7,26 @@
 //	err = worker.HandleJSON(w, "mail", sendMail, worker.WithTimeout(time.Minute))
 //	err = w.Run(ctx) // until ctx ends
 //
-// Everything it does is done with the exported verbs of package stint. A service whose needs are
-// other than these writes a loop of its own; the examples have some that ask for an action only
-// while there is budget for it, or while the machine has little to do.
+// A worker uses only the exported verbs of package stint, so a service with other needs can write a
+// loop of its own. Some of the examples do: they ask for an action only while there is budget for
+// it, or while the machine has little to do.
 //
 // [Worker.PerformNext] performs a single task in the calling goroutine instead.
 //
 // # Slots
 //
-// A worker performs [Options.Concurrency] tasks at once, and of one action no more than
-// [WithConcurrency] says. It asks for no more than it has slots for, and not for actions without a
-// free slot, so whatever it owns it begins with at once. (If some actions have a concurrency of
-// their own and the last slot is taken while a question about others is on its way, the task that
-// comes of it is given back at once, as if nobody had owned it.) Tasks of actions without a
-// concurrency of their own come in the order of priority and age; an action that has one gets its
-// turn while others keep the worker busy.
+// A worker performs [Options.Concurrency] tasks at once, and no more tasks of one action than
+// [WithConcurrency] says. It asks for no more tasks than it has slots for, and not for actions
+// without a free slot, so it begins every task that it owns at once. (There is an exception if some
+// actions have a concurrency of their own: when the last slot is taken while a question about other
+// actions is under way, the task that answers it is given back at once, as if nobody had owned it.)
+// Tasks of actions without a concurrency of their own come in the order of priority and age. An
+// action with a concurrency of its own gets its turn even if others keep the worker busy.
 //
 // # Ownership
 //
-// One statement at an interval extends all leases of the worker, whatever it performs. The context
-// of a handler ends, and [context.Cause] says why, when
+// A worker extends all its leases with one statement at regular intervals. The context of a handler
+// ends, and [context.Cause] says why, when
 //
 //   - its task was lost, which means aborted, deleted or given to somebody else:
 //     [stint.ErrInvalidToken];
@@ -34,34 +34,35 @@
 //   - the time-out of the handler passed: [ErrTimeout];
 //   - the worker stops and its StopGrace has passed: [ErrStopping].
 //
-// A worker that dies is noticed by others, since its actor is registered
-// ([stint.Store.RegisterActor]): what it owned is handed on about a second later.
+// A handler should return soon after its context has ended. A handler that does not return keeps
+// its slot. As always, somebody else may be performing the task by then: see "Being performed more
+// than once" in package stint.
 //
-// A handler should return soon after that. One that does not keeps its slot. As always, somebody
-// else may be performing the task by then: see "Being performed more than once" in package stint.
+// Others notice if a worker dies, since its actor is registered ([stint.Store.RegisterActor]): its
+// tasks are handed on about a second later.
 //
 // # Returning
 //
-// A task whose handler has returned is returned at once. Those whose handlers return while others
-// are being returned are returned together, in one statement and one commit; so a worker with
-// thousands of slots for short tasks needs few round trips. What must wait for a transaction of
-// somebody's is then returned by itself, and holds up nobody else.
+// The worker returns a task at once when its handler has returned. Tasks that end while others are
+// being returned are then returned together, in one statement and one commit; so a worker with
+// thousands of slots for short tasks needs few round trips. A task whose return must wait for
+// somebody's transaction is returned by itself, and holds up no other.
 //
 // # Outcomes
 //
 // A handler that returns no error completes its task, also if its context has ended for another
-// reason than loss. An error gives the task back for another try, after a pause that grows with the
-// tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter]). A panic is an error.
-// [stint.Task.MaxTries] limits how often a task is tried. The text of the error is the status of
-// the task. [Task.ReturnIn] completes a task in a transaction of the handler's.
+// reason than the loss of the task. An error gives the task back for another try, after a pause
+// that grows with the tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter]). A
+// panic is an error. [stint.Task.MaxTries] limits how often a task is tried. The text of the error
+// becomes the status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
 //
 // # Stopping
 //
-// When the context of [Worker.Run] ends, the worker owns nothing more, and handlers have
-// [Options.StopGrace] to finish. Then their contexts end, and what they return with an error is
-// ready for others at once. What was owned but not begun is given back with its try refunded. Tasks
-// of handlers that do not even return then are given back as well, and Run returns
-// [ErrStillRunning].
+// When the context of [Worker.Run] ends, the worker owns no more tasks, and handlers have
+// [Options.StopGrace] to finish. Then their contexts end, and a task whose handler returns an error
+// is ready for others at once. Tasks that were owned but not begun are given back with their tries
+// refunded. If handlers do not return even then, their tasks are given back as well, and Run
+// returns [ErrStillRunning].
 //
 // # Connections
 //
@@ -80,8 +81,8 @@
 //
 // Each performance is a span named stint.perform, of the kind consumer, with the attributes
 // stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. Samplers see the
-// action and the actor. The instruments have the attribute stint.task.action, and all but the last
-// one stint.outcome:
+// action and the actor. All instruments have the attribute stint.task.action, and all except the
+// last one have stint.outcome:
 //
 //	stint.worker.performed  counter    performances that have ended
 //	stint.worker.duration   histogram  how long they took until the task was returned, in seconds

@@ -8,14 +8,14 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// The errors of this package, to be matched with [errors.Is]. Bad values are refused with a
+// These are the errors of this package, to be matched with [errors.Is]. Invalid arguments are a
 // [*stint.ArgumentError].
 var (
 	// ErrStarted reports a call of Handle or Run on a worker that was run already.
 	ErrStarted = errors.New("worker was started before")
 
-	// ErrStillRunning reports that the worker has stopped although handlers do not return. Their
-	// tasks were given back, or will be when their leases expire.
+	// ErrStillRunning reports that the worker has stopped although handlers have not returned.
+	// Their tasks were given back, or are handed on when their leases expire.
 	ErrStillRunning = errors.New("handlers are still running")
 
 	// ErrTimeout is the cause of a handler's context that ended because its time-out passed.
@@ -29,7 +29,7 @@ var (
 	ErrStopping = errors.New("worker is stopping")
 )
 
-// What the worker says of handlers that do not return.
+// These errors stand for those of handlers that do not return.
 var (
 	errExited = errors.New("handler called runtime.Goexit")
 	errWaited = errors.New("handler did not return when the worker stopped")
@@ -52,15 +52,15 @@ func (e *abortError) Error() string {
 func (e *abortError) Unwrap() error { return e.err }
 
 // RetryAfter returns an error with which a handler gives its task back for another try after d,
-// whatever the [Retry] of its action says. The try counts. It may be wrapped, to say why. Less than
-// 0 counts as 0, more than ten years as ten years.
+// whatever the [Retry] of its action says. The try counts. The error may be wrapped, to say why. A
+// pause of less than 0 counts as 0, one of more than ten years as ten years.
 func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), pauseMax)} }
 
 type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
 
-// A panicError is what a handler fails with that panicked.
+// A panicError is the error of a handler that panicked.
 type panicError struct {
 	value any
 	stack []byte

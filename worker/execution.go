@@ -17,13 +17,13 @@ const (
 	// afterGraceMax is how long handlers may take to return after StopGrace, when their contexts
 	// have ended.
 	afterGraceMax = time.Second
-	// attemptMax is how long one attempt to give tasks back, or to take leave, may take.
+	// attemptMax is how long one attempt to give tasks back, or to unregister, may take.
 	attemptMax = 5 * time.Second
-	// presenceMax is how long a worker that starts waits until it is present.
+	// presenceMax is how long a worker that starts waits until its actor is registered.
 	presenceMax = time.Second
 )
 
-// reconnect is the pauses between attempts at a database that cannot be reached.
+// reconnect returns the pauses between attempts to reach a database that cannot be reached.
 func reconnect() Retry { return Retry{Base: 100 * time.Millisecond, Max: 5 * time.Second} }
 
 // An execution is what the goroutines of one [Worker.Run] share.
@@ -33,12 +33,12 @@ type execution struct {
 
 	// freed takes the actions of performances that are over. It has room for all.
 	freed chan []string
-	// stopped is closed when the worker waits no longer for handlers to return, nor for a database
+	// stopped is closed when the worker no longer waits for handlers to return, nor for a database
 	// that cannot be reached.
 	stopped chan struct{}
 
 	performing sync.WaitGroup
-	// handlers is how many handlers have yet to return, among them those that nobody waits for.
+	// handlers is how many handlers have not returned, also those that nobody waits for any more.
 	handlers atomic.Int64
 
 	returns     *returnGroup
@@ -47,7 +47,7 @@ type execution struct {
 
 	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance
-	// expiry is until when no lease expires as far as is known; sooner says that one does.
+	// No lease is known to expire before expiry. Sooner is sent to when a new lease does.
 	expiry time.Time
 	sooner chan struct{}
 }
@@ -64,7 +64,7 @@ func newExecution(w *Worker) *execution {
 }
 
 func (e *execution) run(ctx context.Context) error {
-	// What outlives ctx: handlers in their grace, heartbeats, returns.
+	// Handlers in their grace, heartbeats and returns outlive ctx.
 	base := context.WithoutCancel(ctx)
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
 		slog.String("actor", string(e.options.Actor)), slog.Any("actions", e.names()))
@@ -76,7 +76,8 @@ func (e *execution) run(ctx context.Context) error {
 	tending.Go(func() { e.keepLeases(tended) })
 	tending.Go(func() { e.expireLeases(tended) })
 	defer e.store.WatchOwnership(e.owned, e.lose)()
-	// Tasks that are owned earlier are handed on when their leases expire, which is later.
+	// If the worker dies, tasks that it owned before it was registered are handed on only when
+	// their leases expire.
 	within(presenceMax, registered)
 	begin := func(owned []stint.OwnedTask, until time.Time) { e.begin(base, owned, until) }
 	err := newAsker(e, begin).loop(ctx)
@@ -126,7 +127,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// release gives back, in the background, what was owned and not begun.
+// release gives back, in the background, tasks that were owned and not begun.
 func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
@@ -145,8 +146,8 @@ func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
 	})
 }
 
-// attend makes the worker present until ctx ends, so that others soon notice if it dies. It closes
-// registered when that is so, or cannot be.
+// attend keeps the actor registered until ctx ends, so that others soon notice if the worker dies.
+// It closes registered when the actor is registered, or cannot be.
 func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
 	err := e.register(ctx)
 	close(registered)
@@ -182,7 +183,7 @@ func (e *execution) register(ctx context.Context) error {
 	}
 }
 
-// sleep waits for d and reports whether ctx let it.
+// sleep waits for d and returns true, or returns false as soon as ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -194,7 +195,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hopeless reports whether err comes again however often a call is repeated.
+// hopeless reports whether a call fails with err however often it is repeated.
 func hopeless(err error) bool {
 	return errors.Is(err, stint.ErrSchemaVersion) || errors.Is(err, stint.ErrClosed) ||
 		errors.Is(err, stint.ErrInvalidArgument)

@@ -13,48 +13,48 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A Handler performs a task. No error completes the task with the result; an error gives it back
-// for another try, or does what [Abort] and [RetryAfter] say, and the result does not matter. The
-// package comment says when ctx ends.
+// A Handler performs a task. If it returns no error, the task is completed with the result. If it
+// returns an error, the task is given back for another try, or as [Abort] and [RetryAfter] say, and
+// the result does not matter. The package comment says when ctx ends.
 type Handler func(ctx context.Context, task *Task) (Result, error)
 
-// A Result is what a handler makes of the task that it completes.
+// A Result is the result of a task that a handler completes.
 type Result struct {
-	// Bytes is the result for dependents and waiters, at most 64 MiB. A task with a larger one is
-	// aborted.
+	// Bytes is the result for dependents and waiters, at most 64 MiB. A task with a larger result
+	// is aborted.
 	Bytes []byte
 
 	// Status is for people to read.
 	Status string
 }
 
-// Middleware makes a handler out of another one, to do something around each performance. It sees
-// the errors of the handler, while panics pass through it.
+// Middleware wraps a handler in another one, to do something around each performance. It sees the
+// errors of the handler, while panics pass through it.
 type Middleware func(next Handler) Handler
 
-// A Task is one that a handler performs. Its Deadline is the one at the hand-out, which the worker
-// puts off.
+// A Task is a task that a handler performs. Its LeaseUntil is that of the hand-out; the worker
+// extends the lease.
 type Task struct {
 	stint.OwnedTask
 
 	store *stint.Store
-	// returned says that the handler returned the task in a transaction. From then on nobody but
-	// the handler knows whether it is still owned.
+	// returned says that the handler returned the task in a transaction. From then on only the
+	// handler knows whether the task is still owned.
 	returned atomic.Bool
 }
 
-// ReturnIn completes the task in a transaction of the handler's, so that what else the handler does
-// in it becomes real only if the task is completed by this very performance, and the other way
-// round. The handler commits tx and then returns. With no error, nothing else is done for the task;
-// with an error, such as that of a failed commit, the task is given back as after any other error,
-// unless the commit has gone through after all.
+// ReturnIn completes the task in a transaction of the handler. The other changes that the handler
+// makes in tx are committed only if this performance completes the task, and the other way round.
+// The handler commits tx and then returns. If it returns no error, the worker does nothing else for
+// the task; if it returns an error, such as that of a failed commit, the worker gives the task back
+// as after any other error, unless the commit has gone through after all.
 //
 // If the task was lost, the error is [stint.ErrInvalidToken], and the handler should roll back.
-// From this call on, the handler's context no longer ends when the task is lost, for nothing but tx
-// can tell; and a handler that returns no error without a commit leaves the task in progress until
-// its lease expires.
+// From this call on, the handler's context no longer ends when the task is lost, since only tx can
+// tell. If the handler returns no error without a commit, the task stays in progress until its
+// lease expires.
 func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
-	// First of all, since the commit ends the ownership, which must not look like a loss.
+	// This comes first: the commit ends the ownership, which must not look like a loss.
 	t.returned.Store(true)
 	err := returnOne(ctx, t.store.WithTx(tx), t.completion(result))
 	if err != nil && !errors.Is(err, stint.ErrAlreadyReturned) {
@@ -64,8 +64,8 @@ func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
 	return nil
 }
 
-// SetStatus records for people to read what the handler says of the task, and how far it is, from 0
-// to 1. It is [stint.Store.SetStatus].
+// SetStatus records a status text for people, and the progress of the task, from 0 to 1. It is
+// [stint.Store.SetStatus].
 func (t *Task) SetStatus(ctx context.Context, status string, progress float64) error {
 	return t.store.SetStatus(ctx, t.OwnedTask, status, progress)
 }
@@ -126,7 +126,7 @@ func WithTimeout(d time.Duration) HandlerOption {
 	}
 }
 
-// WithRetry takes the place of [Options.Retry] for the action.
+// WithRetry replaces [Options.Retry] for the action.
 func WithRetry(retry Retry) HandlerOption {
 	return func(h *handling) (err error) {
 		h.retry, err = retry.withDefaults("WithRetry")
@@ -136,8 +136,8 @@ func WithRetry(retry Retry) HandlerOption {
 
 // HandleJSON is [Worker.Handle] for a handler whose parameters and result are JSON. A body that is
 // not the JSON of a P aborts the task, since another try would find the same; the status says why.
-// So does a result that cannot be encoded. The encoded result is that of the task; a handler
-// without one has struct{} for R.
+// A result that cannot be encoded aborts the task as well. The encoded result becomes the result of
+// the task; a handler without a result has struct{} for R.
 func HandleJSON[P, R any](
 	w *Worker, action string,
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,

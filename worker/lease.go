@@ -12,8 +12,8 @@ import (
 	"github.com/stint-tasks/stint/internal/outage"
 )
 
-// The parts of a lease: a heartbeat begins after a third, and there is time for three of them that
-// get no answer before it expires.
+// The parts of a lease: a heartbeat begins after a third, and three heartbeats may get no answer
+// before the lease expires.
 const (
 	beatPart    = 3
 	attemptPart = 6
@@ -27,7 +27,7 @@ func (e *execution) keepLeases(ctx context.Context) {
 	for pause := e.beatPause(failures); sleep(ctx, pause); pause = e.beatPause(failures) {
 		tried, err := e.extendLeases(ctx)
 		switch {
-		case !tried: // which says nothing of the database
+		case !tried: // says nothing about the database
 			failures = 0
 		case err == nil:
 			failures = 0
@@ -39,8 +39,8 @@ func (e *execution) keepLeases(ctx context.Context) {
 	}
 }
 
-// beatPause is the pause ahead of a heartbeat, behind so many that failed in a row: short as long
-// as there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
+// beatPause returns the pause before a heartbeat, after so many that failed in a row. It is short
+// as long as there is a lease to save. Tasks that are owned meanwhile need it no later than usual.
 func (e *execution) beatPause(failures int) time.Duration {
 	if failures > 0 && failures <= againPart {
 		return jittered(e.options.Lease / againPart)
@@ -48,7 +48,8 @@ func (e *execution) beatPause(failures int) time.Duration {
 	return jittered(e.options.Lease / beatPart)
 }
 
-// jittered is a time somewhat shorter than d, so that workers that began together do not go on so.
+// jittered returns a time somewhat shorter than d, so that workers that began together do not stay
+// in step.
 func jittered(d time.Duration) time.Duration {
 	const spread = 5
 	return d - rand.N(d/spread) //nolint:gosec // spreads load, hides nothing
@@ -88,7 +89,7 @@ func (e *execution) extendLeases(ctx context.Context) (tried bool, err error) {
 	return true, nil
 }
 
-// hold notes performances whose leases last until then.
+// hold notes performances whose leases last until the time given.
 func (e *execution) hold(begun []*performance, until time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -100,7 +101,7 @@ func (e *execution) hold(begun []*performance, until time.Time) {
 	}
 }
 
-// letGo gives the slots of performances that are over free.
+// letGo frees the slots of performances that are over.
 func (e *execution) letGo(over ...*performance) {
 	if len(over) == 0 {
 		return
@@ -116,7 +117,7 @@ func (e *execution) letGo(over ...*performance) {
 	e.performing.Add(-len(over))
 }
 
-// performances returns those under way.
+// performances returns the performances under way.
 func (e *execution) performances() []*performance {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -138,7 +139,7 @@ func (e *execution) expireLeases(ctx context.Context) {
 	}
 }
 
-// expire tells those whose leases have expired, and returns how long the others last.
+// expire tells the handlers whose leases have expired, and returns how long no other lease expires.
 func (e *execution) expire() time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -157,8 +158,8 @@ func (e *execution) expire() time.Duration {
 	return e.expiry.Sub(at)
 }
 
-// leaseLeft is how long the lease on a task lasts. One that has expired stays so: the handler was
-// told.
+// leaseLeft returns how long the lease on a task lasts. A lease that has expired stays expired,
+// since the handler was told.
 func (e *execution) leaseLeft(p *performance) time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -168,7 +169,7 @@ func (e *execution) leaseLeft(p *performance) time.Duration {
 	return p.until.Sub(now())
 }
 
-// owned returns the tasks that handlers are performing, but those that are known to be lost.
+// owned returns the tasks that handlers are performing, except those that are known to be lost.
 func (e *execution) owned() []stint.OwnedTask {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// Performed is what came of a performance.
+// Performed is the outcome of a performance.
 type Performed struct {
 	// Task is the task as it was handed out.
 	Task stint.OwnedTask
@@ -16,8 +16,8 @@ type Performed struct {
 	// Outcome says how the performance ended.
 	Outcome Outcome
 
-	// Result is what the handler returned. It counts only if the task was completed, and not by
-	// [Task.ReturnIn].
+	// Result is the result that the handler returned. It counts only if the worker completed the
+	// task, not if [Task.ReturnIn] did.
 	Result Result
 
 	// Err is the error of the handler.
@@ -26,16 +26,16 @@ type Performed struct {
 
 // PerformNext performs the ready task that comes first, by priority and then by age, in the calling
 // goroutine, and reports whether there was one. It returns when the task has been returned. The
-// error is about owning it; what the handler failed with is in [Performed]. It is for tests (see
-// package stinttest) and for programs that perform what there is and end; [Worker.Run] does the
-// same side by side.
+// error is about owning the task; [Performed] has the error of the handler. PerformNext is for
+// tests (see package stinttest) and for programs that perform the tasks that are ready and end;
+// [Worker.Run] performs tasks side by side.
 //
 // As in Run, the lease is extended meanwhile, and the context of the handler ends for the same
-// reasons. If ctx ends, so does that of the handler at once, with [ErrStopping]. The actor is not
-// registered. WithConcurrency does not matter.
+// reasons. If ctx ends, the context of the handler ends at once, with [ErrStopping]. The actor is
+// not registered. WithConcurrency does not matter.
 //
-// A worker without handlers is refused with a [*stint.ArgumentError]. PerformNext may be called any
-// number of times, also at once, before, while and after the worker is run.
+// If the worker has no handlers, PerformNext returns a [*stint.ArgumentError]. It may be called any
+// number of times, also concurrently, before, during and after Run.
 func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool, err error) {
 	performed, ok, err = w.performNext(ctx)
 	if err != nil {

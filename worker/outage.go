@@ -11,9 +11,9 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A serverOutage is while the server does not answer those who return tasks. They wait: one at a
-// time probes the server with its own task, behind growing pauses, so that an outage costs the same
-// however many they are.
+// A serverOutage is the state of an outage: the server does not answer the performances that return
+// tasks. These wait. One at a time probes the server with its own task, after growing pauses, so an
+// outage costs the same however many performances there are.
 type serverOutage struct {
 	mutex sync.Mutex
 	err   error
@@ -21,7 +21,7 @@ type serverOutage struct {
 	tries, waiting int
 	// over is closed when the server has answered; nil if there is no outage.
 	over chan struct{}
-	// turn holds what the one has put there that probes.
+	// turn is full while a performance probes.
 	turn chan struct{}
 }
 
@@ -31,17 +31,17 @@ type waitResult int
 const (
 	tooLate  waitResult = iota // the lease has expired, or the worker has stopped waiting
 	mayProbe                   // it is the turn of the performance, until probed is called
-	answered                   // the server has answered another one
+	answered                   // the server has answered another performance
 )
 
-// current is why the server does not answer, or nil if it does as far as is known.
+// current returns why the server does not answer, or nil if no outage is known.
 func (o *serverOutage) current() error {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	return o.err
 }
 
-// join returns the channels of the outage, which begins if there is none.
+// join returns the channels of the outage. If there is none, one begins.
 func (o *serverOutage) join(err error) (over <-chan struct{}, turn chan struct{}) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -54,7 +54,7 @@ func (o *serverOutage) join(err error) (over <-chan struct{}, turn chan struct{}
 	return o.over, o.turn
 }
 
-// wait has a performance wait whose return the server has not answered because of err.
+// wait lets a performance wait whose return the server has not answered because of err.
 func (o *serverOutage) wait(e *execution, p *performance, err error) waitResult {
 	over, turn := o.join(err)
 	for {
@@ -80,8 +80,8 @@ func (o *serverOutage) wait(e *execution, p *performance, err error) waitResult 
 	}
 }
 
-// leave takes one that it is too late for out of an outage. If nobody is left to probe the server,
-// the outage is over, as far as is known.
+// leave takes a performance for which it is too late out of an outage. If no performance is left to
+// probe the server, the outage counts as over.
 func (o *serverOutage) leave(turn <-chan struct{}) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

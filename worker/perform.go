@@ -18,18 +18,20 @@ import (
 type performance struct {
 	task *Task
 	of   *handling
-	// ctx is that of the handler, but for its time-out. It has the span of the performance.
+	// ctx is the context of the handler without its time-out. It has the span of the performance.
 	ctx   context.Context //nolint:containedctx // the performance is the call
 	end   context.CancelCauseFunc
 	span  trace.Span
 	begun time.Time
 
-	// until is when the lease expires, which expired notes; the mutex of the execution guards them.
+	// until is when the lease expires; expired says that it has. The mutex of the execution guards
+	// both.
 	until   time.Time
 	expired bool
 	lost    atomic.Bool
 
-	// settled says that somebody does what the end of the handler demands, and may use the rest.
+	// settled says that settle was called; only the goroutine that returns the task or lets go of
+	// it uses the fields below.
 	settled atomic.Bool
 	ending  ending
 	outcome Outcome
@@ -44,15 +46,15 @@ func (p *performance) lose(cause error) {
 	}
 }
 
-// An ending is what came of a handler.
+// An ending is what a handler returned.
 type ending struct {
 	result Result
 	err    error
-	text   string // that of err
+	text   string // the text of err
 }
 
-// begin begins to perform tasks whose lease lasts until then. Base never ends, so that contexts
-// need not be tied to it, which costs more than to make them; each is ended by itself.
+// begin begins to perform tasks whose leases last until the time given. Base never ends, so the
+// contexts of handlers need not be tied to it, which would cost more than to make them.
 func (e *execution) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
 	begun := make([]*performance, len(owned))
 	for i := range owned {
@@ -81,7 +83,7 @@ func (e *execution) note(begun []*performance, until time.Time) {
 	e.hold(begun, until)
 }
 
-// perform calls the handler and sees to what its end demands, unless the worker did not wait.
+// perform calls the handler and then settles the task, unless the worker did not wait for that.
 func (e *execution) perform(p *performance) {
 	ctx, cancel := p.ctx, context.CancelFunc(func() {})
 	if p.of.timeout > 0 {
@@ -98,7 +100,8 @@ func (e *execution) perform(p *performance) {
 	end = call(ctx, p.of.handler, p.task)
 }
 
-// call calls a handler and makes a panic an error, also one in the text of its error.
+// call calls a handler and turns a panic into an error, also a panic in the Error method of its
+// error.
 func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -113,8 +116,8 @@ func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 	return end
 }
 
-// settle does with a task what its handler's end demands, if nobody did before. cause is why the
-// context of the handler ended, if it did.
+// settle returns a task, or lets go of it, after its handler has ended, unless that was done
+// before. cause is why the context of the handler ended, if it did.
 func (e *execution) settle(p *performance, end ending, cause error) {
 	if !p.settled.CompareAndSwap(false, true) {
 		return
@@ -148,7 +151,7 @@ func (e *execution) conclude(p *performance, o Outcome) {
 	p.outcome = o
 	var panicked *panicError
 	switch {
-	case o == OutcomeLost: // it was said why
+	case o == OutcomeLost: // the reason was logged
 	case p.ending.err == nil:
 		e.log(p, slog.LevelDebug, "task completed")
 	case errors.As(p.ending.err, &panicked):
@@ -163,7 +166,7 @@ func (e *execution) conclude(p *performance, o Outcome) {
 		p.ending.err)
 }
 
-// failure is how a task is returned whose handler ended with an error.
+// failure returns how to return a task whose handler ended with an error.
 func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outcome) {
 	ret := stint.Return{ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text}
 	if cause != nil && !errors.Is(end.err, cause) {
@@ -195,7 +198,7 @@ func (e *execution) log(p *performance, level slog.Level, message string, attrs 
 	}
 	attrs = append(attrs, slog.String("task", string(p.task.ID)),
 		slog.String("action", p.task.Action), slog.Int("try", p.task.Try))
-	// What is logged behind the end of the context is about it all the same.
+	// The context may have ended, but the record should have its values all the same.
 	ctx := context.WithoutCancel(p.ctx)
 	e.logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // callers' constants
 }

@@ -15,8 +15,8 @@ import (
 // returnCalls counts the calls that return tasks.
 type returnCalls struct {
 	mutex sync.Mutex
-	// waiting is how many performances wait for a call, running how many calls there are, and ended
-	// how many there were.
+	// waiting is how many performances wait for a call, running how many calls are under way, and
+	// ended how many have ended.
 	waiting, running, ended int
 	// changed is sent to when a call has ended.
 	changed chan struct{}
@@ -44,7 +44,7 @@ func (c *returnCalls) end() {
 	wakeUp(c.changed)
 }
 
-// counts returns how many calls have ended, and how many are running or about to.
+// counts returns how many calls have ended, and how many are running or about to run.
 func (c *returnCalls) counts() (ended, running int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -59,9 +59,9 @@ func wakeUp(wake chan<- struct{}) {
 	}
 }
 
-// A returnGroup returns the tasks of performances that end at the same time together. What comes of
-// each is seen to behind the call, and not by those who have posted it: to wake them one by one
-// took 15 % of what a worker gets done.
+// A returnGroup returns the tasks of performances that end at the same time together. The goroutine
+// that makes the call also deals with each verdict, not the goroutines that posted the returns: to
+// wake those one by one took 15 % of the throughput of a worker.
 type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
 
 func (e *execution) newReturnGroup() *returnGroup {
@@ -80,14 +80,14 @@ func (e *execution) newReturnGroup() *returnGroup {
 	}
 }
 
-// returnSize is how much of a batch a return takes: one, and one for each KiB of its result.
+// returnSize is the size of a return in a batch: one, and one for each KiB of its result.
 func returnSize(p *performance) int {
 	const resultBytes = 1 << 10
 	return 1 + len(p.ret.Result)/resultBytes
 }
 
-// giveBack returns the task of a performance, together with those that end at the same time. It
-// does not wait for that, unless the server does not answer.
+// giveBack returns the task of a performance, together with others that end at the same time. It
+// does not wait for the call, unless the server does not answer.
 func (e *execution) giveBack(p *performance) {
 	if err := e.outage.current(); err != nil {
 		e.outlast(p, err)
@@ -97,7 +97,8 @@ func (e *execution) giveBack(p *performance) {
 	e.returns.Post(struct{}{}, p)
 }
 
-// returnShared returns the tasks of performances in one call, and sees to what is left to do.
+// returnShared returns the tasks of performances in one call. Tasks that this call could not return
+// are returned in goroutines of their own.
 func (e *execution) returnShared(performances []*performance) {
 	e.returnCalls.begin(len(performances))
 	defer e.returnCalls.end()
@@ -112,8 +113,7 @@ func (e *execution) returnShared(performances []*performance) {
 	}
 }
 
-// outlast returns the task of a performance once the server answers again, unless it is too late
-// then.
+// outlast returns the task of a performance once the server answers again, unless that is too late.
 func (e *execution) outlast(p *performance, err error) {
 	for {
 		switch e.outage.wait(e, p, err) {
@@ -138,8 +138,8 @@ func (e *execution) outlast(p *performance, err error) {
 	}
 }
 
-// returnTogether returns tasks, and lets go of those of which that was the last: their verdicts are
-// nil. The error says that the server has not answered; then all are as before.
+// returnTogether returns tasks, and lets go of the performances that are over after it: their
+// verdicts are nil. The error says that the server has not answered; then nothing has changed.
 func (e *execution) returnTogether(performances []*performance) ([]error, error) {
 	returns := make([]stint.Return, len(performances))
 	for i, p := range performances {
@@ -151,7 +151,7 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 	if unanswered(err) {
 		return nil, err
 	}
-	if err != nil { // of all
+	if err != nil { // all failed with it
 		verdicts = slices.Repeat([]error{err}, len(returns))
 	}
 	over := make([]*performance, 0, len(performances))
@@ -165,9 +165,9 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 	return verdicts, nil
 }
 
-// returnAlone returns a task that could not be returned together with others: again and again until
-// the store has accepted or refused it, or it is too late. If there is no server, the task waits as
-// others do; but an attempt that takes too long may be held up by a lock.
+// returnAlone returns a task that could not be returned together with others. It tries until the
+// store has accepted or refused the return, or it is too late. If the server does not answer, the
+// task waits as others do; but if an attempt takes too long, a lock may be the reason.
 func (e *execution) returnAlone(p *performance, err error) {
 	for try := 1; ; try++ {
 		if !errors.Is(err, stint.ErrBusy) && !errors.Is(err, stint.ErrInvalidArgument) &&
@@ -196,8 +196,8 @@ func (e *execution) giveUp(err error, p *performance) {
 	e.letGo(p)
 }
 
-// pause waits, and reports whether there is reason to go on: the lease lasts, and the
-// worker has not stopped waiting.
+// pause waits, and reports whether to go on: the lease lasts, and the worker has not stopped
+// waiting.
 func (e *execution) pause(p *performance, pause time.Duration) bool {
 	left := e.leaseLeft(p)
 	timer := time.NewTimer(min(pause, left))
@@ -217,13 +217,13 @@ func (e *execution) isOver(p *performance, verdict error) bool {
 	case verdict == nil, errors.Is(verdict, stint.ErrAlreadyReturned):
 		e.conclude(p, p.outcome)
 	case errors.Is(verdict, stint.ErrInvalidToken) && inTx:
-		// The commit that the handler took for failed has gone through.
+		// The handler believed that its commit failed, but it has gone through.
 		e.conclude(p, OutcomeCompleted)
 	case errors.Is(verdict, stint.ErrInvalidToken):
 		e.log(p, slog.LevelDebug, "task lost", slog.Any("cause", verdict))
 		e.conclude(p, OutcomeLost)
 	case errors.Is(verdict, stint.ErrInvalidArgument) && p.ret.Result != nil:
-		// The result is too large, what else.
+		// Nothing else in a return can be invalid: the result is too large.
 		p.ending = ending{err: Abort(verdict), text: verdict.Error()}
 		p.ret, p.outcome = p.task.failure(p.ending, nil, Retry{})
 		return false

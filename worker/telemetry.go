@@ -73,8 +73,8 @@ func newTelemetry(o Options) (*telemetry, error) {
 	return t, nil
 }
 
-// telemetryOf is what the telemetry of all performances of an action has in common, made once, so
-// that what nobody listens to costs next to nothing.
+// telemetryOf is what the telemetry of all performances of an action has in common. It is made
+// once, so that telemetry that nobody uses costs next to nothing.
 type telemetryOf struct {
 	span    []trace.SpanStartOption
 	running []metric.AddOption
@@ -101,7 +101,8 @@ func (t *telemetry) of(name string) telemetryOf {
 	return all
 }
 
-// begin notes that a performance begins. The context returned has its span.
+// begin notes that a performance begins. The context that it returns has the span of the
+// performance.
 func (t *telemetry) begin(
 	ctx context.Context, of *telemetryOf, task *Task,
 ) (context.Context, trace.Span) {
@@ -131,8 +132,8 @@ func (t *telemetry) end(
 	span.End()
 }
 
-// now is for measuring how long something takes in this process, which has nothing to do with the
-// times that the store knows.
+// now is only for measuring how long something takes in this process. The times of tasks are those
+// of the database.
 func now() time.Time {
 	return time.Now() //nolint:forbidigo // durations of this process
 }

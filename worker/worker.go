@@ -27,13 +27,13 @@ type Options struct {
 	Actor stint.ActorID
 
 	// Concurrency is how many tasks are performed at once at most, of all actions together.
-	// Default: 100, which is right for handlers that mostly wait for something; for those that
-	// compute, limit the action to the number of processors.
+	// Default: 100, which is right for handlers that mostly wait for something. If handlers
+	// compute, limit their action to the number of processors.
 	Concurrency int
 
-	// Lease is for how long tasks are owned. They are extended at a third of it, so its length
-	// matters only when the worker or its connection dies: it is how long it takes until another
-	// one may be given the task, if the death is not noticed earlier. Between 100 ms and 24 hours.
+	// Lease is for how long tasks are owned. The worker extends leases after a third of it, so its
+	// length matters only when the worker or its connection dies: another worker may be given the
+	// task after that time, if the death is not noticed earlier. Between 100 ms and 24 hours.
 	// Default: 30 s.
 	Lease time.Duration
 
@@ -41,13 +41,14 @@ type Options struct {
 	// some of the 30 s that Kubernetes gives.
 	StopGrace time.Duration
 
-	// Retry says when a task whose handler failed is tried again, unless [WithRetry] says it.
+	// Retry says when a task whose handler failed is tried again. [WithRetry] overrides it for an
+	// action.
 	Retry Retry
 
 	// Middleware is put around each handler, the first outermost.
 	Middleware []Middleware
 
-	// Logger is told what the package comment lists. Default: silence.
+	// Logger gets the records that the package comment lists. Default: none are logged.
 	Logger *slog.Logger
 
 	// TracerProvider and MeterProvider take the telemetry that the package comment lists. Default:
@@ -59,14 +60,14 @@ type Options struct {
 const (
 	concurrencyDefault = 100
 	leaseDefault       = 30 * time.Second
-	leaseShortest      = 100 * time.Millisecond // or it would end with every hiccup
-	leaseLongest       = 24 * time.Hour         // or nobody would be given what a dead worker owned
+	leaseShortest      = 100 * time.Millisecond // a shorter one would expire in any short delay
+	leaseLongest       = 24 * time.Hour         // else tasks of a dead worker would wait for ever
 	stopGraceDefault   = 20 * time.Second
 	nameBytesMax       = 255
 )
 
-// A Worker performs tasks with handlers. It is made by [New], told its handlers by [Worker.Handle]
-// and [HandleJSON], and run once by [Worker.Run].
+// A Worker performs tasks with handlers. [New] makes it, [Worker.Handle] and [HandleJSON] give it
+// handlers, and [Worker.Run] runs it once.
 type Worker struct {
 	store     *stint.Store
 	options   Options
@@ -77,8 +78,8 @@ type Worker struct {
 	actions map[string]*handling
 }
 
-// New returns a worker that performs tasks of store. It does not talk to the database yet. Options
-// that cannot be are refused with a [*stint.ArgumentError].
+// New returns a worker that performs tasks of store. It does not talk to the database yet. Invalid
+// options are a [*stint.ArgumentError].
 func New(store *stint.Store, options Options) (*Worker, error) {
 	if store == nil {
 		return nil, fmt.Errorf("new worker: %w", argumentError("store", "nil"))
@@ -132,7 +133,7 @@ func (o Options) withDefaults() (_ Options, err error) {
 	return o, err
 }
 
-// randomActor is a name that people can find the process by, and that no other one has.
+// randomActor returns a name by which people can find the process, and which no other process has.
 func randomActor() stint.ActorID {
 	const hostBytesMax = 100
 	host, err := os.Hostname()
@@ -160,9 +161,9 @@ func checkName(argument, name string) error {
 
 // Handle makes the worker perform the tasks with an action by calling handler.
 //
-// An action that no task can have or that has a handler already, a nil handler, and an option out
-// of its limits are refused with a [*stint.ArgumentError]. After [Worker.Run] every call is refused
-// with [ErrStarted].
+// Handle refuses an action that no task can have or that has a handler already, a nil handler, and
+// an option out of its limits, with a [*stint.ArgumentError]. After [Worker.Run] it refuses every
+// call with [ErrStarted].
 func (w *Worker) Handle(action string, handler Handler, options ...HandlerOption) error {
 	if err := w.handle(action, handler, options); err != nil {
 		return fmt.Errorf("handle action %.80q: %w", action, err)
@@ -209,11 +210,11 @@ func (w *Worker) handle(action string, handler Handler, options []HandlerOption)
 // Run performs tasks until ctx ends, and then stops as the package comment says. It returns nil
 // after that, or [ErrStillRunning].
 //
-// While the database cannot be reached, it tries again, with growing pauses. It ends by itself, in
+// While the database cannot be reached, Run tries again, with growing pauses. It ends by itself, in
 // the same orderly way, on an error that no repetition can mend: a schema of the wrong version
-// ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or one that was derived
-// with WithTx ([*stint.ArgumentError]). A worker without handlers is refused with a
-// [*stint.ArgumentError], a second call with [ErrStarted].
+// ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or a store that was
+// derived with WithTx ([*stint.ArgumentError]). Run refuses a worker without handlers with a
+// [*stint.ArgumentError], and a second call with [ErrStarted].
 //
 // Handlers get the values of ctx.
 func (w *Worker) Run(ctx context.Context) error {
