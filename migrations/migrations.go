@@ -18,7 +18,8 @@ const DefaultSchema = "stint"
 // ErrNewerSchema reports that the database was migrated by a newer release than this one.
 var ErrNewerSchema = errors.New("schema is newer than this release of stint")
 
-// ErrEncoding reports that the database cannot keep the text of tasks, since it is not in UTF-8.
+// ErrEncoding reports that the database may not be able to keep all texts of tasks, since it is not
+// in UTF-8.
 var ErrEncoding = errors.New("database is not in UTF-8")
 
 //go:embed versions/*.sql
@@ -32,14 +33,14 @@ const codeUndefinedTable = "42P01"
 // Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
 // newest version, creating it if need be.
 //
-// It is safe to call at every start of every process: calls made at once wait for one another, and
-// a schema that is up to date is left alone. Each version is applied in a transaction of its own;
-// if ctx ends in between, the versions applied so far stay, and a later call goes on from there.
+// Every process may call Migrate at every start: concurrent calls wait for one another, and a
+// schema that is up to date is left alone. Each version is applied in a transaction of its own; if
+// ctx ends in between, the versions applied so far stay, and a later call goes on from there.
 //
-// A schema that is newer than this release is refused with [ErrNewerSchema], and a database whose
-// encoding is not UTF8 with [ErrEncoding], before anything is made. The role needs CREATE
-// on the database the first time, and to own the schema where a later release brings a new version.
-// If the schema is up to date, what [CurrentVersion] needs is enough.
+// Migrate refuses a schema that is newer than this release with [ErrNewerSchema], and a database
+// whose encoding is not UTF8 with [ErrEncoding], before it makes anything. The role needs CREATE on
+// the database the first time, and must own the schema if a later release brings a new version. If
+// the schema is up to date, the privileges that [CurrentVersion] needs are enough.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
 	return MigrateSchema(ctx, conn, DefaultSchema)
 }
@@ -52,8 +53,8 @@ func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 
 // MigrateTo is [MigrateSchema] to a version between 0, which has no tables, and [Version].
 //
-// It also goes back, which drops what the later versions added, with the tasks that are in it. The
-// processes that work on the schema should be stopped before.
+// It also goes back to an earlier version. That drops everything that the later versions added,
+// with the tasks in it. Stop the processes that work on the schema before.
 func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32) error {
 	quoted, err := quote(schema)
 	if err != nil {
@@ -65,7 +66,7 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	if err := checkEncoding(conn); err != nil && version > 0 {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	// Who has nothing to do need not be allowed to do anything.
+	// If the schema is up to date, the role needs no more privileges than CurrentVersion does.
 	current, err := CurrentVersion(ctx, conn, schema)
 	for err == nil && current != version {
 		if err = checkNewer(current); err == nil {
@@ -78,8 +79,8 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	return nil
 }
 
-// migrateOnce applies one version on the way to another, unless the schema is there, and returns
-// the one that it is at then. The schema and the table that holds its version are made if need be.
+// migrateOnce brings the schema one version nearer to version, unless it is there, and returns its
+// version after that. It makes the schema and the table that holds the version if need be.
 func migrateOnce(
 	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
 ) (current int32, err error) {
@@ -126,8 +127,8 @@ func checkNewer(current int32) error {
 	return nil
 }
 
-// checkEncoding looks at what the server said when the connection was made. A pooler that does not
-// pass it on is believed.
+// checkEncoding checks the encoding that the server reported when the connection was made. If a
+// pooler does not pass it on, the encoding counts as right.
 func checkEncoding(conn *pgx.Conn) error {
 	encoding := conn.PgConn().ParameterStatus("server_encoding")
 	if encoding == "" || encoding == "UTF8" {
@@ -137,8 +138,8 @@ func checkEncoding(conn *pgx.Conn) error {
 		"CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0", ErrEncoding, encoding)
 }
 
-// makeSchema makes the schema and the table that holds its version, unless they are there, under a
-// lock that lets one transaction at a time do so.
+// makeSchema makes the schema and the table that holds its version, unless they exist. It takes a
+// lock so that one transaction at a time does so.
 func makeSchema(ctx context.Context, tx pgx.Tx, quoted string) error {
 	for _, name := range []string{"set_path", "lock_schema"} {
 		if _, err := tx.Exec(ctx, statement(name, quoted)); err != nil {
@@ -179,7 +180,7 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 	return version, nil
 }
 
-// quote checks the name of a schema, and returns it as it stands in statements.
+// quote checks the name of a schema, and returns it quoted for statements.
 func quote(schema string) (string, error) {
 	const bytesMax = 63
 	if schema == "" || len(schema) > bytesMax || strings.ContainsRune(schema, 0) {
@@ -197,7 +198,7 @@ func Version() int32 {
 	return int32(len(files)) //nolint:gosec // there are few
 }
 
-// versionFile is the name of the file that leads to a version, and back.
+// versionFile returns the name of the file with the statements to a version, and back.
 func versionFile(version int32) string {
 	files, err := versions.ReadDir("versions")
 	if err != nil || int(version) > len(files) {
@@ -206,7 +207,7 @@ func versionFile(version int32) string {
 	return files[version-1].Name()
 }
 
-// versionText is what leads to a version, or back, for a schema.
+// versionText returns the statements to a version, or back, for a schema.
 func versionText(name, quoted string, up bool) (string, error) {
 	text, err := versions.ReadFile("versions/" + name)
 	if err != nil {
@@ -220,7 +221,7 @@ func versionText(name, quoted string, up bool) (string, error) {
 		"{{.schemaText}}", strings.ReplaceAll(quoted, "'", "''")).Replace(forth), nil
 }
 
-// statement is one of the statements in this directory, for a schema.
+// statement returns one of the statements in this directory, for a schema.
 func statement(name, quoted string) string {
 	text, err := statements.ReadFile(name + ".sql")
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package stintotel tells OpenTelemetry how many tasks a store holds. What workers do, package
-// worker tells itself.
+// Package stintotel tells OpenTelemetry how many tasks a store holds. Package worker has metrics
+// and spans of its own for performances.
 //
-//	stint.tasks{stint.task.action, stint.task.state} tasks in each state that some are in
-//	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest
-//	stint.estimated{stint.task.state}                1 where the number is an estimate
+//	stint.tasks{stint.task.action, stint.task.state} tasks in each state that has any
+//	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest ready
+//	stint.estimated{stint.task.state}                1 if the number is an estimate
 //	stint.tries{stint.task.action}                   tasks that were handed out
-//	stint.retries{stint.task.action}                 those not for their first try
+//	stint.retries{stint.task.action}                 the same, without first tries
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
 package stintotel
 
@@ -27,8 +27,8 @@ const (
 	stateKey  = attribute.Key("stint.task.state")
 )
 
-// Observe has the store asked for [stint.Store.Stats] whenever the provider collects. One process
-// of those that share a database is enough to tell. [metric.Registration.Unregister] ends it.
+// Observe makes the provider call [stint.Store.Stats] whenever it collects. It is enough if one of
+// the processes that share a database does so. [metric.Registration.Unregister] ends it.
 func Observe(store *stint.Store, provider metric.MeterProvider) (metric.Registration, error) {
 	registration, err := observe(store, provider.Meter(scope))
 	if err != nil {

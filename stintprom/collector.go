@@ -2,13 +2,13 @@
 //
 //	registry.MustRegister(stintprom.NewCollector(store))
 //
-// The metrics are those of package stintotel, by Prometheus' rules for names:
+// The metrics are those of package stintotel, with names by Prometheus' rules:
 //
-//	stint_tasks{stint_task_action, stint_task_state} tasks in each state that some are in
+//	stint_tasks{stint_task_action, stint_task_state} tasks in each state that has any
 //	stint_oldest_ready_seconds{stint_task_action}    since the insert of the oldest ready task
-//	stint_estimated{stint_task_state}                1 where the number is an estimate
+//	stint_estimated{stint_task_state}                1 if the number is an estimate
 //	stint_tries_total{stint_task_action}             tasks that were handed out
-//	stint_retries_total{stint_task_action}           those not for their first try
+//	stint_retries_total{stint_task_action}           the same, without first tries
 //	stint_pruning_behind_seconds                     how late finished tasks are pruned
 package stintprom
 
@@ -29,9 +29,9 @@ const (
 // timeout is how long the database may take for an answer.
 const timeout = 5 * time.Second
 
-// NewCollector returns a collector that asks the store for [stint.Store.Stats] whenever it is
-// scraped. One process of those that share a database is enough to tell. If the database does not
-// answer within five seconds, the scrape fails with the store's error.
+// NewCollector returns a collector that calls [stint.Store.Stats] whenever it is scraped. It is
+// enough if one of the processes that share a database is scraped. If the database does not answer
+// within five seconds, the scrape fails with the store's error.
 func NewCollector(store *stint.Store) prometheus.Collector {
 	return &collector{
 		store: store,

@@ -23,9 +23,9 @@ var (
 	passDeadlines string
 )
 
-// ExpireLeases lets the leases on tasks expire, as if their owners had not been heard of, and hands
-// the tasks on: each is ready again or, if it has no tries left, aborted. Other tasks keep their
-// leases, also those that were handed out by the same call.
+// ExpireLeases lets the leases on tasks expire, as if their owners had hung, and hands the tasks
+// on: each is ready again or, if it has no tries left, aborted. Other tasks keep their leases, also
+// tasks that were handed out by the same call.
 //
 // It fails the test if one of the tasks is not in progress.
 func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
@@ -35,9 +35,9 @@ func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	}
 }
 
-// MakeDue makes tasks forget the time before which they are not handed out, be it their NotBefore
-// or a pause before their next try: each is ready or, if it is a spontaneous one, completed. One
-// that is blocked stays so, and will be ready when its last predecessor has ended.
+// MakeDue removes the time before which tasks are not handed out, either their NotBefore or the end
+// of a pause before their next try: each is ready or, if it is spontaneous, completed. A blocked
+// task stays blocked, and will be ready when its last predecessor has ended.
 //
 // It fails the test if one of the tasks has no such time.
 func MakeDue(tb testing.TB, store *Store, ids ...stint.TaskID) {
@@ -47,8 +47,8 @@ func MakeDue(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	}
 }
 
-// PassDeadlines lets the [stint.Task.Deadline] of tasks pass: they are aborted, also those that are
-// in progress.
+// PassDeadlines lets the [stint.Task.Deadline] of tasks pass: they are aborted, also tasks in
+// progress.
 //
 // It fails the test if one of the tasks has no Deadline, or has finished.
 func PassDeadlines(tb testing.TB, store *Store, ids ...stint.TaskID) {
@@ -58,8 +58,8 @@ func PassDeadlines(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	}
 }
 
-// age executes a statement that ages tasks and returns which, and does what is due then. Problem is
-// what is wrong with others.
+// age executes a statement that ages tasks and returns their IDs, and maintains the store. Problem
+// says what is wrong with tasks that the statement does not return.
 func (s *Store) age(
 	ctx context.Context, statement, problem string, ids []stint.TaskID,
 ) error {
@@ -83,7 +83,7 @@ func (s *Store) age(
 	return s.Maintain(ctx)
 }
 
-// explain returns an error that says in which state tasks are, and what is wrong with that.
+// explain returns an error that says in which state tasks are, and why that is wrong.
 func (s *Store) explain(ctx context.Context, ids []stint.TaskID, problem string) error {
 	infos, err := s.GetTasks(ctx, ids)
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {

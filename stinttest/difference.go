@@ -17,7 +17,7 @@ func (d *difference) add(field, got, want string) {
 	*d = append(*d, fmt.Sprintf("%s: got %s, want %s", field, got, want))
 }
 
-// differences says in which fields a task differs from the one wanted.
+// differences says in which fields a task differs from the wanted one.
 func differences(want stint.Task, got stint.TaskInfo) []string {
 	var d difference
 	if want.Action != "" && got.Action != want.Action {
@@ -65,7 +65,7 @@ func onAbort(o stint.OnAbort) string {
 	return "AbortToo"
 }
 
-// commonStart is how many bytes the two begin with alike.
+// commonStart returns how many bytes at the beginning of a and b are equal.
 func commonStart(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -74,7 +74,7 @@ func commonStart(a, b []byte) int {
 	return n
 }
 
-// excerpt shows a body. Of a long one it shows what is about a place, and how long it is.
+// excerpt shows a body. If the body is long, it shows the bytes around a place, and the length.
 func excerpt(body []byte, place int) string {
 	const before, shownMax = 40, 200
 	if body == nil {

@@ -24,34 +24,34 @@ var (
 const (
 	performancesMax = 1000
 
-	// aside is how far a drain puts off what came back, which is longer than any pause.
+	// aside is how far a drain puts off tasks that came back. It is longer than any pause.
 	aside = 100 * 365 * 24 * time.Hour
 )
 
 // A DrainOption adjusts [Drain].
 type DrainOption func(*drain)
 
-// WithScheduled makes [Drain] go on when nothing is ready: whatever is scheduled next is made due,
-// a task with NotBefore as well as another try, until nothing is scheduled any more. Tasks of all
-// actions are made due, but only those with a handler performed.
+// WithScheduled makes [Drain] go on when nothing is ready: it makes the tasks due that are
+// scheduled next, tasks with NotBefore as well as further tries, until nothing is scheduled any
+// more. Tasks of all actions are made due, but only those with a handler are performed.
 func WithScheduled() DrainOption { return func(d *drain) { d.scheduled = true } }
 
-// WithLimit takes the place of the limit of [Drain], 1,000 performances.
+// WithLimit replaces the limit of [Drain], 1,000 performances.
 func WithLimit(performances int) DrainOption { return func(d *drain) { d.limit = performances } }
 
-// Drain performs, with the handlers of a worker of the store, all ready tasks and those that become
-// ready by it, one after the other in the calling goroutine, by priority and then by age. It
-// returns what it performed, in that order. Tasks with actions that have no handler stay as they
-// are, and so do scheduled ones whose time has not come.
+// Drain performs all ready tasks, and tasks that become ready meanwhile, with the handlers of a
+// worker of the store, one after the other in the calling goroutine, by priority and then by age.
+// It returns the performances in that order. Tasks with actions that have no handler stay as they
+// are, and so do scheduled tasks whose time has not come.
 //
-// A task that comes back for another try is performed once only, however short the pause before the
+// A task that comes back for another try is performed only once, however short the pause before the
 // next try. Another Drain performs it if its time has come by then ([MakeDue]); with
 // [WithScheduled], this one does.
 //
-// A handler that fails does not fail the test: see [worker.Performed]. Since it is called by the
-// goroutine of the test, it may fail the test itself, with FailNow too. The test fails when there
-// are more than 1,000 performances ([WithLimit]), and the message tells of which task there were
-// the most. It also fails if the worker has no handlers, or the database does.
+// A handler that fails does not fail the test: see [worker.Performed]. Since the goroutine of the
+// test calls the handler, the handler may fail the test itself, also with FailNow. The test fails
+// when there are more than 1,000 performances ([WithLimit]); the message names the task that was
+// performed most often. It also fails if the worker has no handlers, or the database fails.
 func Drain(
 	tb testing.TB, store *Store, w *worker.Worker, options ...DrainOption,
 ) []worker.Performed {
@@ -93,7 +93,7 @@ func (d *drain) run(ctx context.Context) (err error) {
 			if err := d.note(ctx, performed); err != nil {
 				return err
 			}
-		case !maintained: // what ends by itself may ready others
+		case !maintained: // tasks that end by themselves may make others ready
 			maintained = true
 			if err := d.store.Maintain(ctx); err != nil {
 				return err
@@ -110,7 +110,8 @@ func (d *drain) run(ctx context.Context) (err error) {
 	}
 }
 
-// note notes a performance, and sees to it that the task is not performed again if it shall not be.
+// note notes a performance. It puts a task off that came back for another try, unless scheduled
+// tasks are performed as well.
 func (d *drain) note(ctx context.Context, performed worker.Performed) error {
 	d.performed = append(d.performed, performed)
 	if len(d.performed) > d.limit {

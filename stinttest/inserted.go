@@ -18,17 +18,17 @@ type Reader interface {
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 }
 
-// RequireInserted checks that there is, for each of the tasks wanted, one of its own in the store
-// that is like it, in whatever state, and returns these in the order wanted.
+// RequireInserted checks that the store has, for each wanted task, a different task that is like
+// it, in any state. It returns these tasks in the order of the wanted ones.
 //
-// A task is like another if it agrees in every field of the wanted one that is not zero. So a task
-// without an ID is any task with its action, its body and so on; nil is any body. After and
-// ToSignalAfter are all the tasks that it waits for, and that wait for it, in any order, however
-// they were named; NotBefore is known only of tasks that have not begun.
+// A task is like a wanted one if it agrees in every field that is not zero in the wanted one. So a
+// wanted task without an ID matches any task with its action, its body and so on; a nil body
+// matches any body. After and ToSignalAfter are all the tasks that it waits for, and that wait for
+// it, in any order, however they were named. NotBefore is known only of tasks that have not begun.
 //
-// If there is none, the test fails with what differs in the task of that ID or, if the ID does not
-// matter, in the one that differs least. RequireInserted reads all tasks with the action, so it is
-// for stores as tests have them.
+// If there is no such task, the test fails and says what differs in the task with the wanted ID or,
+// if no ID is wanted, in the task that differs least. RequireInserted reads all tasks with the
+// action, so it is for stores as small as those of tests.
 func RequireInserted(tb testing.TB, store Reader, want ...stint.Task) []stint.TaskInfo {
 	tb.Helper()
 	inserted, err := match(tb.Context(), store, want)
@@ -38,8 +38,8 @@ func RequireInserted(tb testing.TB, store Reader, want ...stint.Task) []stint.Ta
 	return inserted
 }
 
-// RequireNotInserted checks that no task in the store is like one of those unwanted, in the sense
-// of [RequireInserted].
+// RequireNotInserted checks that no task in the store is like one of the unwanted tasks, in the
+// sense of [RequireInserted].
 func RequireNotInserted(tb testing.TB, store Reader, unwanted ...stint.Task) {
 	tb.Helper()
 	var found []string
@@ -60,13 +60,13 @@ func RequireNotInserted(tb testing.TB, store Reader, unwanted ...stint.Task) {
 	}
 }
 
-// A candidate is a task in the store that may be the one wanted.
+// A candidate is a task in the store that may be the wanted one.
 type candidate struct {
 	info        stint.TaskInfo
 	differences []string
 }
 
-// match returns a task of its own for each of those wanted.
+// match returns a different task for each wanted one.
 func match(ctx context.Context, store Reader, want []stint.Task) ([]stint.TaskInfo, error) {
 	m := matching{taken: map[stint.TaskID]int{}, candidates: make([][]candidate, len(want))}
 	var err error
@@ -100,14 +100,14 @@ func match(ctx context.Context, store Reader, want []stint.Task) ([]stint.TaskIn
 	return inserted, nil
 }
 
-// A matching gives the wanted tasks, by number, tasks of the store.
+// A matching assigns tasks of the store to the wanted tasks, by number.
 type matching struct {
 	candidates [][]candidate
 	taken      map[stint.TaskID]int
 }
 
-// place finds a task for a wanted one, and others for those that have to give way, but for the
-// tasks that were tried.
+// place finds a task for a wanted one. It may take the task of another wanted one if it finds a
+// different task for that. It leaves out the tasks in tried.
 func (m *matching) place(i int, tried map[stint.TaskID]bool) bool {
 	for _, c := range m.candidates[i] {
 		id := c.info.ID
@@ -173,7 +173,7 @@ func inventory(ctx context.Context, store Reader) (string, error) {
 	return strings.Join(lines, "\n\t\t"), nil
 }
 
-// candidatesFor returns the tasks that may be the one wanted, and how they differ from it.
+// candidatesFor returns the tasks that may be the wanted one, and how they differ from it.
 func candidatesFor(ctx context.Context, store Reader, want stint.Task) ([]candidate, error) {
 	ids := []stint.TaskID{want.ID}
 	if want.ID == "" {

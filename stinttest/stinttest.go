@@ -30,12 +30,12 @@ type Store struct {
 }
 
 // New returns a store on a new database, migrated to the newest schema. When the test ends, the
-// store is closed and the database dropped; connections that the test has taken from the pool must
-// be released by then. If no server is to be had, the test fails and says how to get one.
+// store is closed and the database dropped; the test must have released connections of the pool by
+// then. If there is no server, the test fails and says how to get one.
 //
 // With [stint.MaintainWhenOwning], which is the default, the store does not maintain the schema, so
-// that nothing happens behind the back of the test: [stint.Store.Maintain] does, and what this
-// package does includes it.
+// that nothing happens that the test does not ask for: [stint.Store.Maintain] maintains it, and the
+// functions of this package call Maintain if need be.
 func New(tb testing.TB, options stint.Options) *Store {
 	tb.Helper()
 	pool := shared.New(tb, true)
@@ -50,8 +50,8 @@ func New(tb testing.TB, options stint.Options) *Store {
 	return NewOn(tb, pool, options)
 }
 
-// NewOn is [New] on a database of the caller's, whose schema has been migrated, as a role that owns
-// the schema. The store is closed when the test ends; the pool stays open.
+// NewOn is [New] on a database of the caller. Its schema must have been migrated, and the role of
+// the pool must own the schema. The store is closed when the test ends; the pool stays open.
 func NewOn(tb testing.TB, pool *pgxpool.Pool, options stint.Options) *Store {
 	tb.Helper()
 	if options.Schema == "" {

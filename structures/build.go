@@ -10,25 +10,25 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A Plan is a structure as tasks to be inserted.
+// A Plan is a structure in the form of tasks to insert.
 type Plan struct {
-	// Tasks are all the tasks, joins included, each after those that it waits for. They are the
-	// caller's to change before they are inserted.
+	// Tasks are all the tasks, joins included, each after those that it waits for. The caller may
+	// change them before inserting them.
 	Tasks []stint.Task
 
 	// End is the task to wait for. It completes when the last tasks of the structure have
-	// completed, and is aborted as soon as one of them is, unless it is a task that runs anyway. It
-	// alone is given PostResult; tasks that had it keep it.
+	// completed, and is aborted as soon as one of them is, unless it is a task that runs anyway.
+	// Build sets PostResult only on this task; other tasks keep theirs.
 	End stint.TaskID
 
 	// Nodes are, by name, the tasks of the nodes of a [Network], with the joins inside a node but
-	// not those between nodes. Networks inside a node do not count; where networks stand side by
-	// side, a name gives the tasks of all the nodes that have it.
+	// not those between nodes. Networks inside a node do not count. If networks are side by side, a
+	// name has the tasks of all the nodes with that name.
 	Nodes map[string][]stint.TaskID
 }
 
-// IDs returns the IDs of all the tasks, in the order of Tasks: what it takes to cancel the whole
-// structure with [stint.Store.AbortTasks].
+// IDs returns the IDs of all the tasks, in the order of Tasks. With them, [stint.Store.AbortTasks]
+// cancels the whole structure.
 func (p Plan) IDs() []stint.TaskID {
 	ids := make([]stint.TaskID, len(p.Tasks))
 	for i := range p.Tasks {
@@ -39,16 +39,16 @@ func (p Plan) IDs() []stint.TaskID {
 
 // Build turns a structure into tasks.
 //
-// Tasks without an ID, and joins, are named "prefix/0", "prefix/1" and so on, by their place in the
-// order of building, and the task to wait for "prefix/end". The names depend on nothing else, so
-// inserting the same structure again under the same prefix fails with [stint.ErrTaskExists]. An
-// empty prefix stands for a random UUID.
+// Tasks without an ID, and joins, get the IDs "prefix/0", "prefix/1" and so on, by their place in
+// the order of building; the task to wait for gets "prefix/end" if it has no ID. The IDs depend on
+// nothing else, so inserting the same structure again under the same prefix fails with
+// [stint.ErrTaskExists]. An empty prefix stands for a random UUID.
 //
-// The result and the time it takes are linear in the number of tasks and of names in [Node.After].
-// Structures may be nested 100,000 levels deep. IDs, actions and other values are not checked here
-// but by [stint.Store.InsertTasks].
+// The size of the plan and the time to build it are linear in the number of tasks and of names in
+// [Node.After]. Structures may be nested 100,000 levels deep. Build does not check IDs, actions and
+// other values; [stint.Store.InsertTasks] does.
 //
-// An invalid structure is reported as a [*ShapeError]: [ErrDuplicate], [ErrUnknownName],
+// The error for an invalid structure is a [*ShapeError]: [ErrDuplicate], [ErrUnknownName],
 // [ErrCycle], [ErrReservedAction] or [ErrTooDeep].
 func Build(prefix string, s Structure) (Plan, error) {
 	plan, err := build(prefix, s, fanInMax)
@@ -107,7 +107,7 @@ type nodeRange struct {
 	from, to int
 }
 
-// add builds a structure that is not empty, behind a gate.
+// add builds a structure that is not empty, after a gate.
 func (b *builder) add(s Structure, before *gate) ends {
 	switch s := s.(type) {
 	case Task:
@@ -147,8 +147,8 @@ func (b *builder) addGroup(g *group, before *gate) ends {
 	return all
 }
 
-// addChain builds a chain behind a gate, as the continuation of one of which done has been built: a
-// chain within a chain is as if written out.
+// addChain builds a chain after a gate. It continues a chain whose parts so far have the ends done:
+// a chain within a chain is as if its parts were written out.
 func (b *builder) addChain(c *chain, before *gate, done ends) ends {
 	for i, part := range c.parts {
 		if i > 0 {
@@ -180,7 +180,7 @@ func (b *builder) newID(name string) stint.TaskID {
 	return id
 }
 
-// end sees to it that there is one task to wait for, and returns its ID.
+// end returns the ID of the task to wait for. If there are several last tasks, it adds a join.
 func (b *builder) end(whole ends) stint.TaskID {
 	place := whole.last.first
 	if whole.last.n != 1 {

@@ -15,42 +15,44 @@
 //
 // Where a structure follows another (in a [Chain], as the callback of a [Chord], by [Node.After]),
 // its first tasks wait for the last tasks of the other. The first tasks of a chain are those of its
-// first part, its last tasks those of its last part; the first and last tasks of a group are those
-// of all its parts; those of a network belong to the nodes that wait for none and to the nodes that
-// none waits for.
+// first part, its last tasks those of its last part. The first and last tasks of a group are those
+// of all its parts. The first tasks of a network are those of the nodes that wait for none, its
+// last tasks those of the nodes that none waits for.
 //
 // # When a task is aborted
 //
-// What follows a structure starts by its own [stint.Task.OnAbort]:
+// A task that follows a structure starts according to its own [stint.Task.OnAbort]:
 //
 //   - With [stint.AbortToo] it starts when the last tasks of the structure have completed. As soon
-//     as one of them is aborted, so is it, while others may still run. (Where an inner task runs
-//     anyway after an abort, the last tasks may complete while others of the structure still run.)
+//     as one of them is aborted, it is aborted too, while others may still run. (If an inner task
+//     runs anyway after an abort, the last tasks may complete while others of the structure still
+//     run.)
 //   - With [stint.RunAnyway] it starts when every task of the structure has ended; in a chain, when
-//     every task that is before it in the chain has. (A chain within a group begins with its own
-//     first part.) It is told of each last task once, completed or aborted, and besides of tasks
-//     that may outlast them: where an inner task waits for several and one of these is aborted, the
-//     inner task is aborted at once, and the others run on.
+//     every task before it in the chain has ended. (A chain within a group begins with its own
+//     first part.) It is told of each last task once, completed or aborted, and also of tasks that
+//     may outlast the last tasks: if an inner task waits for several and one of these is aborted,
+//     the inner task is aborted at once, and the others run on.
 //
-// So a callback that runs anyway is told one end for each part that is a task or a chain of tasks,
-// and for a part that is a chord, one for its callback and one for each of its own parts, unless
-// that callback runs anyway too.
+// So a callback that runs anyway is told one end for each part that is a task or a chain of tasks.
+// For a part that is a chord, it is told one end for the callback of that chord and one for each of
+// its parts, unless that callback runs anyway too.
 //
-// All this is about edges that are built here. A task that is ended before its turn from elsewhere
-// (by AbortTasks, by its Deadline, through an edge that was added to it) does not wait for what is
-// before it, and what runs anyway after it does not do so in its stead.
+// All this is about edges that this package builds. A task may be ended before its turn in another
+// way: by AbortTasks, by its Deadline, through an edge that was added to it. Then it does not wait
+// for the tasks before it, and a task that runs anyway after it does not wait for them either.
 //
 // # Joins
 //
-// Where several tasks wait for several others, they do so through a join, a task with the action
-// [stint.Spontaneous], so that the number of edges is linear in the number of tasks. Where only one
-// task waits, or is waited for, there is no join, unless more than 1,000 tasks are waited for: so
-// many signals to one task would make their senders queue up, so joins of about 500 tasks each come
-// in between, in several layers if need be. A join does as the tasks behind it do when one of its
-// own is aborted: tasks that differ in OnAbort wait through joins of their own.
+// Several tasks wait for several others through a join, a task with the action [stint.Spontaneous],
+// so that the number of edges is linear in the number of tasks. If only one task waits, or is
+// waited for, there is no join, unless it waits for more than 1,000 tasks: so many signals to one
+// task would make their senders queue up, so joins of about 500 tasks each come in between, in
+// several layers if need be. A join has the OnAbort of the tasks that wait for it, so tasks that
+// differ in OnAbort wait through different joins.
 //
 // # Empty structures
 //
-// A structure without tasks (nil, no parts, a list without items) is left out: what follows it
-// follows what is before it. If nothing is left, [Build] returns one join, which completes at once.
+// A structure without tasks (nil, no parts, a list without items) is left out: the structure after
+// it follows the structure before it. If nothing is left, [Build] returns one join, which completes
+// at once.
 package structures

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The errors of [Build], to be matched with [errors.Is]. They come wrapped in a [*ShapeError] that
-// names the culprits.
+// These are the errors of [Build], to be matched with [errors.Is]. Each is wrapped in a
+// [*ShapeError] that names the tasks or nodes at fault.
 var (
 	// ErrDuplicate reports two nodes of a network with one name, or two tasks with one ID.
 	ErrDuplicate = errors.New("used twice")
@@ -18,8 +18,8 @@ var (
 	// ErrCycle reports nodes or tasks that wait for themselves through one another.
 	ErrCycle = errors.New("cycle")
 
-	// ErrReservedAction reports a task with the action [stint.Spontaneous], which is kept for
-	// joins: their OnAbort has to agree with what waits for them.
+	// ErrReservedAction reports a task with the action [stint.Spontaneous], which is reserved for
+	// joins: the OnAbort of a join has to agree with that of the tasks that wait for it.
 	ErrReservedAction = errors.New("reserved action")
 
 	// ErrTooDeep reports structures within structures beyond 100,000 levels.
@@ -28,10 +28,10 @@ var (
 
 // A ShapeError says what is wrong with a structure, and where.
 type ShapeError struct {
-	// Names are those of the nodes, or the IDs of the tasks, that the error is about: the one that
-	// comes twice; the unknown one, and the node that waits for it; the whole cycle, each before
-	// the one that waits for it, the first again at the end. A task without an ID is named by its
-	// place among the tasks that were given, such as "#0".
+	// Names are the names of the nodes, or the IDs of the tasks, that the error is about: the one
+	// that is used twice; the unknown name, and the node that waits for it; or the whole cycle,
+	// each before the one that waits for it, the first again at the end. A task without an ID is
+	// named by its place among the tasks that were given, such as "#0".
 	Names []string
 	// Err is one of the errors of this package.
 	Err error

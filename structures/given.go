@@ -7,19 +7,19 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// givenTasks is what there is to know of the caller's tasks before building.
+// givenTasks is what is known of the caller's tasks before building.
 type givenTasks struct {
 	n     int
 	ids   map[stint.TaskID]bool
 	edges bool // some have After or ToSignalAfter
-	depth int  // of what is being looked at
+	depth int  // of the structure that is being checked
 }
 
 // depthMax bounds recursion: a stack that overflows cannot be recovered from. 100,000 levels fit
 // into the 250 MB that Go allows on 32-bit machines; elsewhere it is 1 GB.
 const depthMax = 100_000
 
-// check looks through a structure for what is wrong with it.
+// check returns an error if something is wrong with a structure.
 func (g *givenTasks) check(s Structure) error {
 	switch s := s.(type) {
 	case Task:
@@ -70,8 +70,9 @@ func (g *givenTasks) checkTask(task stint.Task) error {
 	return nil
 }
 
-// moveEdges sees to it that the edges that the caller's tasks have of their own stand in After
-// where both ends are here, and puts the tasks in an order that agrees with them.
+// moveEdges turns the edges that the caller's tasks have of their own into entries in After if both
+// tasks belong to the structure, and sorts the tasks so that each comes after those that it waits
+// for.
 func (b *builder) moveEdges() error {
 	places := make(map[stint.TaskID]int, len(b.tasks))
 	for i := range b.tasks {
@@ -102,7 +103,7 @@ func (b *builder) moveEdges() error {
 	return nil
 }
 
-// turnSignals turns ToSignalAfter into After where it names a task that is here.
+// turnSignals turns ToSignalAfter into After if it names a task of the structure.
 func (b *builder) turnSignals(places map[stint.TaskID]int) {
 	turned := map[int]bool{}
 	for i := range b.tasks {

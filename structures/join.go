@@ -8,12 +8,12 @@ import (
 )
 
 // fanInMax is how many tasks signal one task at most; if there are more, joins of about half as
-// many come in between. Each signal updates the row of the task that waits, and there one finishing
-// worker waits for another.
+// many come in between. Each signal updates the row of the task that waits, so many workers that
+// return at once would wait for one another there.
 const fanInMax = 1000
 
-// A list links tasks by builder.next. Two lists become one at once, however long they are: copied,
-// they would cost depth times length in deep nesting. A task is in one list at a time.
+// A list links tasks by builder.next. Two lists become one in constant time, however long they are:
+// to copy them would cost depth times length in deep nesting. A task is in one list at a time.
 type list struct{ first, last, n int }
 
 func (b *builder) concat(a, z list) list {
@@ -33,7 +33,7 @@ type ends struct {
 	left list // those that may still run when the last tasks have ended
 }
 
-// awaited are the tasks that a task with policy p waits for to follow a structure.
+// awaited returns the tasks that a task with policy p waits for if it follows a structure.
 func (b *builder) awaited(e ends, p int) []stint.TaskID {
 	lists := []list{e.last, e.left}
 	if p == abortToo {
@@ -49,25 +49,25 @@ func (b *builder) awaited(e ends, p int) []stint.TaskID {
 	return ids
 }
 
-// A gate is what the first tasks of a structure wait for.
+// A gate holds the tasks that the first tasks of a structure wait for.
 type gate struct {
 	after [2][]stint.TaskID // by policy
 
-	// lone says that those that abort too wait for a single task, and that it is no join.
+	// lone says that first tasks that abort too wait for a single task, and that it is no join.
 	lone bool
 
-	// covers is what has surely ended when all the tasks behind the gate have.
+	// covers says which tasks before the gate have surely ended when all the tasks after it have.
 	covers int
 }
 
 const (
 	coversNone = iota
-	coversLast // the last tasks of what is before the gate
+	coversLast // the last tasks of the structure before the gate
 	coversAll  // all its tasks
 )
 
-// cover notes that a task stands behind the gate. A task that runs anyway ends after everything
-// that it waits for, one that aborts too only if that is a single task.
+// cover notes that a task waits for the gate. A task that runs anyway ends after all tasks that it
+// waits for, a task that aborts too only if it waits for a single one.
 func (g *gate) cover(task *stint.Task) {
 	switch {
 	case task.OnAbort == stint.RunAnyway:
@@ -77,7 +77,8 @@ func (g *gate) cover(task *stint.Task) {
 	}
 }
 
-// remains are the tasks before a gate that may still run when all the tasks behind it have ended.
+// remains returns the tasks before a gate that may still run when all the tasks after it have
+// ended.
 func (b *builder) remains(before ends, covers int) list {
 	switch covers {
 	case coversAll:
@@ -88,7 +89,7 @@ func (b *builder) remains(before ends, covers int) list {
 	return b.concat(before.left, before.last)
 }
 
-// follow makes the gate through which a structure follows one that has been built.
+// follow makes the gate between a structure that has been built and the one that follows it.
 func (b *builder) follow(before ends, starts byPolicy) *gate {
 	g := &gate{lone: before.last.n == 1}
 	for p, n := range starts {
@@ -99,8 +100,8 @@ func (b *builder) follow(before ends, starts byPolicy) *gate {
 	return g
 }
 
-// gather returns what n tasks with policy p have to wait for in place of ids, so that neither the
-// edges multiply nor the signals meet in one task.
+// gather returns the tasks that n tasks with policy p wait for in place of ids. It makes joins, so
+// that the edges do not multiply and no task gets too many signals.
 func (b *builder) gather(ids []stint.TaskID, p, n int) []stint.TaskID {
 	for len(ids) > b.fanIn {
 		shards := (len(ids) + b.fanIn/2 - 1) / (b.fanIn / 2)
@@ -129,7 +130,7 @@ func (b *builder) join(after []stint.TaskID, p int) stint.TaskID {
 	return task.ID
 }
 
-// unique drops the IDs that came before.
+// unique drops IDs that are in the list before.
 func unique(ids []stint.TaskID) []stint.TaskID {
 	if len(ids) < 2 {
 		return ids

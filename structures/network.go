@@ -11,8 +11,9 @@ import (
 type Node struct {
 	// Name names the node within its network.
 	Name string
-	// Run is what the node stands for. An empty one makes the node a milestone: what waits for it
-	// waits for what it waits for, by way of a join if that is more than one task.
+	// Run is the structure that the node stands for. An empty one makes the node a milestone: the
+	// nodes that wait for it wait for the nodes that it waits for, through a join if these have
+	// more than one task to wait for.
 	Run Structure
 	// After are the names of the nodes that this one waits for. A name given twice counts once.
 	After []string
@@ -32,7 +33,7 @@ type network struct {
 
 func (n *network) starts() byPolicy {
 	if n.err != nil {
-		return byPolicy{1} // or it would be left out as empty, and the error with it
+		return byPolicy{1} // an empty network would be left out, and the error with it
 	}
 	return n.starting
 }
@@ -40,13 +41,13 @@ func (n *network) starts() byPolicy {
 // Network runs each node after the nodes that it names, whatever order they come in. A network of
 // no nodes is empty.
 //
-// A node that runs anyway waits until every task of the nodes that it names has ended, but not for
-// those before them: it may name them as well. A task that waits for a node both by its name and
-// through a milestone may be told of it twice.
+// A node that runs anyway waits until every task of the nodes that it names has ended. It does not
+// wait for nodes before those, unless it names them as well. A task that waits for a node both by
+// its name and through a milestone may be told of it twice.
 //
 // [Build] returns [ErrDuplicate] if two nodes have the same name, [ErrUnknownName] if After holds a
 // name that no node has, and [ErrCycle], with the path, if nodes wait for one another in a circle.
-// Names of another network, inside or outside, do not matter.
+// The names in another network, inside or outside, do not matter.
 func Network(nodes ...Node) Structure {
 	n := &network{
 		names:   make([]string, len(nodes)),
@@ -106,7 +107,7 @@ func (n *network) resolve(nodes []Node) error {
 }
 
 // demand counts, for each node, the nodes that wait for it, by the policy of their first tasks. An
-// empty node waits on behalf of those that wait for it.
+// empty node counts by the policies of the nodes that wait for it.
 func (n *network) demand() []byPolicy {
 	demand := make([]byPolicy, len(n.parts))
 	for _, i := range slices.Backward(n.order) {
@@ -125,9 +126,9 @@ func (n *network) demand() []byPolicy {
 	return demand
 }
 
-// sorted orders the nodes so that each comes after those that it waits for, and as they are where
-// that leaves a choice. If it cannot, it returns a cycle: each node before one that waits for it,
-// the first again at the end.
+// sorted orders the nodes so that each comes after those that it waits for. If that leaves a
+// choice, it keeps their order. If there is no such order, it returns a cycle: each node before one
+// that waits for it, the first again at the end.
 func sorted(after [][]int) (order, cycle []int) {
 	var edges []dag.Edge
 	for node, before := range after {
@@ -149,8 +150,8 @@ func sorted(after [][]int) (order, cycle []int) {
 // A stop is how far a network has been built at one node.
 type stop struct {
 	ends         // of the node; none if it is empty
-	gate         // what those that wait for the node find
-	before *gate // what the node itself waits for
+	gate         // the gate for the nodes that wait for this one
+	before *gate // the gate that the node itself waits for
 }
 
 func (b *builder) addNetwork(n *network, before *gate) ends {
@@ -176,8 +177,8 @@ func (b *builder) addNetwork(n *network, before *gate) ends {
 	return b.networkEnds(n, demand, stops)
 }
 
-// milestone makes an empty node gather what it waits for in one task, even if a single node waits
-// for it: passed on, the lists of a row of such nodes would grow from one to the next.
+// milestone makes an empty node gather the tasks that it waits for in one join, even if a single
+// node waits for it. Otherwise the lists in a row of empty nodes would grow from one to the next.
 func milestone(demand byPolicy) byPolicy {
 	for p := range demand {
 		demand[p] *= 2
@@ -196,7 +197,7 @@ func (b *builder) meet(after []int, stops []stop, wants byPolicy) *gate {
 		for _, j := range after {
 			ids = append(ids, stops[j].after[p]...)
 		}
-		ids = unique(ids) // an empty node passes on what others may pass on too
+		ids = unique(ids) // several empty nodes may pass on the same task
 		for _, j := range after {
 			if p == abortToo && len(stops[j].after[p]) > 0 {
 				g.lone = len(ids) == 1 && stops[j].lone

@@ -2,12 +2,12 @@ package structures
 
 import "github.com/stint-tasks/stint"
 
-// A Structure is some tasks and the order in which they run. [Task], [Chain], [Group], [Chord],
-// [Map] and [Network] are structures; nil is one without tasks. A structure does not change, and
-// can be used several times: each time it stands for tasks of its own, which then must not have IDs
-// of their own.
+// A Structure is a set of tasks and the order in which they run. [Task], [Chain], [Group], [Chord],
+// [Map] and [Network] make structures; nil is a structure without tasks. A structure does not
+// change, and can be used several times: each time it stands for new tasks, so its tasks must not
+// have IDs then.
 type Structure interface {
-	// starts is how many tasks wait for what is before the structure. If none, it is empty.
+	// starts is how many of its tasks wait for the structure before. If none does, it is empty.
 	starts() byPolicy
 }
 
@@ -29,15 +29,16 @@ func policy(p stint.OnAbort) int {
 	if p == stint.RunAnyway {
 		return runAnyway
 	}
-	return abortToo // an invalid value is for InsertTasks to refuse
+	return abortToo // InsertTasks refuses invalid values
 }
 
 // A Task is a structure of one task: a composite literal, or a conversion of a [stint.Task].
 //
-// [Build] gives it an ID if it has none, and adds to After. Its own After and ToSignalAfter are
-// kept, as edges in addition to those of the structure; where they name a task of the structure,
-// they become an entry in After, as all edges within the structure are. However many they are, no
-// joins come in between. Its Action must not be [stint.Spontaneous] ([ErrReservedAction]).
+// [Build] gives the task an ID if it has none, and adds to After. It keeps After and ToSignalAfter
+// of the task, as edges in addition to those of the structure. If these name a task of the
+// structure, they become an entry in After, as all edges within the structure are. However many
+// they are, no joins come in between. The Action must not be [stint.Spontaneous]
+// ([ErrReservedAction]).
 type Task stint.Task
 
 func (t Task) starts() byPolicy {
@@ -98,8 +99,8 @@ func Chord(callback Structure, parts ...Structure) Structure {
 	return Chain(Group(parts...), callback)
 }
 
-// Map is a [Group] with a part for each item, which is a [Task] or any other structure. Without
-// items it is empty.
+// Map is a [Group] with a part for each item. A part is a [Task] or any other structure. Without
+// items the group is empty.
 func Map[T any, S Structure](items []T, part func(item T) S) Structure {
 	parts := make([]Structure, len(items))
 	for i, item := range items {
