@@ -34,7 +34,9 @@ func forEachCut(
 ) {
 	t.Helper()
 	pool := testdb.New(t)
-	for _, verb := range slices.Concat(cutInserts(), cutReturns(), cutOwnerVerbs(), cutOthers()) {
+	verbs := slices.Concat(
+		cutInserts(), cutReturns(), cutOwnerVerbs(), cutOthers(), cutMaintenance())
+	for _, verb := range verbs {
 		t.Run(verb.name, func(t *testing.T) {
 			c := newCutStoreOn(t, pool, verb.opts)
 			call := verb.given(t, c)

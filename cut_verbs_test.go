@@ -288,7 +288,11 @@ func cutOthers() []cutVerb {
 		},
 		before: `a aborted/returned try 1 "no luck", b aborted/dependency, c ready`,
 		after:  "a ready, b blocked, c blocked",
-	}, {
+	}}
+}
+
+func cutMaintenance() []cutVerb {
+	return []cutVerb{{
 		name: "Maintain",
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
 			t.Helper()

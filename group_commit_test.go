@@ -346,6 +346,36 @@ func TestGroupCommit_ACallerThatMustWaitMayLeave(t *testing.T) {
 	wantState(t, store, stint.StateReady, "b")
 }
 
+// cutOneOfEight cuts one request of eight until stop is closed.
+func cutOneOfEight(c *cutStore, at pgcut.Instant, stop <-chan struct{}) {
+	for {
+		trap := c.proxy.Cut(at, func(pgcut.Request) bool { return rand.IntN(8) == 0 })
+		for !trap.Sprung() {
+			select {
+			case <-stop:
+				return
+			case <-trap.Reached():
+			}
+		}
+	}
+}
+
+// returnUntilKnown returns a task until it is known whether it was returned, and reports whether it
+// was.
+func returnUntilKnown(t *testing.T, store *stint.Store, task stint.OwnedTask) bool {
+	t.Helper()
+	for {
+		err := store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		if err == nil || errors.Is(err, stint.ErrAlreadyReturned) {
+			return true
+		}
+		if errors.Is(err, stint.ErrInvalidToken) || t.Context().Err() != nil {
+			t.Errorf("ReturnTask = %v", err)
+			return false
+		}
+	}
+}
+
 // Of those whose connection is cut amid the batch each learns of it, or is given what it asked for;
 // and whoever repeats its call finds it done once.
 func TestGroupCommit_SurviveCutConnections(t *testing.T) {
@@ -359,20 +389,7 @@ func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 			ctx := t.Context()
 			stop := make(chan struct{})
 			var cuts sync.WaitGroup
-			cuts.Go(func() { // one request of eight
-				for {
-					trap := c.proxy.Cut(at, func(pgcut.Request) bool {
-						return rand.IntN(8) == 0
-					})
-					for !trap.Sprung() {
-						select {
-						case <-stop:
-							return
-						case <-trap.Reached():
-						}
-					}
-				}
-			})
+			cuts.Go(func() { cutOneOfEight(c, at, stop) })
 			var given, finished atomic.Int64
 			var callers sync.WaitGroup
 			for range goroutines {
@@ -384,17 +401,8 @@ func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 						}
 						given.Add(int64(len(owned)))
 						for _, task := range owned {
-							for { // until it is known
-								err := c.ReturnTask(
-									ctx, task.ID, task.Token, "", stint.StatusCompleted)
-								if err == nil || errors.Is(err, stint.ErrAlreadyReturned) {
-									finished.Add(1)
-									break
-								}
-								if errors.Is(err, stint.ErrInvalidToken) || ctx.Err() != nil {
-									t.Errorf("ReturnTask = %v", err)
-									break
-								}
+							if returnUntilKnown(t, c.Store, task) {
+								finished.Add(1)
 							}
 						}
 						if len(owned) == 0 && given.Load() >= tasks {

@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,98 +144,97 @@ func newParty(t *testing.T, store *stint.Store, pool *pgxpool.Pool, name string)
 }
 
 // partyVerbs are calls on what a party has.
-func partyVerbs(t *testing.T) map[string]func(*stint.Store, *party) error {
-	t.Helper()
-	ctx := t.Context()
-	first := func(verdicts []error, err error) error {
-		return errors.Join(append(verdicts, err)...)
-	}
-	insertTasks := func(s *stint.Store, tasks ...stint.Task) error {
-		return s.InsertTasks(ctx, tasks)
-	}
-	return map[string]func(*stint.Store, *party) error{
-		"insert": func(s *stint.Store, p *party) error {
-			return insertTasks(s, after(p.id("new"), p.ids("owned", "completed")...))
-		},
-		"insert ahead": func(s *stint.Store, p *party) error {
-			return insertTasks(s, stint.Task{
-				ID: p.id("new"), Action: "x", ToSignalAfter: p.ids("ready", "blocked", "scheduled"),
-			})
-		},
-		"replace": func(s *stint.Store, p *party) error {
-			return s.ReplaceTasks(ctx, []stint.Task{
-				after(p.id("ready")), after(p.id("blocked")), after(p.id("completed")),
-			})
-		},
-		"own": func(s *stint.Store, p *party) error {
-			actions := []string{p.action, p.action + " ready"}
-			_, err := s.OwnTasks(ctx, "heir", 10, actions, time.Hour)
-			return err
-		},
-		"extend one": func(s *stint.Store, p *party) error {
-			_, err := s.ExtendTasksOwnership(ctx, "actor", p.owned[:1], 2*time.Hour)
-			return err
-		},
-		"extend the other": func(s *stint.Store, p *party) error {
-			_, err := s.ExtendTasksOwnership(ctx, "actor", p.owned[1:], 3*time.Hour)
-			return err
-		},
-		"extend late": func(s *stint.Store, p *party) error {
-			_, err := s.ExtendTasksOwnership(ctx, "actor", p.late[:1], time.Hour)
-			return err
-		},
-		"extend the other late": func(s *stint.Store, p *party) error {
-			_, err := s.ExtendTasksOwnership(ctx, "actor", p.late[1:], time.Hour)
-			return err
-		},
-		"return": func(s *stint.Store, p *party) error {
-			return s.ReturnTask(ctx, p.owned[0].ID, p.owned[0].Token, "", stint.StatusCompleted)
-		},
-		"return the other": func(s *stint.Store, p *party) error {
-			return s.ReturnTask(ctx, p.owned[1].ID, p.owned[1].Token, "", stint.StatusPending)
-		},
-		"return late": func(s *stint.Store, p *party) error {
-			return first(s.ReturnTasks(ctx, completed(p.late[:1])))
-		},
-		"return the other late": func(s *stint.Store, p *party) error {
-			return first(s.ReturnTasks(ctx, completed(p.late[1:])))
-		},
-		"status": func(s *stint.Store, p *party) error {
-			return errors.Join(s.SetStatus(ctx, p.owned[0], "half", 0.5),
-				s.SetStatus(ctx, p.late[0], "half", 0.5))
-		},
-		"hold": func(s *stint.Store, p *party) error { return s.HoldOwnership(ctx, p.owned) },
-		"inputs": func(s *stint.Store, p *party) error {
-			_, err := s.Inputs(ctx, p.owned[0])
-			return err
-		},
-		"add": func(s *stint.Store, p *party) error {
-			return s.AddDependencies(ctx, []stint.Dependency{
-				{Predecessor: p.id("owned"), Dependent: p.id("ready")},
-				{Predecessor: p.id("owned too"), Dependent: p.id("scheduled")},
-			})
-		},
-		"add the same": func(s *stint.Store, p *party) error {
-			return s.AddDependencies(ctx, []stint.Dependency{
-				{Predecessor: p.id("owned"), Dependent: p.id("blocked")},
-				{Predecessor: p.id("owned"), Dependent: p.id("ready")},
-			})
-		},
-		"abort": func(s *stint.Store, p *party) error {
-			return s.AbortTasks(ctx, p.ids("owned", "late", "ready", "scheduled", "completed"), "")
-		},
-		"delete": func(s *stint.Store, p *party) error {
-			return s.DeleteTasks(ctx, p.ids("ready", "scheduled", "completed"))
-		},
-		"retry": func(s *stint.Store, p *party) error {
-			return s.RetryTasks(ctx, p.ids("completed", "aborted"))
-		},
-		"maintain": func(s *stint.Store, _ *party) error { return s.Maintain(ctx) },
-		"get": func(s *stint.Store, p *party) error {
-			_, err := s.GetTasks(ctx, p.ids("owned", "ready", "completed"))
-			return err
-		},
-	}
+var partyVerbs = map[string]func(context.Context, *stint.Store, *party) error{
+	"insert": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.InsertTasks(ctx, []stint.Task{after(p.id("new"), p.ids("owned", "completed")...)})
+	},
+	"insert ahead": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.InsertTasks(ctx, []stint.Task{{
+			ID: p.id("new"), Action: "x", ToSignalAfter: p.ids("ready", "blocked", "scheduled"),
+		}})
+	},
+	"replace": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.ReplaceTasks(ctx, []stint.Task{
+			after(p.id("ready")), after(p.id("blocked")), after(p.id("completed")),
+		})
+	},
+	"own": func(ctx context.Context, s *stint.Store, p *party) error {
+		actions := []string{p.action, p.action + " ready"}
+		_, err := s.OwnTasks(ctx, "heir", 10, actions, time.Hour)
+		return err
+	},
+	"extend one": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.ExtendTasksOwnership(ctx, "actor", p.owned[:1], 2*time.Hour)
+		return err
+	},
+	"extend the other": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.ExtendTasksOwnership(ctx, "actor", p.owned[1:], 3*time.Hour)
+		return err
+	},
+	"extend late": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.ExtendTasksOwnership(ctx, "actor", p.late[:1], time.Hour)
+		return err
+	},
+	"extend the other late": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.ExtendTasksOwnership(ctx, "actor", p.late[1:], time.Hour)
+		return err
+	},
+	"return": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.ReturnTask(ctx, p.owned[0].ID, p.owned[0].Token, "", stint.StatusCompleted)
+	},
+	"return the other": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.ReturnTask(ctx, p.owned[1].ID, p.owned[1].Token, "", stint.StatusPending)
+	},
+	"return late": func(ctx context.Context, s *stint.Store, p *party) error {
+		return returnOutcome(s.ReturnTasks(ctx, completed(p.late[:1])))
+	},
+	"return the other late": func(ctx context.Context, s *stint.Store, p *party) error {
+		return returnOutcome(s.ReturnTasks(ctx, completed(p.late[1:])))
+	},
+	"status": func(ctx context.Context, s *stint.Store, p *party) error {
+		return errors.Join(s.SetStatus(ctx, p.owned[0], "half", 0.5),
+			s.SetStatus(ctx, p.late[0], "half", 0.5))
+	},
+	"hold": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.HoldOwnership(ctx, p.owned)
+	},
+	"inputs": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.Inputs(ctx, p.owned[0])
+		return err
+	},
+	"add": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.AddDependencies(ctx, []stint.Dependency{
+			{Predecessor: p.id("owned"), Dependent: p.id("ready")},
+			{Predecessor: p.id("owned too"), Dependent: p.id("scheduled")},
+		})
+	},
+	"add the same": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.AddDependencies(ctx, []stint.Dependency{
+			{Predecessor: p.id("owned"), Dependent: p.id("blocked")},
+			{Predecessor: p.id("owned"), Dependent: p.id("ready")},
+		})
+	},
+	"abort": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.AbortTasks(ctx, p.ids("owned", "late", "ready", "scheduled", "completed"), "")
+	},
+	"delete": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.DeleteTasks(ctx, p.ids("ready", "scheduled", "completed"))
+	},
+	"retry": func(ctx context.Context, s *stint.Store, p *party) error {
+		return s.RetryTasks(ctx, p.ids("completed", "aborted"))
+	},
+	"maintain": func(ctx context.Context, s *stint.Store, _ *party) error {
+		return s.Maintain(ctx)
+	},
+	"get": func(ctx context.Context, s *stint.Store, p *party) error {
+		_, err := s.GetTasks(ctx, p.ids("owned", "ready", "completed"))
+		return err
+	},
+}
+
+// returnOutcome is what is wrong with a return of tasks, or with one of them.
+func returnOutcome(verdicts []error, err error) error {
+	return errors.Join(append(verdicts, err)...)
 }
 
 // Whatever another caller has done behind the snapshot, each verb succeeds, refuses with an error
@@ -246,18 +246,17 @@ func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 		stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrTaskStarted,
 		stint.ErrTaskFinished, stint.ErrInvalidToken, stint.ErrInvalidArgument,
 	}
-	verbs := partyVerbs(t)
 	failed, done := 0, 0
-	names := slices.Sorted(maps.Keys(verbs))
+	names := slices.Sorted(maps.Keys(partyVerbs))
 	for i, strictName := range names {
-		strict := verbs[strictName]
+		strict := partyVerbs[strictName]
 		for j, otherName := range names {
-			other, level := verbs[otherName], strictLevels[(i+j)%len(strictLevels)]
+			other, level := partyVerbs[otherName], strictLevels[(i+j)%len(strictLevels)]
 			name := fmt.Sprintf("%s, begun at %s ahead of %s", strictName, level, otherName)
 			p := newParty(t, store, pool, name)
 			tx := beginStrict(t, pool, level)
-			_ = other(store, p) // what it may do at this moment is for other tests
-			err := strict(store.WithTx(tx), p)
+			_ = other(t.Context(), store, p) // what it may do at this moment is for other tests
+			err := strict(t.Context(), store.WithTx(tx), p)
 			if err == nil {
 				err = tx.Commit(t.Context())
 			}
@@ -277,7 +276,7 @@ func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 		}
 	}
 	t.Logf("%d succeeded, %d failed with serialization failures, of %d", done, failed,
-		len(verbs)*len(verbs))
+		len(partyVerbs)*len(partyVerbs))
 	if failed == 0 || done == 0 {
 		t.Error("the callers did not meet")
 	}

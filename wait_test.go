@@ -51,49 +51,54 @@ func owns(t *testing.T, store *stint.Store, _ *pgxpool.Pool) {
 	ownOne(t, store)
 }
 
-func waitEndings() []waitEnding {
+func ownsUntilExpiry(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
+	t.Helper()
+	ownOne(t, store)
+	expireLeases(t, pool)
+}
+
+func passesDeadlines(t *testing.T, _ *stint.Store, pool *pgxpool.Pool) {
+	t.Helper()
+	passDeadlines(t, pool)
+}
+
+func maintains(t *testing.T, store *stint.Store) { t.Helper(); maintain(t, store) }
+
+func replaces(t *testing.T, store *stint.Store) {
+	t.Helper()
+	successor := waited()
+	successor.Body = []byte("another")
+	wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{successor}), nil)
+}
+
+func deletes(id stint.TaskID) func(*testing.T, *stint.Store) {
+	return func(t *testing.T, store *stint.Store) {
+		t.Helper()
+		wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{id}), nil)
+	}
+}
+
+var keepsNone = stint.Options{
+	Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
+}
+
+func waitEndings() []waitEnding { return append(endingsByOwners(), endingsByOthers()...) }
+
+// endingsByOwners are those that the return of a task brings about, w or one ahead of it.
+func endingsByOwners() []waitEnding {
 	once := waited()
 	once.MaxTries = 1
-	dated := waited()
-	dated.Deadline = time.Now().Add(time.Hour)
 	chord := join("w", "a", "b")
 	chord.PostResult = true
 	milestone := join("w", "j")
 	milestone.PostResult = true
-	replace := func(t *testing.T, store *stint.Store) {
-		t.Helper()
-		successor := waited()
-		successor.Body = []byte("another")
-		wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{successor}), nil)
-	}
-	deletes := func(id stint.TaskID) func(*testing.T, *stint.Store) {
-		return func(t *testing.T, store *stint.Store) {
-			t.Helper()
-			wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{id}), nil)
-		}
-	}
-	expire := func(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
-		t.Helper()
-		ownOne(t, store)
-		expireLeases(t, pool)
-	}
-	overdue := func(t *testing.T, _ *stint.Store, pool *pgxpool.Pool) {
-		t.Helper()
-		passDeadlines(t, pool)
-	}
-	maintains := func(t *testing.T, store *stint.Store) { t.Helper(); maintain(t, store) }
-	keepNone := stint.Options{
-		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
-	}
-	completed := stint.Return{
-		Code: stint.StatusCompleted, Status: "fine", Result: []byte("r"),
-	}
+	fine := stint.Return{Code: stint.StatusCompleted, Status: "fine", Result: []byte("r")}
 	return []waitEnding{{
-		name: "returned completed", given: []stint.Task{waited()}, end: returnFirst(completed),
+		name: "returned completed", given: []stint.Task{waited()}, end: returnFirst(fine),
 		want: `w completed try 1 "fine", by "actor", "r"`,
 	}, {
 		name: "returned completed, kept not at all", given: []stint.Task{waited()},
-		opts: keepNone, end: returnFirst(completed),
+		opts: keepsNone, end: returnFirst(fine),
 		want: `w completed try 1 "fine", by "actor", "r"`,
 	}, {
 		name: "returned completed at the second try", given: []stint.Task{waited()},
@@ -101,7 +106,7 @@ func waitEndings() []waitEnding {
 			t.Helper()
 			returnWith(t, store, ownOne(t, store), stint.Return{Code: stint.StatusPending})
 		},
-		end: returnFirst(completed), want: `w completed try 2 "fine", by "actor", "r"`,
+		end: returnFirst(fine), want: `w completed try 2 "fine", by "actor", "r"`,
 	}, {
 		name: "returned aborted", given: []stint.Task{waited()},
 		end: returnFirst(stint.Return{
@@ -113,25 +118,9 @@ func waitEndings() []waitEnding {
 		end:  returnFirst(stint.Return{Code: stint.StatusPending, Status: "again"}),
 		want: `w aborted/tries try 1 "again", by "actor", ""`,
 	}, {
-		name: "tries exhausted by an expiry", given: []stint.Task{once}, prepared: expire,
-		end: maintains, want: `w aborted/tries try 1, by "actor", ""`,
-	}, {
-		name: "cancelled", given: []stint.Task{waited()}, end: aborts("w"),
-		want: `w aborted/cancelled "no more", by "", ""`,
-	}, {
-		name: "cancelled in progress", given: []stint.Task{waited()}, prepared: owns,
-		end: aborts("w"), want: `w aborted/cancelled try 1 "no more", by "", ""`,
-	}, {
-		name:  "predecessor cancelled",
-		given: []stint.Task{after("a"), after("b", "a"), waited("b")},
-		end:   aborts("a"), want: `w aborted/dependency, by "", ""`,
-	}, {
 		name: "predecessor returned aborted", given: []stint.Task{after("a"), waited("a")},
 		end:  returnFirst(stint.Return{Code: stint.StatusAborted}),
 		want: `w aborted/dependency, by "", ""`,
-	}, {
-		name: "deadline", given: []stint.Task{dated}, prepared: overdue, end: maintains,
-		want: `w aborted/expired, by "", ""`,
 	}, {
 		name: "end of a chord", given: []stint.Task{after("a"), after("b"), chord},
 		prepared: func(t *testing.T, store *stint.Store, _ *pgxpool.Pool) {
@@ -145,14 +134,38 @@ func waitEndings() []waitEnding {
 		given: []stint.Task{after("a"), join("i", "a"), join("j", "i", "a"), milestone},
 		end:   returnFirst(stint.Return{Code: stint.StatusCompleted}),
 		want:  `w completed as stint.Spontaneous, by "", ""`,
+	}}
+}
+
+func endingsByOthers() []waitEnding {
+	once := waited()
+	once.MaxTries = 1
+	dated := waited()
+	dated.Deadline = time.Now().Add(time.Hour)
+	return []waitEnding{{
+		name: "tries exhausted by an expiry", given: []stint.Task{once}, prepared: ownsUntilExpiry,
+		end: maintains, want: `w aborted/tries try 1, by "actor", ""`,
 	}, {
-		name: "replaced", given: []stint.Task{waited()}, end: replace,
+		name: "cancelled", given: []stint.Task{waited()}, end: aborts("w"),
+		want: `w aborted/cancelled "no more", by "", ""`,
+	}, {
+		name: "cancelled in progress", given: []stint.Task{waited()}, prepared: owns,
+		end: aborts("w"), want: `w aborted/cancelled try 1 "no more", by "", ""`,
+	}, {
+		name:  "predecessor cancelled",
+		given: []stint.Task{after("a"), after("b", "a"), waited("b")},
+		end:   aborts("a"), want: `w aborted/dependency, by "", ""`,
+	}, {
+		name: "deadline", given: []stint.Task{dated}, prepared: passesDeadlines, end: maintains,
+		want: `w aborted/expired, by "", ""`,
+	}, {
+		name: "replaced", given: []stint.Task{waited()}, end: replaces,
 		want: `w aborted/replaced, by "", ""`,
 	}, {
-		name: "replaced, kept not at all", given: []stint.Task{waited()}, opts: keepNone,
+		name: "replaced, kept not at all", given: []stint.Task{waited()}, opts: keepsNone,
 		end: func(t *testing.T, store *stint.Store) {
 			t.Helper()
-			replace(t, store)
+			replaces(t, store)
 			maintain(t, store) // prunes
 		},
 		want: `w aborted/replaced, by "", ""`,

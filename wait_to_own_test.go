@@ -49,25 +49,28 @@ func inserts(tasks ...stint.Task) func(*testing.T, *stint.Store) {
 	return func(t *testing.T, store *stint.Store) { t.Helper(); insert(t, store, tasks...) }
 }
 
+// returnsOther owns a task with action "other" and returns it.
+func returnsOther(r stint.Return) func(*testing.T, *stint.Store) {
+	return func(t *testing.T, store *stint.Store) {
+		t.Helper()
+		returnWith(t, store, ownOther(t, store, time.Hour, "other"), r)
+	}
+}
+
+// returnsNew inserts task a, owns it unless those who wait are faster, and gives it back.
+func returnsNew(r stint.Return) func(*testing.T, *stint.Store) {
+	return func(t *testing.T, store *stint.Store) {
+		t.Helper()
+		insert(t, store, after("a"))
+		owned, err := store.OwnTasks(t.Context(), "another", 1, []string{"act"}, time.Hour)
+		if err == nil && len(owned) == 1 {
+			returnWith(t, store, owned[0], r)
+		}
+	}
+}
+
 // awaitCases are those of which a store tells the others at once.
 func awaitCases() []awaitCase {
-	endsOther := func(r stint.Return) func(*testing.T, *stint.Store) {
-		return func(t *testing.T, store *stint.Store) {
-			t.Helper()
-			returnWith(t, store, ownOther(t, store, time.Hour, "other"), r)
-		}
-	}
-	// returnsOwned owns the task and gives it back.
-	returnsOwned := func(r stint.Return) func(*testing.T, *stint.Store) {
-		return func(t *testing.T, store *stint.Store) {
-			t.Helper()
-			insert(t, store, after("a"))
-			owned, err := store.OwnTasks(t.Context(), "another", 1, []string{"act"}, time.Hour)
-			if err == nil && len(owned) == 1 {
-				returnWith(t, store, owned[0], r)
-			} // else those who wait were faster
-		}
-	}
 	done := stint.Return{Code: stint.StatusCompleted}
 	return []awaitCase{
 		{name: "few are inserted", ready: inserts(after("a")), want: []stint.TaskID{"a"}},
@@ -86,19 +89,19 @@ func awaitCases() []awaitCase {
 		},
 		{
 			name: "a predecessor completes", given: inserts(other("x"), after("a", "x")),
-			ready: endsOther(done), want: []stint.TaskID{"a"},
+			ready: returnsOther(done), want: []stint.TaskID{"a"},
 		},
 		{
 			name:  "a predecessor completes behind joins",
 			given: inserts(other("x"), join("i", "x"), join("j", "i"), after("a", "j")),
-			ready: endsOther(done), want: []stint.TaskID{"a"},
+			ready: returnsOther(done), want: []stint.TaskID{"a"},
 		},
 		{
 			name: "a predecessor aborts",
 			given: inserts(other("x"), stint.Task{
 				ID: "a", Action: "act", After: []stint.TaskID{"x"}, OnAbort: stint.RunAnyway,
 			}),
-			ready: endsOther(stint.Return{Code: stint.StatusAborted}), want: []stint.TaskID{"a"},
+			ready: returnsOther(stint.Return{Code: stint.StatusAborted}), want: []stint.TaskID{"a"},
 		},
 		{
 			name: "a predecessor is cancelled",
@@ -109,11 +112,11 @@ func awaitCases() []awaitCase {
 		},
 		{
 			name: "it is returned pending", want: []stint.TaskID{"a"},
-			ready: returnsOwned(stint.Return{Code: stint.StatusPending}),
+			ready: returnsNew(stint.Return{Code: stint.StatusPending}),
 		},
 		{
 			name: "it is released", want: []stint.TaskID{"a"},
-			ready: returnsOwned(stint.Return{Code: stint.StatusPending, Release: true}),
+			ready: returnsNew(stint.Return{Code: stint.StatusPending, Release: true}),
 		},
 		{
 			name: "it is replaced", given: inserts(other("x"), after("a", "x")),
