@@ -358,63 +358,90 @@ func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
 	}
 }
 
-func TestListTasks_FiltersAndPages(t *testing.T) {
-	t.Parallel()
+// listed fills a store with 1007 tasks, which are in all states but blocked.
+func listed(t *testing.T) *stint.Store {
+	t.Helper()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	oneInEachState(t, store)
 	insert(t, store, stint.Task{ID: "sp%_1", Action: "other"},
 		stint.Task{ID: "sp\U0010ffffz", Action: "other"})
 	exec(t, pool, `UPDATE stint.tasks SET inserted_at = inserted_at - interval '2 hours'
 		WHERE id = 'sp%_1'`)
-	ctx := t.Context()
-	inProgress := []stint.State{stint.StateInProgress}
-	two := []stint.State{stint.StateScheduled, stint.StateAborted}
-	for name, test := range map[string]struct {
-		filter stint.Filter
-		want   int
-	}{
-		"default limit": {stint.Filter{}, 100},
-		"all":           {stint.Filter{Limit: 10_000}, 1007},
-		"prefix":        {stint.Filter{IDPrefix: "span0005"}, 100},
-		"literal":       {stint.Filter{IDPrefix: "sp%"}, 1},
-		"last rune":     {stint.Filter{IDPrefix: "sp\U0010ffff"}, 1},
-		"no such":       {stint.Filter{IDPrefix: "spb"}, 0},
-		"action":        {stint.Filter{Actions: []string{"other", "none"}}, 2},
-		"empty actions": {stint.Filter{Actions: []string{}, Limit: 5}, 5},
-		"completed":     {stint.Filter{States: []stint.State{stint.StateCompleted}}, 1},
-		"aborted":       {stint.Filter{States: []stint.State{stint.StateAborted}}, 1},
-		"in progress":   {stint.Filter{States: inProgress, Actor: "actor"}, 1},
-		"scheduled":     {stint.Filter{States: []stint.State{stint.StateScheduled}}, 1},
-		"blocked":       {stint.Filter{States: []stint.State{stint.StateBlocked}}, 0},
-		"two states":    {stint.Filter{States: two}, 2},
-		"actor":         {stint.Filter{Actor: "actor"}, 3},
-		"stranger":      {stint.Filter{Actor: "stranger"}, 0},
-		"old":           {stint.Filter{MinAge: time.Hour}, 1},
-		"older":         {stint.Filter{MinAge: 3 * time.Hour}, 0},
-		"young":         {stint.Filter{MaxAge: time.Hour, Limit: 10_000}, 1006},
-		"between":       {stint.Filter{MinAge: time.Hour, MaxAge: 3 * time.Hour}, 1},
-		"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},
-	} {
-		list, err := listTasks(ctx, store, test.filter)
+	return store
+}
+
+var (
+	inProgress         = []stint.State{stint.StateInProgress}
+	scheduledOrAborted = []stint.State{stint.StateScheduled, stint.StateAborted}
+)
+
+// filters each choose so many of the listed tasks.
+var filters = map[string]struct {
+	filter stint.Filter
+	want   int
+}{
+	"default limit": {stint.Filter{}, 100},
+	"all":           {stint.Filter{Limit: 10_000}, 1007},
+	"prefix":        {stint.Filter{IDPrefix: "span0005"}, 100},
+	"literal":       {stint.Filter{IDPrefix: "sp%"}, 1},
+	"last rune":     {stint.Filter{IDPrefix: "sp\U0010ffff"}, 1},
+	"no such":       {stint.Filter{IDPrefix: "spb"}, 0},
+	"action":        {stint.Filter{Actions: []string{"other", "none"}}, 2},
+	"empty actions": {stint.Filter{Actions: []string{}, Limit: 5}, 5},
+	"completed":     {stint.Filter{States: []stint.State{stint.StateCompleted}}, 1},
+	"aborted":       {stint.Filter{States: []stint.State{stint.StateAborted}}, 1},
+	"in progress":   {stint.Filter{States: inProgress, Actor: "actor"}, 1},
+	"scheduled":     {stint.Filter{States: []stint.State{stint.StateScheduled}}, 1},
+	"blocked":       {stint.Filter{States: []stint.State{stint.StateBlocked}}, 0},
+	"two states":    {stint.Filter{States: scheduledOrAborted}, 2},
+	"actor":         {stint.Filter{Actor: "actor"}, 3},
+	"stranger":      {stint.Filter{Actor: "stranger"}, 0},
+	"old":           {stint.Filter{MinAge: time.Hour}, 1},
+	"older":         {stint.Filter{MinAge: 3 * time.Hour}, 0},
+	"young":         {stint.Filter{MaxAge: time.Hour, Limit: 10_000}, 1006},
+	"between":       {stint.Filter{MinAge: time.Hour, MaxAge: 3 * time.Hour}, 1},
+	"after":         {stint.Filter{After: "span000998", IDPrefix: "span"}, 1},
+}
+
+func TestListTasks_Filters(t *testing.T) {
+	t.Parallel()
+	store := listed(t)
+	for name, test := range filters {
+		list, err := listTasks(t.Context(), store, test.filter)
 		if err != nil || len(list) != test.want {
 			t.Errorf("%s: ListTasks gave %d tasks, want %d, %v", name, len(list), test.want, err)
 		}
 	}
-	var seen int
+}
+
+func TestListTasks_GivesEachTaskOnOnePage(t *testing.T) {
+	t.Parallel()
+	store := listed(t)
+	seen := map[stint.TaskID]bool{}
 	filter := stint.Filter{Limit: 101}
 	for {
-		page, err := store.ListTasks(ctx, filter)
+		page, err := store.ListTasks(t.Context(), filter)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen += len(page.Tasks)
+		for _, task := range page.Tasks {
+			if seen[task.ID] {
+				t.Errorf("%q is on two pages", task.ID)
+			}
+			seen[task.ID] = true
+		}
 		if filter.After = page.Next; page.Next == "" {
 			break
 		}
 	}
-	if seen != 1007 {
-		t.Errorf("%d tasks on all pages, want 1007", seen)
+	if len(seen) != 1007 {
+		t.Errorf("%d tasks on all pages, want 1007", len(seen))
 	}
+}
+
+func TestListTasks_RefusesBadFilters(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
 	for name, bad := range map[string]stint.Filter{
 		"state":  {States: []stint.State{"unheard of"}},
 		"limit":  {Limit: 10_001},
@@ -428,7 +455,7 @@ func TestListTasks_FiltersAndPages(t *testing.T) {
 		"after":  {After: stint.Cursor(strings.Repeat("x", 513))},
 		"cursor": {After: "x", States: inProgress},
 	} {
-		_, err := store.ListTasks(ctx, bad)
+		_, err := store.ListTasks(t.Context(), bad)
 		wantErr(t, "ListTasks with a bad "+name, err, stint.ErrInvalidArgument)
 	}
 }
