@@ -16,117 +16,164 @@ import (
 // must be one.
 func everyVerb(t *testing.T, store *stint.Store, inTx bool, prefix string) {
 	t.Helper()
-	ctx := t.Context()
-	id := func(name string) stint.TaskID { return stint.TaskID(prefix + name) }
-	ok := func(what string, err error) {
-		t.Helper()
-		if err != nil {
-			t.Errorf("%s = %v", what, err)
-		}
-	}
-	act := prefix + "act"
-	task := func(name string) stint.Task {
-		return stint.Task{ID: id(name), Action: act, Body: []byte("\x00'\\" + name)}
-	}
-	ownAll := func(want int) []stint.OwnedTask {
-		t.Helper()
-		owned, err := store.OwnTasks(ctx, "actor", 100, []string{act}, time.Hour)
-		if err != nil || len(owned) != want {
-			t.Fatalf("OwnTasks gave %d tasks, want %d, %v", len(owned), want, err)
-		}
-		for _, one := range owned {
-			if string(one.Body) != "\x00'\\"+string(one.ID)[len(prefix):] {
-				t.Errorf("the body of %s is %q", one.ID, one.Body)
-			}
-			wantTime(t, "the deadline", one.LeaseUntil, time.Hour)
-		}
-		return owned
-	}
-	giveBack := func(owned []stint.OwnedTask, code stint.StatusCode) {
-		t.Helper()
-		var returns []stint.Return
-		for _, one := range owned {
-			returns = append(returns, stint.Return{
-				ID: one.ID, Token: one.Token, Code: code, Status: "it's \\ over",
-			})
-		}
-		verdicts, err := store.ReturnTasks(ctx, returns)
-		ok("ReturnTasks", err)
-		for _, verdict := range verdicts {
-			ok("ReturnTasks", verdict)
-		}
-	}
+	c := &caller{t: t, Store: store, prefix: prefix}
+	c.inserts()
+	c.performs(inTx)
+	c.opensAgain()
+	c.looks()
+	c.removes()
+}
 
-	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{task("single")}))
-	later, limited := task("later"), task("limited")
+// A caller calls the verbs of a store one by one. Its tasks have an action of their own.
+type caller struct {
+	*stint.Store
+	t      *testing.T
+	prefix string
+}
+
+func (c *caller) id(name string) stint.TaskID { return stint.TaskID(c.prefix + name) }
+
+func (c *caller) action() string { return c.prefix + "act" }
+
+func (c *caller) task(name string, after ...stint.TaskID) stint.Task {
+	return stint.Task{
+		ID: c.id(name), Action: c.action(), Body: []byte("\x00'\\" + name), After: after,
+	}
+}
+
+func (c *caller) ok(what string, err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Errorf("%s = %v", what, err)
+	}
+}
+
+func (c *caller) ownAll(want int) []stint.OwnedTask {
+	c.t.Helper()
+	owned, err := c.OwnTasks(c.t.Context(), "actor", 100, []string{c.action()}, time.Hour)
+	if err != nil || len(owned) != want {
+		c.t.Fatalf("OwnTasks gave %d tasks, want %d, %v", len(owned), want, err)
+	}
+	for _, one := range owned {
+		if string(one.Body) != "\x00'\\"+string(one.ID)[len(c.prefix):] {
+			c.t.Errorf("the body of %s is %q", one.ID, one.Body)
+		}
+		wantTime(c.t, "the deadline", one.LeaseUntil, time.Hour)
+	}
+	return owned
+}
+
+func (c *caller) giveBack(owned []stint.OwnedTask, code stint.StatusCode) {
+	c.t.Helper()
+	var returns []stint.Return
+	for _, one := range owned {
+		returns = append(returns, stint.Return{
+			ID: one.ID, Token: one.Token, Code: code, Status: "it's \\ over",
+		})
+	}
+	verdicts, err := c.ReturnTasks(c.t.Context(), returns)
+	c.ok("ReturnTasks", err)
+	for _, verdict := range verdicts {
+		c.ok("ReturnTasks", verdict)
+	}
+}
+
+// inserts inserts tasks in all ways, of which fourth waits for third, and that for second, and that
+// for first.
+func (c *caller) inserts() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	c.ok("InsertTasks", c.InsertTasks(ctx, []stint.Task{c.task("single")}))
+	later, limited := c.task("later"), c.task("limited")
 	later.NotBefore, limited.Deadline = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{task("few"), later, limited}))
-	first, second := task("first"), task("second")
-	second.After, first.PostResult = []stint.TaskID{first.ID}, true
-	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{first, second, task("third")}))
-	ok("AddDependencies", store.AddDependencies(ctx, []stint.Dependency{
-		{Predecessor: second.ID, Dependent: id("third")},
+	c.ok("InsertTasks", c.InsertTasks(ctx, []stint.Task{c.task("few"), later, limited}))
+	first, second := c.task("first"), c.task("second", c.id("first"))
+	first.PostResult = true
+	c.ok("InsertTasks", c.InsertTasks(ctx, []stint.Task{first, second, c.task("third")}))
+	c.ok("AddDependencies", c.AddDependencies(ctx, []stint.Dependency{
+		{Predecessor: second.ID, Dependent: c.id("third")},
 	}))
-	fourth := task("fourth")
-	fourth.After = []stint.TaskID{id("third")}
-	ok("InsertTasks", store.InsertTasks(ctx, []stint.Task{fourth}))
-	_, err := store.InsertTasksFrom(ctx, stream([]stint.Task{task("streamed")}, nil))
-	ok("InsertTasksFrom", err)
-	many := make([]stint.Task, 100)
+	c.ok("InsertTasks", c.InsertTasks(ctx, []stint.Task{c.task("fourth", c.id("third"))}))
+	_, err := c.InsertTasksFrom(ctx, stream([]stint.Task{c.task("streamed")}, nil))
+	c.ok("InsertTasksFrom", err)
+	many := numbered(c.prefix+"m", 100)
 	for i := range many {
-		many[i] = stint.Task{ID: id(string(numbered("m", 100)[i].ID)), Action: prefix + "many"}
+		many[i].Action = c.prefix + "many"
 	}
-	ok("InsertTasks", store.InsertTasks(ctx, many))
-	ok("ReplaceTasks", store.ReplaceTasks(ctx, []stint.Task{task("few")}))
+	c.ok("InsertTasks", c.InsertTasks(ctx, many))
+	c.ok("ReplaceTasks", c.ReplaceTasks(ctx, []stint.Task{c.task("few")}))
 
-	wantTime(t, "NotBefore", info(t, store, later.ID).NotBefore, time.Hour)
-	wantTime(t, "InsertedAt", info(t, store, later.ID).InsertedAt, 0)
-	wantTime(t, "Deadline", info(t, store, limited.ID).Deadline, 2*time.Hour)
+	wantTime(c.t, "NotBefore", info(c.t, c.Store, later.ID).NotBefore, time.Hour)
+	wantTime(c.t, "InsertedAt", info(c.t, c.Store, later.ID).InsertedAt, 0)
+	wantTime(c.t, "Deadline", info(c.t, c.Store, limited.ID).Deadline, 2*time.Hour)
+}
 
-	owned := ownAll(5) // single, few, limited, first, streamed
-	extended, err := store.ExtendTasksOwnership(ctx, "actor", owned, 3*time.Hour)
-	if ok("ExtendTasksOwnership", err); slices.Contains(extended, false) {
-		t.Errorf("ExtendTasksOwnership = %v", extended)
+// performs completes what is ready, and aborts second, and with it third and fourth.
+func (c *caller) performs(inTx bool) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	owned := c.ownAll(5) // single, few, limited, first, streamed
+	extended, err := c.ExtendTasksOwnership(ctx, "actor", owned, 3*time.Hour)
+	if c.ok("ExtendTasksOwnership", err); slices.Contains(extended, false) {
+		c.t.Errorf("ExtendTasksOwnership = %v", extended)
 	}
-	wantTime(t, "LeaseUntil", info(t, store, owned[0].ID).LeaseUntil, 3*time.Hour)
-	wantTime(t, "OwnedAt", info(t, store, owned[0].ID).OwnedAt, 0)
-	ok("SetStatus", store.SetStatus(ctx, owned[0], "half", 0.5))
+	wantTime(c.t, "LeaseUntil", info(c.t, c.Store, owned[0].ID).LeaseUntil, 3*time.Hour)
+	wantTime(c.t, "OwnedAt", info(c.t, c.Store, owned[0].ID).OwnedAt, 0)
+	c.ok("SetStatus", c.SetStatus(ctx, owned[0], "half", 0.5))
 	if inTx {
-		ok("HoldOwnership", store.HoldOwnership(ctx, owned[:1]))
+		c.ok("HoldOwnership", c.HoldOwnership(ctx, owned[:1]))
 	}
-	look(t, store)
-	giveBack(owned[:1], stint.StatusPending)
-	owned = append(ownAll(1), owned[1:]...)
-	ok("ReturnTask", store.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted))
-	giveBack(owned[1:], stint.StatusCompleted)
-	ok("Maintain", store.Maintain(ctx))
-	owned = ownAll(1)
-	_, err = store.Inputs(ctx, owned[0])
-	ok("Inputs", err)
-	giveBack(owned, stint.StatusAborted) // and with it third and fourth
-	wantState(t, store, stint.StateAborted, fourth.ID)
-	wantTime(t, "FinishedAt", info(t, store, fourth.ID).FinishedAt, 0)
-	ok("RetryTasks", store.RetryTasks(ctx, []stint.TaskID{second.ID}))
-	giveBack(ownAll(1), stint.StatusCompleted)
-	ok("AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("third")}, "it's \\ off"))
-	look(t, store)
-	for _, wanted := range []stint.TaskID{second.ID, fourth.ID} {
-		_, err = store.Explain(ctx, wanted)
-		ok("Explain", err)
-		_, err = store.Graph(ctx, wanted)
-		ok("Graph", err)
+	look(c.t, c.Store)
+	c.giveBack(owned[:1], stint.StatusPending)
+	owned = append(c.ownAll(1), owned[1:]...)
+	c.ok("ReturnTask", c.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted))
+	c.giveBack(owned[1:], stint.StatusCompleted)
+	c.ok("Maintain", c.Maintain(ctx))
+	owned = c.ownAll(1)
+	_, err = c.Inputs(ctx, owned[0])
+	c.ok("Inputs", err)
+	c.giveBack(owned, stint.StatusAborted) // and with it third and fourth
+	wantState(c.t, c.Store, stint.StateAborted, c.id("fourth"))
+	wantTime(c.t, "FinishedAt", info(c.t, c.Store, c.id("fourth")).FinishedAt, 0)
+}
+
+// opensAgain retries second, completes it and aborts third.
+func (c *caller) opensAgain() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	c.ok("RetryTasks", c.RetryTasks(ctx, []stint.TaskID{c.id("second")}))
+	c.giveBack(c.ownAll(1), stint.StatusCompleted)
+	c.ok("AbortTasks", c.AbortTasks(ctx, []stint.TaskID{c.id("third")}, "it's \\ off"))
+}
+
+func (c *caller) looks() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	look(c.t, c.Store)
+	for _, wanted := range []stint.TaskID{c.id("second"), c.id("fourth")} {
+		_, err := c.Explain(ctx, wanted)
+		c.ok("Explain", err)
+		_, err = c.Graph(ctx, wanted)
+		c.ok("Graph", err)
 	}
-	list, err := listTasks(ctx, store, stint.Filter{
-		Actions: []string{act}, IDPrefix: prefix, MaxAge: time.Hour, Limit: 50,
+	list, err := listTasks(ctx, c.Store, stint.Filter{
+		Actions: []string{c.action()}, IDPrefix: c.prefix, MaxAge: time.Hour, Limit: 50,
 	})
 	if err != nil || len(list) != 9 {
-		t.Errorf("ListTasks gave %d tasks, want 9, %v", len(list), err)
+		c.t.Errorf("ListTasks gave %d tasks, want 9, %v", len(list), err)
 	}
-	ok("DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{later.ID, many[50].ID, first.ID}))
-	_, err = store.Prune(ctx)
-	ok("Prune", err)
-	_, err = store.Check(ctx)
-	ok("Check", err)
+}
+
+func (c *caller) removes() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	c.ok("DeleteTasks", c.DeleteTasks(ctx, []stint.TaskID{
+		c.id("later"), c.id("m000050"), c.id("first"),
+	}))
+	_, err := c.Prune(ctx)
+	c.ok("Prune", err)
+	_, err = c.Check(ctx)
+	c.ok("Check", err)
 }
 
 // look asks for all that people look at.
