@@ -33,7 +33,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"cancel a", "did you mean abort?"},
 		{"version", `there is no sub-command "version" (see: stint --help)`},
 		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
-		{"ls ready", `it takes no arguments, so not "ready" (see: stint ls --help)`},
+		{"ls ready", `it takes no arguments, but was given "ready" (see: stint ls --help)`},
 		{"ls --limit ten", `--limit "ten": want a whole number`},
 		{"ls --limit 10001", "--limit 10001: want 1 to 10000"},
 		{"ls --json=yes", `--json "yes": want true or false`},

@@ -460,7 +460,7 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	db.run(t, "", "wait", "bad").wantExit(t, 7, `"bad", cause: cancelled`).
 		wantOutput(t, "aborted")
 	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
-	db.run(t, "", "wait", "silent").wantExit(t, 6, `result: "silent"; only what was`)
+	db.run(t, "", "wait", "silent").wantExit(t, 6, `result: "silent"; wait works only for`)
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}

@@ -16,17 +16,17 @@ func (p *program) demoCommand() *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See tasks move: the story of the library in half a minute",
-		Long: `Play a story: two workers perform a network of some thousand tasks. Some tasks fail
-at first, a branch of the network is aborted, and one of the workers, a process of its
-own, is killed while it owns tasks. At the end the demo checks that every task ended as
-it should have, and exits with 1 if not.
+		Short: "See tasks move: a demo of the library in half a minute",
+		Long: `Two workers perform a network of some thousand tasks. Some tasks fail at first, a
+branch of the network is aborted, and one of the workers, a process of its own, is killed
+while it owns tasks. At the end the demo checks that every task ended as it should have,
+and exits with 1 if not.
 
-It works in a schema of its own, stint_demo unless --schema names another one, which it
-makes and drops. It refuses one that it did not make.
+The demo works in a schema of its own, which it makes and drops: stint_demo, unless
+--schema names another one. It refuses a schema that it did not make.
 
-With --json: an object for each event, with event, seconds since the beginning and what
-the event is about; the last one has the event "summary".`,
+With --json: an object for each event, with event, seconds since the beginning and
+details of the event; the last one has the event "summary".`,
 		Example: `  stint demo
   stint demo --keep && stint ls --schema stint_demo --state aborted
   stint demo --json | jq -c 'select(.event == "handed-on")'`,
@@ -45,7 +45,7 @@ the event is about; the last one has the event "summary".`,
 	return cmd
 }
 
-var errDemo = errors.New("the story did not end as it should have")
+var errDemo = errors.New("the demo did not end as it should have")
 
 func (p *program) demo(ctx context.Context, keep bool) error {
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {

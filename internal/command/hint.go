@@ -14,9 +14,9 @@ import (
 func hint(err error) string {
 	switch {
 	case errors.Is(err, stint.ErrNoPostResult):
-		return "; only what was inserted with post_result can be waited for"
+		return "; wait works only for tasks that were inserted with post_result"
 	case errors.Is(err, stint.ErrPredecessorAborted):
-		return "; name that one, and what was aborted because of it is opened too"
+		return "; name that one, and the tasks aborted because of it are retried too"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		return "; abort it first, or wait for its end"
 	case isCode(err, codeInsufficientPrivilege):

@@ -14,7 +14,7 @@ import (
 // noArguments is for sub-commands that take none.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("it takes no arguments, so not %q", args[0])
+		return fmt.Errorf("it takes no arguments, but was given %q", args[0])
 	}
 	return nil
 }

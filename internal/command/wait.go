@@ -62,7 +62,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 // checkTimeout refuses a flag --timeout that leaves no time.
 func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
 	if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
-		return fmt.Errorf("%w: --timeout %v: want more than nothing", errInput, timeout)
+		return fmt.Errorf("%w: --timeout %v: want more than 0", errInput, timeout)
 	}
 	return nil
 }
