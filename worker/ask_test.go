@@ -191,7 +191,8 @@ func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
 			released = append(released, owned...)
 		},
 	}
-	one, other := a.newQuestion([]*slotGroup{first}, true), a.newQuestion([]*slotGroup{second}, true)
+	one := a.newQuestion([]*slotGroup{first}, true)
+	other := a.newQuestion([]*slotGroup{second}, true)
 	answers := []answer{
 		{question: one, owned: []stint.OwnedTask{{ID: "first", Action: "first"}}},
 		{question: other, owned: []stint.OwnedTask{{ID: "second", Action: "second"}}},

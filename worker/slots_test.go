@@ -132,8 +132,8 @@ func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 	handle(t, w, "silent", quiet.perform, worker.WithConcurrency(2))
 	handle(t, w, "busy", busy.perform)
 	run(t, w)
-	// Questions about each group of its own come about: those of the first one is open when the slot
-	// of the second comes free.
+	// Questions about each group of its own come about: that about the first one is open when the
+	// slot of the second comes free.
 	for i := range 5 {
 		for _, action := range []string{"quiet", "silent"} {
 			insert(t, store, stint.Task{ID: stint.TaskID(fmt.Sprint(action, i)), Action: action})

@@ -120,6 +120,22 @@ func (p *play) interrupt(ctx context.Context, task *worker.Task) (worker.Result,
 	return worker.Result{}, ctx.Err()
 }
 
+// wantAsScripted checks how a task has ended, and after how many tries.
+func (p *play) wantAsScripted(t *testing.T, got stint.TaskInfo) {
+	t.Helper()
+	s := p.scripts[got.ID]
+	wantCode, wantResult := stint.StatusCompleted, string(got.ID)
+	if s[len(s)-1] == abortsTask {
+		wantCode, wantResult = stint.StatusAborted, ""
+	}
+	wantTries := len(s) + p.interrupted[got.ID]
+	if got.StatusCode != wantCode || string(got.Result) != wantResult ||
+		got.Tries != wantTries || p.calls[got.ID] != wantTries {
+		t.Errorf("script %s, %d interruptions, %d calls: got %+v",
+			s, p.interrupted[got.ID], p.calls[got.ID], got)
+	}
+}
+
 // Several workers perform tasks whose handlers end at random, and one of them is stopped in the
 // middle. Each task ends as its script says, after as many tries as it has letters and
 // interruptions, and is never performed by two at once.
@@ -174,17 +190,7 @@ func TestWorkers_PerformEveryTaskAsItsScriptSays(t *testing.T) {
 		t.Fatalf("Run = %v", err)
 	}
 	for _, got := range finished(t, store, ids...) {
-		s := p.scripts[got.ID]
-		wantCode, wantResult := stint.StatusCompleted, string(got.ID)
-		if s[len(s)-1] == abortsTask {
-			wantCode, wantResult = stint.StatusAborted, ""
-		}
-		wantTries := len(s) + p.interrupted[got.ID]
-		if got.StatusCode != wantCode || string(got.Result) != wantResult ||
-			got.Tries != wantTries || p.calls[got.ID] != wantTries {
-			t.Errorf("script %s, %d interruptions, %d calls: got %+v",
-				s, p.interrupted[got.ID], p.calls[got.ID], got)
-		}
+		p.wantAsScripted(t, got)
 	}
 	if len(p.twice) > 0 {
 		t.Errorf("performed by two at once: %q", p.twice)

@@ -54,10 +54,10 @@ func TestFloors_LeaveOutWhatWasTaken(t *testing.T) {
 	// Tasks of any other priority are seen, and those that are first again.
 	wantFrom := []int64{0, rank(7, 300), rank(0, 500), 0}
 	wantTo := []int64{rank(7, 0), rank(0, 0), math.MaxInt64, math.MaxInt64}
-	if scan.Whole || !slices.Equal(scan.Actions, wantActions) || !slices.Equal(scan.From, wantFrom) ||
-		!slices.Equal(scan.To, wantTo) {
-		t.Errorf("actions %q, from %d to %d; want %q, from %d to %d", scan.Actions, scan.From, scan.To,
-			wantActions, wantFrom, wantTo)
+	if scan.Whole || !slices.Equal(scan.Actions, wantActions) ||
+		!slices.Equal(scan.From, wantFrom) || !slices.Equal(scan.To, wantTo) {
+		t.Errorf("actions %q, from %d to %d; want %q, from %d to %d",
+			scan.Actions, scan.From, scan.To, wantActions, wantFrom, wantTo)
 	}
 }
 
