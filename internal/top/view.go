@@ -89,7 +89,7 @@ func (m *model) listHeight() int { return max(m.bodyHeight()-1, 0) }
 
 func (m *model) title() string {
 	left := "stint top  " + readable.Text(m.options.Database)
-	right := "reading"
+	right := "refreshing"
 	if m.hasRead {
 		right = m.snapshot.Now.UTC().Format("15:04:05Z")
 	}
@@ -198,7 +198,7 @@ func (m *model) nothing() string {
 	case !m.hasRead && m.readErr != nil:
 		return "nothing was seen yet"
 	case !m.hasRead:
-		return "reading …"
+		return "loading …"
 	case m.filter != "":
 		return "nothing here begins with " + readable.Text(m.filter) + " (esc: all)"
 	case m.panel == panelActions:
@@ -219,7 +219,7 @@ func (m *model) detailLines() []string {
 			return lines
 		}
 	case m.details == nil:
-		return []string{"reading for " + readable.Text(string(m.opened)) + " …"}
+		return []string{"loading " + readable.Text(string(m.opened)) + " …"}
 	}
 	const nameWidth = 16
 	now := m.details.Explanation.Now
