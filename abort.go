@@ -22,7 +22,8 @@ func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) err
 	return nil
 }
 
-// end ends the withdrawn tasks that were not final, and settles what follows from it.
+// end ends the withdrawn tasks that were not final, and settles the consequences for their
+// dependents.
 func (s *Store) end(
 	ctx context.Context, tasks []withdrawn, cause int16, status string,
 ) error {

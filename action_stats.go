@@ -12,14 +12,16 @@ import (
 // askedEvery is how often a store notes that it asks for an action.
 const askedEvery = 30 * time.Second
 
-// askedActions are the actions that a store asks for, with when it last noted that it does.
+// askedActions are the actions that a store asks for, each with the time when the store last noted
+// it.
 type askedActions struct {
 	mutex sync.Mutex
 	at    map[string]time.Time
 }
 
-// unnoted are those of the actions of which the store has yet to note that it asks for them,
-// sorted. In the caller's transaction there are none: others would have to wait for its end.
+// unnoted returns, sorted, the actions for which the store must note that it asks for them. In the
+// caller's transaction it returns none: other stores would have to wait for the end of that
+// transaction.
 func (s *Store) unnoted(actions []string) []string {
 	if s.tx != nil {
 		return nil
@@ -36,7 +38,7 @@ func (s *Store) unnoted(actions []string) []string {
 	if len(unnoted) == 0 {
 		return nil
 	}
-	if s.asked.at == nil || len(s.asked.at) > actionsMax { // actions may be made up as they come
+	if s.asked.at == nil || len(s.asked.at) > actionsMax { // callers may make up ever new actions
 		s.asked.at = map[string]time.Time{}
 	}
 	for _, action := range unnoted {
@@ -49,7 +51,7 @@ func (s *Store) unnoted(actions []string) []string {
 // noteTriesEvery is how often a store adds what it has handed out to the counts of all stores.
 const noteTriesEvery = time.Second
 
-// tries are how many tasks a store has handed out that are yet to be noted, by action.
+// tries counts, by action, the hand-outs of a store that are not yet noted.
 type tries struct {
 	mutex  sync.Mutex
 	once   sync.Once
@@ -67,7 +69,7 @@ func (t *tries) add(action string, n tryCount) {
 	t.counts[action] = tryCount{sum.tries + n.tries, sum.retries + n.retries}
 }
 
-// countTries counts what was handed out, and sees to it that it is noted soon.
+// countTries counts the tasks that were handed out, and makes sure that the counts are noted soon.
 func (s *Store) countTries(rows []ownedRow) {
 	if len(rows) == 0 {
 		return
@@ -85,8 +87,8 @@ func (s *Store) countTries(rows []ownedRow) {
 	s.tries.once.Do(func() { s.background.start(within.keepNoting) })
 }
 
-// keepNoting notes tries until the store is closed, and then the rest, if that is done soon: they
-// are no more than about right.
+// keepNoting notes tries until the store is closed. Then it notes the rest, unless that takes long:
+// the counts need only be about right.
 func (s *Store) keepNoting(ctx context.Context) {
 	s.repeatUntil(ctx, noteTriesEvery, s.noteTries)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTriesEvery)
@@ -96,8 +98,8 @@ func (s *Store) keepNoting(ctx context.Context) {
 	}
 }
 
-// noteTries adds what was counted to the counts of all stores. What a call could not add is left
-// for the next one; if it cannot know, it may count twice.
+// noteTries adds the counts of this store to the counts of all stores. If a call fails, the next
+// one adds its counts. If the failed call took effect all the same, they count twice.
 func (s *Store) noteTries(ctx context.Context) error {
 	s.tries.mutex.Lock()
 	counts := s.tries.counts

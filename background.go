@@ -58,14 +58,14 @@ func (b *background) stop(ctx context.Context) error {
 	}
 }
 
-// repeat does a part of the store's background work every so often: the parts do not wait for each
-// other.
+// repeat does work once per interval until the store is closed. Each kind of work has its own
+// goroutine, so that none waits for another.
 func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
 	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, every, work) })
 }
 
-// repeatUntil does work every so often until ctx ends. What fails is logged, and done again, after
-// pauses that grow as long as it fails.
+// repeatUntil does work once per interval until ctx ends. Work that fails is logged and tried
+// again, after pauses that grow while it fails.
 func (s *Store) repeatUntil(
 	ctx context.Context, every time.Duration, work func(context.Context) error,
 ) {
@@ -82,12 +82,14 @@ func (s *Store) repeatUntil(
 	}
 }
 
-// outagePauseMax is how long, on average, the pauses between attempts at what fails may grow, if
-// they are not as long in any case: what a store may be late when a server that was away is back.
+// outagePauseMax is how long, on average, the pauses between attempts at failing work may grow,
+// unless its interval is longer anyway. When the server can be reached again, a store may notice
+// this much later.
 const outagePauseMax = 3 * time.Second
 
-// pauseAfterWork is the pause behind a piece of work that is done every so often: twice as long as
-// the one before, if it has failed, so that many stores do not beset a server that is away.
+// pauseAfterWork is the pause after work that is done once per interval. After a failure it is
+// twice as long as the pause before, so that many stores do not besiege a server that cannot be
+// reached.
 func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 	if !failed {
 		return every
@@ -95,7 +97,7 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 	return min(2*pause, max(every, outagePauseMax))
 }
 
-// failureLogs are of work that is begun and ended again and again.
+// failureLogs log the failures of work that begins and ends again and again.
 type failureLogs struct{ waited, owned, unsent *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
@@ -106,8 +108,8 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 	}
 }
 
-// failed reports whether work in the background has failed, and has that told if it is time to.
-// That the store is being closed is no failure.
+// failed reports whether background work has failed, and logs the failure if it is time to. It logs
+// no error that comes from the closing of the store.
 func (s *Store) failed(ctx context.Context, outages *outage.Log, err error) bool {
 	switch {
 	case err == nil:
@@ -119,14 +121,14 @@ func (s *Store) failed(ctx context.Context, outages *outage.Log, err error) bool
 	return true
 }
 
-// around is a pause of that length on average. The jitter keeps many processes from coming all at
-// once.
+// around returns a random pause that has the given length on average. The jitter keeps many
+// processes from acting all at once.
 func around(pause time.Duration) time.Duration {
 	return pause*3/4 + rand.N(pause/2+1) //nolint:gosec // no secret
 }
 
-// wakeUp makes whoever receives from the channel look, now or next, and reports whether it was not
-// about to.
+// wakeUp makes the receiver of the channel look, now or when it is next free. It reports false if
+// the receiver has been woken already and has not looked since.
 func wakeUp(wake chan<- struct{}) bool {
 	select {
 	case wake <- struct{}{}:

@@ -20,7 +20,7 @@ func (i Inconsistency) String() string {
 	return fmt.Sprintf("%s: task %q: %s", i.Rule, string(i.ID), i.Found)
 }
 
-// inconsistenciesMax is how many inconsistencies are told of.
+// inconsistenciesMax is how many inconsistencies Check returns at most.
 const inconsistenciesMax = 1000
 
 // Check compares the tables with one another: each task is in exactly one state, counters equal

@@ -54,7 +54,7 @@ func (g *keyGraph) cycle() []int64 {
 // A keyEdge is a row of the table edges.
 type keyEdge struct{ after, run int64 }
 
-// ends is how edges go into a statement.
+// ends returns edges as the parameters of a statement.
 func ends(edges []keyEdge) (after, run []int64) {
 	after, run = make([]int64, len(edges)), make([]int64, len(edges))
 	for i, edge := range edges {

@@ -30,8 +30,8 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
 	return nil
 }
 
-// erase frees the IDs of withdrawn tasks, and takes those that are final out of the store; the
-// others are still to end.
+// erase frees the IDs of withdrawn tasks, and deletes the final ones from the store. The caller
+// must still end the others.
 func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
 	var keys, final []int64
 	for _, task := range tasks {

@@ -13,36 +13,37 @@ import (
 )
 
 const (
-	// What one transaction does at most, so that none lasts long.
+	// How much one transaction does at most, so that none lasts long.
 	promotedTasksMax  = 1000
 	reclaimedLeaseMax = 100
-	reclaimedTasksMax = 10_000 // but for those of one lease, and of leases that end together
+	reclaimedTasksMax = 10_000 // except for the tasks of one lease, or of leases that end together
 	dueTasksMax       = 1000
 
-	// How often settleDue fails to end tasks before it leaves the rest to the next time, and how
-	// many times in a row it goes on in vain.
+	// How often settleDue may fail to end tasks, and how often in a row its scans may achieve
+	// nothing, before it leaves the rest to the next call.
 	failuresMax  = 4
 	vainScansMax = 16
 
-	// scansAnew is after how many scans of what is left of one kind the others are begun again.
+	// scansAnew is after how many scans the kinds of scan that have ended begin again, if another
+	// kind still goes on.
 	scansAnew = 16
 )
 
-// A dueScan is a statement that reads the first of what has come due behind a place. It sees to
-// it, as far as that can be done without waiting for anybody.
+// A dueScan is a statement that reads the first rows that are due behind a place. It settles them
+// as far as it can without waiting for anybody.
 type dueScan struct {
 	name  string
 	most  int
-	tasks int64 // of leases: read fewer if they hold so many
+	tasks int64 // of leases: read fewer if they hold this many tasks
 
 	// The place: a time and a key, or, of leases, only a time.
 	at  pgtype.Timestamptz
 	key int64
 
-	ended bool // nothing has come due behind the place
+	ended bool // nothing is due behind the place
 
-	// done is how much it has seen to, actions whom that may concern; keys are tasks that are to
-	// end.
+	// done is how many rows it has settled, actions are those of the tasks that became ready, and
+	// keys are the tasks that must end.
 	done    int64
 	actions []string
 	keys    []int64
@@ -52,7 +53,7 @@ func newDueScan(name string, most int) *dueScan {
 	return &dueScan{name: name, most: most, at: firstMoment()}
 }
 
-// firstMoment is ahead of all others.
+// firstMoment is before all other times.
 func firstMoment() pgtype.Timestamptz {
 	return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 }
@@ -71,7 +72,7 @@ func scanAll() []*dueScan {
 	return []*dueScan{scanScheduled(), scanLeases(reclaimedLeaseMax), scanDeadlines()}
 }
 
-// step scans, and moves on to the place behind what it read.
+// step scans, and moves the place to the last row that it read.
 func (d *dueScan) step() step {
 	last := d.key
 	if d.tasks > 0 {
@@ -92,7 +93,7 @@ func (d *dueScan) step() step {
 	}}
 }
 
-// tell adds what others may wait for.
+// addNotices adds what others may wait for.
 func (d *dueScan) addNotices(pending *notices) {
 	for _, action := range d.actions {
 		pending.addReady(action)
@@ -103,18 +104,19 @@ func (d *dueScan) addNotices(pending *notices) {
 type duty struct {
 	mutex sync.Mutex
 
-	// open are the scans that the last settleDue did not bring to their ends, since they were in
-	// vain. The next one goes on behind them, so that tasks that others hold, however many, do not
-	// keep the rest waiting.
+	// open are the scans that the last settleDue did not finish, since they achieved nothing. The
+	// next settleDue goes on where they stopped, so that tasks that others lock, however many, do
+	// not keep the rest waiting.
 	open []*dueScan
 
-	// doubt is how often in a row tasks that were to end could not. The more often, the fewer are
-	// tried together, since one that cannot end keeps those from it that are tried with it.
+	// doubt grows each time that tasks could not end, and shrinks each time that all could. The
+	// greater it is, the fewer tasks are tried together, since a task that cannot end keeps the
+	// tasks that are tried with it from ending.
 	doubt int
 }
 
-// take returns scans of all that may be due, those left open among them, whether there are some of
-// these, and how many tasks to end at once.
+// take returns the scans of everything that may be due, whether some of them were left open, and
+// how many tasks to end at once.
 func (d *duty) take() (scans []*dueScan, resumed bool, atOnce int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -136,7 +138,7 @@ func (d *duty) leave(open []*dueScan) {
 	d.open = open
 }
 
-// learn is told whether tasks could not end.
+// learn takes note of whether tasks failed to end.
 func (d *duty) learn(failed bool) {
 	const doubtMax = 5 // a task at a time
 	d.mutex.Lock()
@@ -148,9 +150,9 @@ func (d *duty) learn(failed bool) {
 	}
 }
 
-// settleDue does everything but pruning that is due when it begins. Of several stores that do so at
-// the same time, each passes over what another one is at. What fails keeps nothing else from being
-// done.
+// settleDue does everything but pruning that is due when it begins. If several stores do so at the
+// same time, each passes over the rows that another one is settling. A failure keeps nothing else
+// from being done.
 func (s *Store) settleDue(ctx context.Context) error {
 	const walksMost = 2
 	var ends dueEnds
@@ -160,15 +162,15 @@ func (s *Store) settleDue(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(append(ends.errs, err)...)
 		}
-		if !resumed && ended == 0 { // what ends leaves empty leases, and deadlines
+		if !resumed && ended == 0 { // tasks that end leave empty leases and deadlines
 			break
 		}
 	}
 	return errors.Join(ends.errs...)
 }
 
-// walkDue goes along all that is due. It returns whether it went on where another one ended, and
-// how many tasks ended.
+// walkDue scans everything that is due. It returns whether it resumed scans that were left open,
+// and how many tasks ended.
 func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended int64, err error) {
 	scans, resumed, atOnce := s.duty.take()
 	ends.atOnce = atOnce
@@ -186,14 +188,14 @@ func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended
 			s.duty.leave(scans)
 			break
 		}
-		if n%scansAnew == 0 { // what is left of one kind shall not keep others waiting
+		if n%scansAnew == 0 { // much of one kind must not keep the others waiting
 			scans = beginAnew(scans)
 		}
 	}
 	return resumed, ended, nil
 }
 
-// beginAnew adds scans of the kinds that have ended, if there is one that has not.
+// beginAnew adds new scans of the kinds that have ended, if another kind still goes on.
 func beginAnew(scans []*dueScan) []*dueScan {
 	if len(scans) == 0 {
 		return nil
@@ -206,8 +208,8 @@ func beginAnew(scans []*dueScan) []*dueScan {
 	return scans
 }
 
-// scanDue takes scans a step further, and ends the tasks that they find are to end. It returns how
-// much was done, and how many tasks ended.
+// scanDue takes each scan a step further, and ends the tasks that must end. It returns how many
+// rows the scans settled, and how many tasks ended.
 func (s *Store) scanDue(
 	ctx context.Context, scans []*dueScan, ends *dueEnds,
 ) (done, ended int64, err error) {
@@ -240,17 +242,18 @@ func (s *Store) scanDue(
 	return done, ended, nil
 }
 
-// dueEnds is how it goes with the tasks that settleDue is to end.
+// dueEnds is how far settleDue has come with the tasks that must end.
 type dueEnds struct {
 	atOnce   int // how many to try together
 	failures int
-	errs     []error // of the failures, but for locks that others hold
+	errs     []error // of the failures, except for locks that others hold
 }
 
-// endDue ends tasks that end by themselves, and returns how many did. One that cannot end, because
-// somebody's transaction holds what depends on it or for another reason, keeps from it only those
-// that are tried with it: the halves are tried apart, in any order, until there were too many
-// failures. An error that is returned is none of the tasks', except in the caller's transaction.
+// endDue ends tasks whose end is due, and returns how many ended. If one of them cannot end,
+// because somebody's transaction locks its dependents or for another reason, the halves are tried
+// separately, in any order, until there were too many failures. So a task that cannot end holds up
+// only the tasks that are tried with it. endDue does not return the errors of the tasks, except in
+// the caller's transaction.
 func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64, error) {
 	if len(keys) == 0 || ends.failures >= failuresMax {
 		return 0, nil
@@ -261,7 +264,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },
 		}
-		// The caller's lock_timeout is the caller's.
+		// In the caller's transaction, the caller decides on lock_timeout.
 		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)), end)
 	})
 	var pgErr *pgconn.PgError

@@ -56,7 +56,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	err := s.run(ctx, step{
 		name: "explain_task", args: []any{string(id), explainedTasksMax},
 		read: func(rows pgx.Rows) error {
-			e, found = Explanation{}, false // of an answer that was cut off
+			e, found = Explanation{}, false // drops an answer that was cut off
 			for rows.Next() {
 				var missing int
 				var askedAt *time.Time
@@ -91,7 +91,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	return e, err
 }
 
-// askedLately is how long ago an actor may have asked for an action to be counted on.
+// askedLately is how recently an actor must have asked for an action to be expected to ask again.
 const askedLately = 2 * time.Minute
 
 // String says it in a few lines for people to read.

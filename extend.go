@@ -46,7 +46,7 @@ func (s *Store) extend(
 	return s.extendLeases(ctx, actor, owned, lease, false)
 }
 
-// An extendKey is what calls of ExtendTasksOwnership have in common that share batches.
+// An extendKey is what calls of ExtendTasksOwnership must have in common to share a batch.
 type extendKey struct {
 	actor ActorID
 	lease time.Duration
@@ -63,8 +63,8 @@ func (s *Store) extendTogether(
 	return groupcommit.Divide(extended, calls), nil
 }
 
-// extendLeases extends ownership. If hasty is set, it fails rather than wait long for what holds up
-// one of the leases.
+// extendLeases extends ownership. If hasty is set, it fails rather than wait long for a lock on one
+// of the leases.
 func (s *Store) extendLeases(
 	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration, hasty bool,
 ) ([]bool, error) {
@@ -126,9 +126,9 @@ func extendSteps(
 		})
 }
 
-// extendLate tries the performances again that were not extended: their owner may be late (R8), and
-// rows whose neighbours somebody was returning are to be cut out anew. It returns those that are
-// owned.
+// extendLate tries again to extend performances: their owner may be late (R8), or their rows must
+// be cut out anew, since somebody was returning their neighbours. It returns the performances that
+// are owned.
 func (s *Store) extendLate(
 	ctx context.Context, actor ActorID, rest []performance, lease time.Duration, hasty bool,
 ) (map[performance]bool, error) {

@@ -41,7 +41,7 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	err := s.run(ctx, step{
 		name: "graph_tasks", args: []any{string(id), graphTasksMax},
 		read: func(rows pgx.Rows) error {
-			graph, before = &Graph{}, nil // of an answer that was cut off
+			graph, before = &Graph{}, nil // drops an answer that was cut off
 			for rows.Next() {
 				var key int64
 				var predecessors []int64

@@ -14,13 +14,13 @@ import (
 	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
-// An ownRequest is what OwnTasks is asked for, by one caller or by several of one key.
+// An ownRequest is the request of one call of OwnTasks, or of several calls with one ownKey.
 type ownRequest struct {
 	actor    ActorID
 	maxTasks int
 	actions  []string
 	lease    time.Duration
-	awaits   bool // to be told what there is to wait for
+	awaits   bool // asks what to wait for if there are no tasks
 }
 
 // A handOut is an ownRequest under way: its steps, and what they answer.
@@ -32,11 +32,11 @@ type handOut struct {
 
 	rows []ownedRow
 	next nextDue
-	// unread says that there was an answer that could not be read.
+	// unread says that an answer came that could not be read.
 	unread bool
-	// floors are the least ranks of ready tasks, by action: one for each priority that was met.
+	// floors are the least ranks of ready tasks, by action: one for each priority found.
 	floors map[string][]int64
-	// told is what others may wait for.
+	// pending is what others may wait for.
 	pending notices
 }
 
@@ -65,12 +65,12 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	return h, nil
 }
 
-// run scans the queues once and, if that was in vain, perhaps again.
+// run scans the queues once and, if it finds nothing, perhaps again.
 func (h *handOut) run(ctx context.Context) error {
 	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 {
 		return err
 	}
-	if h.awaits { // not sooner, since what is there shall not be waited for
+	if h.awaits { // only now: tasks that are ready must not wait for this
 		if err := h.store.run(ctx, h.due()); err != nil {
 			return err
 		}
@@ -95,8 +95,9 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 	return h.store.run(ctx, steps...)
 }
 
-// ownAgain hands out from the whole queues, behind what is due or expired by now, which is ready by
-// rights. And what was being taken by others a moment ago may have been let go.
+// ownAgain hands out from the whole queues. Before that it makes tasks ready that are due, or whose
+// leases have expired by now. Besides, tasks that others were taking a moment ago may be free
+// again.
 func (h *handOut) ownAgain(ctx context.Context) error {
 	scheduled, leases := scanScheduled(), scanLeases(reclaimedLeaseMax)
 	h.scan = h.store.queues.Scan(h.actions, true)
@@ -118,8 +119,8 @@ func (h *handOut) ownAgain(ctx context.Context) error {
 // own hands out the tasks that are first in the queues.
 func (h *handOut) own() step { return h.ownStep(false, h.read) }
 
-// ownOfEach hands out some of each queue if, behind an own, nothing was handed out: others may be
-// taking all that is first.
+// ownOfEach hands out some tasks of each queue if the own before it handed out nothing: others may
+// be taking all tasks at the heads of the queues.
 func (h *handOut) ownOfEach() step { return h.ownStep(true, h.readMore) }
 
 func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
@@ -142,8 +143,9 @@ func (h *handOut) due() step {
 	}
 }
 
-// recover gets the answer to an own_tasks whose connection broke: what it handed out under its
-// claim or, if that is nothing and will be nothing, what is handed out now under another one.
+// recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
+// under its claim. If there are none, and bar_claim has made sure that there never will be, recover
+// hands out tasks under another claim.
 func (h *handOut) recover(ctx context.Context) error {
 	const attempts = 3
 	var err error
@@ -197,7 +199,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// readMore reads the answer of an own_tasks behind another one, which may have found something.
+// readMore reads the answer of a second own_tasks, unless the first one has found tasks.
 func (h *handOut) readMore(rows pgx.Rows) error {
 	if len(h.rows) > 0 {
 		rows.Close()
@@ -206,7 +208,7 @@ func (h *handOut) readMore(rows pgx.Rows) error {
 	return h.read(rows)
 }
 
-// readNext reads what there is to wait for, behind own_tasks, which may have found something.
+// readNext reads what there is to wait for. There is no such answer if own_tasks has found tasks.
 func (h *handOut) readNext(rows pgx.Rows) error {
 	if err := h.next.read(rows); err != nil {
 		return h.cannotRead(err)
@@ -219,8 +221,8 @@ func (h *handOut) cannotRead(err error) error {
 	return err
 }
 
-// tasks returns the tasks in the order of their spans, which is that of priority and age, and in
-// each span in the order of insertion.
+// tasks returns the tasks in the order of their spans, which is the order of priority and age, and
+// within a span in the order of insertion.
 func (h *handOut) tasks() []OwnedTask {
 	slices.SortFunc(h.rows, func(a, b ownedRow) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
@@ -232,8 +234,9 @@ func (h *handOut) tasks() []OwnedTask {
 	return tasks
 }
 
-// giveBackUnread gives back what was handed out under a claim, in an answer that cannot be read,
-// which shows behind the commit. In the caller's transaction it is behind the savepoint.
+// giveBackUnread gives back the tasks that were handed out under a claim, in an answer that cannot
+// be read. That shows only after the commit or, in the caller's transaction, after the release of
+// the savepoint.
 func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 	ctx, cancel := undoing(ctx)
 	defer cancel()
@@ -247,7 +250,7 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				for key := of.lo; key <= of.hi; key++ {
-					// The ID is one of what cannot be read. A return goes by key and claim.
+					// The ID could not be read. A return needs only the key and the claim.
 					const id = "unread"
 					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
 					tasks = append(tasks, OwnedTask{ID: id, Token: token})

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// How often a store checks whether the sessions of others live. Where many stores do, each checks
-	// less often: all together about ten times a second.
+	// How often a store checks whether the sessions of others live. If many stores check, each
+	// checks less often, and all together about ten times a second.
 	watchEvery    = 250 * time.Millisecond
 	watchPerStore = 100 * time.Millisecond
 
-	// A store that could not check for a while may be one of many that could not reach the database.
-	// From when it can check again it gives their sessions this long to come back, which is longer
-	// than the pauses between their attempts.
+	// A store that could not check for a while may be one of many that could not reach the
+	// database. Once it can check again, it gives the sessions of the others this long to come
+	// back, which is longer than the pauses between their attempts.
 	outageGrace = 5 * time.Second
 
-	// What is handed on of an actor that is gone goes in one transaction.
+	// How many leases of an actor that is gone are handed on at most, all in one transaction.
 	handedOnLeasesMax = 100_000
 )
 
@@ -41,7 +41,7 @@ func (s *Store) watchSessions(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		was := lost
-		if lost = s.isSessionLost(); lost && !was { // and so may be those of others
+		if lost = s.isSessionLost(); lost && !was { // the sessions of others may be lost too
 			inGrace = true
 			grace.Reset(outageGrace)
 		}
@@ -67,8 +67,8 @@ type otherSession struct {
 	Actors  []string
 }
 
-// checkSessions hands on the tasks of sessions that are gone, unless these have time to come back,
-// and returns when to check again.
+// checkSessions hands on the tasks of sessions that are gone, unless these still have time to come
+// back, and returns when to check again.
 func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration, error) {
 	var others []otherSession
 	err := s.run(ctx, step{
@@ -82,7 +82,7 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	watching, lost := 1, false // this one may have no session
+	watching, lost := 1, false // this store counts too, though it may have no session
 	for _, session := range others {
 		if session.Watches {
 			watching++
@@ -101,14 +101,14 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 			}
 		}
 	}
-	if lost { // what has no tries left
+	if lost { // this ends the tasks that have no tries left
 		return pause, s.settleDue(ctx)
 	}
 	return pause, nil
 }
 
-// handOn hands on the tasks of a session's actors, each in a transaction, unless it comes back.
-// What somebody holds at this moment is left for the next check.
+// handOn hands on the tasks of a session's actors, in one transaction per actor, unless the session
+// comes back. Leases that somebody locks at this moment are left for the next check.
 func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
 		pending, passed, leases := &notices{}, 0, scanLeases(handedOnLeasesMax)
@@ -121,8 +121,8 @@ func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
 }
 
-// handOnSteps hand on the tasks of an actor, and add to passed how many of its leases they passed
-// over.
+// handOnSteps returns steps that hand on the tasks of an actor. They add to passed how many of its
+// leases they passed over.
 func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []step {
 	expire := step{
 		name: "expire_leases", args: []any{session, actor},
@@ -136,8 +136,9 @@ func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []st
 }
 
 // leave ends the session of a store that is being closed: the tasks that its actors still own are
-// handed on at once, since nobody can return them through it any more. Leases that a call under way
-// holds are waited for a while, and then left to those who look for sessions that are gone.
+// handed on at once, since nobody can return them through this store any more. If a call under way
+// locks leases, leave waits for them for a while, and then leaves them to the stores that look for
+// sessions that are gone.
 func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	const pauseFirst, pauseMax = 5 * time.Millisecond, time.Second
 	s.session.mutex.Lock()

@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// attemptsMax is how often a verb tries to find tasks that change their states meanwhile. Each
-// attempt waits for whoever holds the task, so a second one hardly ever misses.
+// attemptsMax is how often a verb looks for tasks that change their states meanwhile. Each attempt
+// waits for the transaction that locks the task, so a second attempt hardly ever misses.
 const attemptsMax = 20
 
-// errUnstable can only be met in a transaction that is stricter than READ COMMITTED, whose caller
-// is to begin it again.
+// errUnstable occurs only in a transaction that is stricter than READ COMMITTED. The caller must
+// begin that transaction again.
 var errUnstable = fmt.Errorf("task changed its state at every attempt: %w", &pgconn.PgError{
 	Severity: "ERROR", Code: codeSerializationFailure,
 	Message: "could not serialize access due to concurrent update",
@@ -25,7 +25,7 @@ type heldTask struct {
 	key   int64
 	state int16
 	late  bool
-	// completed and aborted are what a completed spontaneous task stands for.
+	// completed and aborted count the tasks that a completed spontaneous task stands for.
 	completed, aborted *int32
 }
 
@@ -98,15 +98,15 @@ func (s *Store) hold(
 		isFinal := func(id TaskID) bool { return held[id].final() }
 		switch {
 		case !endsKept && slices.ContainsFunc(afters, isFinal): // it may be opened: try again
-		case len(keys) == 0: // otherwise some moved on meanwhile
+		case len(keys) == 0: // otherwise some changed their states meanwhile
 			return held, nil
 		}
 	}
 	return nil, taskError(slices.Concat(afters, runs), errUnstable)
 }
 
-// keepEnds keeps finished tasks from being opened again until the transaction ends, if there are
-// some among these, and sets endsKept if so.
+// keepEnds keeps finished tasks from being opened again until the transaction ends, if some of the
+// tasks with these keys are finished. It sets endsKept then.
 func keepEnds(keys []int64, endsKept *bool) step {
 	return step{
 		name: "keep_ends", args: []any{keys},
@@ -118,7 +118,7 @@ func keepEnds(keys []int64, endsKept *bool) step {
 	}
 }
 
-// keysNamed returns the keys of those IDs that have one, sorted, each once.
+// keysNamed returns the keys of the IDs that have one, sorted and without duplicates.
 func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 	found := make([]int64, 0, len(ids))
 	for _, id := range ids {
@@ -130,7 +130,8 @@ func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 	return slices.Compact(found)
 }
 
-// keysOf finds tasks, by key, behind the first steps; IDs that no task has are left out.
+// keysOf runs the first steps, then finds the tasks with these IDs, and returns the IDs by key. It
+// leaves out IDs that no task has.
 func (s *Store) keysOf(
 	ctx context.Context, ids []TaskID, first ...step,
 ) (map[int64]TaskID, error) {

@@ -70,8 +70,9 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	return s.insertMany(ctx, tasks)
 }
 
-// takenOr is the error of an insert whose tasks are in the store already, be it for what they name,
-// since a call that is repeated shall learn that it took place; otherwise it is err.
+// takenOr returns ErrTaskExists if some of the tasks are in the store already, even if err is about
+// the tasks that they name: a repeated call must learn that it took place. Otherwise it returns
+// err.
 func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	var named *TaskError
 	var cycle *CycleError
@@ -88,7 +89,7 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	return err
 }
 
-// insertLinked inserts tasks of which some name others.
+// insertLinked inserts tasks, some of which name other tasks.
 func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error {
 	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
 		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
@@ -103,7 +104,7 @@ func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error 
 		return s.insertFew(ctx, tasks, graph)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		graph, err := newInsertGraph(tasks) // anew each time that it is tried
+		graph, err := newInsertGraph(tasks) // made anew at each attempt
 		if err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
-			graph, err := newInsertGraph(tasks) // anew each time that it is tried
+			graph, err := newInsertGraph(tasks) // made anew at each attempt
 			if err != nil {
 				return err
 			}
@@ -144,8 +145,8 @@ func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 	})
 }
 
-// readyNotices are the actions of tasks that can be owned as soon as they are inserted, or when
-// their time has come, which those who wait take note of.
+// readyNotices are the actions of tasks that can be owned as soon as they are inserted, or later,
+// at their NotBefore, which those who wait take note of.
 func readyNotices(tasks []Task, graph *insertGraph) *notices {
 	pending := &notices{}
 	for i := range tasks {
@@ -211,8 +212,8 @@ func (s *Store) InsertTasksFrom(
 }
 
 // unlessTaken runs insert and, if it fails because IDs are taken, finds out which. A transaction
-// stricter than READ COMMITTED may not see them; to name them would be to tell the caller of tasks
-// that do not exist in the rest of the transaction.
+// stricter than READ COMMITTED may not see the tasks with these IDs. An error that named them would
+// tell the caller of tasks that do not exist for the rest of the transaction.
 func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() error) error {
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// copyTasks adds tasks by COPY. It is called in a transaction. Stored tasks are held last: while it
-// copies, the server does not see whether the process goes on.
+// copyTasks adds tasks by COPY. It is called in a transaction. It holds stored tasks last: during a
+// COPY the server does not notice when the process stops.
 func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph) error {
 	order := arrange(tasks, graph)
 	keys, err := s.keysForMany(ctx, len(tasks))
@@ -68,8 +68,8 @@ func (s *Store) copyTo(
 	return err
 }
 
-// A spanKind is what the tasks of a span share. Tasks with a time of their own go apart, and so do
-// those that wait, which may become a span later.
+// A spanKind is what the tasks of a span have in common. Tasks with a NotBefore or a Deadline are
+// kept apart, and so are tasks that wait, which may become a span later.
 type spanKind struct {
 	action       string
 	priority     int16
@@ -81,8 +81,8 @@ func spanKindOf(task *Task, waits bool) spanKind {
 	return spanKind{task.Action, task.Priority, apart, waits}
 }
 
-// arrange returns the indexes of tasks with those of one kind together, the kinds in the order of
-// their first tasks, and each kind in the order given.
+// arrange returns the indexes of tasks, grouped by kind: the kinds in the order of their first
+// tasks, and the tasks of each kind in the order given.
 func arrange(tasks []Task, graph *insertGraph) []int {
 	kinds := map[spanKind]int{}
 	numbers := make([]int, len(tasks))
@@ -182,7 +182,7 @@ func deadlineRows(tasks []Task, order []int, keys []int64) [][]any {
 	return rows
 }
 
-// tables is what COPY adds.
+// tables returns the rows that COPY adds, by table.
 func (r *graphRows) tables() []copiedTable {
 	blocked, edges := make([][]any, len(r.waiting)), make([][]any, len(r.edges))
 	for i, row := range r.waiting {

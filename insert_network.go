@@ -39,11 +39,11 @@ type insertGraph struct {
 	missing []int32
 	// arrivals are the signals that are there from the start.
 	arrivals []arrival
-	// states are those of the stored tasks.
+	// states are the states of the stored tasks.
 	states []heldTask
 }
 
-// An arrival is the signals for a node that are there.
+// An arrival is the signals for a node that have arrived.
 type arrival struct {
 	node                        int32
 	signals, completed, aborted int32
@@ -131,8 +131,8 @@ func (g *insertGraph) cycleError(cycle []int32) error {
 }
 
 // attach looks up the stored tasks of the graph and holds them in their states until the
-// transaction ends, refuses edges that may not be, and takes the signals of predecessors that have
-// ended (R3).
+// transaction ends, refuses edges that are not allowed, and takes the signals of predecessors that
+// have ended (R3).
 func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 	if g == nil || len(g.stored) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 			runs = append(runs, id)
 		}
 	}
-	// Only where stored tasks are at both ends can the new tasks close a cycle.
+	// The new tasks can close a cycle only if stored tasks come both before and after them.
 	crosses := len(afters) > 0 && len(runs) > 0
 	held, err := s.hold(ctx, afters, runs, crosses)
 	if err != nil {
@@ -240,7 +240,8 @@ func (g *insertGraph) takeSignals() {
 	}
 }
 
-// saturated is a sum that layers of joins may drive up to the largest integer, but not beyond.
+// saturated adds two counts. Layers of joins may drive a sum up to the largest integer, but not
+// beyond.
 func saturated(a, b int32) int32 {
 	return a + min(b, math.MaxInt32-a)
 }
@@ -273,7 +274,7 @@ func (g *insertGraph) rows(keys []int64) graphRows {
 	return rows
 }
 
-// inside are the rows that say nothing of stored tasks: there are some before attach.
+// inside returns the rows that have nothing to do with stored tasks. They need no attach before.
 func (g *insertGraph) inside(keys []int64) graphRows {
 	var rows graphRows
 	for i := range g.tasks {
@@ -290,7 +291,7 @@ func (g *insertGraph) inside(keys []int64) graphRows {
 	return rows
 }
 
-// across are the other rows.
+// across returns the other rows. They need the keys of the stored tasks, which attach finds.
 func (g *insertGraph) across(keys []int64) graphRows {
 	key := func(node int32) int64 {
 		if g.isStored(node) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
-// canShare reports whether the tasks of a call can share a statement with those of other callers: a
-// single one can that is ready at once and not large.
+// canShare reports whether the tasks of a call can share a statement with the tasks of other
+// callers. They can if there is a single one, which is ready at once and not large.
 func canShare(tasks []Task) bool {
 	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 &&
 		tasks[0].NotBefore.IsZero() && !isLinked(tasks[0])
@@ -63,7 +63,7 @@ func (s *Store) insertTogether(
 	return verdicts, nil
 }
 
-// separately inserts tasks, and takes the verdicts off those that it has inserted.
+// separately inserts tasks, and clears the verdicts on the tasks that it has inserted.
 func separately(tasks []Task, keys []int64, verdicts []error) step {
 	n := len(tasks)
 	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)

@@ -10,8 +10,8 @@ import (
 // blockKeys is how many keys a value of the sequence of blocks stands for.
 const blockKeys = 1024
 
-// A keyring holds the keys that are left of a block, for inserts of few tasks: most of them then
-// know their keys without asking.
+// A keyring holds the keys that are left of a block, for inserts of few tasks: most of these then
+// need not ask the server for keys.
 type keyring struct {
 	mutex sync.Mutex
 	next  int64
@@ -34,14 +34,14 @@ func (k *keyring) take(n int) ([]int64, bool) {
 	return keys, true
 }
 
-// refill replaces what is left by a new block.
+// refill replaces the keys that are left by a new block.
 func (k *keyring) refill(block int64) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.next, k.left = block, blockKeys
 }
 
-// discard forgets what is left.
+// discard forgets the keys that are left.
 func (k *keyring) discard() {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -62,7 +62,7 @@ func (s *Store) keysForFew(ctx context.Context, n int) ([]int64, error) {
 	}
 }
 
-// keysForMany returns keys for n tasks, in blocks of which no span needs to cross a border.
+// keysForMany returns keys for n tasks, in blocks. No span needs to cross the border of a block.
 func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 	blocks, err := s.allocateBlocks(ctx, (n+spanTasksMax-1)/spanTasksMax)
 	if err != nil {

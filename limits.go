@@ -132,8 +132,8 @@ func checkIDs(ids []TaskID) error {
 	return nil
 }
 
-// statusText makes any text storable, since a return must never be impossible because of what its
-// status holds (R11): NUL and what is not UTF-8 are replaced, what is too long is cut.
+// statusText makes any text storable, since a status must never make a return impossible (R11): it
+// replaces NUL and bytes that are not UTF-8, and cuts text that is too long.
 func statusText(text string) *string {
 	if text == "" {
 		return nil

@@ -115,7 +115,7 @@ type TaskPage struct {
 const (
 	listedTasksDefault = 100
 
-	// What is looked at for one page, and at most in one statement.
+	// How many tasks are looked at for one page, and in one statement.
 	lookedTasksMax = 10_000
 	lookedAtOnce   = 1000
 )
@@ -170,8 +170,8 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 	return page, err
 }
 
-// atOneInstant looks several times at what is there at one instant, or, in the caller's
-// transaction, at what that sees.
+// atOneInstant lets look see the store as it is at one instant, however often look asks. In the
+// caller's transaction, look sees what that transaction sees.
 func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error {
 	if s.tx != nil {
 		return look(s)
@@ -314,7 +314,7 @@ func (s *Store) findListed(ctx context.Context, walk *listWalk, most int) ([]lis
 	return looked, err
 }
 
-// pick returns those of the tasks that pass the filter, and their places among them, from 1 on.
+// pick returns the tasks that pass the filter, and their places in looked, from 1 on.
 func (s *Store) pick(
 	ctx context.Context, filter Filter, looked []listPlace, limit int,
 ) (infos []TaskInfo, places []int64, err error) {
@@ -355,7 +355,7 @@ func (s *Store) pick(
 
 // A listPlace is where a task is in the order of a source.
 type listPlace struct {
-	began bool // otherwise it is ahead of all
+	began bool // otherwise it is before all tasks
 	key   int64
 	at    int64 // in microseconds
 	rank  int64 // see ready.rank
@@ -376,7 +376,7 @@ type listWalk struct {
 	place        listPlace
 }
 
-// walk is where the filter says to look, from its cursor on.
+// walk returns the sources that the filter asks for, from its cursor on.
 func (f *Filter) walk() (*listWalk, error) {
 	if f.IDPrefix != "" || len(f.States) == 0 && f.Actor == "" {
 		walk := &listWalk{byID: true, all: []listSource{f.sourceOfIDs()}}
@@ -469,7 +469,7 @@ func (w *listWalk) cursor() Cursor {
 	}
 }
 
-// goOn moves a walk that is not in the order of IDs to a cursor of one like it.
+// goOn moves a walk that is not in the order of IDs to the cursor of an earlier such walk.
 func (w *listWalk) goOn(after Cursor) error {
 	const parts = 4
 	w.sources = w.all

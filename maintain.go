@@ -23,8 +23,8 @@ const (
 const (
 	maintainEvery = time.Second
 
-	// How often leases without a deadline are looked through for empty ones, which hurt nobody, and
-	// how many of these one transaction drops.
+	// How often a store looks for empty leases without a deadline, which hurt nobody, and how many
+	// of them one transaction drops.
 	sweepEvery     = 30 * time.Second
 	sweptLeasesMax = 1000
 )
@@ -38,7 +38,7 @@ const (
 // to call it. Any number of processes may, also at once. The call may be repeated after any
 // failure; the work done until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
-	if s.tx == nil { // in the caller's it would keep the locks of sessions
+	if s.tx == nil { // the caller's transaction would keep the locks of sessions
 		if _, err := s.checkSessions(ctx, false); err != nil {
 			return fmt.Errorf("maintain: %w", err)
 		}

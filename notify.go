@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The kinds of notifications: the first word of each. A notification is only a hint; what it says
-// is looked up.
+// The kinds of notifications: the first word of each. A notification is only a hint; its receiver
+// looks at the tables.
 const (
 	kindReady    = "ready"    // and an action: a task with it became ready
 	kindFinished = "finished" // and keys: tasks that post their results have ended
@@ -24,7 +24,7 @@ const (
 // readyTopic is the topic of those who wait for tasks with an action, and the payload for them.
 func readyTopic(action string) string { return kindReady + " " + action }
 
-// Notices are what a transaction did that others may wait for.
+// notices are the changes of a transaction that others may wait for.
 type notices struct {
 	ready          map[string]bool // actions
 	finished, lost []int64         // keys
@@ -45,7 +45,7 @@ func (n *notices) merge(other *notices) {
 	n.lost = append(n.lost, other.lost...)
 }
 
-// remove takes the keys of others out of what finished, and their actions out of what is ready.
+// remove removes the actions in others from ready, and the finished keys in others from finished.
 func (n *notices) remove(others *notices) {
 	if others == nil {
 		return
@@ -94,7 +94,7 @@ func (n *notices) messages() (topics, payloads []string) {
 	return topics, payloads
 }
 
-// parseKeys reads the keys of a payload. What is no number is left out: anybody may send
+// parseKeys reads the keys of a payload. It leaves out words that are no numbers: anybody may send
 // notifications.
 func parseKeys(text string) []int64 {
 	var keys []int64
@@ -106,8 +106,9 @@ func parseKeys(text string) []int64 {
 	return keys
 }
 
-// notify passes on what a verb did: once the transaction has committed, or in the caller's
-// transaction, behind which there is no after. It never fails the verb, since it is only a hint.
+// notify tells others what a verb did: after the commit or, in the caller's transaction, within it,
+// since the store does not see that commit. If notify fails, the verb does not, since a
+// notification is only a hint.
 func (s *Store) notify(ctx context.Context, pending *notices) {
 	switch {
 	case pending.empty():
@@ -120,15 +121,15 @@ func (s *Store) notify(ctx context.Context, pending *notices) {
 	}
 }
 
-// logUnsent has it logged if others were not told of what they may wait for. That the caller has
-// left is no reason not to.
+// logUnsent logs an error if others were not told of changes that they may wait for. It does so
+// even if the caller has left.
 func (s *Store) logUnsent(ctx context.Context, err error) {
 	s.failed(context.WithoutCancel(ctx), s.logs.unsent, err)
 }
 
-// early returns the notices that go on the round trip of the steps that they are about, or nil:
-// only while there is little to notify, since that saves those who wait a round trip, but not the
-// server the work.
+// early returns the notices to send in the round trip of the steps that they are about, or nil. It
+// does so only while there is little to notify: it saves those who wait a round trip, but it does
+// not save the server any work.
 func (s *Store) early(expected *notices) *notices {
 	if s.tx != nil || expected.empty() || !s.notifier.idle() {
 		return nil
@@ -142,17 +143,17 @@ func (s *Store) notifyStep(pending *notices, aside bool) step {
 }
 
 const (
-	// The pauses behind a notification: what happens meanwhile is told together. It is longer where
-	// nobody wanted to hear the last one, and where it could not be sent.
+	// The pauses after a notification: everything that happens during one is told together. The
+	// pause is longer if nobody wanted to hear the last notification, or if it could not be sent.
 	notifyPause         = 2 * time.Millisecond
 	notifyPauseUnheard  = 50 * time.Millisecond
 	notifyPauseFailed   = time.Second
 	notifyTimeout       = 5 * time.Second
-	notifiedTogetherMax = 100_000 // keys; of more nobody is told
+	notifiedTogetherMax = 100_000 // keys; nobody is told of more
 )
 
-// A notifier sends notifications after the commits that they tell of: the first one at once, those
-// that gather behind it together.
+// A notifier sends notifications after the commits that they tell of: the first one at once, and
+// those that gather meanwhile together.
 type notifier struct {
 	mutex   sync.Mutex
 	pending notices
@@ -173,21 +174,22 @@ func (n *notifier) add(s *Store, pending *notices) {
 		n.pending.merge(pending)
 	}
 	n.mutex.Unlock()
-	if !running { // the store is closed; this is of a verb that was under way
+	if !running { // the store is closed, while the verb was under way
 		if _, err := s.sendNotices(context.Background(), pending); err != nil {
 			s.logUnsent(context.Background(), err)
 		}
 	}
 }
 
-// run sends what is pending after a pause, unless that is under way; the mutex is held.
+// run starts to send the pending notices after a pause, unless a run is under way; the mutex is
+// held.
 func (n *notifier) run(s *Store, pause time.Duration) {
 	n.running = n.running || s.draining.start(func(ctx context.Context) {
 		s.sendPending(ctx, pause)
 	})
 }
 
-// rest makes what comes next wait for a pause.
+// rest makes the next notices wait for a pause.
 func (n *notifier) rest(s *Store, heard int64) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -201,7 +203,7 @@ func pauseAfter(heard int64) time.Duration {
 	return notifyPause
 }
 
-// sendPending sends what there is to tell, and ends when there is nothing.
+// sendPending sends the pending notices, and ends when there are none.
 func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 	n := &s.notifier
 	for {
@@ -229,7 +231,7 @@ func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// sendNews sends notifications, and returns how many somebody wants to hear.
+// sendNotices sends notifications, and returns how many of them somebody wants to hear.
 func (s *Store) sendNotices(ctx context.Context, pending *notices) (heard int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -238,7 +240,7 @@ func (s *Store) sendNotices(ctx context.Context, pending *notices) (heard int64,
 	return heard, s.pool.SendBatch(ctx, batch).Close()
 }
 
-// queueNews puts notifications behind the commit of what they tell of.
+// queueNotices puts notifications into a batch, after the commit that they tell of.
 func (s *Store) queueNotices(batch *pgx.Batch, pending *notices) {
 	s.queueNotify(batch, pending, func(heard int64) { s.notifier.rest(s, heard) })
 }

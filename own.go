@@ -41,10 +41,10 @@ func (s *Store) OwnTasks(
 // An ownAnswer is what one caller of OwnTasks or WaitToOwnTasks gets.
 type ownAnswer struct {
 	tasks []OwnedTask
-	next  nextDue // of a caller that awaits, if there are no tasks
+	next  nextDue // for a caller that awaits, if there are no tasks
 }
 
-// ownTasks owns tasks for a caller that awaits some, or does not.
+// ownTasks owns tasks. If awaits is set and there are none, the answer says what to wait for.
 func (s *Store) ownTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 	awaits bool,
@@ -68,7 +68,8 @@ func (s *Store) ownTasks(
 	return s.owns.Do(ctx, key, maxTasks)
 }
 
-// An ownKey is what calls of OwnTasks have in common that share batches. An action holds no NUL.
+// An ownKey is what calls of OwnTasks must have in common to share a batch. NUL joins the actions,
+// since no action holds one.
 type ownKey struct {
 	actor   ActorID
 	actions string
@@ -94,7 +95,7 @@ func (s *Store) ownTogether(
 	for i, n := range wanted {
 		n = min(n, len(tasks))
 		answers[i] = ownAnswer{tasks[:n:n], answer.next}
-		if n == 0 && len(answer.rows) > 0 { // what else there is was not asked
+		if n == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
 			answers[i].next.contended = true
 		}
 		tasks = tasks[n:]
@@ -102,7 +103,7 @@ func (s *Store) ownTogether(
 	return answers, nil
 }
 
-// release gives back, with their tries refunded, what a caller was handed that has left.
+// release gives back tasks, with their tries refunded, whose caller has left.
 func (s *Store) release(abandoned ownAnswer) {
 	ctx, cancel := undoing(context.Background())
 	defer cancel()

@@ -43,7 +43,7 @@ func (s *Store) setStatus(
 
 // whileOwned runs steps for the owner of tasks. The steps note in found which tasks they found
 // owned. A task that they did not find gets a second look, since its owner may be late (R8). It
-// gets more as long as it is owned, but shares its row with a task that somebody else is cutting
+// gets further looks while it is owned but shares its row with a task that somebody else is cutting
 // out. After that it is refused.
 func (s *Store) whileOwned(
 	ctx context.Context, owned []OwnedTask, found map[performance]bool, steps ...step,

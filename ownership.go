@@ -21,7 +21,7 @@ import (
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
-	s = &Store{core: s.core} // what watches outlives the caller's transaction
+	s = &Store{core: s.core} // the watching outlives the caller's transaction
 	s.hear(kindLost)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}
@@ -55,7 +55,7 @@ func (s *Store) OwnershipContext(
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {
-	s = &Store{core: s.core} // what watches outlives the caller's transaction
+	s = &Store{core: s.core} // the watching outlives the caller's transaction
 	s.hear(kindLost)
 	o, w := &s.owners, &watcher{owned, lost}
 	o.mutex.Lock()
@@ -70,7 +70,7 @@ func (s *Store) WatchOwnership(
 	}
 }
 
-// owners is who wants to know when a performance is lost.
+// owners are the callers that want to know when a performance is lost.
 type owners struct {
 	mutex    sync.Mutex
 	watched  map[performance]map[*watchedOwner]bool
@@ -85,7 +85,7 @@ type watcher struct {
 	lost  func(OwnedTask, error)
 }
 
-// prepare makes what is missing as long as nobody was interested; the mutex is held.
+// prepare makes the maps and the channel if nobody has been interested before; the mutex is held.
 func (o *owners) prepare() {
 	if o.watched == nil {
 		o.watched = map[performance]map[*watchedOwner]bool{}
@@ -162,7 +162,7 @@ func (o *owners) ownsSome(keys map[int64]bool) bool {
 	return false
 }
 
-// performances returns those that are watched, with what the watchers own.
+// performances returns the performances that are watched, and those that the watchers own.
 func (o *owners) performances(owned map[*watcher][]OwnedTask) map[performance]bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -2,7 +2,7 @@ package stint
 
 import "time"
 
-// moment is how a time goes into a statement: null for the zero time.
+// moment returns a time as the parameter of a statement: null for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -10,7 +10,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// texts is how IDs go into a statement.
+// texts returns IDs as the parameter of a statement.
 func texts(ids []TaskID) []string {
 	strings := make([]string, len(ids))
 	for i, id := range ids {
@@ -19,7 +19,7 @@ func texts(ids []TaskID) []string {
 	return strings
 }
 
-// interval is how a lease goes into a statement: null for none.
+// interval returns a lease as the parameter of a statement: null for NoExpiry.
 func interval(lease time.Duration) *time.Duration {
 	if lease == NoExpiry {
 		return nil
@@ -27,7 +27,7 @@ func interval(lease time.Duration) *time.Duration {
 	return &lease
 }
 
-// age is how a retention goes into a statement: null for ever.
+// age returns a retention as the parameter of a statement: null for KeepForever.
 func age(keep time.Duration) *time.Duration {
 	switch keep {
 	case KeepForever:
@@ -39,7 +39,7 @@ func age(keep time.Duration) *time.Duration {
 	}
 }
 
-// keysAndClaims is how performances go into a statement.
+// keysAndClaims returns performances as the parameters of a statement.
 func keysAndClaims(performances []performance) (keys, claims []int64) {
 	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
 	for i, p := range performances {

@@ -42,7 +42,7 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	err := s.run(ctx, step{
 		name: "list_problems", args: []any{limit},
 		read: func(rows pgx.Rows) error {
-			problems = Problems{} // of an answer that was cut off
+			problems = Problems{} // drops an answer that was cut off
 			kinds := []*[]TaskInfo{&problems.Slow, &problems.Failing, &problems.Failed}
 			for rows.Next() {
 				var kind int

@@ -11,18 +11,21 @@ import (
 )
 
 const (
-	// A store that maintains prunes four times in the shortest of its retentions, within bounds.
+	// A store that maintains the schema prunes four times within its shortest retention, but within
+	// these bounds.
 	pruneEveryLeast = time.Second
 	pruneEveryMost  = 30 * time.Second
 
-	// What one transaction looks at: about so many tasks, or predecessors of tasks that are gone.
+	// How much one transaction looks at: about this many tasks, or this many predecessors of tasks
+	// that are gone.
 	prunedTasksMax = 5000
 	prunedKeysMax  = 1000
-	// How many spans make up so many tasks is known from the transaction before.
+	// The transaction before tells how many spans make up that many tasks. This is the least
+	// number.
 	prunedSpansLeast = 16
 
-	// Walks begin anew after a while, for what they have missed: a minute, or fifty times as long
-	// as it took to look at what stays, if that is much.
+	// Walks begin anew after a while, to find the tasks that they have missed: after a minute or,
+	// if that is longer, after fifty times the time that it took to look at the tasks that stay.
 	pruneAnew      = time.Minute
 	pruneAnewShare = 50
 )
@@ -55,20 +58,21 @@ func (s *Store) Prune(ctx context.Context) (int64, error) {
 	return pruned, nil
 }
 
-// A pruner deletes finished tasks past their retention. It walks from the oldest on, and goes on
-// where it was when it is called again: what it spared because somebody may ask for it, it looks at
-// again when those who may have gone.
+// A pruner deletes finished tasks past their retention. It walks from the oldest task on, and the
+// next call goes on where the last one stopped. It spares tasks that other tasks may still ask for,
+// and looks at them again when those other tasks are gone.
 type pruner struct {
 	store *Store
-	// quiet says that others are not told how far pruning is behind.
+	// quiet says that the pruner does not tell others how far pruning is behind.
 	quiet bool
 	walks []pruneWalk
 	spans int64
-	// freed are tasks that others waited for which are gone.
+	// freed are the predecessors of tasks that are gone.
 	freed []int64
-	// begun is when the walks last began with the oldest tasks, took how long they looked at what
-	// stays until they came to the end, which ended says; told is when the others were last told:
-	// pauses of this process, no times in the store.
+	// begun is when the walks last began with the oldest tasks. took is how long they have since
+	// looked at tasks that stay, until they came to the end, which ended says. told is when the
+	// others were last told how far pruning is behind. These times measure pauses of this process;
+	// they are no times in the store.
 	begun time.Time
 	took  time.Duration
 	ended bool
@@ -79,7 +83,7 @@ type pruner struct {
 type pruneWalk struct {
 	aborted bool
 	age     time.Duration
-	// at and lo are where it is.
+	// at and lo are the place that the walk has reached.
 	at pgtype.Timestamptz
 	lo int64
 }
@@ -90,8 +94,8 @@ func (s *Store) newPruner() *pruner {
 	return p
 }
 
-// rewind has the walks begin with the oldest tasks. Those with PostResult stay for longer, perhaps:
-// a second walk comes to them.
+// rewind makes the walks begin with the oldest tasks. Tasks with PostResult may stay longer: a
+// second walk is for them.
 func (p *pruner) rewind() {
 	p.walks, p.freed = nil, nil
 	for _, aborted := range []bool{false, true} {
@@ -131,9 +135,10 @@ func (p *pruner) keepUp(ctx context.Context) error {
 	}
 }
 
-// pass prunes what is old when it begins, and returns how many tasks. What becomes old meanwhile is
-// left to the next one, or it would never end where tasks finish all the time. It is not done if
-// somebody opens tasks again meanwhile, which may ask for what has ended.
+// pass prunes the tasks that are old when it begins, and returns how many. It leaves tasks that
+// become old meanwhile to the next pass: otherwise it would never end while tasks finish all the
+// time. It stops, and is not done, if somebody opens tasks again meanwhile, since these may ask for
+// finished tasks.
 func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // see there
 	if err := p.store.run(ctx, step{name: "forget_asked"}); err != nil {
@@ -170,7 +175,8 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 	return pruned, true, p.tell(ctx, 0)
 }
 
-// tell says how far pruning is behind. In the caller's transaction it would keep others from it.
+// tell notes how far pruning is behind. It does not in the caller's transaction, which would keep
+// others from noting it.
 func (p *pruner) tell(ctx context.Context, behind time.Duration) error {
 	p.told = time.Now() //nolint:forbidigo // see there
 	if p.quiet || p.store.tx != nil {
@@ -179,7 +185,8 @@ func (p *pruner) tell(ctx context.Context, behind time.Duration) error {
 	return p.store.run(ctx, step{name: "note_pruning", args: []any{behind}})
 }
 
-// forget drops the word on how far pruning is behind, of those who pruned once.
+// forget deletes the note of how far pruning is behind, if the stores that pruned once no longer
+// do.
 func (p *pruner) forget(ctx context.Context) error {
 	if p.quiet {
 		return nil
@@ -187,8 +194,8 @@ func (p *pruner) forget(ctx context.Context) error {
 	return p.store.run(ctx, step{name: "forget_pruning"})
 }
 
-// A pruneAnswer is what came of a transaction of pruning. Kept is not set if nothing did, since
-// somebody opens tasks again.
+// A pruneAnswer is the result of a transaction that prunes. Kept is not set if it did nothing,
+// since somebody opens tasks again.
 type pruneAnswer struct {
 	kept           bool
 	walked, pruned int64
@@ -208,8 +215,8 @@ func (a *pruneAnswer) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// pruneSome takes a walk further, up to what was old so long ago, or, without one, looks at tasks
-// that were freed.
+// pruneSome takes a walk further, up to the tasks that were old when the pass began, as long ago as
+// since says. Without a walk it looks at freed tasks.
 func (p *pruner) pruneSome(
 	ctx context.Context, walk *pruneWalk, since time.Duration,
 ) (pruneAnswer, error) {

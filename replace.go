@@ -45,7 +45,7 @@ func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
 	var err error
 	for range attemptsMax {
 		err = s.transact(ctx, func(s *Store) error { return s.replaceOnce(ctx, ids, tasks) })
-		if !errors.Is(err, ErrTaskExists) { // inserted by somebody since the look
+		if !errors.Is(err, ErrTaskExists) { // somebody has inserted one since the look
 			return err
 		}
 	}
@@ -69,12 +69,14 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	if err := s.insertTasks(ctx, tasks); err != nil {
 		return err
 	}
-	// Last, so that what waited for an old task and shall wait for the new one never ceases to.
+	// The old tasks end last, so that a task that waited for an old one and must wait for the new
+	// one never stops waiting.
 	return s.end(ctx, old, causeReplaced, "")
 }
 
-// lockDependenciesOf takes the locks that edges need ahead of those on the tasks to replace, where
-// the old tasks wait for others or the new ones name others: every verb takes them in this order.
+// lockDependenciesOf takes the locks that edges need, if the old tasks wait for others or the new
+// ones name others. The locks on the tasks to replace come after these: every verb takes them in
+// this order.
 func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Task) error {
 	ids = slices.Clone(ids)
 	for i := range tasks {

@@ -82,14 +82,15 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 // A reopening is one call of RetryTasks.
 type reopening struct {
 	named map[int64]TaskID
-	// ended are the named tasks that are final, and what was aborted because of them. Those of them
-	// that are opened are open.
+	// ended are the named tasks that are final, and the tasks that were aborted because of them.
+	// open says which of them are opened.
 	ended map[int64]endedTask
 	open  map[int64]bool
-	// edges are all that touch one of ended, before and behind are those of each.
+	// edges are all edges of the tasks in ended. before and behind are the predecessors and the
+	// dependents of each task.
 	edges          []keyEdge
 	before, behind map[int64][]int64
-	// around are the tasks at the other ends.
+	// around are the tasks at the other ends of the edges.
 	around map[int64]heldTask
 	ids    map[int64]TaskID
 }
@@ -101,7 +102,7 @@ type endedTask struct {
 	ends    endCounts
 }
 
-// endCounts are how many tasks ended how, as a predecessor tells it.
+// endCounts are how many tasks completed and how many were aborted, as a predecessor signals it.
 type endCounts struct{ completed, aborted int32 }
 
 func endCountsOf(cause int16, completed, aborted *int32) endCounts {
@@ -218,7 +219,7 @@ func (r *reopening) mayOpen(key int64) bool {
 	return ok
 }
 
-// choose says which tasks are opened: all that none of their predecessors keeps down.
+// choose decides which tasks are opened: all that no predecessor keeps aborted.
 func (r *reopening) choose() error {
 	r.open = make(map[int64]bool, len(r.ended))
 	for key := range r.ended {
@@ -259,8 +260,8 @@ func (r *reopening) staysAborted(key int64) bool {
 	return r.around[key].state > stateCompleted
 }
 
-// checkAcyclic refuses to open what would wait for itself: while a task is final, its predecessors
-// may be made to wait for its dependents.
+// checkAcyclic refuses to open tasks that would wait for themselves: while a task is final, its
+// predecessors may be made to wait for its dependents.
 func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 	_, added, _ := r.dependents()
 	_, pending := ends(added)
@@ -313,8 +314,8 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 	})
 }
 
-// predecessorsOf is what an opened task has to wait for, and what it is told of those that have
-// ended.
+// predecessorsOf returns how many predecessors an opened task must wait for, and how the others
+// have ended.
 func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
 	for _, before := range r.before[key] {
 		var ended endCounts
@@ -334,9 +335,9 @@ func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
 	return missing, ends
 }
 
-// dependents are the edges from opened tasks to cut, those of them to add again since the dependent
-// is pending, and what such dependents were told. Edges to aborted dependents stay, for the day
-// when these are opened, too.
+// dependents returns the edges from opened tasks that must be cut, the ones among them that must be
+// added again, since the dependent is pending, and the signals that such dependents have received.
+// Edges to aborted dependents stay, in case these are opened, too.
 func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]endCounts) {
 	back = map[int64]endCounts{}
 	for _, e := range r.edges {

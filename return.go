@@ -113,8 +113,8 @@ func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 	return verdicts, nil
 }
 
-// returnAlong returns tasks, together with those that other callers return at the same time if they
-// are few and nothing is wrong with them.
+// returnShared returns tasks. If they are few and no return is refused beforehand, it returns them
+// together with the tasks that other callers return at the same time.
 func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, error) {
 	refused := func(r Return) bool { return r.check() != nil }
 	if s.tx != nil || returnsSize(returns) > groupcommit.SizeMax/2 ||
@@ -132,11 +132,11 @@ func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, er
 	return verdicts, nil
 }
 
-// errSecondLook is the verdict on a return that is due a second look, which may have to wait for
-// somebody: its caller takes it alone.
+// errSecondLook is the verdict on a return that needs a second look. That look may have to wait for
+// somebody, so each caller takes it alone.
 var errSecondLook = errors.New("return needs a second look")
 
-// returnAgain makes those returns again that are due a second look.
+// returnAgain repeats the returns that need a second look.
 func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []error) {
 	var places []int
 	var undecided []Return
@@ -185,8 +185,8 @@ func (s *Store) returnTogether(
 	return groupcommit.Divide(verdicts, calls), nil
 }
 
-// returnTasks makes returns. If hasty is set, it fails rather than wait long for what holds up one
-// of them, and leaves second looks to the callers.
+// returnTasks makes returns. If hasty is set, it fails rather than wait long for a lock that one of
+// them needs, and leaves second looks to the callers.
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, hasty bool,
 ) ([]error, error) {
@@ -259,8 +259,8 @@ func (s *Store) returnSorted(
 	return nil
 }
 
-// returnRefused looks again at returns that were refused, until there is a verdict on each; it
-// returns those on which there is none, and why.
+// returnRefused looks again at returns that were refused, until there is a verdict on each. It
+// returns the places of the returns that have none, and the reason.
 func (s *Store) returnRefused(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
@@ -277,8 +277,9 @@ func (s *Store) returnRefused(
 	return refused, errUnstable
 }
 
-// returnLate gives refused returns the second look that a late owner is due, and judges those that
-// are refused again. Those whose token is good after all are due another look; it returns them.
+// returnLate gives refused returns a second look, as a late owner has a right to, and judges the
+// returns that are refused again. It returns the places of those whose token is good after all:
+// they need another look.
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
@@ -356,7 +357,7 @@ func repeated(second, first Return, verdict error) error {
 	}
 }
 
-// outcome is how a return goes into return_tasks.
+// outcome returns the number of the outcome of a return, for return_tasks.
 func (r *Return) outcome() int16 {
 	switch {
 	case r.Code == StatusCompleted:
@@ -376,7 +377,8 @@ type judgement struct {
 	cause   *int16
 	pending bool // the token returned the task for another try
 	owned   bool
-	// unsaid says that the expiry of its last try ended the task, and its owner has not said why.
+	// unsaid says that the task ended because its last try expired, and that its owner has not said
+	// why the try failed.
 	unsaid bool
 }
 

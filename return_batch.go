@@ -15,11 +15,12 @@ const (
 	outcomeReleased  int16 = 3
 )
 
-// A returnBatch is returns as they go into return_tasks: those of tasks with consecutive keys that
-// say the same are one span.
+// A returnBatch holds returns in the form of return_tasks: returns that say the same of tasks with
+// consecutive keys are one span.
 type returnBatch struct {
 	returns []Return
-	// chosen are the places in returns, sorted by key, performances what their tokens stand for.
+	// chosen are places in returns, sorted by key; performances are what the tokens of these stand
+	// for.
 	chosen       []int
 	performances []performance
 	spans        []returnSpan
@@ -147,8 +148,8 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 	})
 }
 
-// noteLate takes the returns for another try of tasks whose last try has expired, if there may be
-// such.
+// noteLate accepts returns for another try whose task ended because its last try expired, if there
+// may be any.
 func (b *returnBatch) noteLate() []step {
 	var places []int
 	var performances []performance
@@ -176,14 +177,14 @@ func (b *returnBatch) noteLate() []step {
 	}}
 }
 
-// readSettled marks what was settled, and takes note of what others may wait for.
+// readSettled marks the returns that were settled, and notes the changes that others may wait for.
 func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
 	clear(b.settled)
 	for rows.Next() {
 		var place int
 		var of span
 		var finished bool
-		var ready *string // the action of what is to be tried again
+		var ready *string // the action of tasks that are tried again
 		if err := rows.Scan(&place, &of.lo, &of.hi, &finished, &ready); err != nil {
 			return err
 		}

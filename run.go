@@ -17,7 +17,7 @@ import (
 // for.
 const schemaVersion = 1
 
-// PostgreSQL's codes for what the library tells apart.
+// PostgreSQL's codes for the errors that the library tells apart.
 const (
 	codeUniqueViolation      = "23505"
 	codeSerializationFailure = "40001"
@@ -48,7 +48,7 @@ type step struct {
 // A request is steps to execute in one transaction and one round trip.
 type request struct {
 	steps []step
-	// expected are notices that are known before; nil if none are.
+	// expected are notices that are known before the steps run; nil if there are none.
 	expected *notices
 	// splits says that the steps may make a new part of a lease.
 	splits bool
@@ -61,8 +61,8 @@ func (s *Store) run(ctx context.Context, steps ...step) error {
 
 // do executes a request under the settings that the statements are written for: see set_path and
 // set_planner. In the caller's transaction a savepoint takes the place of the transaction, so that
-// a failure undoes the steps and nothing else. What is expected is notified, if the request
-// succeeds.
+// a failure undoes the steps and nothing else. If the request succeeds, the expected notices are
+// sent.
 func (s *Store) do(ctx context.Context, r request) error {
 	early := s.early(r.expected)
 	late := r.expected
@@ -94,8 +94,8 @@ func (s *Store) do(ctx context.Context, r request) error {
 	return nil
 }
 
-// retrySplits makes a call again that may make a new part of a lease. Two that do so at once choose
-// the same number; the second is made again.
+// retrySplits makes a call that may make a new part of a lease. If two calls do so at once, both
+// choose the same number for it, and the second call is made again.
 func retrySplits(call func() error) error {
 	const attempts = 10
 	var err error
@@ -104,13 +104,13 @@ func retrySplits(call func() error) error {
 			return err
 		}
 	}
-	return unseen(err) // a transaction stricter than READ COMMITTED chooses it at each attempt
+	return unseen(err) // stricter than READ COMMITTED, it chooses the same number at each attempt
 }
 
-// retryDeadlocks makes a call again that PostgreSQL undid to get others out of its way: two inserts
-// of the same IDs in different orders deadlock, and the one that is undone shall find the IDs
-// taken. Not in a transaction that the call is a part of: what stood in the way may be an earlier
-// part of it.
+// retryDeadlocks makes a call, and makes it again if PostgreSQL undid it to let others go on: two
+// inserts of the same IDs in different orders deadlock, and the one that is undone must find the
+// IDs taken. It does not repeat a call that is only a part of a transaction: an earlier part of
+// that transaction may have stood in the way.
 func (s *Store) retryDeadlocks(call func() error) error {
 	if s.tx != nil {
 		return call()
@@ -126,7 +126,8 @@ func (s *Store) retryDeadlocks(call func() error) error {
 	return err
 }
 
-// execute sends steps to where they belong, with early notices, unless they are nil.
+// execute sends steps in the transaction of the store or, if it has none, in one of their own, with
+// early notices, unless these are nil.
 func (s *Store) execute(ctx context.Context, early *notices, steps []step) error {
 	if s.tx != nil {
 		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
@@ -145,10 +146,10 @@ func (s *Store) execute(ctx context.Context, early *notices, steps []step) error
 	return err
 }
 
-// isMisread reports whether the server made no sense of a statement. The driver has it prepared
-// ahead of the settings, where an operator of somebody else's may fit better than PostgreSQL's own;
-// in a transaction that is begun with the settings it is prepared right, for the rest of the
-// connection.
+// isMisread reports whether the server could not make sense of a statement. The driver has
+// statements prepared before the settings apply, and then somebody else's operator may fit better
+// than PostgreSQL's own. In a transaction that begins with the settings, the statement is prepared
+// correctly, and stays so for the rest of the connection.
 func isMisread(err error) bool {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
@@ -163,8 +164,8 @@ func isMisread(err error) bool {
 	return strings.HasPrefix(pgErr.Code, classSyntaxError)
 }
 
-// sendAlone sends steps as a transaction. One that writes says so, whatever the default; one that
-// only reads does not, since a hot standby has no others.
+// sendAlone sends steps as a transaction. A transaction that writes says so, whatever the default.
+// One that only reads does not, since a hot standby allows nothing else.
 func (s *Store) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, pending *notices, steps []step,
 ) error {
@@ -238,7 +239,7 @@ func (s *Store) send(
 	return err
 }
 
-// undoing is the context to undo something in, though that of the call may have ended.
+// undoing returns a context in which to undo something, even if the context of the call has ended.
 func undoing(ctx context.Context) (context.Context, context.CancelFunc) {
 	const undoMax = 5 * time.Second
 	return context.WithTimeout(context.WithoutCancel(ctx), undoMax)
@@ -272,7 +273,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	return nil
 }
 
-// undo rolls tx back because of err. A connection that is lost has rolled back by itself.
+// undo rolls tx back because of err. If the connection is lost, the server rolls back on its own.
 func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	ctx, cancel := undoing(ctx)
 	defer cancel()
@@ -283,8 +284,8 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 }
 
 // begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
-// What set_path sets goes on the same round trip, ahead of all that the driver prepares, and so
-// does the limit on idling, for a transaction of the store's own.
+// In a transaction of the store's own, the settings of set_path go in the same round trip, before
+// the driver prepares anything, and so does the limit on idling.
 func (s *Store) begin(
 	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
 ) (pgx.Tx, error) {
@@ -299,8 +300,8 @@ func (s *Store) begin(
 	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 }
 
-// set sends settings in a savepoint of the caller's, for statements that do not go through run.
-// They last until it is rolled back, or restore_planner.
+// set sends settings in a savepoint of the caller's transaction, for statements that do not go
+// through run. They last until the savepoint is rolled back, or until restore_planner.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	if s.tx == nil {
 		return nil // begin has
@@ -312,7 +313,8 @@ func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// checkOpen says why no verb may run without a look at the database: the context, or the store.
+// checkOpen returns an error if the context has ended or the store is closed. It does not ask the
+// database.
 func (s *Store) checkOpen(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -323,7 +325,7 @@ func (s *Store) checkOpen(ctx context.Context) error {
 	return nil
 }
 
-// checkUsable says why no verb may run: the context, the store or the schema.
+// checkUsable returns an error if no verb may run, because of the context, the store or the schema.
 func (s *Store) checkUsable(ctx context.Context) error {
 	if err := s.checkOpen(ctx); err != nil || s.checked.Load() {
 		return err
@@ -374,9 +376,9 @@ func violates(err error, constraint string) bool {
 		pgErr.ConstraintName == constraint
 }
 
-// unseen is the error of a transaction that cannot see what it collides with at any attempt, since
-// its snapshot is older: the violation as a serialization failure, as which PostgreSQL reports the
-// same collision of INSERT ... ON CONFLICT. Who begins again sees it.
+// unseen is the error of a transaction that collides at every attempt with a row that it cannot
+// see, since its snapshot is older. It is the violation as a serialization failure: PostgreSQL
+// reports the same collision of an INSERT ... ON CONFLICT so. A new transaction sees the row.
 func unseen(violation error) error {
 	var pgErr *pgconn.PgError
 	if !errors.As(violation, &pgErr) {
@@ -389,8 +391,8 @@ func unseen(violation error) error {
 }
 
 // wasCutOff reports whether a call failed because its connection broke, so that it may have taken
-// effect. An error that the server sent tells that it has not, unless it was the last thing that
-// the server, or a pooler in between, sent.
+// effect. If the server sent an error, the call has not taken effect, unless that error was the
+// last thing that the server, or a pooler in between, sent.
 func wasCutOff(err error) bool {
 	if err == nil {
 		return false

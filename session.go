@@ -26,17 +26,17 @@ const (
 	sessionTimeout = 5 * time.Second
 
 	// The pauses before a session that was lost is made anew grow from this one, each with full
-	// jitter. It is well within the grace.
+	// jitter. This one is much shorter than the grace.
 	reattachPauseFirst = 50 * time.Millisecond
 
-	// How long after the grace it is before the tasks of the actors are handed on: others look
-	// every so often.
+	// How long after the end of the grace the tasks of the actors are handed on at the latest:
+	// other stores look only now and then.
 	handOnDelay = time.Second
 )
 
 // A session is the one connection of a store that is not from the pool: it listens for
 // notifications on behalf of all that wait, and shows by an advisory lock that the process lives
-// (R15). It is made when it is needed first, and made anew whenever it is lost.
+// (R15). It is made when it is first needed, and made anew whenever it is lost.
 type session struct {
 	id    int64
 	grace time.Duration
@@ -51,7 +51,8 @@ type session struct {
 	watches bool
 	topics  map[string]bool
 	actors  map[ActorID][]string
-	// wanted counts the changes of these, known those that the database knows of.
+	// wanted counts the changes of watches, topics and actors; known counts those that the database
+	// knows of.
 	wanted, known int
 	// learned is closed when known grows, or pooled is set.
 	learned chan struct{}
@@ -67,7 +68,7 @@ func newSession(grace time.Duration) *session {
 	}
 }
 
-// hear makes the session listen for topics from soon on: those who wait look once more then.
+// hear makes the session listen for topics soon. When it does, those who wait look once more.
 func (s *Store) hear(topics ...string) {
 	if s.session == nil {
 		return
@@ -77,7 +78,7 @@ func (s *Store) hear(topics ...string) {
 	isNew := func(topic string) bool { return !s.session.topics[topic] }
 	if !slices.ContainsFunc(topics, isNew) ||
 		len(s.session.topics) > actionsMax && strings.HasPrefix(topics[0], kindReady) {
-		return // actions may be made up as they come
+		return // callers may make up ever new actions
 	}
 	for _, topic := range topics {
 		s.session.topics[topic] = true
@@ -98,7 +99,7 @@ func (s *Store) watching() {
 	}
 }
 
-// changeSession has the database told of a change; the mutex is held.
+// changeSession makes the session tell the database of a change; the mutex is held.
 func (s *Store) changeSession() {
 	s.session.wanted++
 	s.session.interrupt()
@@ -136,7 +137,7 @@ func (s *Store) attend(ctx context.Context) {
 			return
 		}
 		s.failed(ctx, outages, err)
-		if stood > reattachPauseFirst { // and not what is lost as soon as it is made
+		if stood > reattachPauseFirst { // a session that is lost at once does not count
 			pause, lost = reattachPauseFirst, time.Now() //nolint:forbidigo // as above
 		}
 		select {
@@ -148,8 +149,8 @@ func (s *Store) attend(ctx context.Context) {
 	}
 }
 
-// hurry is for how long the session should be made anew quickly, once it is lost: where actors are
-// registered, their tasks are handed on if it is not back within the grace.
+// hurry is for how long after its loss the session should be made anew quickly: if actors are
+// registered, their tasks are handed on unless it is back within the grace.
 func (n *session) hurry() time.Duration {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -159,9 +160,9 @@ func (n *session) hurry() time.Duration {
 	return n.grace + handOnDelay
 }
 
-// reattachPause is the pause behind a pause and another attempt in vain, when the session has been
-// away for so long: while there is hurry, it leaves room for some attempts within a grace; then
-// there is nothing left to save, and it grows.
+// reattachPause is the pause after another failed attempt, given the pause before that attempt and
+// how long the session has been away. While there is hurry, it leaves time for some attempts within
+// a grace. After that there is nothing left to save, and it grows.
 func reattachPause(pause, away, hurry time.Duration) time.Duration {
 	const attempts = 4 // within a grace
 	limit := outagePauseMax
@@ -235,7 +236,7 @@ func (s *Store) connectSession(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	config.OnNotification = nil // that of the pool would keep them from the session
+	config.OnNotification = nil // the pool's handler would keep them from the session
 	// The wait for notifications is interrupted often, which must not break the connection.
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
@@ -279,8 +280,8 @@ func (s *Store) introduce(ctx context.Context, conn *pgx.Conn) error {
 	return s.update(ctx, conn)
 }
 
-// update tells the database what the session is for, and then wakes all who wait: whatever happened
-// before, nobody was told of.
+// update tells the database the topics and actors of the session, and then wakes all who wait:
+// nobody was told of anything that happened before.
 func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
@@ -312,8 +313,8 @@ func (s *Store) update(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // listen passes on notifications until the session is lost. When it has heard nothing for a while
-// it pings, which all sessions hear: a connection that the other end has forgotten looks like one
-// on which nothing happens.
+// it sends a ping, which all sessions hear: a connection that the other end has forgotten looks
+// like one on which nothing happens.
 func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	silence := time.NewTimer(around(pingEvery))
 	defer silence.Stop()
@@ -346,8 +347,8 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// nextNotification waits for a notification, for so long that pings go out in time. It returns nil
-// when there is something else to see to.
+// nextNotification waits for a notification, but only so long that pings go out in time. It returns
+// nil when there is something else to do.
 func (s *Store) nextNotification(
 	ctx context.Context, conn *pgx.Conn,
 ) (*pgconn.Notification, error) {
@@ -367,7 +368,7 @@ func (s *Store) nextNotification(
 	return notification, err
 }
 
-// keepUp tells the database of a change in what the session is for.
+// keepUp tells the database of a change of the session's topics or actors, if there is one.
 func (s *Store) keepUp(ctx context.Context, conn *pgx.Conn) error {
 	s.session.mutex.Lock()
 	changed := s.session.known != s.session.wanted

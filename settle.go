@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// How many rounds of settling are sent with a statement that ends tasks. One goes all the way,
-// but for tasks that others change at that moment, and for joins that get their signals over a
-// distance. Where dependents are not expected it is none, since even an idle round costs as much as
+// How many rounds of settling are sent with a statement that ends tasks. One settles everything,
+// except for tasks that others change at that moment, and for joins whose signals come from levels
+// far apart. If no dependents are expected, none is sent, since even an idle round costs as much as
 // half a return.
 const (
 	roundsUsual = 1
 	roundsNone  = 0
 )
 
-// settle runs steps that end tasks, and behind them rounds of settling, all in one round trip; if
-// the rounds do not suffice, it begins again with more. The steps put what they end into the given
-// round of the batch, and what others may wait for into the notices; what is expected of these is
-// known before. Last comes what needs to see all settled.
+// settle runs steps that end tasks, and after them rounds of settling, all in one round trip. If
+// the rounds do not suffice, it begins again with more. The steps put the tasks that they end into
+// the given round of the batch, and the changes that others may wait for into pending. The notices
+// in expected are known before. The last steps run when everything is settled.
 func (s *Store) settle(
 	ctx context.Context, rounds int, expected *notices,
 	steps func(batch int64, round int, pending *notices) []step, last ...step,

@@ -110,8 +110,8 @@ func newEdges(
 	return edges, nil
 }
 
-// edgesAround tells which of the dependencies exist, and what edges lead on from the ends of those
-// that may close a cycle.
+// edgesAround returns which of the dependencies exist, and the edges that lead on from the
+// dependencies that may close a cycle.
 func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
 ) (exists []bool, ahead *keyGraph, err error) {
@@ -141,9 +141,9 @@ func (s *Store) edgesAround(
 	return exists, ahead, err
 }
 
-// edgesAhead reads the edges by which new ones may close a cycle. One that does so with the help of
-// stored edges comes to a new edge from a task that is blocked already, and from there perhaps to
-// others: what lies ahead of the rest, which may be all of a network, need not be looked at.
+// edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle
+// comes to a new edge from a task that is blocked already, and from there perhaps to other new
+// edges. What lies ahead of the rest, which may be a whole network, need not be read.
 func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 	onward, reached := map[int64][]int64{}, map[int64]bool{}
 	var next []int64
@@ -170,8 +170,8 @@ func addEdges(edges []keyEdge) step {
 	return step{name: "add_edges", args: []any{after, run}}
 }
 
-// checkAcyclic refuses new edges that close a cycle with those that are ahead of them. Names are
-// the IDs of the tasks at hand.
+// checkAcyclic refuses new edges that close a cycle with the edges ahead of them. names are the IDs
+// that are known.
 func (s *Store) checkAcyclic(
 	ctx context.Context, ahead *keyGraph, added []keyEdge, names map[int64]TaskID,
 ) error {

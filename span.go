@@ -11,9 +11,9 @@ import (
 
 const (
 	// spanTasksMax is how many tasks a span stands for at most, so that an OwnTasks call of a usual
-	// size takes one whole.
+	// size takes a whole span.
 	spanTasksMax = 1000
-	// spansWanted is how many spans an insert makes at least, if it can, so that as many owners
+	// spansWanted is how many spans an insert makes at least, if it can, so that this many owners
 	// find one each.
 	spansWanted = 16
 )
@@ -30,7 +30,8 @@ func singles(keys []int64) []span {
 	return spans
 }
 
-// carveLeased cuts spans out of the rows of leased that hold others, too. They are sorted by lo.
+// carveLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
+// sorted by lo.
 func carveLeased(spans []span) step {
 	disjoint := make([]span, 0, len(spans))
 	for _, next := range spans { // a task comes twice if it comes with two tokens
@@ -68,8 +69,9 @@ func comparePerformances(a, b performance) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.claim, b.claim))
 }
 
-// follows reports whether the one at place i of sorted performances is of the task behind the one
-// before, by the same hand-out. A task that comes with two tokens follows none, none follows it.
+// follows reports whether the performance at place i of a sorted list is of the same hand-out as
+// the one before it, and of the task with the next key. A task that comes with two tokens follows
+// none, and none follows it.
 func follows(performances []performance, i int) bool {
 	if i == 0 {
 		return false
@@ -80,10 +82,11 @@ func follows(performances []performance, i int) bool {
 		(i+1 == len(performances) || performances[i+1].key != p.key)
 }
 
-// setApart cuts owned tasks out of the rows of leased that hold others, too, ahead of what the
-// caller's transaction does with them: it would keep their neighbours until it ends. That is done
-// in a transaction of its own, for which there has to be a connection at once. If there is none, or
-// it fails, the caller's transaction cuts them out itself, and others wait for it.
+// setApart cuts owned tasks out of the rows of leased that they share with others, before the
+// caller's transaction changes them: that transaction would lock their neighbours until it ends.
+// The cut is made in a separate transaction, for which a connection must be free at once. If none
+// is, or if that transaction fails, the caller's transaction cuts the tasks out itself, and others
+// wait for it.
 func (s *Store) setApart(ctx context.Context, spans []span) {
 	const connectMax, runMax = 100 * time.Millisecond, 5 * time.Second
 	if !s.callersTx || len(spans) == 0 {
@@ -98,7 +101,7 @@ func (s *Store) setApart(ctx context.Context, spans []span) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, runMax)
 	defer cancel()
-	// Others may have taken the last one. Where there are some left, the machine is only slow.
+	// Others may have taken the last connection. If some are left, the machine is only slow.
 	timer := time.AfterFunc(connectMax, func() {
 		if exhausted() {
 			cancel()
@@ -128,10 +131,10 @@ func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []step {
 func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
 
 // readOwnedSpans reads rows of a span, its claim and whether it has to be asked for again, into a
-// set of the performances that need not.
+// set of the performances that need not be asked for again.
 func readOwnedSpans(set map[performance]bool, repeat *bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		clear(set) // of what an attempt that was undone had read
+		clear(set) // drops what an attempt that was undone had read
 		*repeat = false
 		for rows.Next() {
 			var s ownedSpan
@@ -156,7 +159,7 @@ func performancesOf(owned []OwnedTask) []performance {
 	return performances
 }
 
-// bounds is how spans go into a statement.
+// bounds returns spans as the parameters of a statement.
 func bounds(spans []span) (lo, hi []int64) {
 	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
 	for i, span := range spans {

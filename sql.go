@@ -17,7 +17,7 @@ var statementFiles embed.FS
 // statements holds the texts of sql/, by file name without its ending.
 type statements map[string]string
 
-// writePattern finds what a transaction that only reads is refused.
+// writePattern finds what a read-only transaction may not do.
 var writePattern = regexp.MustCompile(`\b(INSERT|UPDATE|DELETE|SHARE|nextval)\b`)
 
 // writing are the names of the statements that write.
@@ -29,19 +29,20 @@ func (s statements) writing() map[string]bool {
 	return names
 }
 
-// What a statement names without a schema. Functions are written in lower case ahead of their
-// parenthesis. What the grammar knows is none; nor is unnest of several arrays, for which the
-// grammar takes PostgreSQL's own.
+// These find the functions and types that a statement names without a schema. A function is a name
+// in lower case before a parenthesis. A name that belongs to the grammar is none; nor is unnest of
+// several arrays, for which the grammar takes PostgreSQL's own.
 var (
 	callPattern   = regexp.MustCompile(`[\w.]+\(`)
 	unnestPattern = regexp.MustCompile(`\bunnest\(([^(),]+)\)`)
 	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
 )
 
-// inFull names the functions and types of a statement in full. The driver prepares statements ahead
-// of the transaction that sets the path, so under that of the caller: somebody's function of the
-// same name, whose arguments fit better, could keep it from doing so, and a type could check the
-// parameters. It is done here so that no statement can forget it, and each stays easy to read.
+// inFull puts the schema before the functions and types of a statement. The driver prepares
+// statements before the transaction that sets the path, and so under the caller's path: somebody's
+// function of the same name, whose arguments fit better, could make that fail, and somebody's type
+// could check the parameters. inFull does this for all statements, so that none can forget it, and
+// each stays easy to read.
 func inFull(text string) string {
 	text = callPattern.ReplaceAllStringFunc(text, func(call string) string {
 		switch name := strings.TrimSuffix(call, "("); {
@@ -65,7 +66,7 @@ func loadStatements(schema string) (statements, error) {
 	qualifier := pgx.Identifier{schema}.Sanitize() + "."
 	qualify := strings.NewReplacer(
 		"LISTEN stint", "LISTEN "+strings.TrimSuffix(qualifier, "."),
-		"'"+Spontaneous+"'", "'"+Spontaneous+"'", // an action, which is no name
+		"'"+Spontaneous+"'", "'"+Spontaneous+"'", // an action, which gets no schema
 		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"),
 		"stint.", qualifier,
 	)

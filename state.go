@@ -51,7 +51,7 @@ func stateNumbers(state State) []int16 {
 	}
 }
 
-// readInfo reads a row in the form of get_tasks, and what comes behind that.
+// readInfo reads a row in the form of get_tasks, and further columns after that.
 func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var info TaskInfo
 	var state int16
@@ -80,7 +80,7 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	return info, nil
 }
 
-// finite is a time as the API has it: zero for none.
+// finite returns a time in the form of the API: zero for none.
 func finite(t pgtype.Timestamptz) time.Time {
 	if !t.Valid || t.InfinityModifier != pgtype.Finite {
 		return time.Time{}
@@ -88,7 +88,7 @@ func finite(t pgtype.Timestamptz) time.Time {
 	return t.Time
 }
 
-// place fills in where in its life the task is, and the time that goes with it.
+// place fills in the state of the task, and the time that belongs to that state.
 func (info *TaskInfo) place(state int16, until time.Time) {
 	switch state {
 	case stateBlocked:

@@ -63,11 +63,11 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 
 const (
 	// countedSpansMax is how many spans of tasks are counted, in each state and of each ready
-	// action. countedPairsMax is how many pairs of action and priority are looked at, and of how
-	// many actions the tries are told.
+	// action. countedPairsMax is how many pairs of action and priority are looked at, and for how
+	// many actions the tries are returned.
 	countedSpansMax = 1000
 	countedPairsMax = 1000
-	// sampledPages is how much of a table is looked at where there are more.
+	// sampledPages is how many pages of a larger table are looked at.
 	sampledPages = 64
 )
 
@@ -107,8 +107,8 @@ type counted struct {
 // A tally is what was counted.
 type tally struct {
 	tasks map[counted]int64
-	// many are the states of which not all were counted. All ready tasks with one of the actions in
-	// few were.
+	// many are the states whose tasks were not all counted. few are the actions whose ready tasks
+	// were all counted.
 	many []State
 	few  map[string]bool
 	ages map[string]time.Duration
@@ -118,7 +118,8 @@ type tally struct {
 	behind time.Duration
 }
 
-// readReady begins the tally: it comes first, also if it comes again since an answer was cut off.
+// readReady begins the tally: its answer comes first, also when the question is repeated since an
+// answer was cut off.
 func (t *tally) readReady(rows pgx.Rows) error {
 	*t = tally{
 		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
@@ -178,8 +179,8 @@ func (t *tally) notAll(state State) {
 	}
 }
 
-// readSample takes estimates of the states that were not counted to the end, but at least what was
-// counted.
+// readSample takes estimates of the states that were not counted to the end, but never less than
+// the count.
 func (t *tally) readSample(rows pgx.Rows) error {
 	var number int16
 	var action string

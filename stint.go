@@ -101,7 +101,8 @@ type Store struct {
 	callersTx bool
 	// pending are the notices of a transaction of the store's own; it is nil in the caller's.
 	pending *notices
-	// afterClose says that verbs work though the store is closed, for what is left to do then.
+	// afterClose says that verbs work even after the store is closed, for the work that is left
+	// then.
 	afterClose bool
 	// unhurried says that the caller decides how long a transaction of the store's own takes.
 	unhurried bool
@@ -117,14 +118,14 @@ type core struct {
 	poll       time.Duration
 	logger     *slog.Logger
 	logs       failureLogs
-	// closing is closed when the store is. Close then waits for what is draining, which is batches
-	// of calls and notifications, and stops the loops in the background.
+	// closing is closed when the store is. Close then waits for the batches of calls and the
+	// notifications in draining, and stops the loops in the background.
 	closing    chan struct{}
 	closeOnce  sync.Once
 	draining   *background
 	background *background
 	maintainer *maintainer
-	// session is nil where there shall be none.
+	// session is nil if the store polls only.
 	session  *session
 	notifier notifier
 	awaiting awaiting
@@ -248,7 +249,8 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.closeOnce.Do(func() { close(s.closing) })
-	// What is handed out at this moment is there before the session ends and hands it on.
+	// Tasks that are being handed out at this moment are owned before the session ends and hands
+	// them on.
 	err := s.draining.stop(ctx)
 	if err := errors.Join(err, s.background.stop(ctx)); err != nil {
 		return fmt.Errorf("close store: %w", err)

@@ -57,7 +57,7 @@ func mixed(bits uint64, id TaskID) uint64 {
 	return bits ^ hash&^versionBits
 }
 
-// Hints are what a token says to save the return work.
+// hints are what a token says to save the return work.
 type hints struct{ signals, posts, shares bool }
 
 func newToken(c claim, key int64, id TaskID, h hints) Token {
@@ -85,7 +85,7 @@ type performance struct {
 }
 
 // performance takes the token of a task apart. One that this package did not make, or that was made
-// for another task, gives a performance that never was.
+// for another task, gives a performance that never existed.
 func (t Token) performance(id TaskID) performance {
 	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
 	if low&variantBits != variant {
@@ -115,7 +115,7 @@ func (t Token) shares() bool {
 // readPerformances reads rows of a key and a claim each into a set.
 func readPerformances(set map[performance]bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		clear(set) // of what an attempt that was undone had read
+		clear(set) // drops what an attempt that was undone had read
 		for rows.Next() {
 			var p performance
 			if err := rows.Scan(&p.key, &p.claim); err != nil {

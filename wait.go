@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// waitedTasksMax is how many tasks one look at those that are waited for is about.
+// waitedTasksMax is how many of the tasks that are waited for one look covers.
 const waitedTasksMax = 1000
 
 // WaitForTask waits until a task has finished, and returns what the store then knows of it, the
@@ -97,7 +97,7 @@ func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 	return infos, nil
 }
 
-// waitable says why tasks cannot be waited for.
+// waitable returns an error if some of the tasks cannot be waited for.
 func waitable(ids []TaskID, found map[TaskID]foundTask) error {
 	var missing, silent []TaskID
 	for _, id := range ids {
@@ -133,7 +133,7 @@ type waitOutcome struct {
 	err  error
 }
 
-// waiting is who waits for which task, by key.
+// waiting holds the waiters for each task, by key.
 type waiting struct {
 	mutex   sync.Mutex
 	waiters map[int64]map[*waiter]bool
@@ -169,7 +169,7 @@ func (s *Store) join(waiters []*waiter) bool {
 	return w.running
 }
 
-// leave forgets waiters, those that have had their outcome among them.
+// leave forgets waiters, also those that have had their outcome.
 func (w *waiting) leave(waiters []*waiter) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -278,7 +278,7 @@ func (w *waiting) deliver(key int64, end ending) {
 	delete(w.waiters, key)
 }
 
-// outcome is what a waiter is told of a task that was found unfinished before.
+// outcome is what a waiter is told of a task; info describes the task when it was still unfinished.
 func (e ending) outcome(info TaskInfo) waitOutcome {
 	if e.cause == nil || e.tries == nil {
 		return waitOutcome{err: &TaskError{IDs: []TaskID{info.ID}, Err: ErrTaskNotFound}}

@@ -55,7 +55,7 @@ func (s *Store) waitToOwnTasks(
 		if answer.next.pause != nil {
 			pause = min(pause, *answer.next.pause+time.Millisecond)
 		}
-		if answer.next.contended { // of what they leave, nobody is told
+		if answer.next.contended { // nobody is told of the tasks that they leave
 			pause = min(pause, around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
@@ -72,8 +72,8 @@ func (s *Store) waitToOwnTasks(
 	}
 }
 
-// awaiting is who waits for tasks with which action. Of many who wait one is woken; if it finds
-// tasks it wakes two more, and so on, so that few look in vain when there is little.
+// awaiting holds those who wait for tasks, by action. If many wait, one of them is woken. If it
+// finds tasks it wakes two more, and so on, so that few look in vain when there are few tasks.
 type awaiting struct {
 	mutex   sync.Mutex
 	waiters map[string]map[chan struct{}]bool
@@ -96,7 +96,7 @@ func (a *awaiting) join(actions []string) chan struct{} {
 	return wake
 }
 
-// leave is the end of a wait. If the waiter was woken and did not look, another one looks.
+// leave ends a wait. If the waiter was woken and did not look, another one looks.
 func (a *awaiting) leave(actions []string, wake chan struct{}) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

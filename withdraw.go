@@ -90,7 +90,7 @@ func (s *Store) withdraw(
 		for _, id := range named { // moved on meanwhile: look again
 			ids = append(ids, id)
 		}
-		if !endsKept { // what is to be erased shall stay final: look again
+		if !endsKept { // tasks to erase must stay final: look again
 			done = slices.DeleteFunc(done, func(task withdrawn) bool {
 				if task.final() {
 					ids = append(ids, task.id)
