@@ -110,8 +110,9 @@ func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 		t.Errorf("the first pass took %d round trips, an idle one %d: it did not look at %d spans",
 			first, idle, n)
 	}
-	if second := looks(); second > idle {
-		t.Errorf("the second pass took %d round trips, an idle one %d", second, idle)
+	// The store notes in the background how many tasks it handed out, perhaps during one of these.
+	if later := min(looks(), looks(), looks()); later > idle {
+		t.Errorf("later passes took %d round trips at least, an idle one %d", later, idle)
 	}
 	completeEach(t, store, 1)
 	ageFinished(t, traffic.Pool)

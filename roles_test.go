@@ -179,6 +179,9 @@ func TestRoles_WorkerDoesEverything(t *testing.T) {
 		stint.Task{ID: "b", Action: "act", After: []stint.TaskID{"a"}})...)
 	task := ownOne(t, store)
 	waiting := start(func() (stint.TaskInfo, error) { return store.WaitForTask(ctx, "a") })
+	eventually(t, soon, "the session listens", func() bool {
+		return listeners(t, roles.pool, "finished") > 0
+	})
 	tx := begin(t, pool)
 	inside := store.WithTx(tx)
 	wantErr(t, "HoldOwnership", inside.HoldOwnership(ctx, []stint.OwnedTask{task}), nil)

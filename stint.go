@@ -237,7 +237,7 @@ func (r Retention) withDefaults() (Retention, error) {
 // to nobody until tx ends.
 //
 // Where somebody listens, the verbs notify in tx, so that it cannot be prepared for two-phase
-// commit (PREPARE TRANSACTION).
+// commit. A wait that begins between a verb and the commit is not woken, and polls.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return &Store{core: s.core, tx: tx, callersTx: true}
 }
