@@ -227,14 +227,14 @@ func (r Retention) withDefaults() (Retention, error) {
 //
 // Until tx ends, tasks that it has owned, returned or changed are hidden from other owners or make
 // them wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is good for
-// nothing outside it until the commit. Verbs in tx may lock the tasks of a network in another order
-// than somebody else does; if PostgreSQL reports a deadlock, roll back and begin again.
+// nothing outside it until the commit. Verbs in tx may lock tasks of a network in another order
+// than others do; if PostgreSQL reports a deadlock, roll back and begin again.
 //
-// A task that was handed out together with others is first set apart from these, on another
-// connection of the pool. If there is none at that moment, nobody can return or extend the others
-// until tx ends. A ready task that was inserted together with others is not set apart: if a verb in
-// tx takes it, aborts it or makes another task wait for it, up to 999 of the others are handed out
-// to nobody until tx ends.
+// If a task was handed out together with others, a verb first separates it from them, on another
+// connection of the pool. If none is free at that moment, nobody can return or extend the others
+// until tx ends. A ready task is not separated: if a verb in tx takes it, aborts it or makes
+// another task wait for it, up to 999 tasks that were inserted together with it are handed out to
+// nobody until tx ends.
 //
 // Where somebody listens, the verbs notify in tx, so that it cannot be prepared for two-phase
 // commit. A wait that begins between a verb and the commit is not woken, and polls.
