@@ -22,7 +22,7 @@ type Conn interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// InTx calls work in a transaction. Its statements are prepared where the path is set.
+// InTx calls work in a transaction. Its statements are prepared after the path is set.
 func InTx(ctx context.Context, conn Conn, work func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, setPath); err != nil {

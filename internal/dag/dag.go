@@ -1,4 +1,5 @@
-// Package dag orders the nodes of directed graphs, and finds the cycles that keep them from it.
+// Package dag orders the nodes of directed graphs, and finds the cycles that make an order
+// impossible.
 package dag
 
 // An Edge leads from one node to another. Nodes are numbered from 0 on.
@@ -10,7 +11,7 @@ const (
 	placed
 )
 
-// A search goes from nodes to those with edges to them, in depth first.
+// A search goes from nodes to the nodes with edges to them, depth first.
 type search struct {
 	first []int32 // where the sources of each node begin in sources
 	// sources are the nodes with edges to a node, in the order of the edges.
@@ -24,9 +25,9 @@ type search struct {
 // A step is a node on the path, and the place of the next of its sources.
 type step struct{ node, next int32 }
 
-// Order returns all nodes, each behind those with edges to it, and as they are where that leaves a
-// choice. If the edges form cycles, it returns one of them, along the edges, with the first node
-// again at the end; the order then leaves out of account one edge of each cycle.
+// Order returns all nodes, each behind the nodes with edges to it, and in the order of their
+// numbers where that leaves a choice. If the edges form cycles, it also returns one cycle, along
+// the edges, with the first node again at the end; the order then ignores one edge of each cycle.
 func Order(nodes int, edges []Edge) (order, cycle []int32) {
 	s := &search{
 		first: make([]int32, nodes+1), sources: make([]int32, len(edges)),
@@ -51,7 +52,7 @@ func Order(nodes int, edges []Edge) (order, cycle []int32) {
 	return s.order, s.cycle
 }
 
-// from places a node behind all that lead to it.
+// from places a node behind all nodes that lead to it.
 func (s *search) from(start int32) {
 	s.push(start)
 	for len(s.path) > 0 {
@@ -77,7 +78,7 @@ func (s *search) push(node int32) {
 	s.state[node] = onPath
 }
 
-// note notes the cycle that a node on the path closes, unless there is one.
+// note notes the cycle that a node on the path closes, unless it has noted one before.
 func (s *search) note(node int32) {
 	if s.cycle != nil {
 		return

@@ -20,7 +20,7 @@ const (
 	lease = 30 * time.Second
 )
 
-// errSmudged is what the photos that fail at first fail with.
+// errSmudged is the error of the photos that fail at first.
 var errSmudged = errors.New("the photo is smudged")
 
 // An agency has the handlers of the story.
@@ -98,8 +98,8 @@ func (*agency) add(ctx context.Context, task *worker.Task) (worker.Result, error
 	return worker.Result{Bytes: []byte(strconv.Itoa(photos))}, err
 }
 
-// bind makes the book of the indexes that there are. It runs anyway, so it is told how many of the
-// tasks that it waited for were aborted.
+// bind makes the book from the indexes that exist. Its task runs anyway, so it is told how many of
+// the tasks that it waited for were aborted.
 func (a *agency) bind(ctx context.Context, task *worker.Task) (worker.Result, error) {
 	inputs, err := task.Inputs(ctx)
 	if err != nil {

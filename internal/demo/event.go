@@ -26,25 +26,25 @@ const (
 // zero.
 type Event struct {
 	Kind Kind `json:"event"`
-	// Seconds are those since the story began.
+	// Seconds is how many seconds after the beginning of the story the event was.
 	Seconds float64 `json:"seconds"`
-	// Tasks are how many tasks it is about.
+	// Tasks is how many tasks the event is about.
 	Tasks int           `json:"tasks,omitzero"`
 	Task  stint.TaskID  `json:"task,omitzero"`
 	Actor stint.ActorID `json:"actor,omitzero"`
-	// Process is that of the actor.
+	// Process is the process ID of the actor.
 	Process int `json:"process,omitzero"`
-	// After is how many seconds after what it follows from this was noticed: an abort by the owner
-	// of the task, a hand-on by all who look.
+	// After is how many seconds after its cause the event was noticed: an abort is noticed by the
+	// owner of the task, a hand-on by everybody who looks.
 	After  float64 `json:"after_seconds,omitzero"`
 	Status string  `json:"status,omitzero"`
-	// LeaseLeft is how many seconds the leases of a killed process had still to run.
+	// LeaseLeft is how many seconds the leases of a killed process still had to run.
 	LeaseLeft float64  `json:"lease_left_seconds,omitzero"`
 	Sprint    *Sprint  `json:"sprint,omitzero"`
 	Picture   *Picture `json:"picture,omitzero"`
 }
 
-// A Picture is what the tasks of the yearbook are at, at one instant.
+// A Picture shows how far the tasks of the yearbook are at one instant.
 type Picture struct {
 	States  Counts   `json:"states"`
 	Parts   []Part   `json:"parts"`
@@ -60,7 +60,7 @@ type Part struct {
 	States Counts `json:"states"`
 }
 
-// A Worker is what one of the two workers is at.
+// A Worker shows how far one of the two workers is.
 type Worker struct {
 	Actor stint.ActorID `json:"actor"`
 	// Owns and Completed count tasks.
@@ -69,7 +69,7 @@ type Worker struct {
 	Killed    bool `json:"killed,omitzero"`
 }
 
-// states are all of them, in the order of the pictures: what has ended comes first.
+// states returns all states in the order of the pictures: the states of ended tasks come first.
 func states() []stint.State {
 	return []stint.State{
 		stint.StateCompleted, stint.StateAborted, stint.StateInProgress, stint.StateReady,
@@ -113,7 +113,7 @@ func newPicture(tasks []stint.TaskInfo, workers []Worker) *Picture {
 	return p
 }
 
-// worker is the one with that name.
+// worker returns the worker with that name.
 func (p *Picture) worker(actor stint.ActorID) Worker {
 	for _, w := range p.Workers {
 		if w.Actor == actor {

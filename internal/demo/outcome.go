@@ -8,15 +8,15 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A Summary is what came of the story.
+// A Summary is the outcome of the story.
 type Summary struct {
 	// OK says that there are no Problems: every task has ended as it should have, and the tables
 	// agree with one another.
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
 
-	// Tasks counts those of the yearbook, by their states, why they were aborted, and how often
-	// they were handed out.
+	// Tasks is how many tasks the yearbook has. States, Causes and Tries count them by their
+	// states, by why they were aborted, and by how often they were handed out.
 	Tasks  int                         `json:"tasks"`
 	States Counts                      `json:"states"`
 	Causes map[stint.AbortCause]int    `json:"causes"`
@@ -25,10 +25,10 @@ type Summary struct {
 	// their owner.
 	Failures int `json:"failures"`
 	HandedOn int `json:"handed_on"`
-	// Photos is how many of them are in the book.
+	// Photos is how many photos are in the book.
 	Photos int `json:"photos"`
 
-	// Seconds are those until the book was printed.
+	// Seconds is how many seconds passed until the book was printed.
 	Seconds        float64 `json:"seconds"`
 	TasksPerSecond float64 `json:"tasks_per_second"`
 	// Noticed and Taken are how many seconds after the kill the first task of the killed worker was
@@ -36,7 +36,7 @@ type Summary struct {
 	Noticed float64 `json:"noticed_seconds"`
 	Taken   float64 `json:"taken_seconds"`
 
-	// The last two are of tasks without any work.
+	// The two rates are for tasks without any work.
 	SprintTasks        int     `json:"sprint_tasks"`
 	InsertedPerSecond  float64 `json:"inserted_per_second"`
 	PerformedPerSecond float64 `json:"performed_per_second"`
@@ -46,13 +46,14 @@ type Summary struct {
 type outcome struct {
 	state stint.State
 	cause stint.AbortCause
-	// tries are those that it takes at least; a task whose owner dies takes one more at most.
+	// tries is how many tries the task takes at least; if its owner dies, it takes one more at
+	// most.
 	tries int
 }
 
-// outcomes are the ends of all tasks, each of which comes after those that it waits for: the lost
-// scan is cancelled, what depends on an aborted task is aborted unless it runs anyway, and all
-// others complete.
+// outcomes returns how all tasks should end. Each task must come after the tasks that it waits for.
+// The lost scan is cancelled, tasks that depend on an aborted task are aborted unless they run
+// anyway, and all others complete.
 func outcomes(tasks []stint.Task) map[stint.TaskID]outcome {
 	ends := map[stint.TaskID]outcome{}
 	for _, task := range tasks {
@@ -76,8 +77,8 @@ func outcomes(tasks []stint.Task) map[stint.TaskID]outcome {
 	return ends
 }
 
-// told is how many tasks the owner of one is told of, by their ends. A join stands for what it
-// waited for.
+// told returns how many of the tasks before a task have completed and were aborted, as its owner is
+// told. A join stands for the tasks that it waited for.
 func told(tasks []stint.Task, id stint.TaskID) (completed, aborted int) {
 	definitions := map[stint.TaskID]*stint.Task{}
 	for i := range tasks {
@@ -101,7 +102,7 @@ func told(tasks []stint.Task, id stint.TaskID) (completed, aborted int) {
 	return completed, aborted
 }
 
-// photosInBook are those of the regions whose index was made.
+// photosInBook counts the photos of the regions whose index was made.
 func photosInBook(tasks []stint.Task) int {
 	photos, ends := 0, outcomes(tasks)
 	for _, name := range regions() {
@@ -112,7 +113,7 @@ func photosInBook(tasks []stint.Task) int {
 	return photos
 }
 
-// compare says where tasks have ended otherwise than they should have.
+// compare names the tasks that have not ended as they should have.
 func compare(planned []stint.Task, tasks []stint.TaskInfo) []string {
 	problems := []string{}
 	ends := outcomes(planned)

@@ -7,8 +7,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// Draw draws the tasks as bars, a line for each part of the yearbook, and what the workers are at.
-// It has no line break at its end.
+// Draw draws the tasks as bars, a line for each part of the yearbook, and then the workers. It has
+// no line break at its end.
 func (p *Picture) Draw(style Style) string {
 	lines := []string{""}
 	for _, part := range p.Parts {
@@ -28,7 +28,7 @@ func (part Part) line(style Style) string {
 		grouped(part.States.ended()), grouped(part.States.total()))
 }
 
-// bar gives each state as many of the cells as are its share of the tasks.
+// bar gives each state a share of the cells that is equal to its share of the tasks.
 func bar(counts Counts, width int, style Style) string {
 	var text strings.Builder
 	total, before, drawn := counts.total(), 0, 0

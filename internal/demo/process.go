@@ -13,8 +13,8 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
-// Work is the life of the second worker, in a process of its own: it performs tasks until its
-// standard input ends, which it does at the latest with the process that started it.
+// Work is the second worker, in a process of its own: it performs tasks until its standard input
+// ends, at the latest when the process that started it ends.
 func Work(ctx context.Context, store *stint.Store, actor stint.ActorID, stdin io.Reader) error {
 	silent := &agency{failed: func(*worker.Task) {}, lost: func(error) {}}
 	w, err := silent.newWorker(store, actor, actionDevelop)
@@ -57,7 +57,7 @@ func startProcess(actor stint.ActorID, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// kill kills the process, which learns nothing of it, and returns when it is gone.
+// kill kills the process without a warning, and returns when it is gone.
 func (p *process) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", p.actor, err)
@@ -77,7 +77,7 @@ func (p *process) early() error {
 	}
 }
 
-// end asks the process to end, and makes it if that takes long.
+// end asks the process to end, and kills it if that takes long.
 func (p *process) end() {
 	const endMax = 5 * time.Second
 	_ = p.stdin.Close() // it may have been killed

@@ -83,7 +83,7 @@ type Lines struct {
 // NewLines writes to stdout.
 func NewLines(stdout io.Writer, style Style) *Lines { return &Lines{stdout: stdout, style: style} }
 
-// Tell writes of an event.
+// Tell writes about an event.
 func (l *Lines) Tell(e Event) error {
 	const every = 2 * time.Second
 	if e.Kind == KindProgress && e.Seconds < l.last+every.Seconds() {

@@ -18,8 +18,8 @@ const (
 // A Sprint is how fast tasks go through the store when there is nothing to do for them.
 type Sprint struct {
 	Tasks int `json:"tasks"`
-	// Inserted is how many seconds it took to insert them, Performed those from the first hand-out
-	// to the last return.
+	// Inserted is how many seconds it took to insert them, Performed how many it took from the
+	// first hand-out to the last return.
 	Inserted  float64 `json:"inserted_seconds"`
 	Performed float64 `json:"performed_seconds"`
 }

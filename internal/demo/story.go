@@ -21,20 +21,21 @@ const (
 
 // A Config is what a story needs.
 type Config struct {
-	// Store is one on an empty schema. It must have a session and maintain the schema, as a store
-	// with zero options does.
+	// Store is a store on an empty schema. It must have a session and maintain the schema, as a
+	// store with zero options does.
 	Store *stint.Store
 	// Second is the command of a process that calls Work for SecondActor, on the same schema.
 	Second *exec.Cmd
-	// Tell is called with what happens, by one goroutine at a time. It should return soon.
+	// Tell is called with each event, by one goroutine at a time. It should return soon.
 	Tell func(Event)
 }
 
 // errStuck says that the story has not come to its end in time.
 var errStuck = errors.New("the story is stuck")
 
-// Run plays the story, which takes about half a minute, and leaves no process. That a task has not
-// ended as it should have is in the summary; it is no error. If ctx ends, so does the story.
+// Run plays the story, which takes about half a minute, and leaves no process behind. If a task has
+// not ended as it should have, the summary says so; that is no error. If ctx ends, so does the
+// story.
 func Run(ctx context.Context, config Config) (Summary, error) {
 	const longest = 3 * time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, errStuck)
@@ -55,7 +56,7 @@ type story struct {
 	second *process
 	killed time.Time // Zero: not yet.
 	// noticed and handedOn are how long after the kill the first task was no longer the second
-	// worker's, and the last one had another owner; taken is how many have one.
+	// worker's, and the last one had another owner; taken is how many tasks have another owner.
 	noticed, handedOn time.Duration
 	taken             int
 	printed           time.Duration // When all tasks of the yearbook had ended.
@@ -101,7 +102,7 @@ func (s *story) insert(ctx context.Context) (err error) {
 	return nil
 }
 
-// hire starts both workers. The context that it returns also ends if the first one does.
+// hire starts both workers. The context that it returns also ends if the first worker ends.
 func (s *story) hire(ctx context.Context) (_ context.Context, dismiss func(), err error) {
 	if s.second, err = startProcess(SecondActor, s.Second); err != nil {
 		return nil, nil, err
@@ -226,9 +227,9 @@ func (s *story) leaseLeft(ctx context.Context, tasks []stint.TaskInfo) (time.Dur
 	return last.LeaseUntil.Sub(why.Now), err
 }
 
-// awaitHandOn waits until somebody else owns, or has performed, what the second worker owned. A
-// return that the database had received before the kill still counts: such tasks are not handed on,
-// and one that is to be tried again later is as good as any other.
+// awaitHandOn waits until others own, or have performed, the tasks that the second worker owned. A
+// return that the database had received before the kill still counts: the returned task is not
+// handed on, even if it is to be tried again later.
 func (s *story) awaitHandOn(ctx context.Context, orphans []stint.TaskInfo) error {
 	const every = 25 * time.Millisecond
 	isOrphan := map[stint.TaskID]bool{}
@@ -267,7 +268,8 @@ func (s *story) finish(ctx context.Context) error {
 		return err
 	}
 	s.printed = now().Sub(s.begun)
-	// It has finished, so this returns at once. Others may have waited for it all the while.
+	// The last task has finished, so this returns at once. Others may have waited for it all the
+	// while.
 	last, err := s.Store.WaitForTask(ctx, s.plan.End)
 	if err != nil {
 		return err
@@ -291,7 +293,7 @@ func (s *story) watch(
 	ctx context.Context, every time.Duration, enough func([]stint.TaskInfo, *Picture) bool,
 ) error {
 	return s.repeat(ctx, every, func() (bool, error) {
-		// For a few thousand tasks; in a large store it is Stats that tells how things are going.
+		// This is for a few thousand tasks; in a large store, Stats tells how things are going.
 		page, err := s.Store.ListTasks(ctx, stint.Filter{Limit: tasksMax})
 		if err != nil {
 			return false, err
@@ -352,7 +354,8 @@ func (s *story) tellFailed(task *worker.Task) {
 	}
 }
 
-// noteLost takes the first word of it; there is no other, unless the task had another owner.
+// noteLost notes the first report of the loss. There is no second one, unless the task had another
+// owner.
 func (s *story) noteLost(cause error) {
 	select {
 	case s.lost <- cause:

@@ -12,9 +12,9 @@ import (
 
 // A Style is how text is set.
 type Style struct {
-	// Width is that of the terminal, in columns.
+	// Width is the width of the terminal, in columns.
 	Width int
-	// Colours says that there are some.
+	// Colours says that text may have colours.
 	Colours bool
 }
 
@@ -50,7 +50,7 @@ func markOf(state stint.State) mark {
 	}
 }
 
-// in is text in a colour; nil is that of other text.
+// in returns text in a colour; nil is the usual colour.
 func (s Style) in(colour ansi.Color, text string) string {
 	if !s.Colours || text == "" || colour == nil {
 		return text

@@ -10,7 +10,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// Text tells of the event: a headline, and why it is so. Of progress it says only the former.
+// Text describes the event: a headline, and an explanation. Progress has only a headline.
 func (e Event) Text(style Style) string {
 	headline, why := e.words()
 	lines := style.indented(headline, nil)

@@ -43,7 +43,8 @@ func yearbook() (structures.Plan, error) {
 	return structures.Build(bookName, structures.Chain(
 		structures.Task{ID: orderID, Action: actionOrder},
 		structures.Map(regions(), region),
-		// What is bound is what there is: this runs also if some of what it waits for was aborted.
+		// The book has the indexes that exist: this task runs even if some tasks before it were
+		// aborted.
 		structures.Task{ID: bindID, Action: actionBind, OnAbort: stint.RunAnyway},
 		structures.Task{ID: printID, Action: actionPrint},
 	))
@@ -85,7 +86,7 @@ func filmName(region string, number int) string { return fmt.Sprintf("%s/%d", re
 func scanID(film string) stint.TaskID           { return stint.TaskID(film + "/scan") }
 func indexID(region string) stint.TaskID        { return stint.TaskID(region + "/index") }
 
-// lostScan is the task that never ends by itself.
+// lostScan is the task that never ends on its own.
 func lostScan() stint.TaskID { return scanID(filmName(lostRegion, lostFilm)) }
 
 // partOf is the part of the yearbook that a task belongs to: a region, or the book.
@@ -94,8 +95,9 @@ func partOf(id stint.TaskID) string {
 	return part
 }
 
-// failures is how often a task fails before it completes: most never do, one photo in ten once, and
-// of these some twice. It depends on the ID alone, so everybody agrees on it.
+// failures is how often a task fails before it completes: most tasks never fail, one photo in ten
+// fails, and some of these photos fail twice. It depends on the ID alone, so everybody agrees on
+// it.
 func failures(id stint.TaskID, action string) int {
 	const one, two = 10, 40
 	hash := fnv.New32a()

@@ -36,8 +36,8 @@ type checkup struct {
 }
 
 // Examine looks for what is wrong with the tables of a schema, and with the server, and returns its
-// findings, the worst first. It changes nothing, and reads all tables from end to end. What the
-// role may not see is a finding; a question that cannot be asked at all is an error.
+// findings, the worst first. It changes nothing, and reads all tables from end to end. If the role
+// may not see something, that is a finding; if a question cannot be asked at all, that is an error.
 func Examine(
 	ctx context.Context, pool *pgxpool.Pool, store *stint.Store, schema string,
 ) ([]Finding, error) {
@@ -77,8 +77,8 @@ func Examine(
 
 func (c *checkup) find(findings ...Finding) { c.findings = append(c.findings, findings...) }
 
-// ask asks a question. What the role may not see, and what cannot be seen since a table is missing,
-// which is found elsewhere, is a finding; what cannot be asked at all is an error.
+// ask asks a question. If the role may not see the answer, or a table is missing, which is also
+// found elsewhere, that is a finding. If the question cannot be asked at all, that is an error.
 func (c *checkup) ask(topic string, question func() error) error {
 	err := question()
 	var pgErr *pgconn.PgError
@@ -167,7 +167,7 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 //go:embed sql/check_*.sql
 var checkStatements embed.FS
 
-// statement is one of sql/, for the schema.
+// statement returns a statement of sql/, for the schema.
 func (c *checkup) statement(name string) (string, error) {
 	text, err := checkStatements.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *checkup) statement(name string) (string, error) {
 	return strings.ReplaceAll(sqlfile.Statement(string(text)), "stint.", quoted+"."), nil
 }
 
-// askRows runs a statement and has its rows read.
+// askRows runs a statement and passes its rows to read.
 func (c *checkup) askRows(
 	ctx context.Context, topic, name string, read func(pgx.Rows) error, args ...any,
 ) error {
@@ -225,7 +225,7 @@ func (c *checkup) askServer(ctx context.Context) (server, map[string]string, err
 	return s, settings, err
 }
 
-// readAll reads rows, and finds what there is to say of all of them.
+// readAll reads rows, and adds the findings about all of them together.
 func readAll[T any](
 	c *checkup, read pgx.RowToFunc[T], say func(all []T) []Finding,
 ) func(pgx.Rows) error {
@@ -238,7 +238,7 @@ func readAll[T any](
 	}
 }
 
-// readEach reads rows, and finds what there is to say of each.
+// readEach reads rows, and adds the findings about each of them.
 func readEach[T any](c *checkup, say func(one T) []Finding) func(pgx.Rows) error {
 	return readAll(c, pgx.RowToStructByName[T], func(all []T) []Finding {
 		var findings []Finding

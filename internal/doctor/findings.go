@@ -30,7 +30,7 @@ func (s Severity) rank() int {
 	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityNote}, s)
 }
 
-// A Finding is something that is wrong, or to be known.
+// A Finding is something that is wrong, or worth knowing.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Topic    string   `json:"topic"`
@@ -81,7 +81,7 @@ func settingNames() []string {
 	}
 }
 
-// number is a setting that is a number, 0 if the server does not have it.
+// number returns the value of a setting that is a number, 0 if the server does not have it.
 func number(settings map[string]string, name string) int64 {
 	n, _ := strconv.ParseInt(settings[name], 10, 64)
 	return n
@@ -116,8 +116,8 @@ func serverFindings(s server, settings map[string]string) []Finding {
 	return append(findings, settingFindings(settings)...)
 }
 
-// settingFindings are about settings that lose what was committed, keep vacuum from running, or let
-// others wait for what is gone.
+// settingFindings are about settings that may lose committed changes, keep vacuum from running, or
+// let others wait for a process that is gone.
 func settingFindings(settings map[string]string) []Finding {
 	var findings []Finding
 	add := func(s Severity, name, format string, args ...any) {
@@ -206,7 +206,7 @@ func objectFindings(schema string, expected []string, objects []object) []Findin
 		}
 		relation, _, _ := strings.Cut(bare, ".")
 		switch {
-		case !isThere && kind == "column" && !isRelation(valid, relation): // which says it all
+		case !isThere && kind == "column" && !isRelation(valid, relation): // its table is missing
 		case !isThere:
 			findings = append(findings, found(SeverityError, "schema", "%s is missing from the "+
 				"schema %q: make it anew, as the file in migrations/versions has it", name, schema))
@@ -236,8 +236,8 @@ type horizon struct {
 	Transactions, Multixacts int64
 }
 
-// horizonFindings are about numbers of transactions that vacuum does not free in time. It begins to
-// insist at the settings' ages, and the server stops at about two thousand million.
+// horizonFindings are about transaction and multixact IDs that vacuum does not free in time. Vacuum
+// begins to insist at the ages in the settings, and the server stops at about two thousand million.
 func horizonFindings(kind string, h horizon, settings map[string]string) []Finding {
 	const tooOld = 1_600_000_000
 	var findings []Finding
@@ -267,17 +267,18 @@ func horizonFindings(kind string, h horizon, settings map[string]string) []Findi
 type table struct {
 	horizon
 	Live, Dead int64
-	// Vacuumed is how long ago; nil for never.
+	// Vacuumed is how long ago the table was vacuumed; nil for never.
 	Vacuumed  *time.Duration
 	VacuumOff bool
 }
 
-// queueTables are those whose rows live for seconds, so that dead ones gather.
+// queueTables are the tables whose rows live for seconds, so that dead rows gather.
 func queueTables() []string {
 	return []string{"ready", "leased", "leases", "scheduled", "blocked"}
 }
 
-// prunedTables are those that grow while dead rows are not removed as fast as tasks are pruned.
+// prunedTables are the tables that grow while dead rows are not removed as fast as tasks are
+// pruned.
 func prunedTables() []string {
 	return []string{"tasks", "finished", "edges", "joined", "deadlines"}
 }
@@ -319,7 +320,7 @@ func tableFindings(schema string, t table) []Finding {
 // A holder keeps vacuum from its work, or locks.
 type holder struct {
 	Kind, Name, Application, Role, State string
-	// Since is how long it has been there, nil if that is not known.
+	// Since is how long the holder has existed, nil if that is not known.
 	Since *time.Duration
 	// Transactions is how many have begun since.
 	Transactions int64
@@ -370,7 +371,7 @@ func holderFindings(h holder, settings map[string]string) []Finding {
 	return []Finding{{Severity: s, Topic: "vacuum", Text: text.String()}}
 }
 
-// An overdue is what nobody has seen to.
+// An overdue is a kind of work that was due and that no store has done.
 type overdue struct {
 	Kind  string
 	Tasks int64
@@ -392,7 +393,7 @@ func overdueFindings(late []overdue) []Finding {
 	return findings
 }
 
-// A goneSession is one of a process that is gone, and owns tasks.
+// A goneSession is the session of a process that is gone but still owns tasks.
 type goneSession struct {
 	// Gone is how long ago somebody noticed; nil if nobody has.
 	Gone   *time.Duration
@@ -429,7 +430,7 @@ func countAre(n int64) string {
 	return fmt.Sprintf("%d tasks are", n)
 }
 
-// pruningFindings says if finished tasks stay for so much longer than their retention. Stores prune
+// pruningFindings are about finished tasks that stay much longer than their retention. Stores prune
 // twice a minute at least.
 func pruningFindings(behind time.Duration) []Finding {
 	const late = 5 * time.Minute
@@ -447,7 +448,7 @@ type unserved struct {
 	Action string
 	Tasks  int64
 	Oldest time.Duration
-	// Asked is how long ago somebody asked; nil for never.
+	// Asked is how long ago somebody asked for the action; nil for never.
 	Asked *time.Duration
 }
 
@@ -485,8 +486,8 @@ type reading struct {
 	database time.Time
 }
 
-// clockFindings compares the clocks by the reading that took the least time, which is right to half
-// of that.
+// clockFindings compares the clocks by the reading that took the least time, which is accurate to
+// half of that time.
 func clockFindings(readings []reading) []Finding {
 	const much, tooMuch = time.Second, time.Minute
 	var findings []Finding

@@ -14,16 +14,16 @@ type pooling int
 
 const (
 	poolingNone pooling = iota
-	// poolingSession gives each connection a process, for as long as it lasts.
+	// poolingSession gives each connection a process, for as long as the connection lasts.
 	poolingSession
-	// poolingTransaction gives each transaction one.
+	// poolingTransaction gives each transaction a process.
 	poolingTransaction
 )
 
-// askPooler finds out whether a pooler stands between, and how it pools. A process other than the
-// one that the connection was told of betrays a pooler, as it does to a store. It pools by
-// transactions if two connections are served by one process, or if one has to wait for the
-// transaction of the other.
+// askPooler finds out whether a pooler stands between, and how it pools. If another process answers
+// than the one that the connection was told of, there is a pooler. A store recognises poolers in
+// the same way. It pools by transactions if two connections are served by one process, or if one
+// has to wait for the transaction of the other.
 func (c *checkup) askPooler(ctx context.Context, pool *pgxpool.Pool) error {
 	return pool.AcquireFunc(ctx, func(first *pgxpool.Conn) error {
 		seen := map[uint32]bool{}

@@ -2,13 +2,14 @@ package drawing
 
 import "math"
 
-// The room that places need above and below their centres, half the distance of their likes.
+// The room that a place needs above and below its centre: half the distance between two places of
+// its kind.
 const (
 	roomTask = (boxHeight + boxGap) / 2
 	roomBend = 7
 )
 
-// spreads is how often the layers are gone over to find heights.
+// spreads and straightenings are how often these passes over the layers are made to find heights.
 const (
 	spreads        = 24
 	straightenings = 2
@@ -56,7 +57,7 @@ func (l *layers) room(at int) float64 {
 	return roomTask
 }
 
-// average is the height of some neighbours of a place, and how much they count.
+// average returns the average height of some neighbours of a place, and how much they count.
 func (l *layers) average(at int, neighbours []int) (y, weight float64) {
 	if len(neighbours) == 0 {
 		return l.places[at].y, 0.01
@@ -64,7 +65,7 @@ func (l *layers) average(at int, neighbours []int) (y, weight float64) {
 	for _, other := range neighbours {
 		strength := 1.0
 		if l.places[at].bend && l.places[other].bend {
-			strength = 8 // long edges had better be straight than short ones
+			strength = 8 // it is more important that long edges are straight
 		}
 		weight += strength
 		y += float64(strength * l.places[other].y)
@@ -72,8 +73,8 @@ func (l *layers) average(at int, neighbours []int) (y, weight float64) {
 	return y / weight, weight
 }
 
-// balance is the average of all neighbours of a place. Those to the side with fewer of them count
-// less, so that a task is about in the middle of the many that it leads to, or that lead to it.
+// balance is the average of all neighbours of a place. The side with fewer neighbours counts less,
+// so that a task is about in the middle of the many tasks that it leads to, or that lead to it.
 func (l *layers) balance(at int) (y, weight float64) {
 	const less = 0.1
 	before, after := l.places[at].before, l.places[at].after
@@ -87,8 +88,8 @@ func (l *layers) balance(at int) (y, weight float64) {
 	return mean(y, weight, otherY, otherWeight)
 }
 
-// mean is that of two weighted numbers, and their weight. The conversions keep processors from
-// rounding differently, by multiplying and adding at once.
+// mean returns the mean of two weighted numbers, and the sum of their weights. The conversions keep
+// processors from multiplying and adding in one step, since some would then round differently.
 func mean(a, weightA, b, weightB float64) (value, weight float64) {
 	weight = weightA + weightB
 	return (float64(a*weightA) + float64(b*weightB)) / weight, weight
@@ -100,9 +101,9 @@ type block struct {
 	y, weight float64 // of the first place, on average
 }
 
-// settle moves the places of a layer as near as they can get to where they would like to be, in the
-// least squares' sense: places that would be too close to each other become one block, which stands
-// where they would like to be on average (isotonic regression).
+// settle moves the places of a layer as near as possible to the heights that they wish for, by
+// least squares: places that would be too close to each other become one block, which stands at the
+// average of their wishes (isotonic regression).
 func (l *layers) settle(layer []int, wish func(at int) (y, weight float64)) {
 	var blocks []block
 	offsets := make([]float64, len(layer)) // from the first place
@@ -129,8 +130,8 @@ func (l *layers) settle(layer []int, wish func(at int) (y, weight float64)) {
 	}
 }
 
-// straighten makes the bends of a path level with what is before them, or behind, or at least with
-// one another, for as far as others leave room.
+// straighten makes the bends of a path level with the place before them, or the place behind them,
+// or at least with one another, as far as other places leave room.
 func (l *layers) straighten(path []int) {
 	for i := 1; i < len(path)-1; {
 		top, bottom := l.freedom(path[i])

@@ -17,9 +17,9 @@ type place struct {
 }
 
 // The layers are the places of a network, in columns from left to right: each edge leads to the
-// right, from one layer to the next. The way to get there is that of Sugiyama: tasks get their
-// layers, long edges get bends, layers are ordered so that few edges cross, and then places get
-// heights. Nothing depends on chance, so the same network is always laid out the same.
+// right, from one layer to the next. The method is Sugiyama's: tasks get their layers, long edges
+// get bends, layers are ordered so that few edges cross, and then places get heights. Nothing
+// depends on chance, so the same network is always laid out the same.
 type layers struct {
 	places []place // first the tasks
 	paths  [][]int // the places that each edge goes through
@@ -30,7 +30,7 @@ type layers struct {
 const (
 	bendsMax  = 20_000 // edges beyond go straight to their end, the longest ones first
 	sweepsMax = 24     // over all layers, to find an order
-	idleMax   = 4      // how many of them may be in vain
+	idleMax   = 4      // how many sweeps in a row may bring nothing
 )
 
 // An edge leads from a task to a dependent, each an index.
@@ -107,8 +107,9 @@ func (l *layers) bend(edges []edge) {
 	}
 }
 
-// arrange orders the layers: it starts with what is near to each other and then sorts every place
-// by the average of its neighbours, to and fro, until fewer edges cross no more.
+// arrange orders the layers. It starts with an order in which neighbours are near each other, and
+// then sorts each layer by the average of each place's neighbours, to and fro, until the number of
+// edges that cross no longer falls.
 func (l *layers) arrange(tasks int) {
 	l.begin(tasks)
 	fewest, best := l.crossings(), l.copyOrder()
@@ -127,7 +128,7 @@ func (l *layers) arrange(tasks int) {
 	}
 }
 
-// begin orders the layers by a walk along the edges, in depth first.
+// begin orders the layers by a walk along the edges, depth first.
 func (l *layers) begin(tasks int) {
 	seen := make([]bool, len(l.places))
 	for task := range tasks {
@@ -157,8 +158,8 @@ func (l *layers) put(at int) {
 	l.order[layer] = append(l.order[layer], at)
 }
 
-// sweep calls a function with each layer from left to right, or from right to left, and with what
-// tells the neighbours of a place in the layer before.
+// sweep calls visit with each layer, from left to right or from right to left, and with a function
+// that returns the neighbours of a place in the layer visited before.
 func (l *layers) sweep(right bool, visit func(layer []int, neighbours func(int) []int)) {
 	if right {
 		for _, layer := range l.order {
@@ -171,8 +172,8 @@ func (l *layers) sweep(right bool, visit func(layer []int, neighbours func(int) 
 	}
 }
 
-// sort orders a layer by the average of each place's neighbours. Those without stay about where
-// they are.
+// sort orders a layer by the average of each place's neighbours. Places without neighbours stay
+// about where they are.
 func (l *layers) sort(layer []int, neighbours func(int) []int) {
 	average := make(map[int]float64, len(layer))
 	for _, at := range layer {

@@ -65,8 +65,8 @@ const (
 	steepness  = 4 // how much further an edge may go up or down than to the right
 )
 
-// WriteSVG writes a picture of the graph that needs nothing else to be seen, with the task that was
-// asked for outlined. The same graph gives the same bytes.
+// WriteSVG writes a picture of the graph that needs no other file, with an outline around the task
+// that was asked for. The same graph gives the same bytes.
 //
 // The error is that of the writer.
 func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {

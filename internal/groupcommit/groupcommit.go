@@ -11,30 +11,30 @@ import (
 
 const (
 	// SizeMax is how much goes into one batch, in the unit of [Group.Size]. A call of more than
-	// half of that gains nothing by company.
+	// half of that gains nothing by sharing a batch.
 	SizeMax = 1000
 
-	// How many batches of a key run at once. A second one, to execute while the first commits, is
-	// not worth the statements that it takes: fewer calls share each (ADR 5).
+	// How many batches of a key run at once. A second one could execute while the first commits,
+	// but is not worth its statements: fewer calls would share each of them (ADR 5).
 	batchesAtOnce = 1
 
-	// abandonedMax is how long a batch may go on that all its callers have left.
+	// abandonedMax is how long a batch may go on after all its callers have left.
 	abandonedMax = time.Second
 
-	// countedMax is for how long a batch counts as running: one that has to wait for somebody's
+	// countedMax is for how long a batch counts as running: a batch that has to wait for somebody's
 	// lock must not keep all others from running.
 	countedMax = 50 * time.Millisecond
 )
 
-// A Group makes batches of calls with equal keys: of those that gather while an earlier batch runs.
-// A call that meets no other runs at once and alone. Before a batch runs, whoever can run at that
-// moment runs first, so that callers who have just been answered call again and join it.
+// A Group makes batches of the calls with equal keys that gather while an earlier batch runs. A
+// call that meets no other runs at once and alone. Before a batch runs, it lets all goroutines run
+// that can run at that moment, so that callers that have just been answered call again and join it.
 //
 // The fields are set before the first call.
 type Group[K comparable, C, A any] struct {
-	// Run makes the calls of a batch, and returns an answer to each. Shared says that they are of
-	// several callers: it then fails rather than keep some of them waiting for a lock that only one
-	// of them needs.
+	// Run makes the calls of a batch, and returns an answer to each. Shared says that the calls are
+	// of several callers: Run then fails rather than keep some of them waiting for a lock that only
+	// one of them needs.
 	Run func(ctx context.Context, key K, calls []C, shared bool) ([]A, error)
 
 	// Size is how much of SizeMax a call takes.
@@ -64,7 +64,7 @@ type queue[C, A any] struct {
 	waiting []*caller[C, A]
 }
 
-// A caller is one that waits for the outcome of its call.
+// A caller waits for the outcome of its call.
 type caller[C, A any] struct {
 	call    C
 	outcome chan outcome[A] // has room for one; nil if nobody waits for it
@@ -73,7 +73,8 @@ type caller[C, A any] struct {
 	left, answered bool // the caller has left; the outcome was sent
 }
 
-// An outcome is what a caller gets; alone says that it is to make the call again, by itself.
+// An outcome is what a caller gets; alone says that the caller must make the call again, outside a
+// batch.
 type outcome[A any] struct {
 	answer A
 	err    error
@@ -126,7 +127,7 @@ func (g *Group[K, C, A]) Do(ctx context.Context, key K, call C) (A, error) {
 	}
 }
 
-// Post makes a call that nobody waits for: what comes of it is for Run to see to.
+// Post makes a call that nobody waits for: Run must deal with its outcome.
 func (g *Group[K, C, A]) Post(key K, call C) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

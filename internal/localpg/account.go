@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// account is whom the server runs as: ourselves, or an unprivileged account when we are root.
-// Everything inside the directory of a server belongs to it.
+// account is the account that the server runs as: our own, or an unprivileged one when we are root.
+// Everything inside the directory of a server belongs to this account.
 type account struct {
 	uid, gid int
 	switched bool // We are root, and have to become this account.

@@ -42,8 +42,9 @@ func (p places) cache() (string, error) {
 	return filepath.Join(dir, "stint"), nil
 }
 
-// own returns a base directory of the current user: system for a root whose own one is closed to
-// the account of the server, else the one in the variable, else the one below the home directory.
+// own returns a base directory of the current user: the one in the variable, else the one below the
+// home directory. For root it returns system if that directory is closed to the account of the
+// server, or if there is none.
 func (p places) own(system, variable, belowHome, belowHomeMac string) (string, error) {
 	dir := ""
 	if home := p.getenv("HOME"); filepath.IsAbs(home) {

@@ -85,10 +85,10 @@ func ping(ctx context.Context, server pidFile) error {
 	return conn.Close(ctx)
 }
 
-// removeStalePIDFile removes what a crash of the machine left. PostgreSQL would do it too, but not
-// if another process has got the number since. The caller holds serverLock, so none of our servers
-// is alive; one that was started by hand is found by asking it, and failing that PostgreSQL itself
-// refuses to share the data, by the shared memory.
+// removeStalePIDFile removes the file that a crash of the machine left. PostgreSQL would do so too,
+// but not if another process has got the process number since. The caller holds serverLock, so none
+// of our servers is alive. A server that was started by hand is found by asking it; if that fails,
+// PostgreSQL itself refuses to share the data, because of the shared memory.
 func (s *serverDir) removeStalePIDFile(ctx context.Context) error {
 	status, err := s.status()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +135,7 @@ func (s *serverDir) spawn(program string, args []string, lock, log *os.File) (*c
 	return c, nil
 }
 
-// end ends the process, by force if it takes long. Its own children end by themselves, soon after.
+// end ends the process, by force if it takes long. Its own children end on their own soon after.
 func (c *child) end() {
 	_ = c.process.Signal(syscall.SIGQUIT) // An error means that it has exited.
 	timer := time.NewTimer(endTimeout)

@@ -51,7 +51,8 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 	return &Server{socketDir: s.socketDir, leave: sync.OnceValue(s.close)}, nil
 }
 
-// join makes us a user of the server, running by then. If that fails, it leaves nothing behind.
+// join makes us a user of the server, which is running when join returns. If that fails, it leaves
+// nothing behind.
 func (s *serverDir) join(ctx context.Context, find finder, settings []string) error {
 	starting, err := s.lock(ctx, startLock, syscall.LOCK_EX)
 	if err != nil {
@@ -284,8 +285,9 @@ func (s *serverDir) discard() error {
 	return os.RemoveAll(s.dir)
 }
 
-// stop ends the server: fast, which breaks connections and writes everything out; if that takes too
-// long at once, which loses nothing either but makes the next start recover from its journal.
+// stop ends the server. It first tries a fast shutdown, which breaks connections and writes
+// everything out. If that takes too long, it tries an immediate one, which loses nothing either but
+// makes the next start recover from its journal.
 func (s *serverDir) stop() error {
 	fast, cancel := context.WithTimeout(context.Background(), fastTimeout)
 	defer cancel()

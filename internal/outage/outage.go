@@ -1,6 +1,6 @@
-// Package outage tells of work that fails again and again: when it begins to, seldom while it
-// lasts, and when it is over. A server that is away makes every process that uses it fail many
-// times; who reads the log wants to know once, and since when.
+// Package outage logs that work fails again and again: when it begins to fail, seldom while that
+// lasts, and when it is over. If a server cannot be reached, every process that uses it fails many
+// times; the reader of the log wants to know it once, and since when.
 package outage
 
 import (
@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Every is how often the same failure is told.
+// Every is how often the same failure is logged.
 const Every = time.Minute
 
-// A Log tells of one kind of work. It is safe for concurrent use.
+// A Log logs the failures of one kind of work. It is safe for concurrent use.
 //
-// The first failure is told at once, unless the work was told of within the last minute: what fails
-// every other time would otherwise be told each time. An outage that was over before it was told is
-// not told of at all.
+// The first failure is logged at once, unless a failure of the work was logged within the last
+// minute: otherwise work that fails every other time would be logged each time. An outage that was
+// over before it was logged is not logged at all.
 type Log struct {
 	logger *slog.Logger
 	what   string
@@ -34,7 +34,7 @@ type Log struct {
 // New returns a Log whose records have the message what.
 func New(logger *slog.Logger, what string) *Log { return &Log{logger: logger, what: what} }
 
-// Failed tells that the work has failed, if it is time to.
+// Failed logs that the work has failed, if it is time to.
 func (l *Log) Failed(ctx context.Context, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -55,7 +55,7 @@ func (l *Log) Failed(ctx context.Context, err error) {
 	l.logger.LogAttrs(ctx, slog.LevelWarn, l.what, attrs...) //nolint:sloglint // that of New
 }
 
-// Worked tells that the work succeeds again, if it was told that it failed.
+// Worked logs that the work succeeds again, if its failure was logged.
 func (l *Log) Worked(ctx context.Context) {
 	if !l.failing.Load() {
 		return

@@ -26,15 +26,15 @@ type link struct {
 	// gone is closed when the client has gone, answered when the server has.
 	gone, answered chan struct{}
 
-	// severed says that the client shall see no more; abandoned, that it does not and that the
-	// session goes on without it.
+	// severed says that the client must see no more; abandoned says the same, and that the session
+	// goes on without the client.
 	severed, abandoned atomic.Bool
 
 	// stalled says that answers do not get through.
 	stalled atomic.Bool
 
-	// held is closed when the request that is held back has been decided on, or is nil. Together
-	// with the rest of what is known of requests, it belongs to the goroutine that passes them on.
+	// held is closed when the test has decided about the request that is held back; nil if there is
+	// none. Like the four fields below, it belongs to the goroutine that passes requests on.
 	held       chan struct{}
 	statements []string
 	begun      []string          // the statements of the transaction
@@ -157,7 +157,7 @@ func (l *link) endRequest() {
 	})
 }
 
-// await returns what is decided on a held request, and cuts the connection if it is to be cut.
+// await returns the decision about a held request, and cuts the connection if that is the decision.
 func (l *link) await(trap *Trap) verdict {
 	decided := cut
 	select {

@@ -2,8 +2,8 @@
 // are hardest to hit by chance: when the server has committed and the client does not know, or when
 // the client has asked and the server does not know. It also counts round trips.
 //
-// Nothing in it depends on time: a test names the request, and the proxy waits for the server to be
-// through with it, or for the test to say on.
+// Nothing in it depends on time: a test names the request, and the proxy waits until the server has
+// answered it, or until the test lets it go on.
 package pgcut
 
 import (
@@ -83,8 +83,8 @@ func (p *Proxy) Pool(tb testing.TB, conns int32) *pgxpool.Pool {
 	return pool
 }
 
-// RoundTrips is how many requests have come so far that a client waits for the answer of. A batch
-// is one, and so is a COPY; the first use of a statement on a connection makes another one, to
+// RoundTrips is how many requests have come so far whose answer a client waits for. A batch is one
+// request, and so is a COPY; the first use of a statement on a connection makes another one, to
 // prepare it.
 func (p *Proxy) RoundTrips() int {
 	p.mutex.Lock()
@@ -115,7 +115,7 @@ func (p *Proxy) close() {
 	p.running.Wait()
 }
 
-// register makes close end a connection, and reports whether it is early enough for that.
+// register makes close end this connection too. It reports false if close has begun before.
 func (p *Proxy) register(conn net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -131,7 +131,7 @@ func (p *Proxy) drop(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// serve does what one client wants, until one side ends it.
+// serve serves one client, until the client or the server ends the connection.
 func (p *Proxy) serve(client net.Conn) {
 	defer p.drop(client)
 	if !p.register(client) {
@@ -162,9 +162,9 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 }
 
-// cancel passes a request to cancel on to the server. That of a client that was cut off does not
-// get through either: the driver sends one after every connection it loses, and it would meet the
-// request that the test delivers late.
+// cancel passes a cancel request on to the server, unless its client was cut off: the driver sends
+// a cancel request after every connection it loses, and that would meet the request that the test
+// delivers late.
 func (p *Proxy) cancel(process uint32) {
 	p.mutex.Lock()
 	l := p.links[process]
@@ -212,7 +212,7 @@ func (p *Proxy) connect(
 	return newLink(p, client, backend, session, hijacked)
 }
 
-// refusal is how a client is told that the server cannot be had.
+// refusal is the message that tells a client that the server cannot be reached.
 func refusal(err error) *pgproto3.ErrorResponse {
 	response := &pgproto3.ErrorResponse{Severity: "FATAL", Code: "08006", Message: err.Error()}
 	var pgErr *pgconn.PgError

@@ -7,8 +7,8 @@ import (
 
 // A Request is what a client sends before it waits for an answer.
 type Request struct {
-	// Statements are those that the request executes, in their order. A request that only prepares
-	// statements has none.
+	// Statements are the statements that the request executes, in their order. A request that only
+	// prepares statements has none.
 	Statements []string
 
 	// Transaction are the statements executed since the last BEGIN on the connection, those of the
@@ -25,8 +25,8 @@ func Executes(statement string) Match {
 	return func(r Request) bool { return has(r.Statements, statement) }
 }
 
-// Commits picks the requests that commit a transaction in which the statement was executed, be it
-// before or in the same request.
+// Commits picks the requests that commit a transaction in which the statement was executed, before
+// this request or in it.
 func Commits(statement string) Match {
 	return func(r Request) bool {
 		return has(r.Statements, "commit") && has(r.Transaction, statement)
@@ -67,7 +67,7 @@ type Trap struct {
 	match   Match
 	verdict chan verdict
 
-	// link is there once reached is closed.
+	// link is set before reached is closed.
 	link     *link
 	reached  chan struct{}
 	answered chan struct{}
@@ -97,7 +97,7 @@ func (p *Proxy) Hold(at Instant, match Match) *Trap {
 // Reached is closed when the request has come to the instant.
 func (t *Trap) Reached() <-chan struct{} { return t.reached }
 
-// Answered is closed when the server is through with the request.
+// Answered is closed when the server has answered the request.
 func (t *Trap) Answered() <-chan struct{} { return t.answered }
 
 // Sprung reports whether the request has come to the instant.
@@ -110,14 +110,15 @@ func (t *Trap) Sprung() bool {
 	}
 }
 
-// Release lets the request, or its answer, pass. Either this or Cut may be called, and once.
+// Release lets the request, or its answer, pass. Only one of Release and Cut may be called, and
+// only once.
 func (t *Trap) Release() { t.verdict <- pass }
 
 // Cut cuts the connection as [Proxy.Cut] does.
 func (t *Trap) Cut() { t.verdict <- cut }
 
-// Abandon cuts the client off from a request that is held at [AtRequest], and leaves the server to
-// do it late, when [Trap.Release] is called.
+// Abandon cuts the client off from a request that is held at [AtRequest]. The server executes the
+// request late, when [Trap.Release] is called.
 func (t *Trap) Abandon() {
 	<-t.reached
 	t.link.abandoned.Store(true)

@@ -18,9 +18,9 @@ const (
 
 	// killGrace is how long a program that was told to end may take.
 	killGrace = 5 * time.Second
-	// stopGrace is the same when the worker stops, which waits for handlers a second longer.
+	// stopGrace is the same when the worker stops, since it then waits for handlers only a second.
 	stopGrace = 500 * time.Millisecond
-	// lookEvery is how often one looks whether something is left of a program that is ending.
+	// lookEvery is the pause between looks whether any process of an ending program is left.
 	lookEvery = 10 * time.Millisecond
 )
 
@@ -119,8 +119,8 @@ func (d *Directory) Handle(w *worker.Worker, options ...worker.HandlerOption) er
 	return nil
 }
 
-// Close kills the programs that are still running, and waits for their ends. It is to be called
-// when the worker's Run has returned, which by then may have given up waiting for one.
+// Close kills the programs that are still running, and waits for their ends. Call it when the
+// worker's Run has returned: Run may have given up waiting for a program.
 func (d *Directory) Close() {
 	d.close()
 	d.running.Wait()

@@ -4,8 +4,8 @@
 // # Which actions
 //
 // [Open] reads the directory once. A file's name is an action if the file is regular (a symbolic
-// link to such a one will do), executable, and not hidden by a leading dot. A task with any other
-// action is left to others.
+// link to a regular file will do), executable, and not hidden by a leading dot. A task with any
+// other action is left to other workers.
 //
 // # What a program is given
 //
@@ -30,35 +30,36 @@
 //
 // If a task that waited for others has a JSON body, each object {"$result": ID} in it, with no
 // other key, is replaced by the result of the task with that ID, written as above. So a program
-// whose body is [{"$result": "t/save"}] reads [{"link": "https://download/1234"}]. If there is no
-// such task among those it waited for, the task is aborted. All other bodies are passed on byte for
-// byte.
+// whose body is [{"$result": "t/save"}] reads [{"link": "https://download/1234"}]. If the task did
+// not wait for a task with that ID, it is aborted. All other bodies are passed on byte for byte.
 //
 // # What comes of it
 //
 // Standard output is the task's result, at most 64 MiB: a program that writes more is killed, and
-// its task aborted. Nothing written is no result. By the exit status the task is
+// its task aborted. Nothing written is no result. The exit status decides what becomes of the task:
 //
 //	0                 completed
 //	65 (EX_DATAERR)   aborted
 //	75 (EX_TEMPFAIL)  given back for another try, as for any other one, and for death by a signal
 //
-// Standard error is the log. Its last 64 KiB are the status of the task, behind a first line that
-// says how the program ended unless that is 0. What is not UTF-8, and NUL, is replaced.
+// Standard error is the log. Its last 64 KiB are the status of the task, after a first line that
+// says how the program ended, unless its exit status is 0. NUL and bytes that are not UTF-8 are
+// replaced.
 //
-// A program that cannot be started (the file is gone, say) is another try too.
+// If a program cannot be started (the file is gone, say), its task is given back for another try,
+// too.
 //
 // # How a program is ended
 //
 // A program runs in a process group of its own, on Unix. When its context ends (the task was lost,
 // the time-out has passed, or the worker stops and its grace has passed: see package worker), the
-// group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. However
-// the program then exits, the task counts as ended so: it was lost anyway, or is given back, after
-// a pause or, when the worker stops, for another try at once. The try counts, since the program has
-// begun: a task with its tries used up is aborted. What is left of the group when a program has
-// exited by itself is killed.
+// group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. It does
+// not matter then how the program exits: the task was lost anyway, or it is given back for another
+// try, after a pause or, when the worker stops, at once. The try counts, since the program has
+// begun: a task with its tries used up is aborted. If a program exits on its own, what is left of
+// its group is killed.
 //
-// Elsewhere the program, but not what it has started, is killed at once.
+// On other systems the program is killed at once, but not the processes that it has started.
 //
 // If the worker itself is killed, its programs run on, as orphans, while others are given their
 // tasks. As always, performing a task must be idempotent.

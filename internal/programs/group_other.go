@@ -14,8 +14,8 @@ func ownGroup(*exec.Cmd) {}
 
 func terminate(cmd *exec.Cmd) { kill(cmd) }
 
-// kill kills a started program, which may have ended by itself.
+// kill kills a started program, which may have ended on its own.
 func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-// alive cannot tell what a program has started.
+// alive cannot tell whether processes that the program has started are left.
 func alive(*exec.Cmd) bool { return false }

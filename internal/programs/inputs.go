@@ -45,7 +45,7 @@ func writeInputs(predecessors []stint.Input) (path string, err error) {
 	return file.Name(), nil
 }
 
-// asJSON is how a result goes into JSON.
+// asJSON returns the value that stands for a result in JSON.
 func asJSON(result []byte) any {
 	switch {
 	case result == nil:
@@ -58,7 +58,7 @@ func asJSON(result []byte) any {
 	return string(result)
 }
 
-// encode writes JSON as people would.
+// encode writes JSON as people would, without escapes for HTML.
 func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -69,7 +69,7 @@ func encode(value any) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// resolve puts the results of predecessors in the place of the references in a JSON body.
+// resolve replaces the references in a JSON body by the results of predecessors.
 func resolve(body []byte, predecessors []stint.Input) ([]byte, error) {
 	quoted := []byte(`"` + referenceKey + `"`)
 	if len(predecessors) == 0 || !bytes.Contains(body, quoted) || !json.Valid(body) {

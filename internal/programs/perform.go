@@ -67,7 +67,7 @@ type execution struct {
 	log    tail
 	// tooMuch is closed when there is more output than a result may have.
 	tooMuch chan struct{}
-	// exited is closed when the program has exited, with exit.
+	// exited is closed when the program has exited; exit is its error then.
 	exited chan struct{}
 	exit   error
 	// drained is closed when standard output and standard error have been read to their ends.
@@ -92,7 +92,7 @@ func (e *execution) outcome(err error) (worker.Result, error) {
 	return worker.Result{}, end
 }
 
-// ended is how a program ended that was told to. Its exit status does not count.
+// ended is the error of a program that was told to end. Its exit status does not count.
 type ended struct {
 	cause error
 	exit  error
@@ -107,7 +107,7 @@ func (e *ended) Error() string {
 
 func (e *ended) Unwrap() error { return e.cause }
 
-// run runs the program until it has ended, by itself or because ctx ends.
+// run runs the program until it has ended, on its own or because ctx ends.
 func (e *execution) run(ctx context.Context, body []byte) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -128,9 +128,9 @@ func (e *execution) run(ctx context.Context, body []byte) error {
 		e.end(worker.ErrStopping)
 		err = &ended{cause: worker.ErrStopping, exit: e.exit}
 	}
-	// Whoever holds the standard streams is in the group, so this is the end of them, unless it
-	// left the group. While the group has members nobody else can be given its number, and when it
-	// has none, it takes long until somebody is.
+	// The processes that hold the standard streams are in the group, so this ends them, unless they
+	// have left the group. While the group has members, no other group can get its number; when it
+	// has none, it takes long until another group gets it.
 	kill(e.cmd)
 	<-e.exited
 	within(stopGrace, e.drained)
@@ -189,7 +189,7 @@ func (s streams) close() {
 	}
 }
 
-// start starts the program, and whatever feeds and reads it.
+// start starts the program, and the goroutines that feed it and read from it.
 func (e *execution) start(body []byte) (_ streams, err error) {
 	var ours, theirs streams
 	defer func() {
@@ -230,7 +230,8 @@ func (e *execution) start(body []byte) (_ streams, err error) {
 	return ours, nil
 }
 
-// readOutput reads standard output until nobody writes any more, it is closed, or it is too much.
+// readOutput reads standard output until nobody writes any more, it is closed, or there is too
+// much.
 func (e *execution) readOutput(from io.Reader) {
 	limit := int64(e.resultBytesMax)
 	n, _ := io.Copy(&e.output, io.LimitReader(from, limit+1))

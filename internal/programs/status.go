@@ -9,7 +9,7 @@ import (
 type tail struct {
 	max  int
 	kept []byte
-	// cut says that something came before.
+	// cut says that earlier bytes were dropped.
 	cut bool
 }
 
@@ -22,7 +22,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is what was kept as text of at most bytesMax bytes, cut at the front.
+// text returns the bytes that were kept as text of at most bytesMax bytes, cut at the front.
 func (t *tail) text(bytesMax int) string {
 	kept := t.kept
 	for t.cut && len(kept) > 0 && !utf8.RuneStart(kept[0]) {
@@ -40,8 +40,8 @@ func (t *tail) text(bytesMax int) string {
 	return text
 }
 
-// An endError is what a program failed with: its text is how it ended and then its log, within the
-// limit of a status.
+// An endError is the error of a program that failed. Its text says how the program ended, and then
+// has its log, within the limit of a status.
 type endError struct {
 	how error
 	log *tail

@@ -1,5 +1,5 @@
-// Package queuefloors remembers where the queues of ready tasks begin, so that a scan of them need
-// not walk the dead entries ahead (ADR 6).
+// Package queuefloors remembers where the queues of ready tasks begin, so that a scan of a queue
+// need not walk the dead entries before that place (ADR 6).
 package queuefloors
 
 import (
@@ -15,12 +15,12 @@ const (
 	// rankPositionBits is how far the priority is shifted in the column ready.rank.
 	rankPositionBits = 47
 
-	// floorAge is how long ago a floor was seen that is made use of: for so long an insert may take
-	// to commit, and no task of it is ever overlooked.
+	// floorAge is how old a floor is before it is used. An insert may take that long to commit, and
+	// none of its tasks is ever overlooked.
 	floorAge = 100 * time.Millisecond
 
-	// How often a store scans whole queues: not more often than this, nor for more than a part
-	// of its time.
+	// How often a store scans whole queues: at most once per wholeScanEvery, and for at most one
+	// part in wholeScanPart of its time.
 	wholeScanEvery = 100 * time.Millisecond
 	wholeScanPart  = 50
 )
@@ -30,21 +30,23 @@ const (
 // transaction is older than them, and until they are vacuumed.
 //
 // A task that becomes ready with a lower rank, because the transaction that inserted it took long,
-// is found by the next scan of the whole queue. So that it does not wait for long, there is one ten
-// times a second, unless it takes too long, and whenever an OwnTasks call finds nothing.
+// is found by the next scan of the whole queue. So that the task does not wait for long, there is
+// such a scan ten times a second, unless it takes too long, and whenever an OwnTasks call finds
+// nothing.
 type Floors struct {
 	mutex sync.Mutex
 	known map[string]*queue
 
-	// wholeScans are when to scan whole queues, by the actions of a scan. Each set of actions
-	// has scans of its own: one that hands out tasks of another action tells nothing of this one.
+	// wholeScans are when to scan whole queues, by the actions of a scan. Each set of actions has
+	// whole scans of its own: a scan that hands out tasks with one action says nothing about
+	// another action.
 	wholeScans map[string]time.Time
 }
 
 // A queue is what is known of the tasks with one action.
 type queue struct {
-	// floors are the least ranks that there were, by the rank that their priority begins with;
-	// those that are coming were seen later, and are to be made use of from turn on.
+	// floors are the least ranks that were found, by the rank with which their priority begins.
+	// coming are the floors that were found later; they are used from turn on.
 	floors, coming map[int64]int64
 	turn           time.Time
 }
@@ -86,8 +88,8 @@ func (f *Floors) Scan(actions []string, whole bool) Scan {
 // actionSet names a set of sorted actions, none of which holds a NUL.
 func actionSet(actions []string) string { return strings.Join(actions, "\x00") }
 
-// add adds a queue, but for what lies between the beginning of a priority and its floor. Tasks that
-// are first again are at the very beginning.
+// add adds a queue, except for the ranks between the beginning of a priority and its floor. Tasks
+// that are first in line again are at the very beginning.
 func (scan *Scan) add(action string, floors map[int64]int64) {
 	from := int64(0)
 	beginnings := make([]int64, 0, len(floors))
@@ -139,8 +141,8 @@ func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 	}
 }
 
-// learn takes note of floors that were found by now: of those that are lower than was known at
-// once, of the others in turn.
+// learn takes note of floors that were found by now. Floors that are lower than the known ones are
+// used at once, the others when it is their turn.
 func (q *queue) learn(now time.Time, found []int64) {
 	seen := make(map[int64]int64, len(found))
 	for _, floor := range found {

@@ -1,5 +1,5 @@
-// Package readable is what the command shows people of tasks: times, states and texts, such that
-// no text does anything to a terminal.
+// Package readable writes times, states and texts of tasks as the command shows them to people, so
+// that no text does anything to a terminal.
 package readable
 
 import (
@@ -38,8 +38,8 @@ func (coloured Painter) State(text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
 }
 
-// Text is text in which nothing is hidden, that terminals take for nothing else, and that stays on
-// its line.
+// Text returns text in a form in which nothing is hidden, that a terminal takes for nothing but
+// text, and that stays on its line.
 func Text(text string) string {
 	if !utf8.ValidString(text) {
 		return strconv.Quote(text)

@@ -60,8 +60,8 @@ func Cut(text string, runesMax int) string {
 	return Text(text)
 }
 
-// CutMiddle is text of so many cells of a terminal at most, without its middle if it takes more. A
-// wide letter at the cut may make it one more.
+// CutMiddle returns text of at most cellsMax cells of a terminal, without its middle if it takes
+// more. A wide letter at the cut may make it one cell more.
 func CutMiddle(text string, cellsMax int) string {
 	cells := ansi.StringWidth(text)
 	if cells <= cellsMax {
@@ -72,8 +72,8 @@ func CutMiddle(text string, cellsMax int) string {
 	return ansi.Truncate(text, left, "") + "…" + ansi.TruncateLeft(text, cells-right, "")
 }
 
-// A Line is something that is known of a task: its name and the value, which has several lines if
-// it is a status, a body or a result that has.
+// A Line is something that is known of a task: its name and the value, which may have several lines
+// if it is a status, a body or a result.
 type Line struct{ Name, Value string }
 
 // Task is all that is known of a task.

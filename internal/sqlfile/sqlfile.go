@@ -3,8 +3,9 @@ package sqlfile
 
 import "strings"
 
-// Statement is the statement of a file. Of the lines of comment only the first stays, which names
-// the statement: it shows in pg_stat_activity and in traces. A comment behind code stays as well.
+// Statement returns the statement of a file. It drops all lines of comment but the first line,
+// which names the statement: it shows in pg_stat_activity and in traces. A comment behind code
+// stays as well.
 func Statement(file string) string {
 	var kept []string
 	for i, line := range strings.Split(strings.TrimSpace(file), "\n") {

@@ -16,7 +16,7 @@
 //	on_abort    abort-too (the default) or run-anyway: what happens when a task is aborted that
 //	            this one waits for
 //
-// One task takes a list of one:
+// A single task is a list of one:
 //
 //	# one.yaml
 //	- name: mytask
@@ -42,7 +42,7 @@
 //
 // # What is refused
 //
-// Unknown and repeated fields, names that come twice or that nobody has, tasks that wait for
-// themselves through one another, further documents; and in values what JSON does not have: keys
-// that are not text, infinite numbers, tags, aliases (*name).
+// Unknown and repeated fields, names that come twice or that no task has, tasks that wait for
+// themselves through one another, further documents; and, in values, everything that JSON does not
+// have: keys that are not text, infinite numbers, tags, aliases (*name).
 package tasktree

@@ -11,8 +11,8 @@ import (
 
 // An Error is something wrong with a file.
 type Error struct {
-	// Line and Column, from 1, say where; 0 is unknown. What comes behind a character beyond 16
-	// bits that is written as two escapes is at a greater column than this says.
+	// Line and Column, from 1, say where; 0 is unknown. Text behind a character beyond 16 bits that
+	// is written as two escapes is at a greater column than Column says.
 	Line, Column int
 	// Problem says what.
 	Problem string
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
 
-// syntaxError makes an Error of what the reader of YAML says of a file.
+// syntaxError makes an Error of an error of the YAML reader.
 func syntaxError(file []byte, err error) error {
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {

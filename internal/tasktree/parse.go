@@ -20,13 +20,13 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// A Tree is what a file describes.
+// A Tree holds the tasks that a file describes.
 type Tree struct{ tasks []*node }
 
 // A node is a task of the file.
 type node struct {
 	name string
-	// task lacks what depends on IDs.
+	// task lacks the fields that depend on IDs.
 	task  stint.Task
 	value []piece
 	// after are the tasks that it waits for, each where it is first named, also within the value.
@@ -76,7 +76,8 @@ func Parse(file []byte) (*Tree, error) {
 	return &Tree{tasks: p.tasks}, nil
 }
 
-// joinSurrogates makes characters of those that JSON writes as two escapes, which YAML cannot.
+// joinSurrogates replaces the two escapes with which JSON writes some characters by the character,
+// since the YAML reader cannot.
 func joinSurrogates(file []byte) []byte {
 	if !json.Valid(file) {
 		return file
@@ -203,7 +204,7 @@ func (t *node) waitFor(name string, at *yaml.Node) {
 	}
 }
 
-// text is a text that is not empty; otherwise it is refused.
+// text returns the text of a value, and refuses a value that is empty or no text.
 func (p *parser) text(value *yaml.Node) string {
 	switch {
 	case value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str":

@@ -9,7 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// checkReferences refuses names that nobody has, and cycles.
+// checkReferences refuses names that no task has, and cycles.
 func (p *parser) checkReferences() {
 	for _, t := range p.tasks {
 		for _, r := range t.after {
@@ -97,16 +97,17 @@ type Plan struct {
 	prefix string
 }
 
-// At makes an error about a task of the plan, given by its place: it says where the file has it.
+// At makes an error about the task at a place of the plan. The error says where the task is in the
+// file.
 func (p *Plan) At(place int, problem string) *Error {
 	node := p.tree.tasks[place]
 	return &Error{node.line, node.column, problem}
 }
 
 // Plan makes tasks of a tree. The ID of each is the prefix, a slash and its name. The default of
-// the prefix is a random UUID, so a tree may be submitted again and again; with a prefix of one's
-// own, it is submitted once, for the IDs are taken then. The errors of InsertTasks are about IDs;
-// in particular, it refuses those that are too long.
+// the prefix is a random UUID, so a tree may be submitted again and again; with a given prefix it
+// can be submitted only once, since the IDs are taken then. The errors of InsertTasks are about
+// IDs; in particular, it refuses those that are too long.
 func (t *Tree) Plan(prefix string) *Plan {
 	if prefix == "" {
 		prefix = uuid.NewString()

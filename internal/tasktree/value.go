@@ -12,7 +12,7 @@ import (
 // resultKey is the only key of a mapping that refers to a task.
 const resultKey = "$result"
 
-// parseValue makes the pieces of a task's body of its value.
+// parseValue makes the pieces of a task's body from its value.
 func (p *parser) parseValue(t *node, value *yaml.Node) {
 	w := &writer{parser: p, task: t}
 	w.write(value)
@@ -120,7 +120,7 @@ func jsonNumber(text string) bool {
 	return regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$`).MatchString(text)
 }
 
-// writeOther writes what YAML writes in other ways than JSON, such as 0xff and True.
+// writeOther writes a value that YAML writes in another way than JSON, such as 0xff and True.
 func (w *writer) writeOther(value *yaml.Node) error {
 	var decoded any
 	if err := value.Decode(&decoded); err != nil {
@@ -137,7 +137,7 @@ func (w *writer) writeOther(value *yaml.Node) error {
 	return nil
 }
 
-// quote is how JSON writes a text.
+// quote returns a text as JSON writes it.
 func quote(text string) string {
 	var quoted strings.Builder
 	encoder := json.NewEncoder(&quoted)

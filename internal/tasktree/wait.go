@@ -16,7 +16,7 @@ const (
 )
 
 // Wait waits until all tasks of a plan, which must have been inserted, have finished, and returns
-// what the store then knows of each, by its name. That some were aborted is no error. The errors
+// what the store then knows of each, by its name. It is no error if some were aborted. The errors
 // are those of [stint.Store.WaitForTasks].
 //
 // Meanwhile progress, unless it is nil, is called with what the store knows of the tasks, in the
@@ -59,8 +59,7 @@ func (p *Plan) wait(
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		// A poll that fails has told nothing; whether there is reason to wait on, the other
-		// call knows.
+		// A poll that fails says nothing; the other call decides whether to wait on.
 		if now, err := p.poll(ctx, store); err == nil && changed(last, now) {
 			last = now
 			progress(now)
@@ -76,8 +75,8 @@ func (p *Plan) wait(
 	}
 }
 
-// poll returns what the store knows of the tasks, without bodies and results. Of one that it does
-// not know there is only the ID.
+// poll returns what the store knows of the tasks, without bodies and results. For a task that it
+// does not know, there is only the ID.
 func (p *Plan) poll(ctx context.Context, store *stint.Store) ([]stint.TaskInfo, error) {
 	infos := make([]stint.TaskInfo, len(p.Tasks))
 	places := make(map[stint.TaskID]int, len(p.Tasks))

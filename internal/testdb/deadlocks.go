@@ -22,9 +22,9 @@ func IsDeadlock(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "40P01"
 }
 
-// Deadlocks is how many the server has counted in the database of a test, whose transactions have
-// all ended. Sessions tell it what they counted when they end at the latest, so all of the pool's
-// do first.
+// Deadlocks is how many deadlocks the server has counted in the database of a test, whose
+// transactions have all ended. A session reports its counts when it ends at the latest, so all
+// sessions of the pool end first.
 func Deadlocks(tb testing.TB, pool *pgxpool.Pool) (n int64) {
 	tb.Helper()
 	conn, err := pgx.ConnectConfig(tb.Context(), pool.Config().ConnConfig)

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// StartPooler starts pgbouncer before the server of a pool, and returns its port on 127.0.0.1. It
-// answers soon, and stops when the test ends. Where there is no pgbouncer the test is skipped.
+// StartPooler starts pgbouncer in front of the server of a pool, and returns its port on 127.0.0.1.
+// It answers soon, and stops when the test ends. If there is no pgbouncer, the test is skipped.
 func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string) uint16 {
 	tb.Helper()
 	program, err := exec.LookPath("pgbouncer")

@@ -51,8 +51,8 @@ func NewTraffic(tb testing.TB) *Traffic {
 	return t
 }
 
-// Measure returns a function that returns how many round trips there were since, and how many bytes
-// of WAL the server has written.
+// Measure returns a function that returns how many round trips there have been since, and how many
+// bytes of WAL the server has written since.
 func (t *Traffic) Measure(tb testing.TB) (since func() (roundTrips, walBytes int64)) {
 	tb.Helper()
 	before := WALBytes(tb, t.Pool)

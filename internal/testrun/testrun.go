@@ -15,15 +15,15 @@ const long = "STINT_TEST_LONG"
 // for the server most of the time, and its connections are enough for these.
 const atOnce = "4"
 
-// Prepare does for a package's tests what their TestMain has to do first.
+// Prepare sets up the tests of a package. Their TestMain has to call it first.
 func Prepare() error {
 	inMemory()
 	return flag.Set("test.parallel", atOnce) // -parallel is read later and still counts
 }
 
-// Rounds returns how often a test repeats itself, or how much it takes of something, if it finds
-// more the longer it goes on: most if STINT_TEST_LONG is set, as in continuous integration,
-// otherwise a fifth of that, with -short a twentieth; at least 1.
+// Rounds returns how often a test repeats itself, or how much of something it takes. It is for
+// tests that find more the longer they run. It returns most if STINT_TEST_LONG is set, as in
+// continuous integration, otherwise a fifth of that, with -short a twentieth; at least 1.
 func Rounds(most int) int {
 	switch {
 	case testing.Short():

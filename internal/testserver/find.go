@@ -10,8 +10,8 @@ import (
 )
 
 // find returns the server named by STINT_TEST_DATABASE_URL, whose role must be allowed to create
-// databases; or else starts a private one of the PostgreSQL programs on this machine, which it
-// downloads where there are none.
+// databases; or else starts a private one with the PostgreSQL programs on this machine, or with
+// downloaded ones if there are none.
 func find(ctx context.Context) (*found, error) {
 	if url := os.Getenv("STINT_TEST_DATABASE_URL"); url != "" {
 		return &found{url: url, stop: func() error { return nil }}, nil

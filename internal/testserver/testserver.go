@@ -21,8 +21,8 @@ import (
 // to share one server.
 const connectionsMax = 20
 
-// A Server is the one that the tests of a binary share. It is found or started when it is first
-// asked for something. The zero value is ready for use.
+// A Server is the PostgreSQL server that the tests of a binary share. It is found or started when
+// it is first asked for something. The zero value is ready for use.
 type Server struct {
 	once  sync.Once
 	found *found

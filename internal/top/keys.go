@@ -12,7 +12,7 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// press takes a key, which means something else to each thing that may be on the screen.
+// press handles a key. Its meaning depends on what is on the screen.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	switch {
@@ -156,7 +156,7 @@ func (m *model) typeFilter(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// addToFilter takes what was typed or pasted, as far as a terminal shows it as it is.
+// addToFilter adds typed or pasted text, without the characters that do not print.
 func (m *model) addToFilter(text string) {
 	const bytesMax = 512 // of an ID
 	text = m.filter + strings.Map(func(r rune) rune {

@@ -21,7 +21,7 @@ func (l *list) move(rows []row, by int) {
 	l.key = rows[l.index].key
 }
 
-// settle finds the row that the cursor was on, and keeps it on a screen of so many rows.
+// settle finds the row that the cursor was on, and keeps it on a screen of height rows.
 func (l *list) settle(rows []row, height int) {
 	at := slices.IndexFunc(rows, func(r row) bool { return r.key == l.key })
 	if l.key != "" && at >= 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// A model is what is on the screen. Bubbletea calls it from one goroutine; what takes time goes on
-// in commands, which send it messages.
+// A model is what is on the screen. Bubbletea calls it from one goroutine. Work that takes time
+// goes on in commands, which send messages to the model.
 type model struct {
 	source  Source
 	options Options
-	// ask makes a command of a question to the source, whose context ends in time.
+	// ask makes a command of a question to the source. The context of the question ends in time.
 	ask           func(question func(ctx context.Context) tea.Msg) tea.Cmd
 	width, height int
 
@@ -84,7 +84,7 @@ type (
 // Init begins the first read.
 func (m *model) Init() tea.Cmd { return m.readNow() }
 
-// readNow begins a read, after the one that is under way.
+// readNow begins a read. If a read is under way, the new one begins after it.
 func (m *model) readNow() tea.Cmd {
 	if m.reading {
 		m.again = true
@@ -123,7 +123,7 @@ func (m *model) open(id stint.TaskID) tea.Cmd {
 	return m.ask(func(ctx context.Context) tea.Msg { return question(ctx) })
 }
 
-// Update takes a message in.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {

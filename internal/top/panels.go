@@ -24,7 +24,7 @@ const (
 // A row is a line of a list.
 type row struct {
 	key    string // What the row is about; no other row of the list has it.
-	filter string // What shows the tasks that it is about.
+	filter string // The filter that shows the tasks that the row is about.
 	cells  func() []string
 	task   *stint.TaskInfo // nil unless it is about one.
 }
@@ -40,7 +40,7 @@ func (p panel) orders() []string {
 	}
 }
 
-// columns are those of the rows' cells. Numbers have their place on any screen, names the most of
+// columns are the columns of the rows. Numbers have their place on any screen; names get most of
 // the rest.
 func (p panel) columns() []column {
 	switch p {
@@ -76,7 +76,7 @@ func (p panel) columns() []column {
 	}
 }
 
-// rows are those of the panel that pass the filter, in its order.
+// rows returns the rows of the panel that pass the filter, in the order of the panel.
 func (m *model) rows() []row {
 	switch m.panel {
 	case panelActions:

@@ -9,11 +9,11 @@ import (
 // try.
 type pace struct{ tries, retries float64 }
 
-// ratesOver is how far apart the snapshots are that rates are told from. Stores add what they hand out
-// to the counts once a second, so snapshots nearer to each other say little.
+// ratesOver is how far apart the snapshots are that rates are calculated from. Stores add their
+// hand-outs to the counts once a second, so snapshots nearer to each other say little.
 const ratesOver = 10 * time.Second
 
-// remember adds a snapshot to those that rates are told from, and tells the rates.
+// remember adds a snapshot to the past ones, and calculates the rates from them.
 func (m *model) remember(snapshot Snapshot) {
 	if n := len(m.past); n > 0 && !snapshot.Now.After(m.past[n-1].Now) {
 		m.past = nil // The database's clock was set back.
@@ -42,7 +42,7 @@ func (m *model) remember(snapshot Snapshot) {
 	}
 }
 
-// rate is a number of tasks per second; nothing as long as there was one snapshot only.
+// rate is a number of tasks per second; nothing while there is only one snapshot.
 func (m *model) rate(perSecond float64) string {
 	const wholeMin, thousand = 99.95, 1000
 	switch {

@@ -16,7 +16,7 @@ type Snapshot struct {
 	Problems stint.Problems
 	Actors   []stint.ActorInfo
 
-	// Found are tasks whose IDs begin with what was asked for.
+	// Found are tasks whose IDs begin with the prefix that was asked for.
 	Found []stint.TaskInfo
 }
 
@@ -26,12 +26,13 @@ type Details struct {
 	Explanation stint.Explanation
 }
 
-// A Source is where tasks are.
+// A Source shows tasks, and changes them.
 type Source interface {
-	// Read reads a snapshot of all tasks, and for those whose IDs begin with prefix, unless that is empty.
+	// Read reads a snapshot of all tasks and, unless prefix is empty, finds tasks whose IDs begin
+	// with it.
 	Read(ctx context.Context, prefix string) (Snapshot, error)
 
-	// Open reads one task. What is known of it already may be taken from there.
+	// Open reads one task. It may take from known what it need not ask for again.
 	Open(ctx context.Context, id stint.TaskID, known *Details) (*Details, error)
 
 	// Abort aborts a task, with everything that depends on it.
@@ -54,7 +55,7 @@ const (
 	foundTasksMax   = 100
 )
 
-// Read is as [Source] has it. The verbs take the same time however many tasks there are.
+// Read implements [Source]. The verbs take the same time however many tasks there are.
 func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err error) {
 	if snapshot.Now, err = s.Clock(ctx); err != nil {
 		return snapshot, err
@@ -73,8 +74,8 @@ func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err 
 	return snapshot, err
 }
 
-// Open is as [Source] has it. Bodies and results, which may be large and never change, are asked
-// for once.
+// Open implements [Source]. It asks once for bodies and results, which may be large and never
+// change.
 func (s Store) Open(
 	ctx context.Context, id stint.TaskID, known *Details,
 ) (*Details, error) {
@@ -95,12 +96,12 @@ func (s Store) Open(
 	return &Details{tasks[0], explanation}, nil
 }
 
-// Abort is as [Source] has it.
+// Abort implements [Source].
 func (s Store) Abort(ctx context.Context, id stint.TaskID) error {
 	return s.AbortTasks(ctx, []stint.TaskID{id}, "")
 }
 
-// Retry is as [Source] has it.
+// Retry implements [Source].
 func (s Store) Retry(ctx context.Context, id stint.TaskID) error {
 	return s.RetryTasks(ctx, []stint.TaskID{id})
 }

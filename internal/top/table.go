@@ -11,11 +11,11 @@ import (
 type column struct {
 	title, short string // The short title is for narrow screens.
 	width        int    // At least.
-	widthMax     int    // At most, of those that get a share of the rest.
+	widthMax     int    // At most, if the column gets a share of the rest.
 	share        int
 	right        bool // Aligned to the right.
 	state        bool // Begins with a state.
-	rank         int  // Where there is no room, columns go from the highest rank on.
+	rank         int  // If there is no room, columns go, the highest rank first.
 }
 
 // A shown is a column that there is room for.
@@ -77,7 +77,7 @@ func room(columns []shown, width int) int {
 	return width
 }
 
-// line is a row with its cells in their columns. Each is painted when it has its width.
+// line is a row with its cells in their columns. Each cell is painted after it has its width.
 func line(columns []shown, cells []string, paint func(c shown, text string) string) string {
 	var text strings.Builder
 	for i, c := range columns {

@@ -25,16 +25,16 @@ type Options struct {
 	// Interval is how long to wait after a read before the next one.
 	Interval time.Duration
 
-	// Colours says that there are some. Otherwise frames are plain text.
+	// Colours says that frames have colours. Otherwise they are plain text.
 	Colours bool
 }
 
 // answerMax is how long the view waits for an answer of the source.
 const answerMax = 10 * time.Second
 
-// Run shows the view until the user quits, and leaves the terminal as it was. It returns when
-// nothing that it asked of the source is under way any more. The error is [ErrInterrupted], that of
-// the terminal, or that of ctx.
+// Run shows the view until the user quits, and leaves the terminal as it was. It returns when no
+// question to the source is under way any more. The error is [ErrInterrupted], the error of the
+// terminal, or the error of ctx.
 func Run(ctx context.Context, source Source, options Options, in io.Reader, out io.Writer) error {
 	questions := &questions{}
 	asking, stop := context.WithCancel(ctx)
@@ -68,8 +68,9 @@ func Run(ctx context.Context, source Source, options Options, in io.Reader, out 
 	return err
 }
 
-// A terminal that has gone ends the view. Nothing else may: bubbletea takes the end of its input
-// for somebody who does not type, and SIGHUP does not come where it is ignored, as under nohup.
+// A terminal that has gone ends the view. Nothing else is sure to end it: bubbletea takes the end
+// of its input for a user who does not type, and SIGHUP does not come if it is ignored, as under
+// nohup.
 type terminal struct {
 	*os.File
 	end context.CancelCauseFunc
@@ -83,7 +84,8 @@ func (t *terminal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The questions are those under way. Bubbletea does not wait for them.
+// The questions are the questions to the source that are under way. Bubbletea does not wait for
+// them.
 type questions struct {
 	mutex    sync.Mutex
 	ended    bool

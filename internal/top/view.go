@@ -24,8 +24,8 @@ func (m *model) View() tea.View {
 	return view
 }
 
-// frame are the lines on the screen, none wider than that, and no more than there is room for. The
-// lowest line, which may ask something, is there on any screen.
+// frame returns the lines on the screen: none is wider than the screen, and there are no more than
+// fit. The lowest line, which may ask something, is there on any screen.
 func (m *model) frame() []string {
 	top, bottom := m.topLines(), m.bottomLine()
 	lines := top
@@ -101,14 +101,14 @@ func (m *model) title() string {
 	return m.bold(ends(left, right, m.width))
 }
 
-// ends puts one text to the left and one to the right, and cuts the left one where it must.
+// ends puts one text to the left and one to the right, and cuts the left one if it must.
 func ends(left, right string, width int) string {
 	left = ansi.Truncate(left, max(width-ansi.StringWidth(right)-1, 0), "…")
 	pad := width - ansi.StringWidth(left) - ansi.StringWidth(right)
 	return left + strings.Repeat(" ", max(pad, 1)) + right
 }
 
-// totals are the numbers of all tasks, on so many lines at most.
+// totals are the numbers of all tasks, on at most linesMax lines.
 func (m *model) totals(linesMax int) []string {
 	var sum stint.ActionStats
 	var tries, retries float64
@@ -262,7 +262,8 @@ func (m *model) bottomLine() string {
 	return "q quit  ? help  tab panel  enter open  / filter  p pause  a abort  r retry"
 }
 
-// proposalLine asks for a yes. Its ID is cut in the middle if there is no room for it.
+// proposalLine asks the user to confirm a change. It cuts the ID in the middle if there is no room
+// for it.
 func (m *model) proposalLine() string {
 	c := m.proposed
 	id := readable.Text(string(c.id))
@@ -290,7 +291,7 @@ const helpText = `
   ~ is an estimate; tries are hand-outs, per second in the last ten seconds
   tasks are those in progress for longest, failing ones, and those that failed lately`
 
-// away is why the last read failed: most often since the database does not answer.
+// away is why the last read failed: most often because the database does not answer.
 func away(err error) string {
 	refusal := (*pgconn.PgError)(nil)
 	if errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR" {
@@ -305,7 +306,7 @@ func oneLine(err error) string {
 }
 
 func (m *model) paint(text string, state stint.State) string {
-	// The painter knows states; a cell goes on behind.
+	// The painter knows only states; a cell may have more text after the state.
 	name := string(state)
 	if rest, ok := strings.CutPrefix(text, name); ok {
 		return readable.Painter(m.options.Colours).State(name) + rest
