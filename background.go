@@ -104,7 +104,7 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
 		waited: outage.New(logger, "could not look at the tasks that are waited for"),
 		owned:  outage.New(logger, "could not look at what is owned"),
-		unsent: outage.New(logger, "others were not pending of tasks they may wait for"),
+		unsent: outage.New(logger, "others were not told of tasks they may wait for"),
 	}
 }
 

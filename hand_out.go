@@ -124,8 +124,12 @@ func (h *handOut) own() step { return h.ownStep(false, h.read) }
 func (h *handOut) ownOfEach() step { return h.ownStep(true, h.readMore) }
 
 func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
+	name := "own_tasks"
+	if len(h.scan.Actions) <= fewQueues {
+		name = "own_few"
+	}
 	return step{
-		name: "own_tasks",
+		name: name,
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.store.sessionOf(h.actor), h.scan.From, h.scan.To, spread,

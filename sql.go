@@ -57,6 +57,13 @@ func inFull(text string) string {
 	return typePattern.ReplaceAllString(text, "::pg_catalog.$1")
 }
 
+// fewQueues is of how many queues own_few hands out at most, manyQueues the condition in own_tasks
+// that there are more.
+const (
+	fewQueues  = 2
+	manyQueues = "cardinality($4::text[]) > 2"
+)
+
 // loadStatements reads the statements for a schema.
 func loadStatements(schema string) (statements, error) {
 	files, err := statementFiles.ReadDir("sql")
@@ -77,7 +84,11 @@ func loadStatements(schema string) (statements, error) {
 			return nil, err
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		loaded[name] = qualify.Replace(inFull(sqlfile.Statement(string(text))))
+		loaded[name] = sqlfile.Statement(string(text))
+	}
+	loaded["own_few"] = strings.ReplaceAll(loaded["own_tasks"], manyQueues, "false")
+	for name, text := range loaded {
+		loaded[name] = qualify.Replace(inFull(text))
 	}
 	return loaded, nil
 }
