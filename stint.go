@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/queuefloors"
+	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -44,7 +45,7 @@ type Options struct {
 
 	// Logger is told what goes wrong in background work, of each kind at once, then once a minute
 	// for as long as it lasts, and when it works again; verbs return their errors instead. Default:
-	// silence.
+	// [slog.Default], as it is when the store is made, for warnings and errors.
 	Logger *slog.Logger
 }
 
@@ -154,9 +155,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if opts.PollInterval == 0 {
 		opts.PollInterval = pollIntervalDefault
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = warnlog.Or(opts.Logger)
 	if err := checkText("Options.Schema", opts.Schema, schemaBytesMax); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}

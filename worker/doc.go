@@ -73,9 +73,10 @@
 // # Logs
 //
 // Debug: a task begins, is completed or was lost. Info: the worker starts and stops. Warn: a
-// handler failed or aborted its task; the database cannot be reached, and will be tried again.
-// Error: a handler panicked, or a task could not be returned. Records about a task have the
-// attributes task, action and try. Tokens are never logged.
+// handler failed or aborted its task, or goes on a second after its time-out; the database cannot
+// be reached, and will be tried again. Error: a handler panicked, or a task could not be returned.
+// Records about a task have the attributes task, action and try. Tokens are never logged. Without
+// [Options.Logger], warnings and errors go to the default logger of log/slog.
 //
 // # Telemetry
 //

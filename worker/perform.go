@@ -14,6 +14,9 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
+// overrunAfter is how long after its time-out a handler may return without a warning.
+const overrunAfter = time.Second
+
 // A performance is one hand-out of a task, from when it is owned until it is returned or lost.
 type performance struct {
 	task *Task
@@ -88,6 +91,11 @@ func (e *execution) perform(p *performance) {
 	ctx, cancel := p.ctx, context.CancelFunc(func() {})
 	if p.of.timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
+		overrun := time.AfterFunc(p.of.timeout+overrunAfter, func() {
+			e.log(p, slog.LevelWarn, "handler goes on after its time-out",
+				slog.Duration("timeout", p.of.timeout))
+		})
+		defer overrun.Stop()
 	}
 	end := ending{err: errExited, text: errExited.Error()}
 	defer func() { // also if the handler ends the goroutine

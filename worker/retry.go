@@ -8,9 +8,10 @@ import (
 // pauseMax is the longest pause that the store accepts.
 const pauseMax = 10 * 365 * 24 * time.Hour
 
-// A Retry says how long a task whose handler failed waits for its next try: a random time of up to
-// Base after the first try, of up to twice as much after each further one, and never more than Max.
-// (This is exponential back-off with full jitter, which spreads tasks that failed together.)
+// A Retry says how long a task whose handler failed waits for its next try: a random time between a
+// half and the whole of Base after the first try, of twice as much after each further one, and
+// never more than Max. (This is exponential back-off with equal jitter: it spreads tasks that
+// failed together, and no try follows at once.)
 type Retry struct {
 	// Base is the longest pause after the first try. Default: 1 s.
 	Base time.Duration
@@ -51,5 +52,6 @@ func (r Retry) pause(try int) time.Duration {
 	for ; try > 1 && limit < r.Max; try-- {
 		limit *= 2
 	}
-	return rand.N(min(limit, r.Max) + 1) //nolint:gosec // spreads load, hides nothing
+	limit = min(limit, r.Max)
+	return limit - rand.N(limit/2+1) //nolint:gosec // spreads load, hides nothing
 }

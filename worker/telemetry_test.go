@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -197,5 +199,50 @@ func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
 		if strings.Contains(log.String(), token) {
 			t.Error("the log has a token")
 		}
+	}
+}
+
+// Without a logger, failures and panics show in the default logger of log/slog.
+func TestOptions_WarningsGoToTheDefaultLogger(t *testing.T) { //nolint:paralleltest // sets it
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	logger, logged := recorder(t)
+	slog.SetDefault(logger)
+	store := newStore(t, testdb.New(t))
+	w := newWorker(t, store, worker.Options{})
+	handle(t, w, "fail", func(context.Context, *worker.Task) (worker.Result, error) {
+		return worker.Result{}, worker.Abort(errors.New("broken"))
+	})
+	handle(t, w, "panic", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+		if task.Try == 1 {
+			panic("lost my head")
+		}
+		return worker.Result{}, nil
+	})
+	insert(t, store, stint.Task{ID: "f", Action: "fail"}, stint.Task{ID: "p", Action: "panic"})
+	run(t, w)
+	if got := attr(logged(t, "handler failed"), "error").String(); got != "broken" {
+		t.Errorf("the error in the log is %q", got)
+	}
+	logged(t, "handler panicked")
+}
+
+// A handler that does not return when its time is over is told of while it goes on.
+func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, testdb.New(t))
+	logger, logged := recorder(t)
+	w := newWorker(t, store, worker.Options{Logger: logger})
+	release := make(chan struct{})
+	handle(t, w, "deaf", func(context.Context, *worker.Task) (worker.Result, error) {
+		<-release
+		return worker.Result{}, nil
+	}, worker.WithTimeout(time.Millisecond))
+	insert(t, store, stint.Task{ID: "t", Action: "deaf"})
+	run(t, w)
+	record := logged(t, "handler goes on after its time-out")
+	close(release)
+	if attr(record, "task").String() != "t" || attr(record, "timeout").Duration() != time.Millisecond {
+		t.Errorf("logged %v", record)
 	}
 }

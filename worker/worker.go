@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 // Options adjust a [Worker]. The zero value is a good default.
@@ -48,7 +49,8 @@ type Options struct {
 	// Middleware is put around each handler, the first outermost.
 	Middleware []Middleware
 
-	// Logger gets the records that the package comment lists. Default: none are logged.
+	// Logger gets the records that the package comment lists. Default: warnings and errors go to
+	// [slog.Default], as it is when the worker is made, and the rest is dropped.
 	Logger *slog.Logger
 
 	// TracerProvider and MeterProvider take the telemetry that the package comment lists. Default:
@@ -110,9 +112,7 @@ func (o Options) withDefaults() (_ Options, err error) {
 	if o.StopGrace == 0 {
 		o.StopGrace = stopGraceDefault
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = warnlog.Or(o.Logger)
 	if err := checkName("Options.Actor", string(o.Actor)); err != nil {
 		return o, err
 	}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -37,8 +38,10 @@ func openDatabase(ctx context.Context, url, schema string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	// As long as a task is kept, its result is there for whoever asks again.
+	// As long as a task is kept, its result is there for whoever asks again. Warnings are left out,
+	// since this program crashes the server on purpose.
 	store, err := stint.New(pool, stint.Options{
+		Logger:    slog.New(slog.DiscardHandler),
 		Schema:    tasksSchema(schema),
 		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
 	})

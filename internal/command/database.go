@@ -5,6 +5,7 @@ import (
 	_ "embed" // for the statements
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -36,11 +37,12 @@ func (p *program) withStore(
 
 // readOptions are the options of most sub-commands. These can wait for the next poll, so they need
 // no session, and work through any pooler. They do not maintain, since they do not know how long
-// tasks are to be kept.
+// tasks are to be kept. They log nothing: the sub-command says what came of it.
 func readOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{
 		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

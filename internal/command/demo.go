@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 
@@ -62,9 +63,15 @@ func (p *program) demo(ctx context.Context, keep bool) error {
 	})
 }
 
+// demoOptions are the options of the demo's stores. They log nothing: the demo kills processes on
+// purpose, and says so.
+func demoOptions(schema string) stint.Options {
+	return stint.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)}
+}
+
 // playDemo runs the demo and shows its events.
 func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, err error) {
-	store, err := stint.New(db.pool, stint.Options{Schema: p.schema})
+	store, err := stint.New(db.pool, demoOptions(p.schema))
 	if err != nil {
 		return demo.Summary{}, err
 	}
@@ -120,7 +127,7 @@ func (p *program) demoWorkerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := context.WithoutCancel(cmd.Context())
 			return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
-				db.store, err = stint.New(db.pool, stint.Options{Schema: p.schema})
+				db.store, err = stint.New(db.pool, demoOptions(p.schema))
 				if err != nil {
 					return err
 				}
