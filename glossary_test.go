@@ -77,11 +77,8 @@ func glossary(t *testing.T) []term {
 		for _, found := range name.FindAllStringSubmatch(cells[3], -1) {
 			row.names = append(row.names, found[1])
 		}
-		for _, word := range strings.FieldsFunc(cells[4], func(r rune) bool {
-			return r == ',' || r == ' '
-		}) {
-			row.not = append(row.not, word)
-		}
+		separates := func(r rune) bool { return r == ',' || r == ' ' }
+		row.not = strings.FieldsFunc(cells[4], separates)
 		terms = append(terms, row)
 	}
 	return terms[1:] // without the heading

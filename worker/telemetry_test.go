@@ -242,7 +242,10 @@ func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
 	run(t, w)
 	record := logged(t, "handler goes on after its time-out")
 	close(release)
-	if attr(record, "task").String() != "t" || attr(record, "timeout").Duration() != time.Millisecond {
-		t.Errorf("logged %v", record)
+	if got := attr(record, "task").String(); got != "t" {
+		t.Errorf("the record is about task %q", got)
+	}
+	if got := attr(record, "timeout").Duration(); got != time.Millisecond {
+		t.Errorf("the record has a time-out of %v", got)
 	}
 }

@@ -55,7 +55,7 @@ type referenceTask struct {
 	result   []byte
 }
 
-func (r *reference) clone() *reference {
+func (r *reference) clone() *reference { //nolint:unused // by comparison
 	copied := *r
 	copied.tasks = make(map[stint.TaskID]*referenceTask, len(r.tasks))
 	for id, task := range r.tasks {

@@ -13,7 +13,8 @@ func TestOr_PassesWarningsOn(t *testing.T) { //nolint:paralleltest // sets the d
 	var text bytes.Buffer
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	slog.SetDefault(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	handler := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})
+	slog.SetDefault(slog.New(handler))
 	logger := Or(nil).With("actor", "a").WithGroup("task")
 	logger.Debug("dropped")
 	logger.Info("dropped")
