@@ -350,8 +350,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	undoErr := undo(ctx, tx, nil)
 	switch {
 	case isCode(err, codeUndefinedTable):
-		return fmt.Errorf("%w: there is none named %q, or it was never migrated",
-			ErrSchemaVersion, s.schema)
+		return fmt.Errorf("%w: no tables of Stint in the schema %q: create them by "+
+			"migrations.Migrate, or the command stint migrate", ErrSchemaVersion, s.schema)
 	case err != nil:
 		return err
 	case version < schemaVersion:

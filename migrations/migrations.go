@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // DefaultSchema is the database schema used by [Migrate] and by a store with zero options.
@@ -43,6 +44,13 @@ const codeUndefinedTable = "42P01"
 // the schema is up to date, the privileges that [CurrentVersion] needs are enough.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
 	return MigrateSchema(ctx, conn, DefaultSchema)
+}
+
+// MigratePool is [Migrate] on a connection of a pool.
+func MigratePool(ctx context.Context, pool *pgxpool.Pool) error {
+	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return Migrate(ctx, conn.Conn())
+	})
 }
 
 // MigrateSchema is [Migrate] for a schema of any other name, so that one database can hold several

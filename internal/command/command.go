@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// urlVariable names the variable of the environment that stands for --database-url.
+const urlVariable = "STINT_DATABASE_URL"
+
 // A program is one run of the command.
 type program struct {
 	stdin          io.Reader
@@ -124,7 +127,7 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 		return fmt.Errorf("--schema %q: want 1 to %d bytes", p.schema, schemaBytesMax)
 	}
 	if p.databaseURL == "" {
-		p.databaseURL = os.Getenv("STINT_DATABASE_URL")
+		p.databaseURL = os.Getenv(urlVariable)
 	}
 	p.parsed = true
 	return nil

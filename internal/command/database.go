@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -163,8 +164,8 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch newest := migrations.Version(); {
 	case current == 0:
-		return fmt.Errorf("%w: there is none named %q, or it was never migrated; "+
-			"make it by: %s", stint.ErrSchemaVersion, p.schema, p.migrateLine())
+		return fmt.Errorf("%w: no tables of Stint in the schema %q; create them by: %s",
+			stint.ErrSchemaVersion, p.schema, p.migrateLine())
 	case current < newest:
 		return fmt.Errorf("%w: %q is at version %d, this release works with %d; "+
 			"bring it up to date by: %s",
@@ -173,12 +174,16 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// migrateLine is the command line that migrates the schema.
+// migrateLine is the command line that migrates the schema of the database at hand.
 func (p *program) migrateLine() string {
-	if p.schema == schemaDefault {
-		return "stint migrate"
+	line := "stint migrate"
+	if p.schema != schemaDefault {
+		line += " --schema " + shellQuote(p.schema)
 	}
-	return "stint migrate --schema " + shellQuote(p.schema)
+	if p.databaseURL != os.Getenv(urlVariable) {
+		line += " --database-url " + shownURL(p.databaseURL)
+	}
+	return line
 }
 
 // The codes of PostgreSQL's errors that this package treats specially.

@@ -110,7 +110,7 @@ func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 	}
 	//nolint:gosec,noctx // It is this program, and ends with its standard input.
 	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema)
-	cmd.Env = append(os.Environ(), "STINT_DATABASE_URL="+url)
+	cmd.Env = append(os.Environ(), urlVariable+"="+url)
 	return cmd, nil
 }
 
@@ -173,7 +173,7 @@ func (p *program) printSummary(summary *demo.Summary, keep bool) error {
 		return p.printf("%s\n\nTo keep the tasks and look at them: stint demo --keep\n", text)
 	}
 	kept := "The tasks are kept. Look at them:"
-	if p.databaseURL != os.Getenv("STINT_DATABASE_URL") {
+	if p.databaseURL != os.Getenv(urlVariable) {
 		kept = "The tasks are kept. Look at them, with the same --database-url:"
 	}
 	return p.printf(`%s

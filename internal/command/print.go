@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -116,4 +117,16 @@ func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
 // shellQuote is text as a POSIX shell reads it.
 func shellQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// shownURL is a database URL as a word of a command line, or dots if it may hold a password.
+func shownURL(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil || strings.Contains(text, "password") {
+		return "..."
+	}
+	if _, secret := parsed.User.Password(); secret {
+		return "..."
+	}
+	return shellQuote(text)
 }
