@@ -3,25 +3,16 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/outage"
 )
 
-const (
-	// afterGraceMax is how long handlers may take to return after StopGrace, when their contexts
-	// have ended.
-	afterGraceMax = time.Second
-	// attemptMax is how long one attempt to give tasks back, or to unregister, may take.
-	attemptMax = 5 * time.Second
-	// presenceMax is how long a worker that starts waits until its actor is registered.
-	presenceMax = time.Second
-)
+// attemptMax is how long one attempt to give tasks back, or to take leave, may take.
+const attemptMax = 5 * time.Second
 
 // reconnect returns the pauses between attempts to reach a database that cannot be reached.
 func reconnect() Retry { return Retry{Base: 100 * time.Millisecond, Max: 5 * time.Second} }
@@ -50,137 +41,6 @@ type execution struct {
 	// No lease is known to expire before expiry. Sooner is sent to when a new lease does.
 	expiry time.Time
 	sooner chan struct{}
-}
-
-func newExecution(w *Worker) *execution {
-	e := &execution{
-		Worker: w, logger: w.options.Logger,
-		freed: make(chan []string, w.options.Concurrency), stopped: make(chan struct{}),
-		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
-		returnCalls: returnCalls{changed: make(chan struct{}, 1)},
-	}
-	e.returns = e.newReturnGroup()
-	return e
-}
-
-func (e *execution) run(ctx context.Context) error {
-	// Handlers in their grace, heartbeats and returns outlive ctx.
-	base := context.WithoutCancel(ctx)
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
-		slog.String("actor", string(e.options.Actor)), slog.Any("actions", e.names()))
-
-	var tending sync.WaitGroup
-	tended, endTending := context.WithCancel(base)
-	registered := make(chan struct{})
-	tending.Go(func() { e.attend(tended, registered) })
-	tending.Go(func() { e.keepLeases(tended) })
-	tending.Go(func() { e.expireLeases(tended) })
-	defer e.store.WatchOwnership(e.owned, e.lose)()
-	// If the worker dies, tasks that it owned before it was registered are handed on only when
-	// their leases expire.
-	within(presenceMax, registered)
-	begin := func(owned []stint.OwnedTask, until time.Time) { e.begin(base, owned, until) }
-	err := newAsker(e, begin).loop(ctx)
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
-	err = errors.Join(err, e.stop())
-	endTending()
-	tending.Wait()
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker has stopped")
-	return err
-}
-
-// stop waits for the performances under way, first for the grace, then for a moment more.
-func (e *execution) stop() error {
-	idle := make(chan struct{})
-	go func() {
-		e.performing.Wait()
-		close(idle)
-	}()
-	if !within(e.options.StopGrace, idle) {
-		for _, p := range e.performances() {
-			p.end(ErrStopping)
-		}
-		if !within(afterGraceMax, idle) {
-			close(e.stopped)
-			waited := ending{err: errWaited, text: errWaited.Error()}
-			for _, p := range e.performances() {
-				go e.settle(p, waited, context.Cause(p.ctx))
-			}
-			<-idle
-		}
-	}
-	if left := e.handlers.Load(); left > 0 {
-		return fmt.Errorf("%w: %d", ErrStillRunning, left)
-	}
-	return nil
-}
-
-// within reports whether done was closed before d had passed.
-func within(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// release gives back, in the background, tasks that were owned and not begun.
-func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
-	returns := make([]stint.Return, len(owned))
-	for i, task := range owned {
-		returns[i] = stint.Return{
-			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
-		}
-	}
-	e.performing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
-		defer cancel()
-		verdicts, err := e.store.ReturnTasks(ctx, returns)
-		if err = errors.Join(append(verdicts, err)...); err != nil {
-			e.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
-				slog.Int("tasks", len(returns)), slog.Any("error", err))
-		}
-	})
-}
-
-// attend keeps the actor registered until ctx ends, so that others soon notice if the worker dies.
-// It closes registered when the actor is registered, or cannot be.
-func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
-	err := e.register(ctx)
-	close(registered)
-	if err != nil {
-		return
-	}
-	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
-	defer cancel()
-	err = e.store.UnregisterActor(ctx, e.options.Actor)
-	if err != nil && !errors.Is(err, stint.ErrClosed) {
-		e.logger.LogAttrs(ctx, slog.LevelWarn, "could not unregister the actor",
-			slog.Any("error", err))
-	}
-}
-
-// register registers the actor, again and again unless that is hopeless.
-func (e *execution) register(ctx context.Context) error {
-	outages := outage.New(e.logger, "could not register the actor")
-	for try := 1; ; try++ {
-		err := e.store.RegisterActor(ctx, e.options.Actor, e.names())
-		if err == nil {
-			outages.Worked(ctx)
-			return nil
-		}
-		if ctx.Err() != nil || hopeless(err) {
-			return err
-		}
-		outages.Failed(ctx, err)
-		if !sleep(ctx, reconnect().pause(try)) {
-			return ctx.Err()
-		}
-	}
 }
 
 // sleep waits for d and returns true, or returns false as soon as ctx ends.

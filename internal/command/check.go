@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -55,9 +54,6 @@ with severity (error, warning or note), topic, text, and id where it is about on
 		},
 	}
 }
-
-// errFindings is the error of stint check if it has found errors or warnings.
-var errFindings = errors.New("something is wrong")
 
 func (p *program) printFindings(findings []doctor.Finding) error {
 	numbers := map[doctor.Severity]int64{}

@@ -13,22 +13,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// urlVariable names the variable of the environment that stands for --database-url.
-const urlVariable = "STINT_DATABASE_URL"
-
-// A program is one run of the command.
-type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-
-	databaseURL string // Empty: the private PostgreSQL.
-	schema      string
-	json        bool
-
-	// parsed says that the command line is right, so that later errors are not errors of usage.
-	parsed bool
-}
-
 // Run runs the command and returns its exit code, as described by "stint help exit-codes". If ctx
 // ends, the command was interrupted. It leaves no server behind, also if it was interrupted.
 func Run(
@@ -109,14 +93,6 @@ make the tables by: stint migrate`,
 	addCompletionCommand(root)
 	return root
 }
-
-const schemaDefault = "stint"
-
-// The groups that the help lists the sub-commands in.
-const (
-	groupTasks      = "tasks"
-	groupOperations = "operations"
-)
 
 func (p *program) checkFlags(cmd *cobra.Command) error {
 	const schemaBytesMax = 63

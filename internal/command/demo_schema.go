@@ -31,9 +31,6 @@ var markDemoSchema string
 //go:embed sql/drop_demo_schema.sql
 var dropDemoSchema string
 
-// errTaken says that stint demo must not use a schema.
-var errTaken = errors.New("schema is taken")
-
 // withDemoSchema makes a schema with the tables of stint, calls work, and drops the schema unless
 // it is to be kept. A schema that an earlier demo has left is replaced.
 func (p *program) withDemoSchema(

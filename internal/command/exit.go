@@ -31,6 +31,12 @@ const (
 	exitReaderGone  = 141 // Shells report it for a program that SIGPIPE has ended.
 )
 
+// errTaken says that stint demo must not use a schema.
+var errTaken = errors.New("schema is taken")
+
+// errFindings is the error of stint check if it has found errors or warnings.
+var errFindings = errors.New("something is wrong")
+
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",

@@ -110,13 +110,3 @@ func stateNames() []string {
 	}
 	return names
 }
-
-// printMore says how to get the next page, if there may be one.
-func (p *program) printMore(page stint.TaskPage) error {
-	if page.Next == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(p.stderr, "looked at %d tasks, there may be more: --after %s\n",
-		page.Looked, shellQuote(string(page.Next)))
-	return err
-}

@@ -1,0 +1,27 @@
+package command
+
+import "io"
+
+// urlVariable names the variable of the environment that stands for --database-url.
+const urlVariable = "STINT_DATABASE_URL"
+
+// A program is one run of the command.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	databaseURL string // Empty: the private PostgreSQL.
+	schema      string
+	json        bool
+
+	// parsed says that the command line is right, so that later errors are not errors of usage.
+	parsed bool
+}
+
+const schemaDefault = "stint"
+
+// The groups that the help lists the sub-commands in.
+const (
+	groupTasks      = "tasks"
+	groupOperations = "operations"
+)
