@@ -147,13 +147,13 @@ func TestExport_ListsWhatItCannotCopy(t *testing.T) {
 		}
 	}
 
-	thaw := db.freeze(t, func() bool { return true })
+	gate := db.closeGate(t)
 	run := db.start(t, from, to)
 	db.waitForSession(t, "wait_event_type = 'Lock'") // It knows the tree, and has copied nothing.
 	if err := os.Remove(filepath.Join(from, "0004")); err != nil {
 		t.Fatal(err)
 	}
-	thaw()
+	gate.open(t)
 	run.wantExit(t, exitIncomplete)
 	for _, name := range []string{"0004", "0005", "0006"}[:2+btoi(unreadable)] {
 		run.wantOutput(t, fmt.Sprintf("not copied: %q: aborted (tries) after 5 tries: ", name))
@@ -212,13 +212,14 @@ func TestExport_GoesOnAfterItWasKilled(t *testing.T) {
 	db := newDatabase(t)
 	from, to := numberedFiles(t, files), t.TempDir()
 	args := []string{"-workers", "2", "-lease", "2s"}
+	gate := db.closeGate(t)
 	killed := db.start(t, from, to, args...)
-	thaw := db.freeze(t, func() bool {
+	gate.stepUntil(t, func() bool {
 		return db.count(t, stint.StateCompleted) >= 100 && db.count(t, stint.StateInProgress) > 0
 	})
 	killed.signal(t, syscall.SIGKILL)
 	killed.wait(t)
-	thaw()
+	gate.open(t)
 	db.waitForNoSession(t) // What the process had sent before it was killed takes effect.
 
 	completed, owned := db.list(t, stint.StateCompleted), db.list(t, stint.StateInProgress)
@@ -263,11 +264,12 @@ func TestExport_GivesBackItsTasksAtCtrlC(t *testing.T) {
 	const files = 1500
 	db := newDatabase(t)
 	from, to := numberedFiles(t, files), t.TempDir()
+	gate := db.closeGate(t)
 	run := db.start(t, from, to, "-workers", "2")
-	thaw := db.freeze(t, func() bool { return db.count(t, stint.StateCompleted) >= 100 })
+	gate.stepUntil(t, func() bool { return db.count(t, stint.StateCompleted) >= 100 })
 	run.signal(t, syscall.SIGINT)
 	run.waitForOutput(t, "finishing the files under way") // The program knows.
-	thaw()
+	gate.open(t)
 	run.wantExit(t, exitInterrupted)
 	run.wantOutput(t, "the same command goes on from here", "files are still to be copied")
 

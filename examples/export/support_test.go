@@ -178,39 +178,81 @@ func (d *database) count(t *testing.T, state stint.State) int {
 	return len(d.list(t, state))
 }
 
-// freeze stops all changes of the store at a moment at which condition holds, until the test calls
-// the function it returns. It takes all its locks or none, so it gets in nobody's way until then.
-func (d *database) freeze(t *testing.T, condition func() bool) (thaw func()) {
+// A gate keeps the program from owning and returning tasks: both write to the table of the leases.
+type gate struct {
+	db     *database
+	closed pgx.Tx
+}
+
+// closeGate closes a gate until the test opens it, or ends.
+func (d *database) closeGate(t *testing.T) *gate {
 	t.Helper()
-	const tables = `SELECT string_agg(format('%I.%I', schemaname, tablename), ', ')
-		FROM pg_tables WHERE schemaname = 'stint' AND tablename NOT LIKE '%version'`
-	var names string
-	if err := d.pool.QueryRow(t.Context(), tables).Scan(&names); err != nil {
+	g := &gate{db: d}
+	g.closed = g.begin(t)
+	g.lock(t, g.closed)
+	t.Cleanup(func() { g.open(t) })
+	return g
+}
+
+func (g *gate) begin(t *testing.T) pgx.Tx {
+	t.Helper()
+	tx, err := g.db.pool.Begin(context.WithoutCancel(t.Context()))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var frozen pgx.Tx
-	eventually(t, "moment to freeze", func() bool {
-		tx, err := d.pool.Begin(t.Context())
+	return tx
+}
+
+func (g *gate) lock(t *testing.T, tx pgx.Tx) {
+	t.Helper()
+	_, err := tx.Exec(testContext(t), "LOCK TABLE stint.leases IN SHARE ROW EXCLUSIVE MODE")
+	if err != nil {
+		t.Errorf("close the gate: %v", err)
+	}
+}
+
+// step lets those statements through that wait at the gate, and none that comes later: the queue
+// for a lock is kept in order. So the program cannot get far unseen, however busy the machine is.
+func (g *gate) step(t *testing.T) {
+	t.Helper()
+	next, locked := g.begin(t), make(chan struct{})
+	go func() {
+		defer close(locked)
+		g.lock(t, next)
+	}()
+	pid := next.Conn().PgConn().PID()
+	eventually(t, "place in the queue", func() bool {
+		var waits bool
+		err := g.db.pool.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)", pid).Scan(&waits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tx.Exec(t.Context(), "LOCK TABLE "+names+" IN EXCLUSIVE MODE NOWAIT")
-		if err == nil && condition() {
-			frozen = tx
-			return true
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return false
+		return waits
 	})
-	thaw = sync.OnceFunc(func() {
-		if err := frozen.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("thaw: %v", err)
-		}
+	g.open(t)
+	<-locked
+	g.closed = next
+}
+
+// stepUntil steps until condition holds.
+func (g *gate) stepUntil(t *testing.T, condition func() bool) {
+	t.Helper()
+	eventually(t, "moment to stop at", func() bool {
+		g.step(t)
+		return condition()
 	})
-	t.Cleanup(thaw)
-	return thaw
+}
+
+func (g *gate) open(t *testing.T) {
+	t.Helper()
+	if g.closed == nil {
+		return
+	}
+	if err := g.closed.Rollback(context.WithoutCancel(t.Context())); err != nil {
+		t.Errorf("open the gate: %v", err)
+	}
+	g.closed = nil
 }
 
 // waitForSession waits until a session of the program is as the condition says.
