@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -15,10 +16,8 @@ func TestRetry_PausesBetweenHalfAndWhole(t *testing.T) {
 		base := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "base"))
 		longest := base + time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "more"))
 		try := rapid.IntRange(1, 100).Draw(t, "try")
-		most := longest
-		if shift := try - 1; shift < 20 {
-			most = min(base<<shift, longest)
-		}
+		doubled := math.Ldexp(float64(base), try-1) // exact
+		most := time.Duration(min(doubled, float64(longest)))
 		got := Retry{Base: base, Max: longest}.pause(try)
 		if got < most/2 || got > most {
 			t.Errorf("pause = %v, want between %v and %v", got, most/2, most)
