@@ -180,12 +180,13 @@ func (h *handOut) read(rows pgx.Rows) error {
 	h.rows, h.floors = h.rows[:0], map[string][]int64{}
 	for rows.Next() {
 		var row ownedRow
+		var triesLimit int32
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
 		var signals, posts, alone bool
 		var floor *int64
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
-			&row.task.MaxTries, &deadline, &completed, &aborted, &signals, &posts, &alone,
+			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
 			&row.rank, &floor)
 		if err != nil {
 			return h.cannotRead(err)
@@ -194,7 +195,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
 		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
-		row.task.LeaseUntil = finite(deadline)
+		row.task.MaxTries, row.task.LeaseUntil = maxTries(triesLimit), finite(deadline)
 		h.rows = append(h.rows, row)
 		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
 			h.floors[action] = append(h.floors[action], *floor)

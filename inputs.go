@@ -10,6 +10,7 @@ import (
 // An Input is how a predecessor of a task ended, with the result that it left.
 type Input struct {
 	ID         TaskID
+	Action     string
 	StatusCode StatusCode
 	AbortCause AbortCause // why it was aborted, if it was
 	Status     string
@@ -42,10 +43,11 @@ func (s *Store) inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
 		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(stillOwned),
 	}
 	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, check, step{
-		name: "inputs", args: []any{[]int64{p.key}, true},
+		name: "inputs", args: []any{p.key},
 		read: func(rows pgx.Rows) error {
-			inputs = nil
-			return readInputs(rows, func(_ int64, input Input) { inputs = append(inputs, input) })
+			var err error
+			inputs, err = readInputs(rows)
+			return err
 		},
 	})
 	if err != nil {
@@ -54,23 +56,23 @@ func (s *Store) inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
 	return inputs, nil
 }
 
-func readInputs(rows pgx.Rows, each func(key int64, input Input)) error {
+func readInputs(rows pgx.Rows) ([]Input, error) {
+	var inputs []Input
 	for rows.Next() {
-		var key int64
-		var input Input
+		input := Input{StatusCode: StatusCompleted}
 		var cause int16
 		var status *string
-		if err := rows.Scan(&key, &input.ID, &cause, &status, &input.Result); err != nil {
-			return err
+		err := rows.Scan(&input.ID, &input.Action, &cause, &status, &input.Result)
+		if err != nil {
+			return nil, err
 		}
-		input.StatusCode = StatusCompleted
 		if cause != 0 {
 			input.StatusCode, input.AbortCause = StatusAborted, abortCause(cause)
 		}
 		if status != nil {
 			input.Status = *status
 		}
-		each(key, input)
+		inputs = append(inputs, input)
 	}
-	return rows.Err()
+	return inputs, rows.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -23,7 +24,9 @@ const (
 )
 
 // InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing
-// can be owned from the moment the call returns. An empty list is no error.
+// can be owned from the moment the call returns. An empty list is no error. A task without an ID
+// gets a random one, which the call sets in tasks before anything else, so a call with the same
+// slice repeats the same tasks.
 //
 // Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both;
 // one that is named twice counts once (R2). The other end is among the tasks or in the store (R3).
@@ -49,6 +52,7 @@ func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
 }
 
 func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
+	giveIDs(tasks)
 	bytes := 0
 	for i := range tasks {
 		if err := checkTask(&tasks[i], i); err != nil {
@@ -68,6 +72,16 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 		return s.insertFew(ctx, tasks, nil)
 	}
 	return s.insertMany(ctx, tasks)
+}
+
+// giveIDs gives random IDs to the tasks that have none. They are in the order of time, so that tasks
+// that are inserted together lie together in the index.
+func giveIDs(tasks []Task) {
+	for i := range tasks {
+		if tasks[i].ID == "" {
+			tasks[i].ID = TaskID(uuid.Must(uuid.NewV7()).String())
+		}
+	}
 }
 
 // takenOr returns ErrTaskExists if some of the tasks are in the store already, even if err is about
@@ -164,7 +178,8 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 //
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
 // in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
-// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read.
+// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without an ID
+// gets a random one, which nobody is told.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
@@ -281,7 +296,7 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
 	for i := range tasks {
 		task := &tasks[i]
 		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
-		priorities[i], tries[i] = task.Priority, int32(task.MaxTries) //nolint:gosec // checked
+		priorities[i], tries[i] = task.Priority, task.triesLimit()
 		starts[i], deadlines[i] = moment(task.NotBefore), moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
 		waits[i] = graph.waits(i)
@@ -294,7 +309,7 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
 
 func insertOne(task *Task, key int64) step {
 	return step{name: "insert_task", unplanned: true, args: []any{
-		string(task.ID), task.Action, task.Body, task.Priority, task.MaxTries,
+		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 	}}
 }

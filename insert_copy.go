@@ -131,8 +131,7 @@ func (r *taskRows) Values() ([]any, error) {
 	task := &r.tasks[r.order[r.next]]
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
-		int32(task.MaxTries), moment(task.Deadline), int16(task.OnAbort), //nolint:gosec // checked
-		task.PostResult,
+		task.triesLimit(), moment(task.Deadline), int16(task.OnAbort), task.PostResult,
 	}
 	r.next++
 	return r.row[:], nil

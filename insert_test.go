@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -43,6 +45,59 @@ func TestInsertTasks_StoresWhatWasGiven(t *testing.T) {
 		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 			t.Errorf("with %d more:\ngot  %+v\nwant %+v", more, got, want)
 		}
+	}
+}
+
+// A repeated call finds the IDs that the first one gave.
+func TestInsertTasks_GivesRandomIDs(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, n := range []int{1, 2, 100} { // shared, by a statement and by COPY
+		tasks := make([]stint.Task, n)
+		for i := range tasks {
+			tasks[i].Action = "act"
+		}
+		insert(t, store, tasks...)
+		for _, task := range tasks {
+			if id, err := uuid.Parse(string(task.ID)); err != nil || id.Variant() != uuid.RFC4122 {
+				t.Errorf("ID = %q, want a UUID", task.ID)
+			}
+		}
+		err := store.InsertTasks(t.Context(), tasks)
+		wantErr(t, "InsertTasks again", err, stint.ErrTaskExists)
+	}
+	stream := func(yield func(stint.Task, error) bool) { yield(stint.Task{Action: "act"}, nil) }
+	n, err := store.InsertTasksFrom(t.Context(), stream)
+	if err != nil || n != 1 {
+		t.Errorf("InsertTasksFrom = %d, %v", n, err)
+	}
+	replacing := []stint.Task{{Action: "act"}}
+	wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), replacing), nil)
+	if owned := own(t, store, 1000); len(owned) != 105 || replacing[0].ID == "" {
+		t.Errorf("%d tasks were inserted, want 105; the last is %q", len(owned), replacing[0].ID)
+	}
+}
+
+func TestInsertTasks_LimitsTriesUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for _, more := range []int{0, 1, 100} { // shared, by a statement and by COPY
+		for limit, want := range map[int]int{0: 25, 7: 7, stint.UnlimitedTries: -1} {
+			id := stint.TaskID(fmt.Sprint(more, limit))
+			insert(t, store, append(numbered(fmt.Sprint("more", id), more),
+				stint.Task{ID: id, Action: "act", Priority: 1, MaxTries: limit})...)
+			if got := info(t, store, id).MaxTries; got != want {
+				t.Errorf("with %d more, MaxTries %d is %d, want %d", more, limit, got, want)
+			}
+			task := ownOne(t, store)
+			if task.MaxTries != want {
+				t.Errorf("OwnedTask.MaxTries = %d, want %d", task.MaxTries, want)
+			}
+		}
+	}
+	insert(t, store, stint.Task{ID: "join", Action: stint.Spontaneous})
+	if got := info(t, store, "join").MaxTries; got != stint.UnlimitedTries {
+		t.Errorf("MaxTries of a spontaneous task = %d, want none", got)
 	}
 }
 

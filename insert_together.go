@@ -73,7 +73,7 @@ func separately(tasks []Task, keys []int64, verdicts []error) step {
 	for i := range tasks {
 		task := &tasks[i]
 		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
-		priorities[i], tries[i] = task.Priority, int32(task.MaxTries) //nolint:gosec // checked
+		priorities[i], tries[i] = task.Priority, task.triesLimit()
 		deadlines[i] = moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
 	}

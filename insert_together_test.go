@@ -24,7 +24,7 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 			for i := range ids {
 				task := stint.Task{
 					ID: stint.TaskID(fmt.Sprint("t", i)), Action: "act", Body: []byte{byte(i)},
-					Priority: int16(i), MaxTries: i, PostResult: i%2 == 0,
+					Priority: int16(i), MaxTries: i + 1, PostResult: i%2 == 0,
 					Deadline: time.Now().Add(time.Hour),
 				}
 				err := store.InsertTasks(t.Context(), []stint.Task{task})
@@ -42,7 +42,7 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 			t.Errorf("%d is said to have been inserted %d times", i, n)
 		}
 		got := info(t, store, stint.TaskID(fmt.Sprint("t", i)))
-		if got.Body[0] != byte(i) || got.Priority != int16(i) || got.MaxTries != i ||
+		if got.Body[0] != byte(i) || got.Priority != int16(i) || got.MaxTries != i+1 ||
 			got.PostResult != (i%2 == 0) || got.Deadline.IsZero() {
 			t.Errorf("%d became %+v", i, got)
 		}

@@ -81,8 +81,8 @@ func (t *Task) check() error {
 	switch {
 	case len(t.Body) > bodyBytesMax:
 		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
-	case t.MaxTries < 0 || t.MaxTries > math.MaxInt32:
-		return argumentError("Task.MaxTries", "not between 0 and 2147483647")
+	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:
+		return argumentError("Task.MaxTries", "neither UnlimitedTries nor between 0 and 2147483647")
 	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
 		return argumentError("Task.OnAbort", "neither AbortToo nor RunAnyway")
 	case !storable(t.NotBefore):

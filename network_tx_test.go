@@ -115,8 +115,8 @@ func TestInputs_AreForTheOwner(t *testing.T) {
 	expireLeases(t, pool)
 	maintain(t, store)
 	inputs, err := store.Inputs(t.Context(), first)
-	if err != nil || len(inputs) != 1 || inputs[0].ID != "a" {
-		t.Errorf("Inputs = %v, %v", inputs, err)
+	if err != nil || len(inputs) != 1 || inputs[0].ID != "a" || inputs[0].Action != "act" {
+		t.Errorf("Inputs = %+v, %v", inputs, err)
 	}
 	expireLeases(t, pool)
 	second := ownOne(t, store)

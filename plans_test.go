@@ -105,7 +105,7 @@ var sample = map[string]struct {
 	"hold_tasks": {"'{5,70}', '{6,71}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
 	}},
-	"inputs": {"'{5,70}', true", []string{
+	"inputs": {"5", []string{
 		"edges_run", "tasks_pkey", "finished_pkey",
 	}},
 	"insert_network": {

@@ -28,6 +28,7 @@ func (s *Store) ReplaceTasks(ctx context.Context, tasks []Task) error {
 }
 
 func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
+	giveIDs(tasks)
 	ids := make([]TaskID, len(tasks))
 	for i := range tasks {
 		if err := checkTask(&tasks[i], i); err != nil {

@@ -75,7 +75,8 @@ type retryRace struct {
 func (r *retryRace) task(i int) stint.Task {
 	task := after(racerID(i))
 	task.PostResult = rand.IntN(2) == 0
-	task.MaxTries, task.Priority = rand.IntN(3), int16(rand.IntN(2))
+	task.MaxTries = []int{stint.UnlimitedTries, 1, 2}[rand.IntN(3)]
+	task.Priority = int16(rand.IntN(2))
 	switch rand.IntN(8) {
 	case 0, 1:
 		task.Action = stint.Spontaneous

@@ -33,8 +33,8 @@ type Return struct {
 	// ready at once, behind the tasks that are ready already.
 	RetryAfter time.Duration
 
-	// Release refunds the try of a task that is returned as pending: its owner did not begin. An
-	// empty Status leaves the one that is there.
+	// Release refunds the try of a task that is returned as pending, as if it had not been handed
+	// out. An empty Status leaves the one that is there.
 	Release bool
 }
 

@@ -51,21 +51,46 @@ func stateNumbers(state State) []int16 {
 	}
 }
 
+// triesDefault is Task.MaxTries where it is 0. Peers have 20 to 25.
+const triesDefault = 25
+
+// triesLimit returns how often the task is handed out at most in the form of the tables, where 0 is
+// no limit. A spontaneous task has no tries to count.
+func (t *Task) triesLimit() int32 {
+	switch {
+	case t.MaxTries == UnlimitedTries, t.Action == Spontaneous:
+		return 0
+	case t.MaxTries == 0:
+		return triesDefault
+	}
+	return int32(t.MaxTries) //nolint:gosec // checked
+}
+
+// maxTries returns a limit of the tables in the form of the API.
+func maxTries(limit int32) int {
+	if limit == 0 {
+		return UnlimitedTries
+	}
+	return int(limit)
+}
+
 // readInfo reads a row in the form of get_tasks, and further columns after that.
 func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var info TaskInfo
 	var state int16
+	var triesLimit int32
 	var deadline, until, ownedAt pgtype.Timestamptz
 	var actor, status *string
 	var progress *float64
 	err := row.Scan(append([]any{
-		&info.ID, &info.Action, &info.Body, &info.Priority, &info.MaxTries, &deadline,
+		&info.ID, &info.Action, &info.Body, &info.Priority, &triesLimit, &deadline,
 		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
 		&ownedAt, &status, &progress, &info.Result,
 	}, more...)...)
 	if err != nil {
 		return info, err
 	}
+	info.MaxTries = maxTries(triesLimit)
 	info.Deadline, info.OwnedAt = finite(deadline), finite(ownedAt)
 	if actor != nil {
 		info.Actor = ActorID(*actor)

@@ -7,8 +7,8 @@ import (
 
 // A TaskID names a task: 1 to 512 bytes of UTF-8 without NUL, compared byte by byte. It is unique
 // among the tasks in the store, finished ones included, until the task is deleted or pruned (R1). A
-// random ID cannot collide; a well-known one, such as the name of a computation, makes sure there
-// is only one such task.
+// random ID, which a task has by default, cannot collide; a well-known one, such as the name of a
+// computation, makes sure there is only one such task.
 type TaskID string
 
 // An ActorID names whoever performs tasks, for people to see: 1 to 255 bytes of UTF-8 without NUL.
@@ -19,9 +19,9 @@ type ActorID string
 // last predecessor signals (R14).
 const Spontaneous = "stint.Spontaneous"
 
-// A Task is what a caller inserts. ID and Action are needed, everything else has a default.
+// A Task is what a caller inserts. Action is needed, everything else has a default.
 type Task struct {
-	// ID names the task.
+	// ID names the task. Default: a random UUID, which the call that inserts the task sets here.
 	ID TaskID
 
 	// Action names the procedure to perform, by which workers pick tasks: 1 to 255 bytes of UTF-8
@@ -36,7 +36,8 @@ type Task struct {
 	Priority int16
 
 	// MaxTries is how often the task is handed out at most. A task that is given back, or whose
-	// lease expires, after that many tries is aborted with [CauseTries]. Default: 0, no limit.
+	// lease expires, after that many tries is aborted with [CauseTries]. [UnlimitedTries] asks for
+	// no limit. Default: 25, which takes about four days with the pauses of package worker.
 	MaxTries int
 
 	// NotBefore is the earliest time to hand the task out, on the database's clock. Default: at
@@ -57,6 +58,9 @@ type Task struct {
 	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
 	After, ToSignalAfter []TaskID
 }
+
+// UnlimitedTries is the [Task.MaxTries] of a task that is never aborted for its tries.
+const UnlimitedTries = -1
 
 // OnAbort says what becomes of a task when one of its predecessors is aborted.
 type OnAbort int16
@@ -154,7 +158,7 @@ type OwnedTask struct {
 	Body   []byte
 
 	// Try counts the hand-outs of the task, this one included: 1 at the first. MaxTries is the Try
-	// at which the task is aborted if it is returned as pending; zero if at none.
+	// at which the task is aborted if it is returned as pending; UnlimitedTries if at none.
 	Try, MaxTries int
 
 	// Completed and Aborted are how many of the tasks that this one waited for ended so. A

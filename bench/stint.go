@@ -217,23 +217,22 @@ func loopStintOf(ctx context.Context, r *run, actions []string) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(store, worker.Options{Concurrency: 2000})
-	if err != nil {
-		return err
-	}
 	live, stop := context.WithCancel(ctx)
 	defer stop()
 	var performed atomic.Int64
-	for _, action := range actions {
-		err := w.Handle(action, func(context.Context, *worker.Task) (worker.Result, error) {
-			if performed.Add(1) == int64(r.Tasks) {
-				stop()
-			}
-			return worker.Result{}, nil
-		})
-		if err != nil {
-			return err
+	perform := func(context.Context, *worker.Task) (worker.Result, error) {
+		if performed.Add(1) == int64(r.Tasks) {
+			stop()
 		}
+		return worker.Result{}, nil
+	}
+	handlers := make([]worker.Registration, len(actions))
+	for i, action := range actions {
+		handlers[i] = worker.Handle(action, perform)
+	}
+	w, err := worker.New(store, worker.Options{Concurrency: 2000}, handlers...)
+	if err != nil {
+		return err
 	}
 	err = r.measure(ctx, func(context.Context) (int, error) {
 		err := w.Run(live)

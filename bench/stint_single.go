@@ -65,15 +65,11 @@ func hearStintWorker(ctx context.Context, r *run) error {
 	return hearStint(ctx, r, func(
 		_, live context.Context, store *stint.Store, begun func(body []byte),
 	) error {
-		w, err := worker.New(store, worker.Options{})
-		if err != nil {
-			return err
-		}
-		err = w.Handle(stintAction,
+		w, err := worker.New(store, worker.Options{}, worker.Handle(stintAction,
 			func(_ context.Context, task *worker.Task) (worker.Result, error) {
 				begun(task.Body)
 				return worker.Result{}, nil
-			})
+			}))
 		if err != nil {
 			return err
 		}

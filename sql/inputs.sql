@@ -1,18 +1,13 @@
 -- name: inputs
 --
--- Returns how the predecessors of tasks ended, with their results if $2 says so. A spontaneous
--- predecessor that completed is left out, and the tasks that it waited for come in its place.
+-- Returns how the predecessors of a task ended, with their results. A spontaneous predecessor that
+-- completed is left out, and the tasks that it waited for come in its place.
 --
---   $1 keys     bigint[]
---   $2 results  boolean
-WITH RECURSIVE behind (key, after) AS (
-    SELECT named.key, edge.after
-    FROM unnest($1::bigint[]) AS named (key)
-    CROSS JOIN LATERAL (
-        SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
-    ) AS edge
+--   $1 key  bigint
+WITH RECURSIVE behind (after) AS (
+    SELECT edges.after FROM stint.edges WHERE edges.run = $1::bigint
     UNION
-    SELECT behind.key, edge.after
+    SELECT edge.after
     FROM behind
     CROSS JOIN LATERAL (
         SELECT edges.after FROM stint.edges WHERE edges.run = behind.after OFFSET 0
@@ -23,8 +18,7 @@ WITH RECURSIVE behind (key, after) AS (
       AND (SELECT finished.cause FROM stint.finished WHERE finished.lo = behind.after)
               = 0 /* completed */
 )
-SELECT behind.key, task.id, ended.cause, ended.status,
-       CASE WHEN $2::boolean THEN ended.result END AS result
+SELECT task.id, task.action, ended.cause, ended.status, ended.result
 FROM behind
 CROSS JOIN LATERAL (
     SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = behind.after OFFSET 0
@@ -39,4 +33,4 @@ CROSS JOIN LATERAL (
 WHERE ended.hi >= behind.after
   AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0 /* completed */)
 -- In the order of keys, tasks of one insert that are alike come as they were inserted.
-ORDER BY behind.key, behind.after
+ORDER BY behind.after

@@ -149,20 +149,6 @@ func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
 	})
 }
 
-func TestDrain_NeedsHandlers(t *testing.T) {
-	t.Parallel()
-	store := newStore(t, stint.Options{})
-	w, err := worker.New(store.Store, worker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantFailure(t, "Drain: perform next: invalid argument: worker: has no handlers",
-		func(tb testing.TB) {
-			tb.Helper()
-			stinttest.Drain(tb, store, w)
-		})
-}
-
 // A handler may fail the test, and what was set aside is put back all the same.
 func TestDrain_LetsHandlersFailTheTest(t *testing.T) {
 	t.Parallel()

@@ -26,16 +26,13 @@ func signUp(ctx context.Context, store *stint.Store, name string) error {
 
 // newMailer is the worker of the service, with all its handlers.
 func newMailer(store *stint.Store) (*worker.Worker, error) {
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return w, w.Handle("mail", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+	mail := func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		if task.Try == 1 {
 			return worker.Result{}, errors.New("the mail server is down")
 		}
 		return worker.Result{Status: "sent to " + string(task.Body)}, nil
-	})
+	}
+	return worker.New(store, worker.Options{}, worker.Handle("mail", mail))
 }
 
 // This is the body of a test, and t is its *testing.T.
@@ -85,7 +82,7 @@ func ExampleRequireInserted() {
 	// ready
 	// FAIL: RequireInserted: task "welcome/ann" is not as wanted
 	//	Body: got "ann", want "bob"
-	//	MaxTries: got 0, want 5
+	//	MaxTries: got 25, want 5
 }
 
 func ExampleRequireNotInserted() {

@@ -87,7 +87,7 @@ func TestRequireInserted_SaysWhatDiffers(t *testing.T) {
 	Action: got "mail", want "call"
 	Body: got "ann", want "anne"
 	Priority: got 0, want 1
-	MaxTries: got 0, want 2
+	MaxTries: got 25, want 2
 	NotBefore: got none, want 2100-01-02T03:04:05.000006Z
 	Deadline: got none, want 2100-01-02T03:04:05.000006Z
 	PostResult: got false, want true
@@ -118,7 +118,7 @@ func TestRequireInserted_SaysWhatDiffers(t *testing.T) {
 			`RequireInserted: task "mail/1" is not as wanted
 	Priority: got 0, want 1
 task "sum" is not as wanted
-	MaxTries: got 0, want 1`,
+	MaxTries: got -1, want 1`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

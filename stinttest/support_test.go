@@ -64,11 +64,8 @@ func wantState(t *testing.T, store *stinttest.Store, state stint.State, ids ...s
 // newWorker returns a worker that performs tasks with action "act".
 func newWorker(t *testing.T, store *stinttest.Store, handler worker.Handler) *worker.Worker {
 	t.Helper()
-	w, err := worker.New(store.Store, worker.Options{})
+	w, err := worker.New(store.Store, worker.Options{}, worker.Handle("act", handler))
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Handle("act", handler); err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -24,12 +24,9 @@ func TestAsker_ReleasesWhatItIsTooLateToBegin(t *testing.T) {
 	if err := store.InsertTasks(t.Context(), tasks); err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(store, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	never := func(context.Context, *Task) (Result, error) { return Result{}, nil }
-	if err := w.Handle("a", never); err != nil {
+	w, err := New(store, Options{}, Handle("a", never))
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -36,20 +36,18 @@ func benchmarkWorker(b *testing.B, concurrency int) {
 	if err := store.InsertTasks(b.Context(), tasks); err != nil {
 		b.Fatal(err)
 	}
-	w, err := worker.New(store, worker.Options{Concurrency: concurrency})
-	if err != nil {
-		b.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	var left atomic.Int64
 	left.Store(int64(b.N))
-	err = w.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+	count := func(context.Context, *worker.Task) (worker.Result, error) {
 		if left.Add(-1) == 0 {
 			stop()
 		}
 		return worker.Result{}, nil
-	})
+	}
+	w, err := worker.New(store, worker.Options{Concurrency: concurrency},
+		worker.Handle("a", count))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 // Package worker performs tasks: it owns them, calls a handler for each, keeps their leases alive
 // meanwhile, and returns them.
 //
-//	w, err := worker.New(store, worker.Options{})
+//	w, err := worker.New(store, worker.Options{},
+//		worker.Handle("copy", copyFile, worker.WithConcurrency(4)),
+//		worker.HandleJSON("mail", sendMail, worker.WithTimeout(time.Minute)))
 //	...
-//	err = w.Handle("copy", copyFile, worker.WithConcurrency(4))
-//	err = worker.HandleJSON(w, "mail", sendMail, worker.WithTimeout(time.Minute))
 //	err = w.Run(ctx) // until ctx ends
 //
 // A worker uses only the exported verbs of package stint, so a service with other needs can write a
@@ -52,17 +52,18 @@
 //
 // A handler that returns no error completes its task, also if its context has ended for another
 // reason than the loss of the task. An error gives the task back for another try, after a pause
-// that grows with the tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter]). A
-// panic is an error. [stint.Task.MaxTries] limits how often a task is tried. The text of the error
-// becomes the status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
+// that grows with the tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter],
+// [Snooze]). A panic is an error. [stint.Task.MaxTries] limits how often a task is tried. The text
+// of the error becomes the status of the task. [Task.ReturnIn] completes a task in the handler's
+// transaction.
 //
 // # Stopping
 //
 // When the context of [Worker.Run] ends, the worker owns no more tasks, and handlers have
 // [Options.StopGrace] to finish. Then their contexts end, and a task whose handler returns an error
-// is ready for others at once. Tasks that were owned but not begun are given back with their tries
-// refunded. If handlers do not return even then, their tasks are given back as well, and Run
-// returns [ErrStillRunning].
+// is ready for others at once. If handlers do not return even then, their tasks are given back as
+// well, and Run returns [ErrStillRunning]. A try that a stop cuts short does not count, so deploys
+// do not use up the tries of a long task.
 //
 // # Connections
 //
@@ -72,8 +73,8 @@
 //
 // # Logs
 //
-// Debug: a task begins, is completed or was lost. Info: the worker starts and stops. Warn: a
-// handler failed or aborted its task, or goes on a second after its time-out; the database cannot
+// Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts and stops.
+// Warn: a handler failed or aborted its task, or goes on a second after its time-out; the database cannot
 // be reached, and will be tried again. Error: a handler panicked, or a task could not be returned.
 // Records about a task have the attributes task, action and try. Tokens are never logged. Without
 // [Options.Logger], warnings and errors go to the default logger of log/slog.
@@ -89,6 +90,6 @@
 //	stint.worker.duration   histogram  how long they took until the task was returned, in seconds
 //	stint.worker.running    up-down    performances under way
 //
-// Outcomes are completed, retried (given back for another try), aborted (also for want of tries),
-// stopped (given back because the worker stops) and lost (nothing was returned).
+// Outcomes are completed, retried (given back for another try), snoozed (given back until later,
+// without a try), aborted (also when no tries are left), stopped (given back because the worker stops) and lost (nothing was returned).
 package worker

@@ -11,7 +11,7 @@ import (
 // These are the errors of this package, to be matched with [errors.Is]. Invalid arguments are a
 // [*stint.ArgumentError].
 var (
-	// ErrStarted reports a call of Handle or Run on a worker that was run already.
+	// ErrStarted reports a second call of Run.
 	ErrStarted = errors.New("worker was started before")
 
 	// ErrStillRunning reports that the worker has stopped although handlers have not returned.
@@ -51,8 +51,19 @@ func (e *abortError) Error() string {
 
 func (e *abortError) Unwrap() error { return e.err }
 
+// Snooze returns an error with which a handler gives its task back until d has passed, as if it had
+// not been handed out: the try does not count, and the performance is no failure. It is for a task
+// that cannot be performed yet, such as one whose customer is served by another handler. A pause of
+// less than 0 counts as 0, one of more than ten years as ten years. The error may be wrapped; the
+// text becomes the status of the task.
+func Snooze(d time.Duration) error { return &snoozeError{min(max(d, 0), pauseMax)} }
+
+type snoozeError struct{ pause time.Duration }
+
+func (e *snoozeError) Error() string { return "snoozed for " + e.pause.String() }
+
 // RetryAfter returns an error with which a handler gives its task back for another try after d,
-// whatever the [Retry] of its action says. The try counts. The error may be wrapped, to say why. A
+// whatever the [Retry] of its action says. The try counts, unlike with [Snooze]. The error may be wrapped, to say why. A
 // pause of less than 0 counts as 0, one of more than ten years as ten years.
 func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), pauseMax)} }
 

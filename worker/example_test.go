@@ -65,15 +65,13 @@ func Example() {
 		stint.Task{ID: "greet/world", Action: "greet", Body: []byte("world")})
 	defer drop()
 
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		panic(err)
-	}
 	greet := func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		fmt.Printf("hello, %s\n", task.Body)
 		return worker.Result{Status: "greeted"}, nil
 	}
-	if err := w.Handle("greet", greet, worker.WithConcurrency(4)); err != nil {
+	w, err := worker.New(store, worker.Options{},
+		worker.Handle("greet", greet, worker.WithConcurrency(4)))
+	if err != nil {
 		panic(err)
 	}
 	// A service calls w.Run with a context that ends with a signal, as signal.NotifyContext makes.
@@ -89,16 +87,13 @@ func ExampleHandleJSON() {
 		stint.Task{ID: "thumbnail/7", Action: "shrink", Body: []byte(`{"Image": 7, "Width": 90}`)})
 	defer drop()
 
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		panic(err)
-	}
 	type params struct{ Image, Width int }
 	type result struct{ File string }
-	err = worker.HandleJSON(w, "shrink",
-		func(_ context.Context, _ *worker.Task, p params) (result, error) {
-			return result{File: fmt.Sprintf("%d-%dpx.jpg", p.Image, p.Width)}, nil
-		}, worker.WithTimeout(time.Minute))
+	shrink := func(_ context.Context, _ *worker.Task, p params) (result, error) {
+		return result{File: fmt.Sprintf("%d-%dpx.jpg", p.Image, p.Width)}, nil
+	}
+	w, err := worker.New(store, worker.Options{},
+		worker.HandleJSON("shrink", shrink, worker.WithTimeout(time.Minute)))
 	if err != nil {
 		panic(err)
 	}
@@ -115,11 +110,7 @@ func ExampleTask_ReturnIn() {
 		panic(err)
 	}
 
-	w, err := worker.New(store, worker.Options{Retry: worker.Retry{Base: time.Millisecond}})
-	if err != nil {
-		panic(err)
-	}
-	err = w.Handle("bill", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+	bill := func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 		return worker.Result{}, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO invoices VALUES ($1)", string(task.ID))
 			if err != nil {
@@ -134,7 +125,9 @@ func ExampleTask_ReturnIn() {
 			}
 			return nil
 		})
-	})
+	}
+	w, err := worker.New(store, worker.Options{Retry: worker.Retry{Base: time.Millisecond}},
+		worker.Handle("bill", bill))
 	if err != nil {
 		panic(err)
 	}
@@ -158,13 +151,11 @@ func ExampleMiddleware() {
 			return result, err
 		}
 	}
-	w, err := worker.New(store, worker.Options{Middleware: []worker.Middleware{traced}})
-	if err != nil {
-		panic(err)
-	}
-	err = w.Handle("copy", func(context.Context, *worker.Task) (worker.Result, error) {
+	copied := func(context.Context, *worker.Task) (worker.Result, error) {
 		return worker.Result{Status: "copied"}, nil
-	})
+	}
+	w, err := worker.New(store, worker.Options{Middleware: []worker.Middleware{traced}},
+		worker.Handle("copy", copied))
 	if err != nil {
 		panic(err)
 	}
@@ -178,17 +169,14 @@ func ExampleAbort() {
 	ctx, store, _, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})
 	defer drop()
 
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		panic(err)
-	}
-	err = w.Handle("copy", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+	file := func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		if task.Try == 1 {
 			return worker.Result{}, fmt.Errorf("server is busy: %w",
 				worker.RetryAfter(time.Millisecond))
 		}
 		return worker.Result{}, worker.Abort(errors.New("no such file"))
-	})
+	}
+	w, err := worker.New(store, worker.Options{}, worker.Handle("copy", file))
 	if err != nil {
 		panic(err)
 	}
@@ -219,12 +207,9 @@ func Example_rateLimit() {
 		return worker.Result{}, nil
 	}
 	const pause = 20 * time.Millisecond
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		panic(err)
-	}
-	err = w.Handle("mail", limited(rate.NewLimiter(rate.Every(pause), 1), mail),
-		worker.WithConcurrency(1))
+	limiter := rate.NewLimiter(rate.Every(pause), 1)
+	w, err := worker.New(store, worker.Options{},
+		worker.Handle("mail", limited(limiter, mail), worker.WithConcurrency(1)))
 	if err != nil {
 		panic(err)
 	}

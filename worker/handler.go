@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/typed"
 )
 
 // A Handler performs a task. If it returns no error, the task is completed with the result. If it
@@ -90,6 +91,19 @@ func returnOne(ctx context.Context, store *stint.Store, r stint.Return) error {
 	return verdicts[0]
 }
 
+// A Registration is a handler for the tasks with an action, for [New].
+type Registration struct {
+	action  string
+	handler Handler
+	options []HandlerOption
+}
+
+// Handle makes a worker perform the tasks with an action by calling handler. [New] checks the
+// arguments.
+func Handle(action string, handler Handler, options ...HandlerOption) Registration {
+	return Registration{action, handler, options}
+}
+
 // A HandlerOption adjusts how the tasks of one action are performed.
 type HandlerOption func(*handling) error
 
@@ -134,21 +148,24 @@ func WithRetry(retry Retry) HandlerOption {
 	}
 }
 
-// HandleJSON is [Worker.Handle] for a handler whose parameters and result are JSON. A body that is
-// not the JSON of a P aborts the task, since another try would find the same; the status says why.
-// A result that cannot be encoded aborts the task as well. The encoded result becomes the result of
-// the task; a handler without a result has struct{} for R.
+// HandleJSON is [Handle] for a handler whose parameters and result are JSON. The action is a
+// [typed.Action], which makes the tasks as well, or a constant string.
+//
+// A body that is not the JSON of a P aborts the task, since another try would find the same; the
+// status says why. A result that cannot be encoded aborts the task as well. The encoded result
+// becomes the result of the task; a handler without a result has struct{} for R. A handler that
+// calls [Task.ReturnIn] gives the result there, and the value that it returns does not matter.
 func HandleJSON[P, R any](
-	w *Worker, action string,
+	action typed.Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,
-) error {
+) Registration {
 	if handler == nil {
-		return w.Handle(action, nil, options...)
+		return Handle(string(action), nil, options...)
 	}
-	return w.Handle(action, func(ctx context.Context, task *Task) (Result, error) {
-		var params P
-		if err := json.Unmarshal(task.Body, &params); err != nil {
-			return Result{}, Abort(fmt.Errorf("decode body: %w", err))
+	return Handle(string(action), func(ctx context.Context, task *Task) (Result, error) {
+		params, err := action.Params(task.Body)
+		if err != nil {
+			return Result{}, Abort(err)
 		}
 		value, err := handler(ctx, task, params)
 		if err != nil || task.returned.Load() {

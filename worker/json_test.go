@@ -17,20 +17,14 @@ func TestHandleJSON_DecodesTheBodyAndEncodesTheResult(t *testing.T) {
 	insert(t, store,
 		stint.Task{ID: "a", Action: "add", Body: []byte(`{"A": 1, "B": 2}`)},
 		stint.Task{ID: "b", Action: "nothing", Body: []byte(`{}`)})
-	w := newWorker(t, store, worker.Options{})
-	err := worker.HandleJSON(w, "add",
-		func(_ context.Context, task *worker.Task, p addition) (map[string]int, error) {
-			return map[string]int{"sum": p.A + p.B, "try": task.Try}, nil
-		})
-	if err != nil {
-		t.Fatal(err)
+	add := func(_ context.Context, task *worker.Task, p addition) (map[string]int, error) {
+		return map[string]int{"sum": p.A + p.B, "try": task.Try}, nil
 	}
-	err = worker.HandleJSON(w, "nothing",
-		func(context.Context, *worker.Task, addition) (struct{}, error) { return struct{}{}, nil })
-	if err != nil {
-		t.Fatal(err)
+	nothing := func(context.Context, *worker.Task, addition) (struct{}, error) {
+		return struct{}{}, nil
 	}
-	run(t, w)
+	run(t, newWorker(t, store, worker.Options{},
+		worker.HandleJSON("add", add), worker.HandleJSON("nothing", nothing)))
 	infos := finished(t, store, "a", "b")
 	if got := string(infos[0].Result); got != `{"sum":3,"try":1}` {
 		t.Errorf("result = %s", got)
@@ -50,16 +44,11 @@ func TestHandleJSON_AbortsWhatIsNotItsJSON(t *testing.T) {
 	for id, body := range bodies {
 		insert(t, store, stint.Task{ID: id, Action: "add", Body: body})
 	}
-	w := newWorker(t, store, worker.Options{})
-	err := worker.HandleJSON(w, "add",
+	run(t, newWorker(t, store, worker.Options{}, worker.HandleJSON("add",
 		func(context.Context, *worker.Task, addition) (struct{}, error) {
 			t.Error("the handler was called")
 			return struct{}{}, nil
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, w)
+		})))
 	for id := range bodies {
 		got := finished(t, store, id)[0]
 		if got.AbortCause != stint.CauseReturned || got.Tries != 1 ||
@@ -73,14 +62,10 @@ func TestHandleJSON_AbortsWhoseResultCannotBeEncoded(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", Body: []byte("1")})
-	w := newWorker(t, store, worker.Options{})
-	err := worker.HandleJSON(w, "a", func(context.Context, *worker.Task, int) (chan int, error) {
-		return make(chan int), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, w)
+	run(t, newWorker(t, store, worker.Options{}, worker.HandleJSON("a",
+		func(context.Context, *worker.Task, int) (chan int, error) {
+			return make(chan int), nil
+		})))
 	got := finished(t, store, "a")[0]
 	if got.AbortCause != stint.CauseReturned || !strings.HasPrefix(got.Status, "encode result: ") {
 		t.Errorf("got %+v, want it aborted for its result", got)

@@ -18,9 +18,9 @@ func TestRun_LeavesNoGoroutines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", done, worker.WithConcurrency(1))
-	handle(t, w, "b", done)
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", done, worker.WithConcurrency(1)),
+		worker.Handle("b", done))
 	stop := run(t, w)
 	insert(t, store, several(10, "a")...)
 	insert(t, store, several(10, "b")...)

@@ -42,9 +42,9 @@ func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Logger: logger})
 	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)
-	handle(t, w, "a", lost(entered, causes))
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", lost(entered, causes)))
 	run(t, w)
 	receive(t, "the task", entered)
 	if err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "not needed"); err != nil {
@@ -62,9 +62,8 @@ func TestWorker_CancelsTheHandlerWhenItsTaskWasGivenToAnother(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
-	w := newWorker(t, store, worker.Options{})
 	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)
-	handle(t, w, "a", lost(entered, causes))
+	w := newWorker(t, store, worker.Options{}, worker.Handle("a", lost(entered, causes)))
 	stop := run(t, w)
 	receive(t, "the task", entered)
 	tx, err := pool.Begin(t.Context())
@@ -97,9 +96,9 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 	direct, pool := newStoreAndPool(t)
 	proxy := pgcut.New(t, pool)
 	store := newStore(t, proxy.Pool(t, 20))
-	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second})
 	a := newStage()
-	handle(t, w, "a", a.perform)
+	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second},
+		worker.Handle("a", a.perform))
 	run(t, w)
 	// Ten hand-outs, so that there are ten leases.
 	for _, task := range several(10, "a") {
@@ -138,11 +137,11 @@ func TestWorker_CancelsTheHandlerWhenItsLeaseExpires(t *testing.T) {
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
+	entered, causes := make(chan stint.TaskID, 2), make(chan error, 2)
 	w := newWorker(t, newStore(t, through), worker.Options{
 		Lease: 200 * time.Millisecond, Logger: logger,
-	})
-	entered, causes := make(chan stint.TaskID, 2), make(chan error, 2)
-	handle(t, w, "a", lost(entered, causes))
+	},
+		worker.Handle("a", lost(entered, causes)))
 	run(t, w)
 	receive(t, "the task", entered)
 	down.Store(true)
@@ -166,11 +165,11 @@ func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger})
-	handle(t, w, "a", func(context.Context, *worker.Task) (worker.Result, error) {
-		down.Store(true)
-		return worker.Result{Status: "done"}, nil
-	})
+	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger},
+		worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+			down.Store(true)
+			return worker.Result{Status: "done"}, nil
+		}))
 	run(t, w)
 	logged(t, "could not own tasks")
 	if got := info(t, direct, "a"); got.State != stint.StateInProgress {
@@ -208,9 +207,9 @@ func TestWorker_ReturnsAllThatWasDoneInAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
-	w := newWorker(t, store, worker.Options{Concurrency: n, Lease: time.Hour})
 	a := newStage()
-	handle(t, w, "a", a.perform)
+	w := newWorker(t, store, worker.Options{Concurrency: n, Lease: time.Hour},
+		worker.Handle("a", a.perform))
 	run(t, w)
 	for range n {
 		receive(t, "a task", a.entered)
@@ -239,13 +238,13 @@ func TestWorker_TakesAReturnWhoseAnswerWasCutOffForDone(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "a"}, stint.Task{ID: "b", Action: "a"})
 	cut := proxy.Cut(pgcut.AtReply, pgcut.Commits("return_tasks"))
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Concurrency: 1, Logger: logger})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		if task.ID == "b" {
-			return worker.Result{}, errors.New("no")
-		}
-		return worker.Result{}, nil
-	}, worker.WithRetry(worker.Retry{Base: time.Hour}))
+	w := newWorker(t, store, worker.Options{Concurrency: 1, Logger: logger},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			if task.ID == "b" {
+				return worker.Result{}, errors.New("no")
+			}
+			return worker.Result{}, nil
+		}, worker.WithRetry(worker.Retry{Base: time.Hour})))
 	run(t, w)
 	logged(t, "task completed")
 	logged(t, "handler failed")
@@ -265,11 +264,11 @@ func TestWorker_GivesUpReturningWhenTheLeaseExpires(t *testing.T) {
 	logger, logged := recorder(t)
 	w := newWorker(t, newStore(t, through), worker.Options{
 		Lease: 200 * time.Millisecond, Logger: logger,
-	})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		down.Store(task.Try == 1)
-		return worker.Result{}, nil
-	})
+	},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			down.Store(task.Try == 1)
+			return worker.Result{}, nil
+		}))
 	run(t, w)
 	logged(t, "could not return task")
 	down.Store(false)
@@ -282,12 +281,12 @@ func TestWorker_IsPresentWhileItRuns(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
-	w := newWorker(t, store, worker.Options{Actor: "me"})
-	handle(t, w, "b", done)
-	handle(t, w, "a", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
-		actors, err := store.ListActors(ctx)
-		return worker.Result{Status: fmt.Sprintf("%v", actors)}, err
-	})
+	w := newWorker(t, store, worker.Options{Actor: "me"},
+		worker.Handle("b", done),
+		worker.Handle("a", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
+			actors, err := store.ListActors(ctx)
+			return worker.Result{Status: fmt.Sprintf("%v", actors)}, err
+		}))
 	stop := run(t, w)
 	if got := finished(t, store, "a")[0].Status; !strings.HasPrefix(got, "[{me [a b] 1 ") {
 		t.Errorf("actors = %s, want the worker's with one task", got)
@@ -307,8 +306,8 @@ func TestWorker_StartsWithoutADatabase(t *testing.T) {
 	down.Store(true)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger})
-	handle(t, w, "a", done)
+	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger},
+		worker.Handle("a", done))
 	run(t, w)
 	logged(t, "could not own tasks")
 	down.Store(false)

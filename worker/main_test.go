@@ -80,7 +80,9 @@ func fallible(t *testing.T, pool *pgxpool.Pool) (through *pgxpool.Pool, down *at
 	return through, down
 }
 
-func newWorker(t *testing.T, store *stint.Store, options worker.Options) *worker.Worker {
+func newWorker(
+	t *testing.T, store *stint.Store, options worker.Options, handlers ...worker.Registration,
+) *worker.Worker {
 	t.Helper()
 	if options.Retry == (worker.Retry{}) {
 		options.Retry = soon
@@ -88,21 +90,11 @@ func newWorker(t *testing.T, store *stint.Store, options worker.Options) *worker
 	if options.StopGrace == 0 {
 		options.StopGrace = time.Millisecond
 	}
-	w, err := worker.New(store, options)
+	w, err := worker.New(store, options, handlers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func handle(
-	t *testing.T, w *worker.Worker, action string, handler worker.Handler,
-	options ...worker.HandlerOption,
-) {
-	t.Helper()
-	if err := w.Handle(action, handler, options...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // run runs a worker until the test ends or stop is called, which returns what Run returned.

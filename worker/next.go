@@ -34,8 +34,7 @@ type Performed struct {
 // reasons. If ctx ends, the context of the handler ends at once, with [ErrStopping]. The actor is
 // not registered. WithConcurrency does not matter.
 //
-// If the worker has no handlers, PerformNext returns a [*stint.ArgumentError]. It may be called any
-// number of times, also concurrently, before, during and after Run.
+// PerformNext may be called any number of times, also concurrently, before, during and after Run.
 func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool, err error) {
 	performed, ok, err = w.performNext(ctx)
 	if err != nil {
@@ -45,24 +44,14 @@ func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool,
 }
 
 func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
-	w.mutex.Lock()
-	actions := w.names()
-	w.mutex.Unlock()
-	if len(actions) == 0 {
-		return Performed{}, false, argumentError("worker", "has no handlers")
-	}
 	until := now().Add(w.options.Lease)
-	owned, err := w.store.OwnTasks(ctx, w.options.Actor, 1, actions, w.options.Lease)
+	owned, err := w.store.OwnTasks(ctx, w.options.Actor, 1, w.names(), w.options.Lease)
 	if err != nil || len(owned) == 0 {
 		return Performed{}, false, err
 	}
-	w.mutex.Lock()
-	of := w.actions[owned[0].Action]
-	w.mutex.Unlock()
-
 	e := newExecution(w)
 	base := context.WithoutCancel(ctx)
-	p := e.newPerformance(base, owned[0], of, until)
+	p := e.newPerformance(base, owned[0], w.actions[owned[0].Action], until)
 	e.note([]*performance{p}, until)
 	var tending sync.WaitGroup
 	tended, endTending := context.WithCancel(base)

@@ -26,9 +26,9 @@ func next(t *testing.T, w *worker.Worker) worker.Performed {
 func TestPerformNext_PerformsByPriorityAndAge(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", done)
-	handle(t, w, "b", done)
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", done),
+		worker.Handle("b", done))
 	insert(t, store, stint.Task{ID: "1", Action: "a"})
 	insert(t, store, stint.Task{ID: "2", Action: "b"}, stint.Task{ID: "3", Action: "other"})
 	insert(t, store, stint.Task{ID: "0", Action: "a", Priority: 1})
@@ -87,8 +87,8 @@ func TestPerformNext_TellsWhatCameOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorker(t, store, worker.Options{Retry: worker.Retry{Base: 1000 * time.Hour}})
-			handle(t, w, name, test.handler)
+			w := newWorker(t, store, worker.Options{Retry: worker.Retry{Base: 1000 * time.Hour}},
+				worker.Handle(name, test.handler))
 			id := stint.TaskID(name)
 			task := stint.Task{ID: id, Action: name}
 			if name == "last try" {
@@ -109,13 +109,13 @@ func TestPerformNext_TellsWhatCameOfIt(t *testing.T) {
 func TestPerformNext_EndsTheHandlerWithItsContext(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	handle(t, w, "act", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
-		cancel()
-		<-ctx.Done()
-		return worker.Result{}, context.Cause(ctx)
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("act", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
+			cancel()
+			<-ctx.Done()
+			return worker.Result{}, context.Cause(ctx)
+		}))
 	insert(t, store, stint.Task{ID: "task", Action: "act"})
 	got, ok, err := w.PerformNext(ctx)
 	if err != nil || !ok || got.Outcome != worker.OutcomeStopped ||
@@ -131,11 +131,11 @@ func TestPerformNext_EndsTheHandlerWithItsContext(t *testing.T) {
 func TestPerformNext_ReturnsTheTaskOfAHandlerThatExits(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "act", func(context.Context, *worker.Task) (worker.Result, error) {
-		runtime.Goexit()
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("act", func(context.Context, *worker.Task) (worker.Result, error) {
+			runtime.Goexit()
+			return worker.Result{}, nil
+		}))
 	insert(t, store, stint.Task{ID: "task", Action: "act", MaxTries: 1})
 	ended, returned := make(chan struct{}), false
 	go func() {
@@ -149,13 +149,6 @@ func TestPerformNext_ReturnsTheTaskOfAHandlerThatExits(t *testing.T) {
 	}
 }
 
-func TestPerformNext_NeedsAHandler(t *testing.T) {
-	t.Parallel()
-	store, _ := newStoreAndPool(t)
-	_, _, err := newWorker(t, store, worker.Options{}).PerformNext(t.Context())
-	wantErr(t, "PerformNext", err, stint.ErrInvalidArgument)
-}
-
 // A program that performs what there is, one after the other, and ends.
 func ExampleWorker_PerformNext() {
 	ctx, store, _, drop := exampleStore(
@@ -163,14 +156,11 @@ func ExampleWorker_PerformNext() {
 		stint.Task{ID: "greet/queen", Action: "greet", Body: []byte("queen"), Priority: 1})
 	defer drop()
 
-	w, err := worker.New(store, worker.Options{})
-	if err != nil {
-		panic(err)
-	}
-	err = w.Handle("greet", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+	greet := func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		fmt.Printf("hello, %s\n", task.Body)
 		return worker.Result{}, nil
-	})
+	}
+	w, err := worker.New(store, worker.Options{}, worker.Handle("greet", greet))
 	if err != nil {
 		panic(err)
 	}

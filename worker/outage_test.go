@@ -38,11 +38,8 @@ func noServer(t *testing.T, tasks int) (*execution, *atomic.Int64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
-	w, err := New(store, Options{Concurrency: tasks, Lease: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = w.Handle("a", func(context.Context, *Task) (Result, error) { return Result{}, nil })
+	done := func(context.Context, *Task) (Result, error) { return Result{}, nil }
+	w, err := New(store, Options{Concurrency: tasks, Lease: time.Hour}, Handle("a", done))
 	if err != nil {
 		t.Fatal(err)
 	}

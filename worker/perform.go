@@ -162,6 +162,8 @@ func (e *execution) conclude(p *performance, o Outcome) {
 	case o == OutcomeLost: // the reason was logged
 	case p.ending.err == nil:
 		e.log(p, slog.LevelDebug, "task completed")
+	case o == OutcomeSnoozed:
+		e.log(p, slog.LevelDebug, "task snoozed", slog.String("error", p.ending.text))
 	case errors.As(p.ending.err, &panicked):
 		e.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
 			slog.String("stack", string(panicked.stack)))
@@ -181,14 +183,19 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outc
 		ret.Status = fmt.Sprintf("%v: %s", cause, end.text)
 	}
 	var abort *abortError
+	var snooze *snoozeError
 	var later *retryAfterError
 	switch {
 	case errors.As(end.err, &abort):
 		ret.Code = stint.StatusAborted
 		return ret, OutcomeAborted
+	case errors.As(end.err, &snooze):
+		ret.RetryAfter, ret.Release = snooze.pause, true
+		return ret, OutcomeSnoozed
 	case errors.As(end.err, &later):
 		ret.RetryAfter = later.after
 	case errors.Is(cause, ErrStopping):
+		ret.Release = true // deploys must not use up the tries of a long task
 		return ret, OutcomeStopped
 	default:
 		ret.RetryAfter = retry.pause(t.Try)

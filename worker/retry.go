@@ -15,13 +15,13 @@ const pauseMax = 10 * 365 * 24 * time.Hour
 type Retry struct {
 	// Base is the longest pause after the first try. Default: 1 s.
 	Base time.Duration
-	// Max is the longest pause, at most ten years. Default: 10 minutes, or Base if that is longer.
+	// Max is the longest pause, at most ten years. Default: 12 hours, or Base if that is longer.
 	Max time.Duration
 }
 
 const (
 	retryBaseDefault = time.Second
-	retryMaxDefault  = 10 * time.Minute
+	retryMaxDefault  = 12 * time.Hour // 25 tries, the default of tasks, outlast a weekend
 )
 
 func (r Retry) withDefaults(argument string) (Retry, error) {

@@ -58,10 +58,10 @@ func TestWorker_OwnsNoMoreThanItPerforms(t *testing.T) {
 	store, _ := newStoreAndPool(t)
 	insert(t, store, several(20, "a")...)
 	insert(t, store, several(20, "b")...)
-	w := newWorker(t, store, worker.Options{Concurrency: 5})
 	either := newStage()
-	handle(t, w, "a", either.perform, worker.WithConcurrency(2))
-	handle(t, w, "b", either.perform)
+	w := newWorker(t, store, worker.Options{Concurrency: 5},
+		worker.Handle("a", either.perform, worker.WithConcurrency(2)),
+		worker.Handle("b", either.perform))
 	run(t, w)
 	inProgress := func(action string) int {
 		page, err := store.ListTasks(t.Context(), stint.Filter{
@@ -96,23 +96,23 @@ func TestWorker_KeepsToItsConcurrencies(t *testing.T) {
 			ids = append(ids, task.ID)
 		}
 	}
-	w := newWorker(t, store, worker.Options{Concurrency: 6})
 	var g gauge
+	var handlers []worker.Registration
 	for action, limit := range limits {
 		var options []worker.HandlerOption
 		if limit < 6 {
 			options = append(options, worker.WithConcurrency(limit))
 		}
-		handle(t, w, action,
+		handlers = append(handlers, worker.Handle(action,
 			func(_ context.Context, task *worker.Task) (worker.Result, error) {
 				g.enter(task.Action)
 				g.enter("total")
 				g.leave("total")
 				g.leave(task.Action)
 				return worker.Result{}, nil
-			}, options...)
+			}, options...))
 	}
-	run(t, w)
+	run(t, newWorker(t, store, worker.Options{Concurrency: 6}, handlers...))
 	finished(t, store, ids...)
 	limits["total"] = 6
 	for action, limit := range limits {
@@ -126,11 +126,11 @@ func TestWorker_KeepsToItsConcurrencies(t *testing.T) {
 func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{Concurrency: 3})
 	quiet, busy := newStage(), newStage()
-	handle(t, w, "quiet", quiet.perform, worker.WithConcurrency(1))
-	handle(t, w, "silent", quiet.perform, worker.WithConcurrency(2))
-	handle(t, w, "busy", busy.perform)
+	w := newWorker(t, store, worker.Options{Concurrency: 3},
+		worker.Handle("quiet", quiet.perform, worker.WithConcurrency(1)),
+		worker.Handle("silent", quiet.perform, worker.WithConcurrency(2)),
+		worker.Handle("busy", busy.perform))
 	run(t, w)
 	// Questions about each group of its own come about: that about the first one is open when the
 	// slot of the second comes free.
@@ -157,15 +157,15 @@ func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 func TestWorker_PerformsAQuietActionWhileAnotherIsBusy(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{Concurrency: 2})
 	rare := newStage()
-	handle(t, w, "rare", rare.perform, worker.WithConcurrency(1))
 	// Each task has a successor, so that there always is one.
-	handle(t, w, "busy", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		return worker.Result{}, store.InsertTasks(ctx, []stint.Task{{
-			ID: task.ID + "'", Action: "busy", Priority: 1,
-		}})
-	})
+	w := newWorker(t, store, worker.Options{Concurrency: 2},
+		worker.Handle("rare", rare.perform, worker.WithConcurrency(1)),
+		worker.Handle("busy", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			return worker.Result{}, store.InsertTasks(ctx, []stint.Task{{
+				ID: task.ID + "'", Action: "busy", Priority: 1,
+			}})
+		}))
 	run(t, w)
 	insert(t, store, several(4, "busy")...)
 	for i := range 3 {
@@ -182,9 +182,8 @@ func TestWorker_AsksForManyTasksAtOnce(t *testing.T) {
 	store := newStore(t, proxy.Pool(t, 20))
 	insert(t, store, several(50, "a")...)
 	owns := counting(proxy, "own_tasks")
-	w := newWorker(t, store, worker.Options{Concurrency: 50})
 	a := newStage()
-	handle(t, w, "a", a.perform)
+	w := newWorker(t, store, worker.Options{Concurrency: 50}, worker.Handle("a", a.perform))
 	run(t, w)
 	for range 50 {
 		receive(t, "a task", a.entered)

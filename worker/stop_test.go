@@ -19,11 +19,10 @@ func TestRun_LetsHandlersFinishWithinTheGrace(t *testing.T) {
 	store := newStore(t, proxy.Pool(t, 20))
 	insert(t, store, several(3, "a")...)
 	logger, logged := recorder(t)
+	a := newStage()
 	w := newWorker(t, store, worker.Options{
 		Concurrency: 2, StopGrace: time.Hour, Lease: 6 * time.Second, Logger: logger,
-	})
-	a := newStage()
-	handle(t, w, "a", a.perform)
+	}, worker.Handle("a", a.perform))
 	stop := run(t, w)
 	ended := make(chan error, 1)
 	receive(t, "a task", a.entered)
@@ -52,21 +51,21 @@ func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "a"}, stint.Task{ID: "b", Action: "b"},
 		stint.Task{ID: "c", Action: "c"})
 	// With no slot left, no question is open that could be answered late.
+	entered, causes := make(chan stint.TaskID, 3), make(chan error, 1)
 	w := newWorker(t, store, worker.Options{
 		Concurrency: 3, Retry: worker.Retry{Base: time.Hour},
-	})
-	entered, causes := make(chan stint.TaskID, 3), make(chan error, 1)
-	handle(t, w, "a", lost(entered, causes))
-	handle(t, w, "b", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		entered <- task.ID
-		<-ctx.Done()
-		return worker.Result{}, worker.Abort(ctx.Err())
-	})
-	handle(t, w, "c", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		entered <- task.ID
-		<-ctx.Done()
-		return worker.Result{}, nil
-	})
+	},
+		worker.Handle("a", lost(entered, causes)),
+		worker.Handle("b", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			entered <- task.ID
+			<-ctx.Done()
+			return worker.Result{}, worker.Abort(ctx.Err())
+		}),
+		worker.Handle("c", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			entered <- task.ID
+			<-ctx.Done()
+			return worker.Result{}, nil
+		}))
 	stop := run(t, w)
 	for range 3 {
 		receive(t, "a task", entered)
@@ -76,7 +75,7 @@ func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 	}
 	wantErr(t, "cause", receive(t, "the cause", causes), worker.ErrStopping)
 	got := info(t, store, "a")
-	if got.State != stint.StateReady || got.Tries != 1 ||
+	if got.State != stint.StateReady || got.Tries != 0 ||
 		got.Status != "worker is stopping: context canceled" {
 		t.Errorf("got %+v, want it ready for another try at once", got)
 	}
@@ -93,32 +92,32 @@ func TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext(t *testing.T) {
 	store, pool := newStoreAndPool(t)
 	keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"}, stint.Task{ID: "tx", Action: "tx"})
-	w := newWorker(t, store, worker.Options{Concurrency: 2})
 	a := newStage()
 	deaf := func(task *worker.Task) error {
 		_, err := a.perform(context.Background(), task)
 		return err
 	}
 	committed := make(chan error, 1)
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		return worker.Result{}, deaf(task)
-	})
-	handle(t, w, "tx", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		ctx = context.WithoutCancel(ctx)
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := keep(ctx, tx, task); err != nil {
-				return err
-			}
-			return deaf(task)
-		})
-		committed <- err
-		return worker.Result{}, err
-	})
+	w := newWorker(t, store, worker.Options{Concurrency: 2},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			return worker.Result{}, deaf(task)
+		}),
+		worker.Handle("tx", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			ctx = context.WithoutCancel(ctx)
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				if err := keep(ctx, tx, task); err != nil {
+					return err
+				}
+				return deaf(task)
+			})
+			committed <- err
+			return worker.Result{}, err
+		}))
 	stop := run(t, w)
 	receive(t, "a task", a.entered)
 	receive(t, "a task", a.entered)
 	wantErr(t, "Run", stop(), worker.ErrStillRunning)
-	if got := info(t, store, "a"); got.State != stint.StateReady || got.Tries != 1 {
+	if got := info(t, store, "a"); got.State != stint.StateReady || got.Tries != 0 {
 		t.Errorf("got %+v, want it given back", got)
 	}
 	if got := info(t, store, "tx"); got.State != stint.StateInProgress {
@@ -140,11 +139,11 @@ func TestRun_EndsWithoutADatabase(t *testing.T) {
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger})
-	handle(t, w, "a", func(context.Context, *worker.Task) (worker.Result, error) {
-		down.Store(true)
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, newStore(t, through), worker.Options{Logger: logger},
+		worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+			down.Store(true)
+			return worker.Result{}, nil
+		}))
 	stop := run(t, w)
 	logged(t, "could not own tasks")
 	if err := stop(); err != nil {

@@ -21,6 +21,7 @@ type Outcome string
 const (
 	OutcomeCompleted Outcome = "completed"
 	OutcomeRetried   Outcome = "retried" // given back for another try
+	OutcomeSnoozed   Outcome = "snoozed" // given back until later, without a try
 	OutcomeAborted   Outcome = "aborted" // by the handler, or since it was the last try
 	OutcomeStopped   Outcome = "stopped" // given back because the worker stops
 	OutcomeLost      Outcome = "lost"    // nothing was returned
@@ -92,7 +93,8 @@ func (t *telemetry) of(name string) telemetryOf {
 		counted: map[Outcome][]metric.AddOption{}, timed: map[Outcome][]metric.RecordOption{},
 	}
 	for _, o := range []Outcome{
-		OutcomeCompleted, OutcomeRetried, OutcomeAborted, OutcomeStopped, OutcomeLost,
+		OutcomeCompleted, OutcomeRetried, OutcomeSnoozed, OutcomeAborted, OutcomeStopped,
+		OutcomeLost,
 	} {
 		both := metric.WithAttributes(action, outcomeKey.String(string(o)))
 		all.counted[o] = []metric.AddOption{both}

@@ -31,25 +31,25 @@ func ends(t *testing.T, options worker.Options) {
 	for _, id := range []stint.TaskID{"complete", "fail", "abort", "panic", "lose"} {
 		insert(t, store, stint.Task{ID: id, Action: "a", MaxTries: 1})
 	}
-	w := newWorker(t, store, options)
-	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		if !trace.SpanFromContext(ctx).SpanContext().IsValid() && options.TracerProvider != nil {
-			t.Error("the handler's context has no span")
-		}
-		switch task.ID {
-		case "fail":
-			return worker.Result{}, errors.New("no")
-		case "abort":
-			return worker.Result{}, worker.Abort(errors.New("never"))
-		case "panic":
-			panic(task.ID)
-		case "lose":
-			err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"lose"}, "")
-			<-ctx.Done()
-			return worker.Result{}, err
-		}
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, store, options,
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			if !trace.SpanFromContext(ctx).SpanContext().IsValid() && options.TracerProvider != nil {
+				t.Error("the handler's context has no span")
+			}
+			switch task.ID {
+			case "fail":
+				return worker.Result{}, errors.New("no")
+			case "abort":
+				return worker.Result{}, worker.Abort(errors.New("never"))
+			case "panic":
+				panic(task.ID)
+			case "lose":
+				err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"lose"}, "")
+				<-ctx.Done()
+				return worker.Result{}, err
+			}
+			return worker.Result{}, nil
+		}))
 	stop := run(t, w)
 	finished(t, store, "complete", "fail", "abort", "panic", "lose")
 	if err := stop(); err != nil {
@@ -209,16 +209,16 @@ func TestOptions_WarningsGoToTheDefaultLogger(t *testing.T) { //nolint:parallelt
 	logger, logged := recorder(t)
 	slog.SetDefault(logger)
 	store := newStore(t, testdb.New(t))
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "fail", func(context.Context, *worker.Task) (worker.Result, error) {
-		return worker.Result{}, worker.Abort(errors.New("broken"))
-	})
-	handle(t, w, "panic", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		if task.Try == 1 {
-			panic("lost my head")
-		}
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("fail", func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{}, worker.Abort(errors.New("broken"))
+		}),
+		worker.Handle("panic", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			if task.Try == 1 {
+				panic("lost my head")
+			}
+			return worker.Result{}, nil
+		}))
 	insert(t, store, stint.Task{ID: "f", Action: "fail"}, stint.Task{ID: "p", Action: "panic"})
 	run(t, w)
 	if got := attr(logged(t, "handler failed"), "error").String(); got != "broken" {
@@ -232,12 +232,12 @@ func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, testdb.New(t))
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Logger: logger})
 	release := make(chan struct{})
-	handle(t, w, "deaf", func(context.Context, *worker.Task) (worker.Result, error) {
-		<-release
-		return worker.Result{}, nil
-	}, worker.WithTimeout(time.Millisecond))
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("deaf", func(context.Context, *worker.Task) (worker.Result, error) {
+			<-release
+			return worker.Result{}, nil
+		}, worker.WithTimeout(time.Millisecond)))
 	insert(t, store, stint.Task{ID: "t", Action: "deaf"})
 	run(t, w)
 	record := logged(t, "handler goes on after its time-out")

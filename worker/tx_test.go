@@ -46,19 +46,19 @@ func TestReturnIn_CompletesTheTaskWithTheCommit(t *testing.T) {
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Logger: logger})
-	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := keep(ctx, tx, task); err != nil {
-				return err
-			}
-			if task.Try == 1 {
-				return errRolledBack
-			}
-			return nil
-		})
-		return worker.Result{Status: "dropped"}, err
-	})
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				if err := keep(ctx, tx, task); err != nil {
+					return err
+				}
+				if task.Try == 1 {
+					return errRolledBack
+				}
+				return nil
+			})
+			return worker.Result{Status: "dropped"}, err
+		}))
 	run(t, w)
 	got := finished(t, store, "a")[0]
 	if string(got.Result) != "kept" || got.Status != "in tx" || got.Tries != 2 || kept() != 1 {
@@ -76,14 +76,14 @@ func TestReturnIn_AnErrorAfterTheCommitDoesNotUndoIt(t *testing.T) {
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Logger: logger})
-	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })
-		if err != nil {
-			t.Errorf("transaction = %v", err)
-		}
-		return worker.Result{}, errors.New("the commit had no answer")
-	})
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })
+			if err != nil {
+				t.Errorf("transaction = %v", err)
+			}
+			return worker.Result{}, errors.New("the commit had no answer")
+		}))
 	run(t, w)
 	record := logged(t, "handler failed")
 	if got := attr(record, "outcome").String(); got != "completed" {
@@ -100,17 +100,17 @@ func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 	store, pool := newStoreAndPool(t)
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
-	w := newWorker(t, store, worker.Options{})
 	refused := make(chan error, 1)
-	handle(t, w, "a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		ctx = context.WithoutCancel(ctx)
-		if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
-			t.Errorf("AbortTasks = %v", err)
-		}
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })
-		refused <- err
-		return worker.Result{}, err
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			ctx = context.WithoutCancel(ctx)
+			if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
+				t.Errorf("AbortTasks = %v", err)
+			}
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })
+			refused <- err
+			return worker.Result{}, err
+		}))
 	run(t, w)
 	wantErr(t, "ReturnIn", receive(t, "the error", refused), stint.ErrInvalidToken)
 	if n := kept(); n != 0 {
@@ -128,25 +128,25 @@ func TestReturnIn_DisturbsNobodyWhileTheTransactionIsOpen(t *testing.T) {
 	keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "in tx", Action: "tx"})
 	insert(t, store, stint.Task{ID: "other", Action: "other"})
-	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second})
 	other, inTx := newStage(), newStage()
 	afterwards := make(chan error, 1)
-	handle(t, w, "other", other.perform)
-	handle(t, w, "tx", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := keep(ctx, tx, task); err != nil {
+	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second},
+		worker.Handle("other", other.perform),
+		worker.Handle("tx", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				if err := keep(ctx, tx, task); err != nil {
+					return err
+				}
+				_, err := inTx.perform(ctx, task)
 				return err
+			})
+			if err != nil {
+				return worker.Result{}, err
 			}
-			_, err := inTx.perform(ctx, task)
-			return err
-		})
-		if err != nil {
+			_, err = inTx.perform(ctx, task)
+			afterwards <- err
 			return worker.Result{}, err
-		}
-		_, err = inTx.perform(ctx, task)
-		afterwards <- err
-		return worker.Result{}, err
-	})
+		}))
 	run(t, w)
 	receive(t, "the other task", other.entered)
 	receive(t, "the open transaction", inTx.entered)
@@ -185,8 +185,7 @@ func TestWorker_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT FROM stint.blocked FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorker(t, store, worker.Options{Concurrency: 5})
-	handle(t, w, "a", done)
+	w := newWorker(t, store, worker.Options{Concurrency: 5}, worker.Handle("a", done))
 	run(t, w)
 	for _, task := range several(30, "a") {
 		finished(t, store, task.ID)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -68,35 +68,52 @@ const (
 	nameBytesMax       = 255
 )
 
-// A Worker performs tasks with handlers. [New] makes it, [Worker.Handle] and [HandleJSON] give it
-// handlers, and [Worker.Run] runs it once.
+// A Worker performs tasks with handlers. [New] makes it, and [Worker.Run] runs it once.
 type Worker struct {
 	store     *stint.Store
 	options   Options
 	telemetry *telemetry
-
-	mutex   sync.Mutex
-	started bool
-	actions map[string]*handling
+	actions   map[string]*handling
+	started   atomic.Bool
 }
 
-// New returns a worker that performs tasks of store. It does not talk to the database yet. Invalid
-// options are a [*stint.ArgumentError].
-func New(store *stint.Store, options Options) (*Worker, error) {
+// New returns a worker that performs tasks of store with handlers, which [Handle] and [HandleJSON]
+// make, one for each action. It does not talk to the database yet.
+//
+// New refuses invalid options, no handlers, a nil handler, an action that no task can have, and a
+// second handler of an action, with a [*stint.ArgumentError].
+func New(store *stint.Store, options Options, handlers ...Registration) (*Worker, error) {
+	w, err := newWorker(store, options, handlers)
+	if err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	return w, nil
+}
+
+func newWorker(store *stint.Store, options Options, handlers []Registration) (*Worker, error) {
 	if store == nil {
-		return nil, fmt.Errorf("new worker: %w", argumentError("store", "nil"))
+		return nil, argumentError("store", "nil")
 	}
 	options, err := options.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("new worker: %w", err)
+		return nil, err
 	}
 	telemetry, err := newTelemetry(options)
 	if err != nil {
-		return nil, fmt.Errorf("new worker: %w", err)
+		return nil, err
 	}
-	return &Worker{
+	w := &Worker{
 		store: store, options: options, telemetry: telemetry, actions: map[string]*handling{},
-	}, nil
+	}
+	if len(handlers) == 0 {
+		return nil, argumentError("handlers", "none; the worker would perform nothing")
+	}
+	for _, registration := range handlers {
+		if err := w.register(registration); err != nil {
+			return nil, fmt.Errorf("handle action %.80q: %w", registration.action, err)
+		}
+	}
+	return w, nil
 }
 
 func (o Options) withDefaults() (_ Options, err error) {
@@ -159,32 +176,22 @@ func checkName(argument, name string) error {
 	return nil
 }
 
-// Handle makes the worker perform the tasks with an action by calling handler.
-//
-// Handle refuses an action that no task can have or that has a handler already, a nil handler, and
-// an option out of its limits, with a [*stint.ArgumentError]. After [Worker.Run] it refuses every
-// call with [ErrStarted].
-func (w *Worker) Handle(action string, handler Handler, options ...HandlerOption) error {
-	if err := w.handle(action, handler, options); err != nil {
-		return fmt.Errorf("handle action %.80q: %w", action, err)
-	}
-	return nil
-}
-
-func (w *Worker) handle(action string, handler Handler, options []HandlerOption) error {
-	if err := checkName("action", action); err != nil {
+func (w *Worker) register(r Registration) error {
+	if err := checkName("action", r.action); err != nil {
 		return err
 	}
-	if action == stint.Spontaneous {
+	switch {
+	case r.action == stint.Spontaneous:
 		return argumentError("action", "spontaneous tasks complete by themselves")
-	}
-	if handler == nil {
+	case r.handler == nil:
 		return argumentError("handler", "nil")
+	case w.actions[r.action] != nil:
+		return argumentError("action", "has two handlers")
 	}
 	h := &handling{
-		handler: handler, retry: w.options.Retry, telemetry: w.telemetry.of(action),
+		handler: r.handler, retry: w.options.Retry, telemetry: w.telemetry.of(r.action),
 	}
-	for _, option := range options {
+	for _, option := range r.options {
 		if err := option(h); err != nil {
 			return err
 		}
@@ -195,15 +202,7 @@ func (w *Worker) handle(action string, handler Handler, options []HandlerOption)
 			return argumentError("Options.Middleware", "made a nil handler")
 		}
 	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	switch {
-	case w.started:
-		return ErrStarted
-	case w.actions[action] != nil:
-		return argumentError("action", "has a handler already")
-	}
-	w.actions[action] = h
+	w.actions[r.action] = h
 	return nil
 }
 
@@ -213,30 +212,16 @@ func (w *Worker) handle(action string, handler Handler, options []HandlerOption)
 // While the database cannot be reached, Run tries again, with growing pauses. It ends by itself, in
 // the same orderly way, on an error that no repetition can mend: a schema of the wrong version
 // ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or a store that was
-// derived with WithTx ([*stint.ArgumentError]). Run refuses a worker without handlers with a
-// [*stint.ArgumentError], and a second call with [ErrStarted].
+// derived with WithTx ([*stint.ArgumentError]). Run refuses a second call with [ErrStarted].
 //
 // Handlers get the values of ctx.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.start(); err != nil {
-		return fmt.Errorf("run worker: %w", err)
+	if w.started.Swap(true) {
+		return fmt.Errorf("run worker: %w", ErrStarted)
 	}
 	if err := newExecution(w).run(ctx); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
-	return nil
-}
-
-func (w *Worker) start() error {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	switch {
-	case w.started:
-		return ErrStarted
-	case len(w.actions) == 0:
-		return argumentError("worker", "has no handlers")
-	}
-	w.started = true
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,36 +32,36 @@ func TestNew_RefusesOptionsThatCannotBe(t *testing.T) {
 		"pause of a century":   {Retry: worker.Retry{Max: 100 * 365 * 24 * time.Hour}},
 		"nil middleware":       {Middleware: []worker.Middleware{nil}},
 	} {
-		_, err := worker.New(store, options)
+		_, err := worker.New(store, options, worker.Handle("a", done))
 		wantArgumentErr(t, name, err)
 	}
-	_, err := worker.New(nil, worker.Options{})
+	_, err := worker.New(nil, worker.Options{}, worker.Handle("a", done))
 	wantArgumentErr(t, "no store", err)
 }
 
-func TestHandle_RefusesWhatCannotBe(t *testing.T) {
+func TestNew_RefusesHandlersThatCannotBe(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "taken", done)
-	for name, err := range map[string]error{
-		"no action":         w.Handle("", done),
-		"action too long":   w.Handle(strings.Repeat("a", 256), done),
-		"action with NUL":   w.Handle("a\x00", done),
-		"action not UTF-8":  w.Handle("\xff", done),
-		"spontaneous":       w.Handle(stint.Spontaneous, done),
-		"no handler":        w.Handle("a", nil),
-		"no JSON handler":   worker.HandleJSON[int, int](w, "a", nil),
-		"second handler":    w.Handle("taken", done),
-		"no concurrency":    w.Handle("a", done, worker.WithConcurrency(0)),
-		"negative":          w.Handle("a", done, worker.WithConcurrency(-1)),
-		"no time":           w.Handle("a", done, worker.WithTimeout(0)),
-		"negative time-out": w.Handle("a", done, worker.WithTimeout(-1)),
-		"negative pause":    w.Handle("a", done, worker.WithRetry(worker.Retry{Base: -1})),
+	for name, handler := range map[string]worker.Registration{
+		"no action":         worker.Handle("", done),
+		"action too long":   worker.Handle(strings.Repeat("a", 256), done),
+		"action with NUL":   worker.Handle("a\x00", done),
+		"action not UTF-8":  worker.Handle("\xff", done),
+		"spontaneous":       worker.Handle(stint.Spontaneous, done),
+		"no handler":        worker.Handle("a", nil),
+		"no JSON handler":   worker.HandleJSON[int, int]("a", nil),
+		"second handler":    worker.Handle("taken", done),
+		"no concurrency":    worker.Handle("a", done, worker.WithConcurrency(0)),
+		"negative":          worker.Handle("a", done, worker.WithConcurrency(-1)),
+		"no time":           worker.Handle("a", done, worker.WithTimeout(0)),
+		"negative time-out": worker.Handle("a", done, worker.WithTimeout(-1)),
+		"negative pause":    worker.Handle("a", done, worker.WithRetry(worker.Retry{Base: -1})),
 	} {
+		_, err := worker.New(store, worker.Options{}, worker.Handle("taken", done), handler)
 		wantArgumentErr(t, name, err)
 	}
-	handle(t, w, "a", done) // none of these has left anything
+	_, err := worker.New(store, worker.Options{})
+	wantArgumentErr(t, "no handlers", err)
 }
 
 func wantArgumentErr(t *testing.T, what string, err error) {
@@ -71,25 +72,16 @@ func wantArgumentErr(t *testing.T, what string, err error) {
 	}
 }
 
-func TestRun_RefusesAWorkerWithoutHandlers(t *testing.T) {
-	t.Parallel()
-	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
-	wantArgumentErr(t, "no handlers", w.Run(t.Context()))
-}
-
 func TestRun_IsForOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", done)
+	w := newWorker(t, store, worker.Options{}, worker.Handle("a", done))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.Run(ctx); err != nil {
 		t.Fatalf("Run = %v", err)
 	}
 	wantErr(t, "second Run", w.Run(ctx), worker.ErrStarted)
-	wantErr(t, "Handle after Run", w.Handle("b", done), worker.ErrStarted)
 }
 
 func TestRun_EndsOnWhatCannotHeal(t *testing.T) {
@@ -99,8 +91,7 @@ func TestRun_EndsOnWhatCannotHeal(t *testing.T) {
 	t.Run("store closed", func(t *testing.T) {
 		t.Parallel()
 		closed := newStore(t, pool)
-		w := newWorker(t, closed, worker.Options{})
-		handle(t, w, "a", done)
+		w := newWorker(t, closed, worker.Options{}, worker.Handle("a", done))
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(t.Context()) }()
 		if err := closed.Close(t.Context()); err != nil {
@@ -115,8 +106,7 @@ func TestRun_EndsOnWhatCannotHeal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx.Rollback(t.Context())
-		w := newWorker(t, store.WithTx(tx), worker.Options{})
-		handle(t, w, "a", done)
+		w := newWorker(t, store.WithTx(tx), worker.Options{}, worker.Handle("a", done))
 		wantArgumentErr(t, "Run", w.Run(t.Context()))
 	})
 	t.Run("no schema", func(t *testing.T) {
@@ -125,8 +115,7 @@ func TestRun_EndsOnWhatCannotHeal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWorker(t, unmigrated, worker.Options{})
-		handle(t, w, "a", done)
+		w := newWorker(t, unmigrated, worker.Options{}, worker.Handle("a", done))
 		wantErr(t, "Run", w.Run(t.Context()), stint.ErrSchemaVersion)
 	})
 }
@@ -135,11 +124,11 @@ func TestWorker_CompletesTasksWithTheResultOfTheHandler(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "upper", Body: []byte("hello")})
-	w := newWorker(t, store, worker.Options{Actor: "me"})
-	handle(t, w, "upper", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		shouted := strings.ToUpper(string(task.Body))
-		return worker.Result{Bytes: []byte(shouted), Status: fmt.Sprint("try ", task.Try)}, nil
-	})
+	w := newWorker(t, store, worker.Options{Actor: "me"},
+		worker.Handle("upper", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			shouted := strings.ToUpper(string(task.Body))
+			return worker.Result{Bytes: []byte(shouted), Status: fmt.Sprint("try ", task.Try)}, nil
+		}))
 	run(t, w)
 	got := finished(t, store, "a")[0]
 	if got.StatusCode != stint.StatusCompleted || string(got.Result) != "HELLO" ||
@@ -154,13 +143,13 @@ func TestWorker_TriesAgainAfterAnError(t *testing.T) {
 	insert(t, store,
 		stint.Task{ID: "third time lucky", Action: "a"},
 		stint.Task{ID: "never", Action: "a", MaxTries: 2})
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		if task.ID == "never" || task.Try < 3 {
-			return worker.Result{Bytes: []byte("dropped")}, fmt.Errorf("try %d: no", task.Try)
-		}
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			if task.ID == "never" || task.Try < 3 {
+				return worker.Result{Bytes: []byte("dropped")}, fmt.Errorf("try %d: no", task.Try)
+			}
+			return worker.Result{}, nil
+		}))
 	run(t, w)
 	infos := finished(t, store, "third time lucky", "never")
 	if got := infos[0]; got.StatusCode != stint.StatusCompleted || got.Tries != 3 {
@@ -182,15 +171,15 @@ func TestWorker_PausesAsItsRetrySays(t *testing.T) {
 		return worker.Retry{Base: n * time.Hour, Max: n * time.Hour}
 	}
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Retry: hours(1), Logger: logger})
 	fail := func(context.Context, *worker.Task) (worker.Result, error) {
 		return worker.Result{}, errors.New("no")
 	}
-	handle(t, w, "a", fail)
-	handle(t, w, "b", fail, worker.WithRetry(hours(1000)))
-	handle(t, w, "c", func(context.Context, *worker.Task) (worker.Result, error) {
-		return worker.Result{}, fmt.Errorf("closed: %w", worker.RetryAfter(10_000*time.Hour))
-	})
+	w := newWorker(t, store, worker.Options{Retry: hours(1), Logger: logger},
+		worker.Handle("a", fail),
+		worker.Handle("b", fail, worker.WithRetry(hours(1000))),
+		worker.Handle("c", func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{}, fmt.Errorf("closed: %w", worker.RetryAfter(10_000*time.Hour))
+		}))
 	stop := run(t, w)
 	for range 3 {
 		logged(t, "handler failed")
@@ -219,16 +208,16 @@ func TestRetryAfter_TakesAnyTime(t *testing.T) {
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "back", Action: "a"}, stint.Task{ID: "far", Action: "a"})
 	logger, logged := recorder(t)
-	w := newWorker(t, store, worker.Options{Logger: logger})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		switch {
-		case task.ID == "far":
-			return worker.Result{}, worker.RetryAfter(1<<63 - 1)
-		case task.Try == 1:
-			return worker.Result{}, worker.RetryAfter(-time.Hour)
-		}
-		return worker.Result{}, nil
-	})
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			switch {
+			case task.ID == "far":
+				return worker.Result{}, worker.RetryAfter(1<<63 - 1)
+			case task.Try == 1:
+				return worker.Result{}, worker.RetryAfter(-time.Hour)
+			}
+			return worker.Result{}, nil
+		}))
 	run(t, w)
 	if got := finished(t, store, "back")[0]; got.Tries != 2 {
 		t.Errorf("got %+v, want a second try at once", got)
@@ -256,10 +245,10 @@ func TestWorker_AbortsTasksThatTheHandlerGivesUp(t *testing.T) {
 	for id := range given {
 		insert(t, store, stint.Task{ID: id, Action: "a"})
 	}
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		return worker.Result{}, given[task.ID]
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			return worker.Result{}, given[task.ID]
+		}))
 	run(t, w)
 	for id := range given {
 		got := finished(t, store, id)[0]
@@ -280,19 +269,19 @@ func TestWorker_SurvivesHandlersThatDoNotReturn(t *testing.T) {
 	for _, id := range []stint.TaskID{"panic", "nil panic", "exit", "nil error"} {
 		insert(t, store, stint.Task{ID: id, Action: "a", MaxTries: 1})
 	}
-	w := newWorker(t, store, worker.Options{Concurrency: 1})
-	handle(t, w, "a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		switch task.ID {
-		case "panic":
-			panic("ouch")
-		case "nil panic":
-			panic(nil)
-		case "exit":
-			runtime.Goexit()
-		}
-		var none *nilError
-		return worker.Result{}, none
-	})
+	w := newWorker(t, store, worker.Options{Concurrency: 1},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			switch task.ID {
+			case "panic":
+				panic("ouch")
+			case "nil panic":
+				panic(nil)
+			case "exit":
+				runtime.Goexit()
+			}
+			var none *nilError
+			return worker.Result{}, none
+		}))
 	run(t, w)
 	for id, want := range map[stint.TaskID]string{
 		"panic": "panic: ouch\n", "nil panic": "panic: panic called with nil",
@@ -313,17 +302,17 @@ func TestWorker_EndsTheHandlersContextWhenItsTimeoutPasses(t *testing.T) {
 	store, _ := newStoreAndPool(t)
 	insert(t, store,
 		stint.Task{ID: "a", Action: "slow", MaxTries: 1}, stint.Task{ID: "b", Action: "late"})
-	w := newWorker(t, store, worker.Options{})
 	causes := make(chan error, 1)
-	handle(t, w, "slow", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		return worker.Result{}, ctx.Err()
-	}, worker.WithTimeout(time.Millisecond))
-	handle(t, w, "late", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
-		<-ctx.Done()
-		return worker.Result{}, nil
-	}, worker.WithTimeout(time.Millisecond))
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("slow", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return worker.Result{}, ctx.Err()
+		}, worker.WithTimeout(time.Millisecond)),
+		worker.Handle("late", func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
+			<-ctx.Done()
+			return worker.Result{}, nil
+		}, worker.WithTimeout(time.Millisecond)))
 	run(t, w)
 	wantErr(t, "cause", receive(t, "the cause", causes), worker.ErrTimeout)
 	infos := finished(t, store, "a", "b")
@@ -340,10 +329,10 @@ func TestWorker_AbortsATaskWhoseResultIsTooLarge(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "a", func(context.Context, *worker.Task) (worker.Result, error) {
-		return worker.Result{Bytes: make([]byte, 64<<20+1)}, nil
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{Bytes: make([]byte, 64<<20+1)}, nil
+		}))
 	run(t, w)
 	got := finished(t, store, "a")[0]
 	if got.AbortCause != stint.CauseReturned || !strings.Contains(got.Status, "too large") {
@@ -357,22 +346,22 @@ func TestWorker_GivesHandlersInputsAndRecordsTheirStatus(t *testing.T) {
 	insert(t, store,
 		stint.Task{ID: "first", Action: "first"},
 		stint.Task{ID: "second", Action: "second", After: []stint.TaskID{"first"}})
-	w := newWorker(t, store, worker.Options{})
-	handle(t, w, "first", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		if err := task.SetStatus(ctx, "half", 0.5); err != nil {
-			return worker.Result{}, err
-		}
-		got := info(t, store, "first")
-		text := fmt.Sprint(got.Status, " ", got.Progress)
-		return worker.Result{Bytes: []byte(text)}, nil
-	})
-	handle(t, w, "second", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-		inputs, err := task.Inputs(ctx)
-		if err != nil {
-			return worker.Result{}, err
-		}
-		return worker.Result{Bytes: inputs[0].Result}, nil
-	})
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("first", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			if err := task.SetStatus(ctx, "half", 0.5); err != nil {
+				return worker.Result{}, err
+			}
+			got := info(t, store, "first")
+			text := fmt.Sprint(got.Status, " ", got.Progress)
+			return worker.Result{Bytes: []byte(text)}, nil
+		}),
+		worker.Handle("second", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			inputs, err := task.Inputs(ctx)
+			if err != nil {
+				return worker.Result{}, err
+			}
+			return worker.Result{Bytes: inputs[0].Result}, nil
+		}))
 	run(t, w)
 	if got := finished(t, store, "second")[0]; string(got.Result) != "half 0.5" {
 		t.Errorf("result = %q, want that of the first task", got.Result)
@@ -394,12 +383,38 @@ func TestMiddleware_IsPutAroundInOrder(t *testing.T) {
 	}
 	w := newWorker(t, store, worker.Options{
 		Middleware: []worker.Middleware{around("outer"), around("inner")},
-	})
-	handle(t, w, "a", func(context.Context, *worker.Task) (worker.Result, error) {
-		return worker.Result{Status: "core"}, nil
-	})
+	},
+		worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{Status: "core"}, nil
+		}))
 	run(t, w)
 	if got := finished(t, store, "a")[0]; got.Status != "outer(inner(core))" {
 		t.Errorf("status = %q", got.Status)
+	}
+}
+
+func TestSnooze_PutsOffATaskWithoutATry(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
+	logger, logged := recorder(t)
+	pause := time.Duration(0)
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			return worker.Result{}, fmt.Errorf("try %d: %w", task.Try, worker.Snooze(pause))
+		}))
+	for _, pause = range []time.Duration{0, time.Hour} {
+		performed, ok, err := w.PerformNext(t.Context())
+		if err != nil || !ok || performed.Outcome != worker.OutcomeSnoozed {
+			t.Fatalf("PerformNext = %+v, %v, %v, want it snoozed", performed, ok, err)
+		}
+		if record := logged(t, "task snoozed"); record.Level != slog.LevelDebug {
+			t.Errorf("logged at %v, want Debug", record.Level)
+		}
+	}
+	got := info(t, store, "a")
+	if got.State != stint.StateScheduled || got.Tries != 0 ||
+		got.Status != "try 1: snoozed for 1h0m0s" || got.NotBefore.Sub(got.InsertedAt) < time.Hour {
+		t.Errorf("got %+v, want it scheduled in an hour, with its try", got)
 	}
 }

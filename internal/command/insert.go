@@ -34,7 +34,7 @@ a line of its own, with these fields:
   body             its parameters: a string, or any other JSON, whose text is the body
   body_base64      the same, as bytes in base64
   priority         a whole number, higher first (default 0)
-  max_tries        how often the task is handed out at most (default 0, no limit)
+  max_tries        how often the task is handed out at most (default 25; -1: no limit)
   not_before       a time as of RFC 3339, before which the task is not handed out
   deadline         a time at which the task is aborted unless it has finished
   post_result      true makes it possible to wait for the task

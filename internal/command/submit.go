@@ -36,7 +36,7 @@ input): a list of tasks, each with these fields:
   value       the task's body, as JSON
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)
-  max_tries   how often the task is handed out at most (default 0, no limit)
+  max_tries   how often the task is handed out at most (default 25; -1: no limit)
   not_before  a time as of RFC 3339, before which the task is not handed out
   deadline    a time at which the task is aborted unless it has finished
   on_abort    what to do when a task that this one waits for is aborted: abort-too (the

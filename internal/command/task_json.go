@@ -21,7 +21,7 @@ document, described by their help.
 A task has these fields. Times are as of RFC 3339, in UTC. Fields that a task does not
 have are left out.
 
-  id, action, priority, max_tries (0: no limit), deadline, post_result,
+  id, action, priority, max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
   inserted_at      a time

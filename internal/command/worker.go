@@ -153,18 +153,15 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
-		w, err := worker.New(db.store, worker.Options{
-			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
-			StopGrace: s.grace, Logger: logger,
-		})
-		if err != nil {
-			return err
-		}
 		var handling []worker.HandlerOption
 		if s.timeout > 0 {
 			handling = append(handling, worker.WithTimeout(s.timeout))
 		}
-		if err := directory.Handle(w, handling...); err != nil {
+		w, err := worker.New(db.store, worker.Options{
+			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
+			StopGrace: s.grace, Logger: logger,
+		}, directory.Handlers(handling...)...)
+		if err != nil {
 			return err
 		}
 		return runWorker(ctx, w, directory)

@@ -35,13 +35,6 @@ type agency struct {
 func (a *agency) newWorker(
 	store *stint.Store, actor stint.ActorID, actions ...string,
 ) (*worker.Worker, error) {
-	w, err := worker.New(store, worker.Options{
-		Actor: actor, Concurrency: slots, Lease: lease, StopGrace: 500 * time.Millisecond,
-		Retry: worker.Retry{Base: time.Second, Max: 2 * time.Second},
-	})
-	if err != nil {
-		return nil, err
-	}
 	handlers := map[string]worker.Handler{
 		actionOrder:   pretend,
 		actionScan:    a.scan,
@@ -51,12 +44,14 @@ func (a *agency) newWorker(
 		actionBind:    a.bind,
 		actionPrint:   pretend,
 	}
-	for _, action := range actions {
-		if err := w.Handle(action, handlers[action]); err != nil {
-			return nil, err
-		}
+	performed := make([]worker.Registration, len(actions))
+	for i, action := range actions {
+		performed[i] = worker.Handle(action, handlers[action])
 	}
-	return w, nil
+	return worker.New(store, worker.Options{
+		Actor: actor, Concurrency: slots, Lease: lease, StopGrace: 500 * time.Millisecond,
+		Retry: worker.Retry{Base: time.Second, Max: 2 * time.Second},
+	}, performed...)
 }
 
 // scan scans a film. One of the films is lost: the handler would wait for it for ever.

@@ -108,15 +108,14 @@ func (d *Directory) program(action string) (string, error) {
 // Actions returns the actions that the directory has programs for, in order.
 func (d *Directory) Actions() []string { return append([]string(nil), d.actions...) }
 
-// Handle makes a worker perform the actions of the directory, each with the options. The errors are
-// those of [worker.Worker.Handle], which refuses a file whose name no action can have.
-func (d *Directory) Handle(w *worker.Worker, options ...worker.HandlerOption) error {
-	for _, action := range d.actions {
-		if err := w.Handle(action, d.perform, options...); err != nil {
-			return fmt.Errorf("handle %s: %w", filepath.Join(d.path, action), err)
-		}
+// Handlers returns the handlers of the actions of the directory, each with the options, for
+// [worker.New], which refuses a file whose name no action can have.
+func (d *Directory) Handlers(options ...worker.HandlerOption) []worker.Registration {
+	handlers := make([]worker.Registration, len(d.actions))
+	for i, action := range d.actions {
+		handlers[i] = worker.Handle(action, d.perform, options...)
 	}
-	return nil
+	return handlers
 }
 
 // Close kills the programs that are still running, and waits for their ends. Call it when the

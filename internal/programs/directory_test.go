@@ -68,19 +68,16 @@ func TestProgram_RefusesWhatIsNotAFileOfTheDirectory(t *testing.T) {
 	}
 }
 
-func TestHandle_RefusesANameThatNoActionCanHave(t *testing.T) {
+func TestHandlers_HaveNoNameThatNoActionCanHave(t *testing.T) {
 	t.Parallel()
-	w, err := worker.New(newStore(t), worker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := newDirectory(t, map[string]string{stint.Spontaneous: ""})
-	if err := d.Handle(w); !errors.Is(err, stint.ErrInvalidArgument) {
+	_, err := worker.New(newStore(t), worker.Options{}, d.Handlers()...)
+	if !errors.Is(err, stint.ErrInvalidArgument) {
 		t.Errorf("error = %v, want %v", err, stint.ErrInvalidArgument)
 	}
 }
 
-func TestHandle_LeavesOtherActionsToOthers(t *testing.T) {
+func TestHandlers_LeaveOtherActionsToOthers(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "evil", Action: "../a", Priority: 1},

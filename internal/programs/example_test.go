@@ -40,11 +40,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	w, err := worker.New(store, worker.Options{})
+	w, err := worker.New(store, worker.Options{}, directory.Handlers()...)
 	if err != nil {
-		panic(err)
-	}
-	if err := directory.Handle(w); err != nil {
 		panic(err)
 	}
 	ctx, stop := context.WithCancel(ctx)

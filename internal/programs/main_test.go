@@ -54,11 +54,8 @@ func start(
 	t.Helper()
 	w, err := worker.New(store, worker.Options{
 		Concurrency: 4, StopGrace: time.Millisecond, Retry: worker.Retry{Base: time.Microsecond},
-	})
+	}, d.Handlers(options...)...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Handle(w, options...); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

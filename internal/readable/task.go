@@ -22,7 +22,7 @@ const (
 
 // Tries is how often a task was handed out, and how often it may be.
 func Tries(task *stint.TaskInfo) string {
-	if task.MaxTries == 0 {
+	if task.MaxTries == stint.UnlimitedTries {
 		return strconv.Itoa(task.Tries)
 	}
 	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)

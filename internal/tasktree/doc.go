@@ -10,7 +10,7 @@
 //	value       the task's body, as JSON; default: no body
 //	after       a list of names: tasks that this one waits for, besides those it refers to
 //	priority    tasks with a higher one come first, from -32768 to 32767; default: 0
-//	max_tries   how often the task is tried at most; default: 0, no limit
+//	max_tries   how often the task is tried at most; default: 25; -1: no limit
 //	not_before  the earliest time to start, such as 2026-12-31T08:00:00Z
 //	deadline    the time at which an unfinished task is aborted, written the same way
 //	on_abort    abort-too (the default) or run-anyway: what happens when a task is aborted that

@@ -161,7 +161,7 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		priority := p.integer(value, math.MinInt16, math.MaxInt16)
 		t.task.Priority = int16(priority) //nolint:gosec // it is in the range
 	case "max_tries":
-		t.task.MaxTries = p.integer(value, 0, math.MaxInt32)
+		t.task.MaxTries = p.integer(value, stint.UnlimitedTries, math.MaxInt32)
 	case "not_before":
 		t.task.NotBefore = p.time(value)
 	case "deadline":

@@ -192,7 +192,7 @@ var mistakes = []struct{ file, want string }{
 	{oneTask + "  value: [&b 1, *b]", "line 3, column 17: an alias; write it out"},
 	{oneTask + "  priority: 40000", "line 3, column 13: a number from -32768 to 32767 is wanted"},
 	{oneTask + "  priority: high", "line 3, column 13: a number from -32768 to 32767 is wanted"},
-	{oneTask + "  max_tries: -1", "line 3, column 14: a number from 0 to 2147483647 is wanted"},
+	{oneTask + "  max_tries: -2", "line 3, column 14: a number from -1 to 2147483647 is wanted"},
 	{
 		oneTask + "  deadline: soon",
 		"line 3, column 13: a time such as 2026-12-31T08:00:00Z is wanted",

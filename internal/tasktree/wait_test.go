@@ -53,11 +53,9 @@ func start(t *testing.T, store *stint.Store, scripts map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := worker.New(store, worker.Options{Concurrency: 4, StopGrace: time.Millisecond})
+	w, err := worker.New(store, worker.Options{Concurrency: 4, StopGrace: time.Millisecond},
+		d.Handlers()...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Handle(w); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

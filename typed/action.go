@@ -1,0 +1,58 @@
+// Package typed ties an action to the types of its parameters and its result, so that those who
+// insert tasks and those who perform them cannot differ.
+//
+//	const SendMail typed.Action[Mail, Receipt] = "send-mail"
+//
+//	task, err := SendMail.Task(Mail{To: "ann"})     // whoever inserts
+//	worker.HandleJSON(SendMail, sendMail)           // whoever performs
+//	receipt, err := SendMail.Result(info.Result)    // whoever waits or depends on it
+package typed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stint-tasks/stint"
+)
+
+// An Action is the name of an action. Its parameters are a P and its result is an R, both kept as
+// JSON. An action without a result has struct{} for R.
+type Action[P, R any] string
+
+// Task returns a task with the action, whose body is the JSON of params. It has no ID, so it gets a
+// random one; ID and everything else may be set. The error is that of encoding/json for parameters
+// that have no JSON.
+func (a Action[P, R]) Task(params P) (stint.Task, error) {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return stint.Task{}, fmt.Errorf("encode body of action %.80q: %w", string(a), err)
+	}
+	return stint.Task{Action: string(a), Body: body}, nil
+}
+
+// Params returns the parameters that a body holds. The error is that of encoding/json for a body
+// that is not the JSON of a P.
+func (a Action[P, R]) Params(body []byte) (P, error) {
+	var params P
+	if err := json.Unmarshal(body, &params); err != nil {
+		return params, fmt.Errorf("decode body: %w", err)
+	}
+	return params, nil
+}
+
+// errNoResult says what the error of encoding/json about no bytes at all does not.
+var errNoResult = errors.New("there is none; only a completed task has a result")
+
+// Result returns the result that a task left: the Result of a [stint.TaskInfo] or [stint.Input]. It
+// is an error if there is none, as after an abort, or if it is not the JSON of an R.
+func (a Action[P, R]) Result(result []byte) (R, error) {
+	var value R
+	if len(result) == 0 {
+		return value, fmt.Errorf("decode result of action %.80q: %w", string(a), errNoResult)
+	}
+	if err := json.Unmarshal(result, &value); err != nil {
+		return value, fmt.Errorf("decode result of action %.80q: %w", string(a), err)
+	}
+	return value, nil
+}
