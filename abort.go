@@ -3,30 +3,56 @@ package stint
 import (
 	"context"
 	"fmt"
+	"slices"
 )
+
+// Affected says which tasks a call has changed.
+type Affected struct {
+	// Tasks are those of the call that were changed, in the order of their IDs.
+	Tasks []TaskID
+	// Others is how many tasks were changed that the call does not name.
+	Others int
+}
 
 // AbortTasks cancels tasks, with everything that depends on them: those that have not finished
 // become aborted with [CauseCancelled] and the status text, whatever their state, and then their
 // dependents with [CauseDependency], unless these run anyway (R12). The owner of a task in progress
-// learns of it when its token is refused. A final task stays as it is, without an error.
+// learns of it when its token is refused. A final task stays as it is, without an error. The result
+// names the tasks that were aborted, and counts the dependents that were aborted with them.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID, and no task is aborted. The call may be repeated after any failure.
-func (s *Store) AbortTasks(ctx context.Context, ids []TaskID, status string) error {
-	err := s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
-		return s.end(ctx, tasks, causeCancelled, status)
+func (s *Store) AbortTasks(
+	ctx context.Context, ids []TaskID, status string,
+) (aborted Affected, err error) {
+	err = s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
+		aborted = Affected{Tasks: pendingIDs(tasks)}
+		aborted.Others, err = s.end(ctx, tasks, causeCancelled, status)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("abort tasks: %w", err)
+		return Affected{}, fmt.Errorf("abort tasks: %w", err)
 	}
-	return nil
+	return aborted, nil
+}
+
+// pendingIDs are the IDs of the withdrawn tasks that were not final, in order.
+func pendingIDs(tasks []withdrawn) []TaskID {
+	var ids []TaskID
+	for _, task := range tasks {
+		if !task.final() {
+			ids = append(ids, task.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // end ends the withdrawn tasks that were not final, and settles the consequences for their
-// dependents.
+// dependents. It returns how many of those were aborted or, after a deletion, deleted.
 func (s *Store) end(
 	ctx context.Context, tasks []withdrawn, cause int16, status string,
-) error {
+) (others int, err error) {
 	var keys, owned []int64
 	var tries []int32
 	for _, task := range tasks {
@@ -38,12 +64,22 @@ func (s *Store) end(
 		}
 	}
 	if len(keys) == 0 {
-		return nil
+		return 0, nil
 	}
-	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
-		pending.lost = owned
+	counted, named := causeDependency, 0
+	if cause == causeDeleted {
+		counted, named = causeDeleted, len(keys)
+	}
+	var settled *notices
+	err = s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
+		settled = pending
+		pending.lost, pending.counted = owned, &counted
 		return []step{{
 			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},
 		}}
 	})
+	if err != nil {
+		return 0, err
+	}
+	return settled.count - named, nil
 }

@@ -50,7 +50,7 @@ func BenchmarkRetryTasks_Fan(b *testing.B) {
 	insert(b, m.store, tasks...)
 	completeFirst(b, m.store, "root")
 	m.measure(b, 1, func(int) error {
-		return m.store.RetryTasks(b.Context(), []stint.TaskID{"root"})
+		return errOf(m.store.RetryTasks(b.Context(), []stint.TaskID{"root"}))
 	})
 }
 

@@ -258,7 +258,7 @@ func cutOthers() []cutVerb {
 			t.Helper()
 			oneOfEach(t, c)
 			ids := []stint.TaskID{"a", "b", "c", "d"}
-			return func(ctx context.Context) error { return c.AbortTasks(ctx, ids, "off") }
+			return func(ctx context.Context) error { return errOf(c.AbortTasks(ctx, ids, "off")) }
 		},
 		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
 		after: `a aborted/cancelled "off", b aborted/cancelled "off", c completed try 1, ` +
@@ -270,7 +270,7 @@ func cutOthers() []cutVerb {
 			t.Helper()
 			oneOfEach(t, c)
 			ids := []stint.TaskID{"a", "b", "c"}
-			return func(ctx context.Context) error { return c.DeleteTasks(ctx, ids) }
+			return func(ctx context.Context) error { return errOf(c.DeleteTasks(ctx, ids)) }
 		},
 		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
 		after:  "d in-progress try 1",
@@ -283,7 +283,7 @@ func cutOthers() []cutVerb {
 			insert(t, c.truth, after("a"), after("b", "a"), anyway("c", "a"))
 			fail(t, c.truth, "a")
 			return func(ctx context.Context) error {
-				return c.RetryTasks(ctx, []stint.TaskID{"a"})
+				return errOf(c.RetryTasks(ctx, []stint.TaskID{"a"}))
 			}
 		},
 		before: `a aborted/returned try 1 "no luck", b aborted/dependency, c ready`,

@@ -8,26 +8,29 @@ import (
 
 // DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free. The
 // dependents of an unfinished one no longer wait for it; a task that then has nothing left to wait
-// for is deleted too, and so on (R17). The dependents of a finished one stay.
+// for is deleted too, and so on (R17). The dependents of a finished one stay. The result names the
+// tasks of the call, and counts the dependents that were deleted with them.
 //
 // If a task is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it is
 // [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
 // deleted (R17). After a call whose outcome is unknown, [ErrTaskNotFound] naming all of the IDs
 // tells that they had been deleted.
-func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) error {
-	err := s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
+func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected, err error) {
+	err = s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
 		if err := refuseOwned(tasks); err != nil {
 			return err
 		}
 		if err := s.erase(ctx, tasks); err != nil {
 			return err
 		}
-		return s.end(ctx, tasks, causeDeleted, "")
+		deleted = Affected{Tasks: slices.Sorted(idsOf(tasks))}
+		deleted.Others, err = s.end(ctx, tasks, causeDeleted, "")
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("delete tasks: %w", err)
+		return Affected{}, fmt.Errorf("delete tasks: %w", err)
 	}
-	return nil
+	return deleted, nil
 }
 
 // erase frees the IDs of withdrawn tasks, and deletes the final ones from the store. The caller

@@ -86,7 +86,7 @@ func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	insert(t, store, tasks...)
 	makeDue(t, pool)
 	tx := begin(t, pool)
-	err := store.WithTx(tx).AbortTasks(t.Context(), named(tasks[:held]), "")
+	err := errOf(store.WithTx(tx).AbortTasks(t.Context(), named(tasks[:held]), ""))
 	wantErr(t, "AbortTasks", err, nil)
 	maintain(t, store)
 	wantReady(t, pool, 5)

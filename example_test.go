@@ -164,7 +164,7 @@ func ExampleStore_ExtendTasksOwnership() {
 	if err != nil {
 		panic(err)
 	}
-	if err := store.AbortTasks(ctx, []stint.TaskID{"b"}, "not needed any more"); err != nil {
+	if _, err := store.AbortTasks(ctx, []stint.TaskID{"b"}, "not needed any more"); err != nil {
 		panic(err)
 	}
 	kept, err := store.ExtendTasksOwnership(ctx, "worker-1", owned, time.Minute)
@@ -243,14 +243,16 @@ func ExampleStore_SetStatus() {
 
 func ExampleStore_AbortTasks() {
 	ctx := context.Background()
-	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})
+	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"},
+		stint.Task{ID: "b", Action: "copy", After: []stint.TaskID{"a"}})
 	defer drop()
 
-	fmt.Println(store.AbortTasks(ctx, []stint.TaskID{"a"}, "not needed any more"))
+	aborted, err := store.AbortTasks(ctx, []stint.TaskID{"a"}, "not needed any more")
+	fmt.Println(aborted.Tasks, "and others:", aborted.Others, err)
 	infos, err := store.GetTasks(ctx, []stint.TaskID{"a"})
 	fmt.Println(infos[0].State, infos[0].AbortCause, infos[0].Status, err)
 	// Output:
-	// <nil>
+	// [a] and others: 1 <nil>
 	// aborted cancelled not needed any more <nil>
 }
 
@@ -278,12 +280,13 @@ func ExampleStore_RetryTasks() {
 	}
 	show()
 	// Somebody sees to the disk.
-	fmt.Println(store.RetryTasks(ctx, []stint.TaskID{"save"}))
+	opened, err := store.RetryTasks(ctx, []stint.TaskID{"save"})
+	fmt.Println(opened.Tasks, "and others:", opened.Others, err)
 	show()
 	// Output:
 	// save aborted tries <nil>
 	// mail aborted dependency <nil>
-	// <nil>
+	// [save] and others: 1 <nil>
 	// save ready  <nil>
 	// mail blocked  <nil>
 }
@@ -293,8 +296,10 @@ func ExampleStore_DeleteTasks() {
 	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})
 	defer drop()
 
-	fmt.Println(store.DeleteTasks(ctx, []stint.TaskID{"a"}))
-	fmt.Println(store.DeleteTasks(ctx, []stint.TaskID{"a"}))
+	for range 2 {
+		_, err := store.DeleteTasks(ctx, []stint.TaskID{"a"})
+		fmt.Println(err)
+	}
 	// Output:
 	// <nil>
 	// delete tasks: task not found: "a"
@@ -441,7 +446,7 @@ func ExampleStore_Prune() {
 		stint.Task{ID: "b", Action: "copy"})
 	defer drop()
 
-	if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
+	if _, err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
 		panic(err)
 	}
 	fmt.Println(store.Prune(ctx)) // aborted ones are kept for a week

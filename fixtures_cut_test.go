@@ -61,7 +61,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	// The first insert also takes a block of keys, and notifies.
 	insert(t, c.Store, stint.Task{ID: "first", Action: "act"})
 	stint.AwaitNotifier(c.Store)
-	if err := c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"}); err != nil {
+	if err := errOf(c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"})); err != nil {
 		t.Fatalf("DeleteTasks = %v", err)
 	}
 	return c

@@ -64,12 +64,13 @@ func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *hea
 		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
 	}
 	for _, ended := range []stint.TaskID{id, id + "2"} {
-		wantErr(tb, "AbortTasks", h.AbortTasks(tb.Context(), []stint.TaskID{ended}, ""), nil)
+		wantErr(tb, "AbortTasks", errOf(h.AbortTasks(tb.Context(), []stint.TaskID{ended}, "")), nil)
 	}
 	if _, err := ends(tb, "WaitForTask", waiting); err != nil {
 		tb.Fatalf("WaitForTask = %v", err)
 	}
-	wantErr(tb, "DeleteTasks", h.DeleteTasks(tb.Context(), []stint.TaskID{id, id + "2"}), nil)
+	wantErr(tb, "DeleteTasks",
+		errOf(h.DeleteTasks(tb.Context(), []stint.TaskID{id, id + "2"})), nil)
 	return h
 }
 

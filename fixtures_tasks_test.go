@@ -232,7 +232,7 @@ func fail(tb testing.TB, store *stint.Store, ids ...stint.TaskID) {
 // retry opens tasks again.
 func retry(tb testing.TB, store *stint.Store, ids ...stint.TaskID) {
 	tb.Helper()
-	wantErr(tb, "RetryTasks", store.RetryTasks(tb.Context(), ids), nil)
+	wantErr(tb, "RetryTasks", errOf(store.RetryTasks(tb.Context(), ids)), nil)
 }
 
 // completeAll completes what is ready until nothing is, and returns it in that order.
@@ -254,7 +254,7 @@ func completeAll(tb testing.TB, store *stint.Store) []stint.TaskID {
 func aborts(id stint.TaskID) func(*testing.T, *stint.Store) {
 	return func(t *testing.T, store *stint.Store) {
 		t.Helper()
-		err := store.AbortTasks(t.Context(), []stint.TaskID{id}, "no more")
+		err := errOf(store.AbortTasks(t.Context(), []stint.TaskID{id}, "no more"))
 		wantErr(t, "AbortTasks", err, nil)
 	}
 }

@@ -28,6 +28,9 @@ const (
 	pollNever = time.Hour
 )
 
+// errOf is the error of a call that returns something else, too.
+func errOf[T any](_ T, err error) error { return err }
+
 // newStore returns a store on a database of its own, maintained by nobody but the test.
 func newStore(tb testing.TB) *stint.Store {
 	tb.Helper()

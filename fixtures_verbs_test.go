@@ -141,9 +141,9 @@ func (c *caller) performs(inTx bool) {
 func (c *caller) opensAgain() {
 	c.t.Helper()
 	ctx := c.t.Context()
-	c.ok("RetryTasks", c.RetryTasks(ctx, []stint.TaskID{c.id("second")}))
+	c.ok("RetryTasks", errOf(c.RetryTasks(ctx, []stint.TaskID{c.id("second")})))
 	c.giveBack(c.ownAll(1), stint.StatusCompleted)
-	c.ok("AbortTasks", c.AbortTasks(ctx, []stint.TaskID{c.id("third")}, "it's \\ off"))
+	c.ok("AbortTasks", errOf(c.AbortTasks(ctx, []stint.TaskID{c.id("third")}, "it's \\ off")))
 }
 
 func (c *caller) looks() {
@@ -167,9 +167,9 @@ func (c *caller) looks() {
 func (c *caller) removes() {
 	c.t.Helper()
 	ctx := c.t.Context()
-	c.ok("DeleteTasks", c.DeleteTasks(ctx, []stint.TaskID{
+	c.ok("DeleteTasks", errOf(c.DeleteTasks(ctx, []stint.TaskID{
 		c.id("later"), c.id("m000050"), c.id("first"),
-	}))
+	})))
 	_, err := c.Prune(ctx)
 	c.ok("Prune", err)
 	_, err = c.Check(ctx)
@@ -292,7 +292,7 @@ func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 	if err != nil || len(list) != 1 || list[0].ID != awkward.ID {
 		t.Errorf("ListTasks = %v, %v", list, err)
 	}
-	err = store.AbortTasks(ctx, []stint.TaskID{awkward.ID, "t000050"}, "it's \\ off")
+	err = errOf(store.AbortTasks(ctx, []stint.TaskID{awkward.ID, "t000050"}, "it's \\ off"))
 	if err != nil {
 		t.Errorf("AbortTasks = %v", err)
 	}
@@ -300,7 +300,7 @@ func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 	for _, task := range numbered("t", 100) {
 		ids = append(ids, task.ID)
 	}
-	if err := store.DeleteTasks(ctx, append(ids, awkward.ID, "nil")); err != nil {
+	if err := errOf(store.DeleteTasks(ctx, append(ids, awkward.ID, "nil"))); err != nil {
 		t.Errorf("DeleteTasks = %v", err)
 	}
 }
@@ -334,8 +334,12 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		"SetStatus": func(ctx context.Context) error {
 			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
 		},
-		"AbortTasks":  func(ctx context.Context) error { return store.AbortTasks(ctx, ids, "") },
-		"DeleteTasks": func(ctx context.Context) error { return store.DeleteTasks(ctx, ids) },
+		"AbortTasks":  func(ctx context.Context) error {
+			return errOf(store.AbortTasks(ctx, ids, ""))
+		},
+		"DeleteTasks": func(ctx context.Context) error {
+			return errOf(store.DeleteTasks(ctx, ids))
+		},
 		"GetTasks": func(ctx context.Context) error {
 			_, err := store.GetTasks(ctx, ids)
 			return err

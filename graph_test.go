@@ -40,7 +40,7 @@ func TestExplain_NamesWhatATaskWasAbortedFor(t *testing.T) {
 		after("e", "d"), anyway("anyway", "b"))
 	finish(t, store, "a", stint.StatusCompleted)
 	finish(t, store, "b", stint.StatusAborted)
-	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"c"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"c"}, "")), nil)
 	finish(t, store, "anyway", stint.StatusAborted)
 	explain := func(id stint.TaskID) stint.Explanation {
 		t.Helper()
@@ -137,7 +137,7 @@ func TestGraph_IsCutWhereItIsFarthest(t *testing.T) {
 				id, len(graph.Tasks), len(graph.Dependencies), graph.Cut, named)
 		}
 	}
-	wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"0"}), nil)
+	wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"0"})), nil)
 	graph, err := store.Graph(t.Context(), "last")
 	wantErr(t, "Graph", err, nil)
 	if graph.Cut || len(graph.Tasks) != most || len(graph.Dependencies) != most-1 {

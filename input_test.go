@@ -118,7 +118,8 @@ func TestVerbs_DoNothingWithEmptyLists(t *testing.T) {
 	infos, getErr := store.GetTasks(ctx, []stint.TaskID{})
 	err = errors.Join(
 		store.InsertTasks(ctx, nil), store.InsertTasks(ctx, []stint.Task{}),
-		store.ReplaceTasks(ctx, nil), store.AbortTasks(ctx, nil, ""), store.DeleteTasks(ctx, nil),
+		store.ReplaceTasks(ctx, nil), errOf(store.AbortTasks(ctx, nil, "")),
+		errOf(store.DeleteTasks(ctx, nil)),
 		extendErr, returnErr, getErr,
 	)
 	if err != nil || len(kept)+len(verdicts)+len(infos) != 0 {
@@ -296,8 +297,8 @@ func TestVerbsWithIDs_RefuseBadIDs(t *testing.T) {
 		returnErr := store.ReturnTask(
 			t.Context(), ids[1], stint.Token{}, "", stint.StatusCompleted)
 		for verb, err := range map[string]error{
-			"AbortTasks":  store.AbortTasks(t.Context(), ids, ""),
-			"DeleteTasks": store.DeleteTasks(t.Context(), ids),
+			"AbortTasks":  errOf(store.AbortTasks(t.Context(), ids, "")),
+			"DeleteTasks": errOf(store.DeleteTasks(t.Context(), ids)),
 			"GetTasks":    getErr,
 			"ReturnTask":  returnErr,
 			"SetStatus":   store.SetStatus(t.Context(), stint.OwnedTask{ID: ids[1]}, "", 0),

@@ -151,7 +151,7 @@ func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
 	if err := store.ReturnTask(t.Context(), "a", old.Token, "", stint.StatusCompleted); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.DeleteTasks(t.Context(), []stint.TaskID{"a"}); err != nil {
+	if err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"})); err != nil {
 		t.Fatal(err)
 	}
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
@@ -201,7 +201,7 @@ func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
 			tasks = append(tasks, stint.Task{ID: id, Action: action(id)})
 		}
 		if batch != "" {
-			if err := store.DeleteTasks(t.Context(), ids); err != nil {
+			if err := errOf(store.DeleteTasks(t.Context(), ids)); err != nil {
 				t.Fatal(err)
 			}
 			tasks = append(tasks, numbered("more", 100)...)

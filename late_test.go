@@ -305,7 +305,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsUndoneAndForgotten(t *testing.T
 	if got := info(t, store, "a").Status; got != "half done" {
 		t.Errorf("the status is %q after the rollback", got)
 	}
-	wantErr(t, "RetryTasks", store.RetryTasks(t.Context(), []stint.TaskID{"a"}), nil)
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(t.Context(), []stint.TaskID{"a"})), nil)
 	err = giveBack(store)
 	wantErr(t, "ReturnTask of a retried task", err, stint.ErrInvalidToken)
 	if errors.Is(err, stint.ErrAlreadyReturned) {

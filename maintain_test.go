@@ -178,7 +178,7 @@ func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
 		ID: "asks", Action: "act", After: []stint.TaskID{"asked for"},
 		NotBefore: time.Now().Add(time.Hour),
 	}, stint.Task{ID: "aborted", Action: "act"})
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"aborted"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{"aborted"}, "")), nil)
 	prunes := func(store *stint.Store, want int64) {
 		t.Helper()
 		if got, err := store.Prune(ctx); got != want || err != nil {

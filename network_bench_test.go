@@ -97,12 +97,12 @@ func BenchmarkCascade(b *testing.B) {
 
 func abortFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	b.Helper()
-	wantErr(b, "AbortTasks", store.AbortTasks(b.Context(), []stint.TaskID{first}, ""), nil)
+	wantErr(b, "AbortTasks", errOf(store.AbortTasks(b.Context(), []stint.TaskID{first}, "")), nil)
 }
 
 func deleteFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	b.Helper()
-	wantErr(b, "DeleteTasks", store.DeleteTasks(b.Context(), []stint.TaskID{first}), nil)
+	wantErr(b, "DeleteTasks", errOf(store.DeleteTasks(b.Context(), []stint.TaskID{first})), nil)
 }
 
 // BenchmarkChain drains chains: of tasks one by one, and of chords of ten tasks each, with the join

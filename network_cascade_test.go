@@ -19,7 +19,8 @@ var cascades = map[string]struct {
 }{
 	"abort": {"act", func(t *testing.T, store *stint.Store, first stint.TaskID) {
 		t.Helper()
-		wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{first}, ""), nil)
+		wantErr(t, "AbortTasks",
+			errOf(store.AbortTasks(t.Context(), []stint.TaskID{first}, "")), nil)
 	}, stint.StateAborted},
 	"complete": {stint.Spontaneous, func(t *testing.T, store *stint.Store, first stint.TaskID) {
 		t.Helper()
@@ -29,7 +30,7 @@ var cascades = map[string]struct {
 	}, stint.StateCompleted},
 	"delete": {"act", func(t *testing.T, store *stint.Store, first stint.TaskID) {
 		t.Helper()
-		wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{first}), nil)
+		wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{first})), nil)
 	}, ""},
 }
 

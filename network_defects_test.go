@@ -22,7 +22,7 @@ func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
-	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"a"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
 	wantState(t, store, stint.StateReady, "b")
 	wantErr(t, "AddDependencies", addDependency(t, store, "b", "x"), nil)
 }
@@ -31,7 +31,7 @@ func TestInsertTasks_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
-	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"a"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
 	n := after("n", "b")
 	n.ToSignalAfter = []stint.TaskID{"x"}
 	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{n}), nil)
@@ -74,7 +74,7 @@ func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
 		insert(t, store, after("p"))
 		insert(t, store, after("n", "p"))
 		finish(t, store, "p", stint.StatusCompleted)
-		wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"p"}), nil)
+		wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"p"})), nil)
 		err := store.InsertTasks(t.Context(), []stint.Task{after("n", "p")})
 		wantTasks(t, "InsertTasks", err, stint.ErrTaskExists, "n")
 	})
@@ -104,7 +104,7 @@ func TestAbortTasks_SparesWhatHasCeasedToWait(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(context.Context, *stint.Store) error{
 		"deleted": func(ctx context.Context, store *stint.Store) error {
-			return store.DeleteTasks(ctx, []stint.TaskID{"a"})
+			return errOf(store.DeleteTasks(ctx, []stint.TaskID{"a"}))
 		},
 		"replaced": func(ctx context.Context, store *stint.Store) error {
 			return store.ReplaceTasks(ctx, []stint.Task{after("a")})
@@ -117,7 +117,7 @@ func TestAbortTasks_SparesWhatHasCeasedToWait(t *testing.T) {
 			tx := begin(t, pool)
 			wantErr(t, name, remove(t.Context(), store.WithTx(tx)), nil)
 			done := make(chan error, 1)
-			go func() { done <- store.AbortTasks(t.Context(), []stint.TaskID{"x"}, "") }()
+			go func() { done <- errOf(store.AbortTasks(t.Context(), []stint.TaskID{"x"}, "")) }()
 			awaitWaiting(t, pool, 1, done)
 			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 			wantErr(t, "AbortTasks", <-done, nil)
@@ -211,7 +211,7 @@ func TestAbortTasks_AgainstAReturnDoesNotDeadlock(t *testing.T) {
 		func() error {
 			return store.ReturnTask(t.Context(), x.ID, x.Token, "", stint.StatusCompleted)
 		},
-		func() error { return store.AbortTasks(t.Context(), []stint.TaskID{"7"}, "") })
+		func() error { return errOf(store.AbortTasks(t.Context(), []stint.TaskID{"7"}, "")) })
 }
 
 // A deadlock that the caller's transaction is part of cannot be resolved by trying again within it:
@@ -231,7 +231,7 @@ func TestWithTx_ReportsADeadlockAtOnce(t *testing.T) {
 	}()
 	awaitWaiting(t, pool, 1, done)
 	exec(t, pool, "SELECT pg_sleep(1.2)") // until its own search for a deadlock is over
-	err = store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"7"}, "")
+	err = errOf(store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"7"}, ""))
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != "40P01" || spy.count("withdraw_tasks") != 1 {
 		t.Errorf("AbortTasks = %v, after %d tries", err, spy.count("withdraw_tasks"))
@@ -285,7 +285,7 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 			return inside.ReturnTask(t.Context(), "p", p.Token, "", stint.StatusCompleted)
 		},
 		"abort": func(inside *stint.Store, _ stint.OwnedTask) error {
-			return inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, "")
+			return errOf(inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, ""))
 		},
 		"cycle": func(inside *stint.Store, _ stint.OwnedTask) error {
 			return inside.AddDependencies(t.Context(), []stint.Dependency{

@@ -39,13 +39,13 @@ var frozenVerbs = map[string]struct {
 		return store.ReplaceTasks(ctx, []stint.Task{after("b", "a")})
 	}},
 	"RetryTasks": {"edges_of", func(ctx context.Context, store *stint.Store) error {
-		return store.RetryTasks(ctx, []stint.TaskID{"done"})
+		return errOf(store.RetryTasks(ctx, []stint.TaskID{"done"}))
 	}},
 	"AbortTasks": {"end_tasks", func(ctx context.Context, store *stint.Store) error {
-		return store.AbortTasks(ctx, []stint.TaskID{"a", "b"}, "")
+		return errOf(store.AbortTasks(ctx, []stint.TaskID{"a", "b"}, ""))
 	}},
 	"DeleteTasks": {"drop_definitions", func(ctx context.Context, store *stint.Store) error {
-		return store.DeleteTasks(ctx, []stint.TaskID{"b"})
+		return errOf(store.DeleteTasks(ctx, []stint.TaskID{"b"}))
 	}},
 }
 

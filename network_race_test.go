@@ -103,7 +103,7 @@ var endings = []ending{
 	{"it is cancelled", single, false, func(
 		ctx context.Context, store *stint.Store, x stint.TaskID, _ stint.OwnedTask,
 	) error {
-		return store.AbortTasks(ctx, []stint.TaskID{x}, "")
+		return errOf(store.AbortTasks(ctx, []stint.TaskID{x}, ""))
 	}, true},
 	{"its last lease expires", func(x stint.TaskID) []stint.Task {
 		return []stint.Task{{ID: x, Action: "act", MaxTries: 1}}
@@ -269,7 +269,7 @@ func TestReturnTask_PassesOverWhatEndsMeanwhile(t *testing.T) {
 	}()
 	awaitWaiting(t, pool, 1, aborted)
 	wantErr(t, "Commit", adding.Commit(t.Context()), nil)
-	err := store.WithTx(cancelling).AbortTasks(t.Context(), []stint.TaskID{"z"}, "")
+	err := errOf(store.WithTx(cancelling).AbortTasks(t.Context(), []stint.TaskID{"z"}, ""))
 	wantErr(t, "AbortTasks", err, nil)
 	wantErr(t, "Commit", holding.Commit(t.Context()), nil)
 	awaitWaiting(t, pool, 1, aborted)

@@ -221,7 +221,7 @@ func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecess
 		wantErr(t, "the request", err, nil)
 		wantErr(t, "ReturnTask", <-returned, nil)
 		wantState(t, store, stint.StateReady, "next")
-		err = store.DeleteTasks(t.Context(), []stint.TaskID{"copy", "done", "next"})
+		err = errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"copy", "done", "next"}))
 		wantErr(t, "DeleteTasks", err, nil)
 	}
 	wantNoDeadlocks(t, pool)

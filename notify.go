@@ -28,6 +28,10 @@ func readyTopic(action string) string { return kindReady + " " + action }
 type notices struct {
 	ready          map[string]bool // actions
 	finished, lost []int64         // keys
+
+	// counted is the cause by which settling counts the tasks that it ends, if anybody asks.
+	counted *int16
+	count   int
 }
 
 func (n *notices) addReady(action string) {

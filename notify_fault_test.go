@@ -50,7 +50,7 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 		waiting := h.waitFor(t, id)
 		ctx, done := h.OwnershipContext(t.Context(), owned[0])
 		ended := time.Now()
-		wantErr(t, "AbortTasks", truth.AbortTasks(t.Context(), []stint.TaskID{id}, ""), nil)
+		wantErr(t, "AbortTasks", errOf(truth.AbortTasks(t.Context(), []stint.TaskID{id}, "")), nil)
 		_, err = ends(t, "WaitForTask", waiting)
 		wantErr(t, "WaitForTask", err, nil)
 		waits = append(waits, time.Since(ended))
@@ -93,7 +93,8 @@ func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 			began := time.Now()
 			deafen(t, proxy, before[0])
 			truth := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-			wantErr(t, "AbortTasks", truth.AbortTasks(t.Context(), []stint.TaskID{"w"}, ""), nil)
+			wantErr(t, "AbortTasks",
+				errOf(truth.AbortTasks(t.Context(), []stint.TaskID{"w"}, "")), nil)
 			insert(t, truth, after("a"))
 			_, err := ends(t, "WaitForTask", waiting) // the new session makes all look again
 			wantErr(t, "WaitForTask", err, nil)
@@ -289,7 +290,7 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	pids := sessionPIDs(t, h.pool)
 	insert(t, h.Store, after("a"))
 	wantOwned(t, awaiting, "a")
-	wantErr(t, "AbortTasks", h.AbortTasks(t.Context(), []stint.TaskID{"w", "o"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(h.AbortTasks(t.Context(), []stint.TaskID{"w", "o"}, "")), nil)
 	_, err = ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
 	wantLoss(ctx, t, "o")
@@ -379,7 +380,7 @@ func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 	wantErr(t, "ReturnTask", err, nil)
 	quiet()
 	task = ownOne(t, store)
-	err = store.AbortTasks(t.Context(), []stint.TaskID{task.ID, "t000050"}, "")
+	err = errOf(store.AbortTasks(t.Context(), []stint.TaskID{task.ID, "t000050"}, ""))
 	wantErr(t, "AbortTasks", err, nil)
 	quiet()
 	n, err := store.InsertTasksFrom(t.Context(), stream(numbered("s", 100), nil))
@@ -427,7 +428,7 @@ func TestNotifications_SurviveARestartOfTheServer(t *testing.T) {
 	eventually(t, soon, "the session is back", func() bool {
 		return listeners(t, pool, "finished") == 2 && len(sessionPIDs(t, pool)) == 2
 	})
-	wantErr(t, "AbortTasks", h.AbortTasks(t.Context(), []stint.TaskID{"w"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(h.AbortTasks(t.Context(), []stint.TaskID{"w"}, "")), nil)
 	_, err = ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
 	l.end(t)

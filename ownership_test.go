@@ -40,7 +40,8 @@ func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.
 		ctx, done := store.OwnershipContext(t.Context(), task)
 		wantOwning(ctx, t, "at first")
 		began := time.Now()
-		wantErr(t, "AbortTasks", another.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""), nil)
+		wantErr(t, "AbortTasks",
+			errOf(another.AbortTasks(t.Context(), []stint.TaskID{task.ID}, "")), nil)
 		wantLoss(ctx, t, task.ID)
 		took = append(took, time.Since(began))
 		done()
@@ -223,7 +224,8 @@ func TestOwnershipContext_OfAStoreInATransactionOutlivesIt(t *testing.T) {
 	ctx, done := store.WithTx(tx).OwnershipContext(t.Context(), task)
 	defer done()
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), idsOf([]stint.OwnedTask{task}), ""), nil)
+	wantErr(t, "AbortTasks",
+		errOf(store.AbortTasks(t.Context(), idsOf([]stint.OwnedTask{task}), "")), nil)
 	wantLoss(ctx, t, "a")
 }
 
@@ -277,7 +279,7 @@ func TestWatchOwnership_TellsOfAnAbortAtOnce(t *testing.T) {
 	set, stop := watch(t, store, owned...)
 	defer stop()
 	wantErr(t, "AbortTasks",
-		another.AbortTasks(t.Context(), []stint.TaskID{owned[1].ID}, ""), nil)
+		errOf(another.AbortTasks(t.Context(), []stint.TaskID{owned[1].ID}, "")), nil)
 	wantTold(t, set, owned[1].Token, stint.ErrInvalidToken)
 }
 

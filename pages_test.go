@@ -241,7 +241,8 @@ func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 		after("blocked", "b"))
 	owned, err := store.OwnTasks(t.Context(), "somebody", 3, []string{"act"}, time.Hour)
 	wantErr(t, "OwnTasks", err, nil)
-	wantErr(t, "AbortTasks", store.AbortTasks(t.Context(), []stint.TaskID{"many004999"}, ""), nil)
+	wantErr(t, "AbortTasks",
+		errOf(store.AbortTasks(t.Context(), []stint.TaskID{"many004999"}, "")), nil)
 	one := func(state stint.State) []stint.State { return []stint.State{state} }
 	for name, test := range map[string]struct {
 		filter stint.Filter

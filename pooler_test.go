@@ -123,7 +123,7 @@ func poolerWaits(t *testing.T, store *stint.Store) {
 	wantErr(t, "WaitToOwnTasks", err, nil)
 	lost, done := store.OwnershipContext(ctx, owned[0])
 	defer done()
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"o"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{"o"}, "")), nil)
 	wantLoss(lost, t, "o")
 }
 

@@ -38,7 +38,7 @@ func TestProblems_NamesSlowFailingAndFailedTasks(t *testing.T) {
 	for _, task := range again {
 		returnWith(t, store, task, stint.Return{Code: stint.StatusPending})
 	}
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"t000009"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{"t000009"}, "")), nil)
 
 	got, err := store.Problems(ctx, 4)
 	wantErr(t, "Problems", err, nil)

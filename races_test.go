@@ -127,7 +127,7 @@ func TestRetryTasks_WatchesADeadlineThatIsAboutToBeForgotten(t *testing.T) {
 	finish(t, store, "a", stint.StatusAborted)
 	passDeadlines(t, pool)
 	tx := begin(t, pool)
-	err := store.WithTx(tx).RetryTasks(t.Context(), []stint.TaskID{"a"})
+	err := errOf(store.WithTx(tx).RetryTasks(t.Context(), []stint.TaskID{"a"}))
 	wantErr(t, "RetryTasks", err, nil)
 	maintain(t, store)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)

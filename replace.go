@@ -72,7 +72,8 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	}
 	// The old tasks end last, so that a task that waited for an old one and must wait for the new
 	// one never stops waiting.
-	return s.end(ctx, old, causeReplaced, "")
+	_, err = s.end(ctx, old, causeReplaced, "")
+	return err
 }
 
 // lockDependenciesOf takes the locks that edges need, if the old tasks wait for others or the new

@@ -20,6 +20,9 @@ import (
 // without an error; one that was deleted stays deleted. The predecessors of an aborted task are not
 // pruned before it is; those of a completed one may be, and then it lacks their results.
 //
+// The result names the tasks of the call that were opened, and counts the others that were opened
+// with them.
+//
 // If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
 // aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
 // task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor now
@@ -30,21 +33,23 @@ import (
 // Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and
 // nothing is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook
 // dependents, the call is refused with an [*ArgumentError].
-func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) error {
-	if err := s.retryTasks(ctx, ids); err != nil {
-		return fmt.Errorf("retry tasks: %w", err)
+func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) (Affected, error) {
+	opened, err := s.retryTasks(ctx, ids)
+	if err != nil {
+		return Affected{}, fmt.Errorf("retry tasks: %w", err)
 	}
-	return nil
+	return opened, nil
 }
 
-func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
+func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, err error) {
 	if err := checkIDs(ids); err != nil {
-		return err
+		return opened, err
 	}
 	if len(ids) == 0 {
-		return s.checkOpen(ctx)
+		return opened, s.checkOpen(ctx)
 	}
-	return s.transact(ctx, func(s *Store) error {
+	err = s.transact(ctx, func(s *Store) error {
+		opened = Affected{}
 		strict := false
 		named, err := s.keysOf(ctx, ids, step{name: "lock_dependencies"}, step{
 			name: "lock_ends",
@@ -75,8 +80,10 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) error {
 		if err := r.checkAcyclic(ctx, s); err != nil {
 			return err
 		}
+		opened = r.opened()
 		return r.reopen(ctx, s)
 	})
+	return opened, err
 }
 
 // A reopening is one call of RetryTasks.
@@ -250,6 +257,21 @@ func (r *reopening) choose() error {
 		return taskError(refused, ErrPredecessorAborted)
 	}
 	return nil
+}
+
+// opened returns which tasks are opened.
+func (r *reopening) opened() (opened Affected) {
+	for key, open := range r.open {
+		id, named := r.named[key]
+		switch {
+		case open && named:
+			opened.Tasks = append(opened.Tasks, id)
+		case open:
+			opened.Others++
+		}
+	}
+	slices.Sort(opened.Tasks)
+	return opened
 }
 
 // staysAborted reports whether a task was aborted and is not opened.

@@ -18,14 +18,14 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	store := newStore(t)
 	ctx := t.Context()
 	insert(t, store, after("x"), after("down", "x"), anyway("y", "down"))
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"down"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{"down"}, "")), nil)
 	wantErr(t, "AddDependencies", addDependency(t, store, "y", "x"), nil)
-	wantErr(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"down"}), stint.ErrCycle)
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(ctx, []stint.TaskID{"down"})), stint.ErrCycle)
 	wantState(t, store, stint.StateAborted, "down")
 	if got := completeAll(t, store); len(got) != 2 {
 		t.Errorf("completed %q, want y and x", got)
 	}
-	wantErr(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"down"}), nil)
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(ctx, []stint.TaskID{"down"})), nil)
 	if got := completeAll(t, store); len(got) != 1 {
 		t.Errorf("completed %q, want the task that was down", got)
 	}
@@ -67,7 +67,7 @@ func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
 	insert(t, store, after("a"), after("b"), after("both", "a", "b"))
 	fail(t, store, "b")
 	finish(t, store, "a", stint.StatusCompleted)
-	wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{"b"}), nil)
+	wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"b"})), nil)
 	retry(t, store, "a")
 	wantState(t, store, stint.StateAborted, "both")
 }
@@ -78,7 +78,9 @@ func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
 	t.Parallel()
 	for name, calls := range map[string]struct{ other, strict func(*stint.Store) error }{
 		"insert": {
-			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error {
+				return errOf(s.RetryTasks(t.Context(), []stint.TaskID{"a"}))
+			},
 			func(s *stint.Store) error {
 				return s.InsertTasks(t.Context(), []stint.Task{after("n", "a")})
 			},
@@ -87,15 +89,25 @@ func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
 			func(s *stint.Store) error {
 				return s.InsertTasks(t.Context(), []stint.Task{after("n", "a")})
 			},
-			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error {
+				return errOf(s.RetryTasks(t.Context(), []stint.TaskID{"a"}))
+			},
 		},
 		"delete": {
-			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
-			func(s *stint.Store) error { return s.DeleteTasks(t.Context(), []stint.TaskID{"a"}) },
+			func(s *stint.Store) error {
+				return errOf(s.RetryTasks(t.Context(), []stint.TaskID{"a"}))
+			},
+			func(s *stint.Store) error {
+				return errOf(s.DeleteTasks(t.Context(), []stint.TaskID{"a"}))
+			},
 		},
 		"retry twice": {
-			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"a"}) },
-			func(s *stint.Store) error { return s.RetryTasks(t.Context(), []stint.TaskID{"b"}) },
+			func(s *stint.Store) error {
+				return errOf(s.RetryTasks(t.Context(), []stint.TaskID{"a"}))
+			},
+			func(s *stint.Store) error {
+				return errOf(s.RetryTasks(t.Context(), []stint.TaskID{"b"}))
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,9 +113,9 @@ func (r *retryRace) act(ctx context.Context, store *stint.Store, within bool) er
 	verb, err := "", error(nil)
 	switch rand.IntN(16) {
 	case 0:
-		verb, err = "AbortTasks", store.AbortTasks(ctx, some[:1], "")
+		verb, err = "AbortTasks", errOf(store.AbortTasks(ctx, some[:1], ""))
 	case 1, 2, 3, 4:
-		verb, err = "RetryTasks", store.RetryTasks(ctx, some)
+		verb, err = "RetryTasks", errOf(store.RetryTasks(ctx, some))
 	case 5:
 		task := anyway(stint.TaskID(fmt.Sprint("new ", rand.Int())), after)
 		if after != run {
@@ -126,7 +126,7 @@ func (r *retryRace) act(ctx context.Context, store *stint.Store, within bool) er
 		verb = "InsertTasks"
 		err = store.InsertTasks(ctx, []stint.Task{r.task(rand.IntN(r.tasks))})
 	case 9:
-		verb, err = "DeleteTasks", store.DeleteTasks(ctx, some[:1])
+		verb, err = "DeleteTasks", errOf(store.DeleteTasks(ctx, some[:1]))
 	case 10:
 		verb = "AddDependencies"
 		err = store.AddDependencies(ctx, []stint.Dependency{{Predecessor: after, Dependent: run}})
@@ -211,15 +211,15 @@ func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
 	for round := range testrun.Rounds(40) {
 		id := func(name string) stint.TaskID { return stint.TaskID(fmt.Sprint(name, round)) }
 		insert(t, store, after(id("x")), after(id("a")), anyway(id("d"), id("a"), id("x")))
-		wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{id("a")}, ""), nil)
+		wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{id("a")}, "")), nil)
 		for _, err := range atOnce(
-			func() error { return store.RetryTasks(ctx, []stint.TaskID{id("a")}) },
+			func() error { return errOf(store.RetryTasks(ctx, []stint.TaskID{id("a")})) },
 			func() error {
 				return store.InsertTasks(ctx, []stint.Task{
 					anyway(id("n"), id("a"), id("x"), id("d")),
 				})
 			},
-			func() error { return store.DeleteTasks(ctx, []stint.TaskID{id("x"), id("a")}) },
+			func() error { return errOf(store.DeleteTasks(ctx, []stint.TaskID{id("x"), id("a")})) },
 		) {
 			if !errors.Is(err, stint.ErrTaskNotFound) {
 				wantErr(t, "one of three at once", err, nil)

@@ -125,12 +125,14 @@ func TestRetryTasks_RefusesWhatCannotBegin(t *testing.T) {
 	ctx := t.Context()
 	insert(t, store, after("a"), after("b", "a"), after("c", "b"), after("d"), anyway("e", "d"))
 	fail(t, store, "a", "d")
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{"e"}, ""), nil)
-	wantTasks(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"c", "d"}),
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, []stint.TaskID{"e"}, "")), nil)
+	wantTasks(t, "RetryTasks", errOf(store.RetryTasks(ctx, []stint.TaskID{"c", "d"})),
 		stint.ErrPredecessorAborted, "b")
-	wantTasks(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"a", "no", "none", "no"}),
+	wantTasks(t, "RetryTasks",
+		errOf(store.RetryTasks(ctx, []stint.TaskID{"a", "no", "none", "no"})),
 		stint.ErrTaskNotFound, "no", "none")
-	wantErr(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{""}), stint.ErrInvalidArgument)
+	wantErr(t, "RetryTasks",
+		errOf(store.RetryTasks(ctx, []stint.TaskID{""})), stint.ErrInvalidArgument)
 	wantState(t, store, stint.StateAborted, "a", "b", "c", "d", "e")
 	retry(t, store)
 	retry(t, store, "e") // runs anyway
@@ -263,7 +265,7 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 	tx := begin(t, pool)
 	insert(t, store.WithTx(tx), after("b", "a"))
 	retrying := start(func() (any, error) {
-		return nil, store.RetryTasks(ctx, []stint.TaskID{"a"})
+		return nil, errOf(store.RetryTasks(ctx, []stint.TaskID{"a"}))
 	})
 	wantGoingOn(t, "RetryTasks", retrying)
 	wantErr(t, "Commit", tx.Commit(ctx), nil)
@@ -279,7 +281,7 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 		return nil, store.InsertTasks(ctx, []stint.Task{after("c", "a")})
 	})
 	deleting := start(func() (any, error) {
-		return nil, store.DeleteTasks(ctx, []stint.TaskID{"a"})
+		return nil, errOf(store.DeleteTasks(ctx, []stint.TaskID{"a"}))
 	})
 	wantGoingOn(t, "InsertTasks", inserting)
 	wantGoingOn(t, "DeleteTasks", deleting)

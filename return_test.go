@@ -275,7 +275,7 @@ func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 		if got := info(t, store, "a").Status; got != want {
 			t.Errorf("status %.20q came back as %.20q of %d bytes", text, got, len(got))
 		}
-		if err := store.DeleteTasks(t.Context(), []stint.TaskID{"a"}); err != nil {
+		if err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"})); err != nil {
 			t.Fatal(err)
 		}
 	}

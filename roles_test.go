@@ -135,7 +135,8 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 		{Predecessor: owned[1].ID, Dependent: "due"},
 		{Predecessor: "t000018", Dependent: "t000019"},
 	}), nil)
-	wantErr(t, "AbortTasks", store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, ""), nil)
+	wantErr(t, "AbortTasks",
+		errOf(store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, "")), nil)
 	wantState(t, store, stint.StateAborted, "due", "join", "t000019")
 	wantErr(t, "InsertTasks", store.InsertTasks(ctx, numbered("t", 1)), stint.ErrTaskExists)
 	if _, err := store.Graph(ctx, "due"); err != nil {
@@ -157,8 +158,8 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	wantRefused(t, "ExtendTasksOwnership", err)
 	_, err = store.ReturnTasks(ctx, completed(owned[2:3]))
 	wantRefused(t, "ReturnTasks", err)
-	wantRefused(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"a"}))
-	wantRefused(t, "RetryTasks", store.RetryTasks(ctx, []stint.TaskID{"a"}))
+	wantRefused(t, "DeleteTasks", errOf(store.DeleteTasks(ctx, []stint.TaskID{"a"})))
+	wantRefused(t, "RetryTasks", errOf(store.RetryTasks(ctx, []stint.TaskID{"a"})))
 	wantRefused(t, "ReplaceTasks", store.ReplaceTasks(ctx, numbered("t", 20)[15:]))
 	wantRefused(t, "Maintain", store.Maintain(ctx))
 	_, err = store.Check(ctx)
@@ -207,12 +208,12 @@ func TestRoles_WorkerDoesEverything(t *testing.T) {
 	if verdicts, err := store.ReturnTasks(ctx, completed(owned)); err != nil {
 		t.Errorf("ReturnTasks = %v, %v", verdicts, err)
 	}
-	wantErr(t, "RetryTasks", store.RetryTasks(ctx, idsOf(owned[:2])), nil)
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(ctx, idsOf(owned[:2]))), nil)
 	wantState(t, store, stint.StateReady, owned[0].ID, owned[1].ID)
 	watchesTasks(t, store, "next")
 	exec(t, roles.pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 year'")
 	maintain(t, store)
-	wantErr(t, "DeleteTasks", store.DeleteTasks(ctx, []stint.TaskID{"next"}), nil)
+	wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(ctx, []stint.TaskID{"next"})), nil)
 
 	for _, statement := range []string{
 		"UPDATE stint.tasks SET body = ''", "TRUNCATE stint.tasks", "DROP TABLE stint.action_stats",
@@ -264,14 +265,14 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 	}), stint.Options{PollOnly: true, PollInterval: 10 * time.Millisecond})
 	watchesTasks(t, reading, "a")
 	waiting := start(func() (stint.TaskInfo, error) { return reading.WaitForTask(ctx, "a") })
-	wantErr(t, "AbortTasks", admin.AbortTasks(ctx, []stint.TaskID{"a"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(admin.AbortTasks(ctx, []stint.TaskID{"a"}, "")), nil)
 	if _, err := ends(t, "WaitForTask", waiting); err != nil {
 		t.Errorf("WaitForTask = %v", err)
 	}
 
 	store := openStore(t, pool, stint.Options{})
 	ids := []stint.TaskID{"t000019"}
-	wantErr(t, "AbortTasks", admin.AbortTasks(ctx, []stint.TaskID{"t000017"}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(admin.AbortTasks(ctx, []stint.TaskID{"t000017"}, "")), nil)
 	_, ownErr := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 	_, extendErr := store.ExtendTasksOwnership(ctx, "actor", owned, time.Hour)
 	_, returnErr := store.ReturnTasks(ctx, completed(owned))
@@ -281,9 +282,9 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 		"AddDependencies": store.AddDependencies(ctx, []stint.Dependency{
 			{Predecessor: "t000018", Dependent: "t000019"},
 		}),
-		"AbortTasks":           store.AbortTasks(ctx, ids, ""),
-		"DeleteTasks":          store.DeleteTasks(ctx, ids),
-		"RetryTasks":           store.RetryTasks(ctx, []stint.TaskID{"t000017"}),
+		"AbortTasks":           errOf(store.AbortTasks(ctx, ids, "")),
+		"DeleteTasks":          errOf(store.DeleteTasks(ctx, ids)),
+		"RetryTasks":           errOf(store.RetryTasks(ctx, []stint.TaskID{"t000017"})),
 		"OwnTasks":             ownErr,
 		"ExtendTasksOwnership": extendErr,
 		"ReturnTasks":          returnErr,

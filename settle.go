@@ -33,7 +33,10 @@ func (s *Store) settle(
 		for round := rounds; round > 0; round-- {
 			all = append(all,
 				step{name: "lock_dependents", args: []any{batch, round}},
-				step{name: "settle_tasks", args: []any{batch, round}, read: readSettled(pending)})
+				step{
+					name: "settle_tasks", args: []any{batch, round, pending.counted},
+					read: readSettled(pending),
+				})
 		}
 		err := s.do(ctx, request{append(all, last...), expected, true})
 		var pgErr *pgconn.PgError
@@ -48,13 +51,14 @@ func (s *Store) settle(
 	}
 }
 
-// readSettled reads actions of tasks that became ready, and keys of tasks that ended.
+// readSettled reads actions of tasks that became ready, keys of tasks that ended, and how many ended
+// for the counted cause.
 func readSettled(pending *notices) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			var ready *string
-			var finished *int64
-			if err := rows.Scan(&ready, &finished); err != nil {
+			var finished, count *int64
+			if err := rows.Scan(&ready, &finished, &count); err != nil {
 				return err
 			}
 			if ready != nil {
@@ -62,6 +66,9 @@ func readSettled(pending *notices) func(pgx.Rows) error {
 			}
 			if finished != nil {
 				pending.finished = append(pending.finished, *finished)
+			}
+			if count != nil {
+				pending.count += int(*count)
 			}
 		}
 		return rows.Err()

@@ -124,7 +124,7 @@ func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("c", "a"), after("d", "c"), after("e", "a", "b"))
-	err := store.DeleteTasks(t.Context(), []stint.TaskID{"a"})
+	err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"}))
 	wantErr(t, "DeleteTasks", err, nil)
 	_, err = store.GetTasks(t.Context(), []stint.TaskID{"a", "c", "d"})
 	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, "a", "c", "d")

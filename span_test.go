@@ -227,8 +227,8 @@ func TestAbortTasks_TakesOneOfAHandOut(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{})
 	owned := ownShared(t, store, pool)
 	wantErr(t, "AbortTasks",
-		store.AbortTasks(t.Context(), []stint.TaskID{owned[50].ID}, ""), nil)
-	err := store.DeleteTasks(t.Context(), []stint.TaskID{owned[51].ID})
+		errOf(store.AbortTasks(t.Context(), []stint.TaskID{owned[50].ID}, "")), nil)
+	err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{owned[51].ID}))
 	wantTasks(t, "DeleteTasks", err, stint.ErrTaskInProgress, owned[51].ID)
 	wantState(t, store, stint.StateAborted, owned[50].ID)
 	complete(t, store, append(owned[:50:50], owned[51:]...)...)
@@ -244,7 +244,7 @@ func TestDeleteTasks_TakesSomeOfThoseThatEndedTogether(t *testing.T) {
 	for i := 0; i < len(owned); i += 10 {
 		group.Go(func() {
 			ids := []stint.TaskID{owned[i].ID, owned[i+3].ID}
-			if err := store.DeleteTasks(t.Context(), ids); err != nil {
+			if err := errOf(store.DeleteTasks(t.Context(), ids)); err != nil {
 				t.Errorf("DeleteTasks(%q) = %v", ids, err)
 			}
 		})

@@ -215,13 +215,14 @@ var partyVerbs = map[string]func(context.Context, *stint.Store, *party) error{
 		})
 	},
 	"abort": func(ctx context.Context, s *stint.Store, p *party) error {
-		return s.AbortTasks(ctx, p.ids("owned", "late", "ready", "scheduled", "completed"), "")
+		ids := p.ids("owned", "late", "ready", "scheduled", "completed")
+		return errOf(s.AbortTasks(ctx, ids, ""))
 	},
 	"delete": func(ctx context.Context, s *stint.Store, p *party) error {
-		return s.DeleteTasks(ctx, p.ids("ready", "scheduled", "completed"))
+		return errOf(s.DeleteTasks(ctx, p.ids("ready", "scheduled", "completed")))
 	},
 	"retry": func(ctx context.Context, s *stint.Store, p *party) error {
-		return s.RetryTasks(ctx, p.ids("completed", "aborted"))
+		return errOf(s.RetryTasks(ctx, p.ids("completed", "aborted")))
 	},
 	"maintain": func(ctx context.Context, s *stint.Store, _ *party) error {
 		return s.Maintain(ctx)

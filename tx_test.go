@@ -144,8 +144,12 @@ func refusedVerbs(
 		"SetStatus": func() error {
 			return inside.SetStatus(ctx, stint.OwnedTask{ID: "t000001"}, "", 0)
 		},
-		"AbortTasks":  func() error { return inside.AbortTasks(ctx, []stint.TaskID{"nobody"}, "") },
-		"DeleteTasks": func() error { return inside.DeleteTasks(ctx, []stint.TaskID{"t000000"}) },
+		"AbortTasks":  func() error {
+			return errOf(inside.AbortTasks(ctx, []stint.TaskID{"nobody"}, ""))
+		},
+		"DeleteTasks": func() error {
+			return errOf(inside.DeleteTasks(ctx, []stint.TaskID{"t000000"}))
+		},
 		"GetTasks": func() error {
 			_, err := inside.GetTasks(ctx, []stint.TaskID{"nobody"})
 			return err

@@ -51,7 +51,7 @@ func ExampleStore_WaitForTasks() {
 	defer store.Close(ctx)
 
 	go func() {
-		if err := store.AbortTasks(ctx, []stint.TaskID{"single", "a"}, "no space"); err != nil {
+		if _, err := store.AbortTasks(ctx, []stint.TaskID{"single", "a"}, "no space"); err != nil {
 			panic(err)
 		}
 	}()
@@ -103,7 +103,7 @@ func ExampleStore_OwnershipContext() {
 	defer done()
 
 	// Elsewhere: somebody cancels it.
-	if err := store.AbortTasks(ctx, []stint.TaskID{"video"}, "not wanted any more"); err != nil {
+	if _, err := store.AbortTasks(ctx, []stint.TaskID{"video"}, "not wanted any more"); err != nil {
 		panic(err)
 	}
 

@@ -74,7 +74,7 @@ func replaces(t *testing.T, store *stint.Store) {
 func deletes(id stint.TaskID) func(*testing.T, *stint.Store) {
 	return func(t *testing.T, store *stint.Store) {
 		t.Helper()
-		wantErr(t, "DeleteTasks", store.DeleteTasks(t.Context(), []stint.TaskID{id}), nil)
+		wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{id})), nil)
 	}
 }
 
@@ -298,7 +298,7 @@ func (h *heardStore) notified(t *testing.T) {
 	id := stint.TaskID(fmt.Sprintf("notified %d", n))
 	insert(t, h.Store, stint.Task{ID: id, Action: "none", PostResult: true})
 	waiting := h.waitFor(t, id)
-	wantErr(t, "AbortTasks", h.AbortTasks(t.Context(), []stint.TaskID{id}, ""), nil)
+	wantErr(t, "AbortTasks", errOf(h.AbortTasks(t.Context(), []stint.TaskID{id}, "")), nil)
 	_, err := ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
 }
@@ -351,7 +351,7 @@ func TestWaitForTasks_EndsWhenOneIsDeleted(t *testing.T) {
 		return h.WaitForTasks(t.Context(), []stint.TaskID{"other", "w"})
 	})
 	h.spy.sees(t, "waited_tasks", looked+1)
-	wantErr(t, "DeleteTasks", h.DeleteTasks(t.Context(), []stint.TaskID{"w"}), nil)
+	wantErr(t, "DeleteTasks", errOf(h.DeleteTasks(t.Context(), []stint.TaskID{"w"})), nil)
 	_, err := ends(t, "WaitForTasks", waiting)
 	wantTasks(t, "WaitForTasks", err, stint.ErrTaskNotFound, "w")
 }

@@ -19,7 +19,7 @@ func TestAbortTasks_CancelsInAnyState(t *testing.T) {
 	}
 	final := []stint.TaskID{"done000000", "done000001"}
 	for range 2 { // again: nothing more happens
-		err := store.AbortTasks(t.Context(), slices.Concat(ids, final, ids), "no more")
+		err := errOf(store.AbortTasks(t.Context(), slices.Concat(ids, final, ids), "no more"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestAbortTasks_OfAnUnknownTaskAbortsNothing(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	err := store.AbortTasks(t.Context(), []stint.TaskID{"c", "a", "b", "b"}, "")
+	err := errOf(store.AbortTasks(t.Context(), []stint.TaskID{"c", "a", "b", "b"}, ""))
 	wantTasks(t, "AbortTasks", err, stint.ErrTaskNotFound, "b", "c")
 	ownOne(t, store)
 }
@@ -61,13 +61,13 @@ func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 	ids := []stint.TaskID{
 		"ready", "scheduled", "span000000", "span000500", "span000999", "done000000", "done000001",
 	}
-	if err := store.DeleteTasks(t.Context(), slices.Concat(ids, ids)); err != nil {
+	if err := errOf(store.DeleteTasks(t.Context(), slices.Concat(ids, ids))); err != nil {
 		t.Fatal(err)
 	}
 	_, err := store.GetTasks(t.Context(), ids)
 	slices.Sort(ids)
 	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, ids...)
-	err = store.DeleteTasks(t.Context(), ids)
+	err = errOf(store.DeleteTasks(t.Context(), ids))
 	wantTasks(t, "DeleteTasks repeated", err, stint.ErrTaskNotFound, ids...)
 	var tasks []stint.Task
 	for _, id := range ids {
@@ -84,7 +84,7 @@ func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	running := oneInEachState(t, store)
-	err := store.DeleteTasks(t.Context(), []stint.TaskID{"ready", running.ID, "span000500"})
+	err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"ready", running.ID, "span000500"}))
 	wantTasks(t, "DeleteTasks", err, stint.ErrTaskInProgress, running.ID)
 	if got := own(t, store, 2000); len(got) != 1001 {
 		t.Errorf("%d tasks are left to own, want 1001", len(got))
@@ -219,7 +219,7 @@ func TestWithdrawal_RacesWithOwnersWithoutLoss(t *testing.T) {
 		wait.Go(func() { // abort every tenth, one by one
 			for i := worker * 10; i < n; i += 30 {
 				id := stint.TaskID(fmt.Sprintf("t%06d", i))
-				if err := store.AbortTasks(t.Context(), []stint.TaskID{id}, ""); err != nil {
+				if err := errOf(store.AbortTasks(t.Context(), []stint.TaskID{id}, "")); err != nil {
 					t.Errorf("AbortTasks = %v", err)
 				}
 			}

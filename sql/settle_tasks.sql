@@ -6,8 +6,9 @@
 -- spontaneous tasks, tasks whose predecessor was aborted, and tasks that a deletion leaves with
 -- nothing to wait for. The other dependents become ready or scheduled when nothing is missing.
 --
---   $1 batch  bigint
---   $2 round  integer
+--   $1 batch    bigint
+--   $2 round    integer
+--   $3 counted  smallint: count the tasks that end here for that cause; NULL: count none
 --
 -- It runs behind the statement that ended the first tasks, in the same round trip. lock_dependents
 -- goes ahead, so that this statement sees edges and counts as of after the locks: whoever counts
@@ -23,8 +24,8 @@
 -- a task that has nothing left to wait for because of a deletion is deleted too (R5, R17).
 --
 -- Returns what others may wait for: the actions of tasks that now need nothing but an owner or
--- their time, and the keys of tasks that ended here and post their results (as may those that have
--- left their definitions already).
+-- their time; the keys of tasks that ended here and post their results (as may those that have left
+-- their definitions already); and how many ended for the cause $3.
 WITH RECURSIVE due AS (
     DELETE FROM stint.settling
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
@@ -289,10 +290,14 @@ WITH RECURSIVE due AS (
     FROM judged
     WHERE judged.cause IS NOT NULL
 )
-SELECT DISTINCT judged.action AS ready, NULL::bigint AS finished
+SELECT DISTINCT judged.action AS ready, NULL::bigint AS finished, NULL::bigint AS count
 FROM judged
 WHERE judged.missing = 0 AND judged.cause IS NULL
 UNION ALL
-SELECT NULL, ended.key
+SELECT NULL, ended.key, NULL
 FROM ended
 WHERE (SELECT tasks.post_result FROM stint.tasks WHERE tasks.key = ended.key) IS NOT false
+UNION ALL
+SELECT NULL, NULL, counted.count
+FROM (SELECT count(*) FROM ended WHERE ended.cause = $3::smallint) AS counted
+WHERE $3::smallint IS NOT NULL

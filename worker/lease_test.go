@@ -47,7 +47,7 @@ func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 		worker.Handle("a", lost(entered, causes)))
 	run(t, w)
 	receive(t, "the task", entered)
-	if err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "not needed"); err != nil {
+	if _, err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	wantErr(t, "cause", receive(t, "the cause", causes), stint.ErrInvalidToken)

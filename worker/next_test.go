@@ -69,7 +69,7 @@ func TestPerformNext_TellsWhatCameOfIt(t *testing.T) {
 		},
 		"lost": {
 			func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-				err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{task.ID}, "")
+				_, err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{task.ID}, "")
 				if err == nil {
 					<-ctx.Done()
 					err = context.Cause(ctx)

@@ -44,7 +44,7 @@ func ends(t *testing.T, options worker.Options) {
 			case "panic":
 				panic(task.ID)
 			case "lose":
-				err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"lose"}, "")
+				_, err := store.AbortTasks(context.WithoutCancel(ctx), []stint.TaskID{"lose"}, "")
 				<-ctx.Done()
 				return worker.Result{}, err
 			}

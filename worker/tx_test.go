@@ -104,7 +104,7 @@ func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 	w := newWorker(t, store, worker.Options{},
 		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 			ctx = context.WithoutCancel(ctx)
-			if err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
+			if _, err := store.AbortTasks(ctx, []stint.TaskID{"a"}, ""); err != nil {
 				t.Errorf("AbortTasks = %v", err)
 			}
 			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return keep(ctx, tx, task) })

@@ -233,7 +233,8 @@ func (s *shape) abort(name string, n int) func(context.Context, *stint.Store) er
 		for i := range ids {
 			ids[i] = id(name, i)
 		}
-		return store.AbortTasks(ctx, ids, "aborted for the benchmark")
+		_, err := store.AbortTasks(ctx, ids, "aborted for the benchmark")
+		return err
 	}
 }
 

@@ -281,10 +281,17 @@ func endVerbs() []verb {
 		})
 	}
 	abort := func(store *stint.Store, ctx context.Context, ids []stint.TaskID) error {
-		return store.AbortTasks(ctx, ids, "")
+		_, err := store.AbortTasks(ctx, ids, "")
+		return err
 	}
-	remove := (*stint.Store).DeleteTasks
-	retry := (*stint.Store).RetryTasks
+	remove := func(store *stint.Store, ctx context.Context, ids []stint.TaskID) error {
+		_, err := store.DeleteTasks(ctx, ids)
+		return err
+	}
+	retry := func(store *stint.Store, ctx context.Context, ids []stint.TaskID) error {
+		_, err := store.RetryTasks(ctx, ids)
+		return err
+	}
 	return []verb{
 		on("Abort a ready task", abort, id("ready", 7)),
 		on("Abort the large root", abort, "bigroot").growing(),

@@ -42,7 +42,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"show", "want the ID of one task, not 0 (see: stint show --help)"},
 		{"show a b", "want the ID of one task, not 2"},
 		{"show " + strings.Repeat("x", 513), "an ID has 1 to 512 bytes"},
-		{"abort", "want the IDs of tasks (see: stint abort --help)"},
+		{"abort", "expected task IDs, or filters such as --action (see: stint abort --help)"},
 		{"abort a \xff", `"\xff": an ID has 1 to 512 bytes of UTF-8`},
 		{"wait a --timeout 5", `--timeout "5": want a time with its unit, such as 90s`},
 		{"submit", "want one FILE (- is standard input), not 0"},

@@ -138,7 +138,7 @@ func TestInsert_AddsAllOrNothing(t *testing.T) {
 			"line 2: action bytes: 256,",
 		},
 		"negative": {
-			`{"id": "a", "action": "act", "max_tries": -1}`, 2, "line 2: max_tries: not between",
+			`{"id": "a", "action": "act", "max_tries": -2}`, 2, "line 2: max_tries: neither",
 		},
 	}
 	for name, test := range tests {
@@ -233,7 +233,7 @@ func TestList_Filters(t *testing.T) {
 	}
 	db.run(t, "", "show", "b/1", "--json").wantExit(t, 0).wantOutput(t, `"owned_at":"20`)
 	r := db.run(t, "", "ls", "--limit", "6").wantExit(t, 0, `there may be more: --after 'it'\''s'`)
-	r.wantOutput(t, "ID    ACTION    STATE        TRIES  WHEN", "begins in 1h", "expires in 5",
+	r.wantOutput(t, "ID    ACTION    STATE        TRIES    WHEN", "begins in 1h", "expires in 5",
 		"inserted ")
 	db.run(t, "", "ls", "--state", "aborted").wantExit(t, 0, "no tasks")
 	for _, args := range [][]string{
@@ -402,12 +402,34 @@ func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
 	r := db.run(t, "", "abort", "first", "first", "--status", "no need").wantExit(t, 0)
-	r.wantOutput(t, "aborted 1 task\n")
+	r.wantOutput(t, "aborted 1 task and 1 dependent\n")
 	db.run(t, "", "show", "first").wantOutput(t, "cancelled", "no need")
 	db.run(t, "", "show", "second").wantOutput(t, "aborted", "dependency")
+	db.insert(t, stint.Task{ID: "third", Action: "act"})
+	r = db.run(t, "", "abort", "first", "second", "third").wantExit(t, 0,
+		"2 tasks had finished already: first, second\n")
+	r.wantOutput(t, "aborted 1 task\n")
 	r = db.run(t, "", "abort", "first", "--json").wantExit(t, 0)
-	r.wantOutput(t, `{"aborted":["first"]}`)
+	r.wantOutput(t, `{"aborted":[],"others":0,"unchanged":["first"]}`)
 	db.run(t, "", "abort").wantExit(t, 2)
+}
+
+func TestAbort_TakesFiltersAndAsks(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
+		stint.Task{ID: "blocked", Action: "mail", After: []stint.TaskID{"owned"}},
+		stint.Task{ID: "other", Action: "act"})
+	db.own(t, "mail")
+	db.run(t, "", "abort", "--action", "mail").wantExit(t, 2,
+		"it would abort 2 tasks; add --yes to do it without a question")
+	db.run(t, "", "abort", "owned", "--action", "mail").wantExit(t, 2, "IDs or filters, not both")
+	db.run(t, "", "abort", "--yes").wantExit(t, 2, "expected task IDs, or filters")
+	r := db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0)
+	r.wantOutput(t, "aborted 2 tasks\n")
+	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
+		wantOutput(t, "aborted 0 tasks\n")
+	db.run(t, "", "show", "other").wantOutput(t, "ready")
 }
 
 func TestRetry_OpensWhatWasAborted(t *testing.T) {
@@ -418,12 +440,28 @@ func TestRetry_OpensWhatWasAborted(t *testing.T) {
 	db.run(t, "", "abort", "first").wantExit(t, 0)
 	db.run(t, "", "retry", "second").wantExit(t, 6,
 		`predecessor was aborted: "first"; name that one`)
-	db.run(t, "", "retry", "first").wantExit(t, 0).wantOutput(t, "retried 1 task\n")
+	db.run(t, "", "retry", "first").wantExit(t, 0).
+		wantOutput(t, "retried 1 task and 1 dependent\n")
 	db.run(t, "", "show", "first").wantOutput(t, "ready")
 	db.run(t, "", "show", "second").wantOutput(t, "blocked")
 	r := db.run(t, "", "retry", "second", "--json").wantExit(t, 0)
-	r.wantOutput(t, `{"retried":["second"]}`)
+	r.wantOutput(t, `{"others":0,"retried":[],"unchanged":["second"]}`)
 	db.run(t, "", "retry").wantExit(t, 2)
+}
+
+// Those that were aborted because of others come along, without being asked for.
+func TestRetry_TakesFilters(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}},
+		stint.Task{ID: "other", Action: "other"})
+	db.run(t, "", "abort", "first", "other").wantExit(t, 0)
+	db.run(t, "", "retry", "--action", "act", "--since", "0s", "--yes").wantExit(t, 0).
+		wantOutput(t, "retried 0 tasks\n")
+	db.run(t, "", "retry", "--aborted", "--action", "act", "--since", "1h", "--yes").
+		wantExit(t, 0).wantOutput(t, "retried 1 task and 1 dependent\n")
+	db.run(t, "", "show", "other").wantOutput(t, "aborted")
 }
 
 func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
@@ -440,7 +478,25 @@ func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 	db.run(t, "", "delete", "ready").wantExit(t, 3)
 	db.insert(t, stint.Task{ID: "ready", Action: "act"})
 	r := db.run(t, "", "delete", "ready", "--json").wantExit(t, 0)
-	r.wantOutput(t, `{"deleted":["ready"]}`)
+	r.wantOutput(t, `{"deleted":["ready"],"others":0}`)
+}
+
+func TestDelete_TakesFilters(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "a/1", Action: "act"},
+		stint.Task{ID: "a/2", Action: stint.Spontaneous, After: []stint.TaskID{"a/1"}},
+		stint.Task{ID: "b", Action: "act"})
+	db.own(t, "own")
+	db.run(t, "", "delete", "a/1").wantExit(t, 0).wantOutput(t, "deleted 1 task and 1 dependent\n")
+	db.insert(t, stint.Task{ID: "a/1", Action: "act"})
+	db.run(t, "", "delete", "--prefix", "a/", "--yes").wantExit(t, 0).
+		wantOutput(t, "deleted 1 task\n")
+	db.run(t, "", "delete", "--older-than", "0s", "--yes").wantExit(t, 0).
+		wantOutput(t, "deleted 1 task\n")
+	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"owned"}) {
+		t.Errorf("there are %q, want the owned one", got)
+	}
 }
 
 func TestWait_TellsHowTheTaskEnded(t *testing.T) {

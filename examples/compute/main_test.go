@@ -165,7 +165,7 @@ func TestClient_JoinsAComputationInWhateverState(t *testing.T) {
 	if err := c.ask(t.Context(), 1, computationA); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.store.DeleteTasks(t.Context(), []stint.TaskID{computationA}); err != nil {
+	if _, err := b.store.DeleteTasks(t.Context(), []stint.TaskID{computationA}); err != nil {
 		t.Fatal(err)
 	}
 	want(inserted)

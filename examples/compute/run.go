@@ -187,7 +187,7 @@ func (o options) askAgain(ctx context.Context, c *client) error {
 			return err
 		}
 	}
-	if err := c.store.DeleteTasks(ctx, again); err != nil {
+	if _, err := c.store.DeleteTasks(ctx, again); err != nil {
 		return err
 	}
 	for _, id := range again {

@@ -10,27 +10,34 @@ import (
 
 func (p *program) abortCommand() *cobra.Command {
 	var status string
-	cmd := &cobra.Command{
-		Use:        "abort ID...",
+	abort := &change{
+		verb: "abort", done: "aborted", unchanged: "had finished already",
+		states: []stint.State{
+			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
+		},
+		do: func(
+			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+		) (stint.Affected, error) {
+			return store.AbortTasks(ctx, ids, status)
+		},
+	}
+	cmd := abort.command(p, &cobra.Command{
 		SuggestFor: []string{"cancel", "kill", "stop"},
 		Short:      "Abort tasks, with everything that depends on them",
 		Long: `Abort tasks, whatever their state, and then their dependents, except for those that
-run anyway. A task that has finished already stays as it is, and that is no error. If
+run anyway. A task that has finished already stays as it is, and the command says so. If
 one of the IDs has no task, nothing is aborted.
 
-With --json: aborted, the IDs given.`,
+Instead of IDs, filters choose the tasks, as in ls: those that have not finished. The
+command says how many they are, and asks; --yes does without the question. It aborts
+1,000 of them at a time.
+
+With --json: aborted, the IDs of the tasks; others, how many dependents were aborted with
+them; and unchanged, the IDs given whose tasks had finished.`,
 		Example: `  stint abort export/main/end
-  stint abort greet/world greet/moon --status "nobody is at home"`,
-		GroupID:           groupTasks,
-		Args:              someIDs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withTasks(cmd.Context(), args, "aborted",
-				func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error {
-					return store.AbortTasks(ctx, ids, status)
-				})
-		},
-	}
+  stint abort greet/world greet/moon --status "nobody is at home"
+  stint abort --action mail --older-than 7d --yes`,
+	})
 	cmd.Flags().StringVar(&status, "status", "", "say why, in a `text` for people")
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +16,6 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -222,26 +220,4 @@ func (db *database) now(ctx context.Context) (now time.Time, err error) {
 		return err
 	})
 	return now, err
-}
-
-// withTasks calls do with the IDs in args, and then prints done and their number.
-func (p *program) withTasks(
-	ctx context.Context, args []string, done string,
-	do func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error,
-) error {
-	ids := make([]stint.TaskID, len(args))
-	for i, arg := range args {
-		ids[i] = stint.TaskID(arg)
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		if err := do(ctx, db.store, ids); err != nil {
-			return err
-		}
-		if p.json {
-			return p.printJSON(map[string][]stint.TaskID{done: ids})
-		}
-		return p.printf("%s %s\n", done, readable.Count(int64(len(ids)), "task"))
-	})
 }

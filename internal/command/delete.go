@@ -9,8 +9,19 @@ import (
 )
 
 func (p *program) deleteCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:        "delete ID...",
+	remove := &change{
+		verb: "delete", done: "deleted",
+		states: []stint.State{
+			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
+			stint.StateCompleted,
+		},
+		do: func(
+			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+		) (stint.Affected, error) {
+			return store.DeleteTasks(ctx, ids)
+		},
+	}
+	return remove.command(p, &cobra.Command{
 		SuggestFor: []string{"rm", "remove"},
 		Short:      "Delete tasks",
 		Long: `Remove tasks from the store, finished ones included, so that their IDs are free. The
@@ -18,16 +29,13 @@ dependents of an unfinished task no longer wait for it; a dependent that then ha
 left to wait for is deleted too. If one of the tasks is in progress, or one of the IDs has
 no task, nothing is deleted.
 
-With --json: deleted, the IDs given.`,
-		Example:           "  stint delete greet/world",
-		GroupID:           groupTasks,
-		Args:              someIDs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withTasks(cmd.Context(), args, "deleted",
-				func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error {
-					return store.DeleteTasks(ctx, ids)
-				})
-		},
-	}
+Instead of IDs, filters choose the tasks, as in ls: those that are not in progress. The
+command says how many they are, and asks; --yes does without the question. It deletes
+1,000 of them at a time.
+
+With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
+with them.`,
+		Example: `  stint delete greet/world
+  stint delete --prefix export/main/ --state aborted`,
+	})
 }

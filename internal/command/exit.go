@@ -70,6 +70,7 @@ again by then.`,
 // These errors have an exit code and do not come from the library.
 var (
 	errInput       = errors.New("wrong input")
+	errDeclined    = errors.New("declined")
 	errUnreachable = errors.New("database cannot be reached")
 	errAborted     = errors.New("task was aborted")
 	errTimedOut    = errors.New("task has not finished in time")

@@ -3,20 +3,16 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) listCommand() *cobra.Command {
-	filter := stint.Filter{Limit: listedTasksDefault}
-	var states []string
-	var actor, after string
-	var olderThan, newerThan age
+	var chosen filterFlags
+	var after string
+	limit := listedTasksDefault
 	cmd := &cobra.Command{
 		Use:        "ls",
 		SuggestFor: []string{"list", "tasks"},
@@ -37,31 +33,19 @@ With --json, a task to a line (see: stint help json).`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter.Actor, filter.After = stint.ActorID(actor), stint.Cursor(after)
-			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
-			for _, state := range states {
-				if !slices.Contains(stateNames(), state) {
-					return fmt.Errorf("%w: --state %s: want one of %s", errInput,
-						readable.Text(state), strings.Join(stateNames(), ", "))
-				}
-				filter.States = append(filter.States, stint.State(state))
+			filter, err := chosen.filter()
+			if err != nil {
+				return err
 			}
+			filter.After, filter.Limit = stint.Cursor(after), limit
 			return p.list(cmd.Context(), filter)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&filter.Actions, "action", nil,
-		"that have that `action`; may be given several times")
-	flags.StringSliceVar(&states, "state", nil,
-		"in these `states`: "+strings.Join(stateNames(), ", "))
-	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose IDs begin with that `text`")
-	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or owned last")
-	flags.Var(&olderThan, "older-than", "inserted at least that `age` ago, such as 90m, 36h, 7d")
-	flags.Var(&newerThan, "newer-than", "inserted at most that `age` ago")
-	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
+	chosen.add(cmd)
+	flags.IntVar(&limit, "limit", listedTasksDefault, "maximum `number` of tasks, up to 10,000")
 	flags.StringVar(&after, "after", "",
 		"after that `place`: an ID or, with --state or --actor, what the previous page named")
-	completeWith(cmd, "state", stateNames())
 	return cmd
 }
 
@@ -73,9 +57,6 @@ const (
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	if filter.Limit < 1 || filter.Limit > listedTasksMax {
 		return fmt.Errorf("%w: --limit %d: want 1 to %d", errInput, filter.Limit, listedTasksMax)
-	}
-	if err := checkNames("action", filter.Actions...); err != nil {
-		return err
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		page, err := db.store.ListTasks(ctx, filter)
@@ -98,15 +79,4 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		}
 		return p.printTasks(page, now)
 	})
-}
-
-func stateNames() []string {
-	var names []string
-	for _, state := range []stint.State{
-		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
-		stint.StateCompleted, stint.StateAborted,
-	} {
-		names = append(names, string(state))
-	}
-	return names
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -9,29 +10,43 @@ import (
 )
 
 func (p *program) retryCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "retry ID...",
+	var since age
+	retry := &change{
+		verb: "retry", done: "retried", unchanged: "had not finished",
+		states: []stint.State{stint.StateAborted},
+		do: func(
+			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+		) (stint.Affected, error) {
+			return store.RetryTasks(ctx, ids)
+		},
+		skip: func(task *stint.TaskInfo, now time.Time) bool {
+			return task.FinishedAt.IsZero() || task.AbortCause == stint.CauseDependency ||
+				since.given && now.Sub(task.FinishedAt) > since.ago
+		},
+	}
+	cmd := retry.command(p, &cobra.Command{
 		Short: "Try finished tasks again, with the tasks aborted because of them",
 		Long: `Open finished tasks again, with all their tries, and with them the tasks that were
 aborted because of them; but not a task that has another aborted predecessor. A pending
 dependent waits for the opened tasks again; a dependent that has begun or completed does
-not. A task that has not finished stays as it is, and that is no error.
+not. A task that has not finished stays as it is, and the command says so.
 
 Nothing is changed if one of the IDs has no task, if a predecessor of one of the tasks was
 aborted and is not named as well, or if tasks would wait for each other.
 
-With --json: retried, the IDs given.`,
+Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
+completed, but not those that were aborted because of others, which come along. The
+command says how many they are, and asks; --yes does without the question. It retries
+1,000 of them at a time.
+
+With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
+and unchanged, the IDs given whose tasks had not finished.`,
 		Example: `  stint retry export/main/0042
-  stint ls --state aborted --json | jq -r 'select(.abort_cause == "tries").id' |
-    xargs stint retry`,
-		GroupID:           groupTasks,
-		Args:              someIDs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withTasks(cmd.Context(), args, "retried",
-				func(ctx context.Context, store *stint.Store, ids []stint.TaskID) error {
-					return store.RetryTasks(ctx, ids)
-				})
-		},
-	}
+  stint retry --action mail --aborted --since 1h`,
+	})
+	cmd.Flags().Bool("aborted", false, "only aborted tasks: the same as --state aborted")
+	cmd.Flags().Var(&since, "since", "only tasks that finished at most this `age` ago")
+	retry.filter.names = append(retry.filter.names, "aborted", "since")
+	cmd.MarkFlagsMutuallyExclusive("aborted", "state")
+	return cmd
 }

@@ -152,7 +152,7 @@ func (s *story) abort(ctx context.Context) error {
 		return err
 	}
 	begun := now()
-	err = s.Store.AbortTasks(ctx, []stint.TaskID{lostScan()}, "the film is lost")
+	_, err = s.Store.AbortTasks(ctx, []stint.TaskID{lostScan()}, "the film is lost")
 	if err != nil {
 		return err
 	}

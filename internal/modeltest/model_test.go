@@ -139,7 +139,7 @@ func drawTask(t *rapid.T) newTask {
 			ID:         rapid.SampledFrom(fewIDs).Draw(t, "id"),
 			Action:     rapid.SampledFrom(actions).Draw(t, "action"),
 			Priority:   rapid.SampledFrom([]int16{0, 0, 1, -1}).Draw(t, "priority"),
-			MaxTries:   rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "tries"),
+			MaxTries:   rapid.SampledFrom([]int{stint.UnlimitedTries, 3, 1, 2}).Draw(t, "tries"),
 			PostResult: rapid.Bool().Draw(t, "post"),
 			Body:       rapid.SampledFrom([][]byte{nil, {}, {0, 255}}).Draw(t, "body"),
 			OnAbort:    rapid.SampledFrom([]stint.OnAbort{0, stint.RunAnyway}).Draw(t, "abort"),
@@ -393,13 +393,13 @@ func (m *machine) setStatus(t *rapid.T) {
 
 func (m *machine) abort(t *rapid.T) {
 	ids := m.ids(t)
-	err := m.store.AbortTasks(t.Context(), ids, "enough")
+	_, err := m.store.AbortTasks(t.Context(), ids, "enough")
 	requireError(t, "AbortTasks", err, m.model.abort(ids, "enough"))
 }
 
 func (m *machine) delete(t *rapid.T) {
 	ids := m.ids(t)
-	err := m.store.DeleteTasks(t.Context(), ids)
+	_, err := m.store.DeleteTasks(t.Context(), ids)
 	requireError(t, "DeleteTasks", err, m.model.delete(ids))
 }
 

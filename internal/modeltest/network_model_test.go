@@ -110,7 +110,7 @@ func (m *netMachine) batch(t *rapid.T, free bool) []netTask {
 			ID:       id,
 			Action:   rapid.SampledFrom(actOrJoin).Draw(t, "action"),
 			OnAbort:  rapid.SampledFrom([]stint.OnAbort{0, stint.RunAnyway}).Draw(t, "abort"),
-			MaxTries: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "tries"),
+			MaxTries: rapid.SampledFrom([]int{stint.UnlimitedTries, 3, 1, 2}).Draw(t, "tries"),
 			Priority: rapid.SampledFrom([]int16{0, 0, 1}).Draw(t, "priority"),
 		}}
 		if one(t, 6, "early") {
@@ -336,12 +336,22 @@ func (m *netMachine) checkInputs(t *rapid.T, owned stint.OwnedTask) {
 
 func (m *netMachine) abort(t *rapid.T) {
 	ids := m.drawIDs(t, 2, "ids")
-	m.judge(t, "AbortTasks", m.store.AbortTasks(t.Context(), ids, ""), m.model.abort(ids), nil)
+	before := m.model.states()
+	aborted, err := m.store.AbortTasks(t.Context(), ids, "")
+	m.judge(t, "AbortTasks", err, m.model.abort(ids), nil)
+	m.requireAffected(t, "AbortTasks", aborted, err, before, ids, func(task *netTask) bool {
+		return task != nil && task.state == stint.StateAborted
+	})
 }
 
 func (m *netMachine) delete(t *rapid.T) {
 	ids := m.drawIDs(t, 2, "ids")
-	m.judge(t, "DeleteTasks", m.store.DeleteTasks(t.Context(), ids), m.model.delete(ids), nil)
+	before := m.model.states()
+	deleted, err := m.store.DeleteTasks(t.Context(), ids)
+	m.judge(t, "DeleteTasks", err, m.model.delete(ids), nil)
+	m.requireAffected(t, "DeleteTasks", deleted, err, before, ids, func(task *netTask) bool {
+		return task == nil
+	})
 }
 
 // retry opens tasks again, mostly some that have ended.
@@ -353,7 +363,44 @@ func (m *netMachine) retry(t *rapid.T) {
 		})
 	}
 	settled := m.model.settled()
-	m.judge(t, "RetryTasks", m.store.RetryTasks(t.Context(), ids), m.model.retry(ids), settled)
+	opened, err := m.store.RetryTasks(t.Context(), ids)
+	var ended []stint.TaskID
+	for _, id := range ids {
+		if task := m.model.tasks[id]; task != nil && task.final() && !slices.Contains(ended, id) {
+			ended = append(ended, id)
+		}
+	}
+	m.judge(t, "RetryTasks", err, m.model.retry(ids), settled)
+	slices.Sort(ended)
+	if err == nil && !slices.Equal(opened.Tasks, ended) {
+		t.Fatalf("RetryTasks(%q) opened %q, want %q", ids, opened.Tasks, ended)
+	}
+}
+
+// requireAffected compares what a call says of the tasks that it has changed with those that
+// changed in the model.
+func (m *netMachine) requireAffected(
+	t *rapid.T, verb string, got stint.Affected, err error, before map[stint.TaskID]stint.State,
+	ids []stint.TaskID, changed func(*netTask) bool,
+) {
+	t.Helper()
+	if err != nil {
+		return
+	}
+	var want stint.Affected
+	for id, state := range before {
+		switch task := m.model.tasks[id]; {
+		case !changed(task), task != nil && task.state == state:
+		case slices.Contains(ids, id):
+			want.Tasks = append(want.Tasks, id)
+		default:
+			want.Others++
+		}
+	}
+	slices.Sort(want.Tasks)
+	if !slices.Equal(got.Tasks, want.Tasks) || got.Others != want.Others {
+		t.Fatalf("%s(%q) says %+v, want %+v", verb, ids, got, want)
+	}
 }
 
 func (m *netMachine) expire(t *rapid.T) {

@@ -107,7 +107,7 @@ func (p *player) meddle(ctx context.Context) {
 		switch p.random.IntN(4) {
 		case 0:
 			p.within(ctx, inTx, undone, func(store *stint.Store) error {
-				err := store.AbortTasks(ctx, ids, "enough")
+				_, err := store.AbortTasks(ctx, ids, "enough")
 				p.record("AbortTasks", err, inTx, stint.ErrTaskNotFound)
 				return err
 			})
@@ -126,7 +126,7 @@ func (p *player) delete(ctx context.Context, ids []stint.TaskID, inTx, undone bo
 	}
 	p.mutex.Unlock()
 	p.within(ctx, inTx, undone, func(store *stint.Store) error {
-		err := store.DeleteTasks(ctx, ids)
+		_, err := store.DeleteTasks(ctx, ids)
 		p.record("DeleteTasks", err, inTx, stint.ErrTaskNotFound, stint.ErrTaskInProgress)
 		return err
 	})

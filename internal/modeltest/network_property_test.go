@@ -116,7 +116,7 @@ func drawPlannedTask(t *rapid.T, id stint.TaskID) stint.Task {
 		Action:     rapid.SampledFrom(actOrJoin).Draw(t, "action"),
 		OnAbort:    rapid.SampledFrom([]stint.OnAbort{0, stint.RunAnyway}).Draw(t, "abort"),
 		Priority:   rapid.SampledFrom([]int16{0, 0, 1, -1}).Draw(t, "priority"),
-		MaxTries:   rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "tries"),
+		MaxTries:   rapid.SampledFrom([]int{stint.UnlimitedTries, 1, 2, 3}).Draw(t, "tries"),
 		PostResult: rapid.Bool().Draw(t, "post"),
 	}
 	if one(t, 8, "later") && task.Action != stint.Spontaneous {

@@ -33,6 +33,15 @@ type netTask struct {
 }
 
 // signals are how many predecessors ended how.
+// states returns the states of all tasks.
+func (r *netReference) states() map[stint.TaskID]stint.State {
+	states := make(map[stint.TaskID]stint.State, len(r.tasks))
+	for id, task := range r.tasks {
+		states[id] = task.state
+	}
+	return states
+}
+
 type signals struct{ completed, aborted int }
 
 const statePending = stint.State("")

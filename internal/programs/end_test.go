@@ -56,7 +56,7 @@ func TestPerform_EndsTheProgramOfALostTask(t *testing.T) {
 			start(t, store, d)
 			reader := line.open(t)
 			await(t, reader, "running")
-			if err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "no"); err != nil {
+			if _, err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "no"); err != nil {
 				t.Fatal(err)
 			}
 			ends(t, reader, "bye\n")

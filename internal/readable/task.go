@@ -20,9 +20,9 @@ const (
 	RunAnyway = "run-anyway"
 )
 
-// Tries is how often a task was handed out, and how often it may be.
+// Tries is how often a task was handed out, and how often it may be, unless it has completed.
 func Tries(task *stint.TaskInfo) string {
-	if task.MaxTries == stint.UnlimitedTries {
+	if task.MaxTries == stint.UnlimitedTries || task.State == stint.StateCompleted {
 		return strconv.Itoa(task.Tries)
 	}
 	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)

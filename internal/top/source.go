@@ -98,10 +98,12 @@ func (s Store) Open(
 
 // Abort implements [Source].
 func (s Store) Abort(ctx context.Context, id stint.TaskID) error {
-	return s.AbortTasks(ctx, []stint.TaskID{id}, "")
+	_, err := s.AbortTasks(ctx, []stint.TaskID{id}, "")
+	return err
 }
 
 // Retry implements [Source].
 func (s Store) Retry(ctx context.Context, id stint.TaskID) error {
-	return s.RetryTasks(ctx, []stint.TaskID{id})
+	_, err := s.RetryTasks(ctx, []stint.TaskID{id})
+	return err
 }

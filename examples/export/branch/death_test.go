@@ -191,7 +191,7 @@ func TestExport_GoesOnAfterItWasAborted(t *testing.T) {
 		s.commit(t, branch)
 		mustHandle(t, s.Exporter, s.drainUntil(t, actionNext))
 		s.commit(t, branch)
-		if err := s.store.AbortTasks(t.Context(), aborted, "not now"); err != nil {
+		if _, err := s.store.AbortTasks(t.Context(), aborted, "not now"); err != nil {
 			t.Fatal(err)
 		}
 		s.drain(t)

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+// filterFlags are the flags by which sub-commands choose tasks.
+type filterFlags struct {
+	actions, states      []string
+	prefix, actor        string
+	olderThan, newerThan age
+	// names are the names of the flags.
+	names []string
+}
+
+func (f *filterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.actions, "action", nil, "only tasks with this `action` (repeatable)")
+	flags.StringSliceVar(&f.states, "state", nil,
+		"only tasks in these `states`: "+strings.Join(stateNames(), ", "))
+	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose IDs begin with this `text`")
+	flags.StringVar(&f.actor, "actor", "", "only tasks that this `actor` owns, or owned last")
+	flags.Var(&f.olderThan, "older-than",
+		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
+	flags.Var(&f.newerThan, "newer-than", "only tasks inserted at most this `age` ago")
+	completeWith(cmd, "state", stateNames())
+	f.names = append(f.names, "action", "state", "prefix", "actor", "older-than", "newer-than")
+}
+
+// given reports whether the user has given any of the flags.
+func (f *filterFlags) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(f.names, cmd.Flags().Changed)
+}
+
+// filter returns what the flags say.
+func (f *filterFlags) filter() (stint.Filter, error) {
+	filter := stint.Filter{
+		Actions: f.actions, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
+		MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
+	}
+	for _, state := range f.states {
+		if !slices.Contains(stateNames(), state) {
+			return filter, fmt.Errorf("%w: --state %s: must be one of %s", errInput,
+				readable.Text(state), strings.Join(stateNames(), ", "))
+		}
+		filter.States = append(filter.States, stint.State(state))
+	}
+	return filter, checkNames("action", filter.Actions...)
+}
+
+func stateNames() []string {
+	var names []string
+	for _, state := range []stint.State{
+		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
+		stint.StateCompleted, stint.StateAborted,
+	} {
+		names = append(names, string(state))
+	}
+	return names
+}
