@@ -26,7 +26,7 @@
 // tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
 // Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats, Explain, Graph,
 // Problems, ListActors) and for operators (Maintain, Prune, Check). [Store] says what holds for all
-// of them when a call is cut off.
+// of them when a call is cut off. The numbers R1 to R21 are rules in [docs/rules.md].
 //
 // # Dependencies
 //
@@ -58,4 +58,6 @@
 // so search_path does not matter, and nothing depends on the state of a session: a transaction
 // pooler may stand in between, with a pool whose default mode of execution does not prepare
 // statements.
+//
+// [docs/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/rules.md
 package stint

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,48 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 		if document == filepath.Join("docs", "guarantees.md") && len(found) == 0 {
 			t.Errorf("%s names no tests", document)
 		}
+	}
+}
+
+// Whoever reads R8 in a comment finds R8 in rules.md.
+func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join("docs", "rules.md")
+	text, err := os.ReadFile(page)
+	wantErr(t, "ReadFile", err, nil)
+	rules := map[string]bool{}
+	heading := regexp.MustCompile(`(?m)^### (R\d+)$`)
+	for _, found := range heading.FindAllStringSubmatch(string(text), -1) {
+		rules[found[1]] = true
+	}
+	cited := map[string]bool{}
+	rule := regexp.MustCompile(`\bR\d{1,2}\b`)
+	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".":
+			return filepath.SkipDir
+		case !slices.Contains([]string{".go", ".sql", ".md"}, filepath.Ext(path)):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range rule.FindAllString(string(text), -1) {
+			cited[name] = cited[name] || path != page
+			if !rules[name] {
+				t.Errorf("%s cites %s, which is not in %s", path, name, page)
+			}
+		}
+		return err
+	})
+	wantErr(t, "WalkDir", err, nil)
+	for name := range rules {
+		if !cited[name] {
+			t.Errorf("%s has %s, which nothing cites", page, name)
+		}
+	}
+	if len(rules) == 0 {
+		t.Errorf("%s has no rules", page)
 	}
 }
 

@@ -334,7 +334,7 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		"SetStatus": func(ctx context.Context) error {
 			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
 		},
-		"AbortTasks":  func(ctx context.Context) error {
+		"AbortTasks": func(ctx context.Context) error {
 			return errOf(store.AbortTasks(ctx, ids, ""))
 		},
 		"DeleteTasks": func(ctx context.Context) error {

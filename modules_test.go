@@ -45,6 +45,20 @@ func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 	}
 }
 
+// A service that is scraped does not take in what exports by OpenTelemetry.
+func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
+	t.Parallel()
+	got := modulesOf(t, "./stintprom")
+	if !slices.Contains(got, "github.com/prometheus/client_golang") {
+		t.Errorf("package stintprom links %q", got)
+	}
+	for _, module := range got {
+		if strings.HasPrefix(module, "go.opentelemetry.io/otel/sdk") {
+			t.Errorf("package stintprom links %s", module)
+		}
+	}
+}
+
 // modulesOf are the modules of the packages that these import, whatever the distance.
 func modulesOf(t *testing.T, packages ...string) []string {
 	t.Helper()

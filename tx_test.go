@@ -144,7 +144,7 @@ func refusedVerbs(
 		"SetStatus": func() error {
 			return inside.SetStatus(ctx, stint.OwnedTask{ID: "t000001"}, "", 0)
 		},
-		"AbortTasks":  func() error {
+		"AbortTasks": func() error {
 			return errOf(inside.AbortTasks(ctx, []stint.TaskID{"nobody"}, ""))
 		},
 		"DeleteTasks": func() error {

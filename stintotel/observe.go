@@ -1,12 +1,15 @@
 // Package stintotel tells OpenTelemetry how many tasks a store holds. Package worker has metrics
 // and spans of its own for performances.
 //
-//	stint.tasks{stint.task.action, stint.task.state} tasks in each state that has any
+//	stint.tasks{stint.task.action, stint.task.state} tasks in each state
 //	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest ready
-//	stint.estimated{stint.task.state}                1 if the number is an estimate
+//	                                                 task, 0 if none is ready
+//	stint.estimated{stint.task.state}                1 if the number is an estimate, else 0
 //	stint.tries{stint.task.action}                   tasks that were handed out
 //	stint.retries{stint.task.action}                 the same, without first tries
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
+//
+// An action has all six states, zeros included, as long as [stint.Stats] lists it.
 package stintotel
 
 import (
@@ -21,6 +24,10 @@ import (
 )
 
 const scope = "github.com/stint-tasks/stint"
+
+// triesMax is for how many actions Stats tells the tries. Of more actions it tells zero for some
+// that were handed out before, which would look like a counter that began anew.
+const triesMax = 1000
 
 const (
 	actionKey = attribute.Key("stint.task.action")
@@ -64,10 +71,10 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 	i.tasks, errs[0] = meter.Int64ObservableGauge("stint.tasks",
 		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
 	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
-		metric.WithDescription("How long ago the oldest ready task was inserted."),
-		metric.WithUnit("s"))
+		metric.WithUnit("s"), metric.WithDescription(
+			"How long ago the oldest ready task was inserted, 0 if none is ready."))
 	i.estimated, errs[2] = meter.Int64ObservableGauge("stint.estimated", metric.WithDescription(
-		"1 where there are so many tasks that their number is an estimate."))
+		"1 where there are so many tasks that their number is an estimate, else 0."))
 	i.tries, errs[3] = meter.Int64ObservableCounter("stint.tries",
 		metric.WithDescription("Tasks that were handed out."), metric.WithUnit("{task}"))
 	i.retries, errs[4] = meter.Int64ObservableCounter("stint.retries",
@@ -79,26 +86,25 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 }
 
 func (i *instruments) observe(o metric.Observer, stats stint.Stats) {
+	estimated := map[stint.State]int64{}
+	for _, state := range stats.Estimated {
+		estimated[state] = 1
+	}
+	for state := range (stint.ActionStats{}).ByState() {
+		o.ObserveInt64(i.estimated, estimated[state],
+			metric.WithAttributes(stateKey.String(string(state))))
+	}
 	for _, of := range stats.Actions {
 		action := actionKey.String(of.Action)
 		for state, n := range of.ByState() {
-			if n > 0 {
-				o.ObserveInt64(i.tasks, n,
-					metric.WithAttributes(action, stateKey.String(string(state))))
-			}
+			o.ObserveInt64(i.tasks, n,
+				metric.WithAttributes(action, stateKey.String(string(state))))
 		}
-		if of.Ready > 0 {
-			o.ObserveFloat64(i.oldest, of.OldestReady.Seconds(), metric.WithAttributes(action))
-		}
-		if of.Tries > 0 {
+		o.ObserveFloat64(i.oldest, of.OldestReady.Seconds(), metric.WithAttributes(action))
+		if of.Tries > 0 || len(stats.Actions) <= triesMax {
 			o.ObserveInt64(i.tries, of.Tries, metric.WithAttributes(action))
 			o.ObserveInt64(i.retries, of.Retries, metric.WithAttributes(action))
 		}
 	}
-	for _, state := range stats.Estimated {
-		o.ObserveInt64(i.estimated, 1, metric.WithAttributes(stateKey.String(string(state))))
-	}
-	if stats.PruningBehind > 0 {
-		o.ObserveFloat64(i.behind, stats.PruningBehind.Seconds())
-	}
+	o.ObserveFloat64(i.behind, stats.PruningBehind.Seconds())
 }

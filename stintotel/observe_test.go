@@ -17,6 +17,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/stintotel"
 	"github.com/stint-tasks/stint/stintprom"
+	"github.com/stint-tasks/stint/worker"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -55,13 +56,18 @@ func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
 	}
 	got := collect(t, reader, "stint.tasks")
 	want := map[string]int64{"copy ready": 2, "report blocked": 1}
+	for state := range (stint.ActionStats{}).ByState() { // zeros included
+		for _, action := range []string{"copy ", "report "} {
+			want[action+string(state)] += 0
+		}
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("stint.tasks = %v, want %v", got, want)
 	}
 	if _, err := store.OwnTasks(ctx, "actor", 2, []string{"copy"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	want = map[string]int64{"copy ": 2}
+	want = map[string]int64{"copy ": 2, "report ": 0}
 	for !maps.Equal(collect(t, reader, "stint.tries"), want) { // in a second or so
 		<-time.After(10 * time.Millisecond)
 	}
@@ -80,11 +86,22 @@ func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
 	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Maintain(t.Context()); err != nil { // so that there is something to tell of it
+	reader := metric.NewManualReader()
+	provider := metric.NewMeterProvider(metric.WithReader(reader))
+	metrics := stintprom.NewWorkerMetrics()
+	done := func(context.Context, *worker.Task) (worker.Result, error) {
+		return worker.Result{}, nil
+	}
+	w, err := worker.New(store, worker.Options{MeterProvider: provider, Metrics: metrics},
+		worker.Handle("copy", done))
+	if err != nil {
 		t.Fatal(err)
 	}
+	if _, ok, err := w.PerformNext(t.Context()); !ok || err != nil {
+		t.Fatalf("PerformNext = %v, %v", ok, err)
+	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(stintprom.NewCollector(store))
+	registry.MustRegister(stintprom.NewCollector(store), metrics)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -93,27 +110,27 @@ func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
 	for _, family := range families {
 		want = append(want, family.GetName())
 	}
-	reader := metric.NewManualReader()
-	_, err = stintotel.Observe(store, metric.NewMeterProvider(metric.WithReader(reader)))
-	if err != nil {
+	if _, err := stintotel.Observe(store, provider); err != nil {
 		t.Fatal(err)
 	}
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		name := strings.ReplaceAll(m.Name, ".", "_")
-		if m.Unit == "s" {
-			name += "_seconds"
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			name := strings.ReplaceAll(m.Name, ".", "_")
+			if m.Unit == "s" {
+				name += "_seconds"
+			}
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && sum.IsMonotonic {
+				name += "_total"
+			}
+			got = append(got, name)
 		}
-		if _, ok := m.Data.(metricdata.Sum[int64]); ok {
-			name += "_total"
-		}
-		got = append(got, name)
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) || !slices.Contains(want, "stint_pruning_behind_seconds") {
+	if !slices.Equal(got, want) || !slices.Contains(want, "stint_worker_duration_seconds") {
 		t.Errorf("by Prometheus' rules the names are %q, want %q", got, want)
 	}
 }

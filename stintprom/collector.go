@@ -1,15 +1,38 @@
-// Package stintprom tells Prometheus how many tasks a store holds.
+// Package stintprom tells Prometheus how many tasks a store holds, and how performances end.
 //
-//	registry.MustRegister(stintprom.NewCollector(store))
+//	metrics := stintprom.NewWorkerMetrics()
+//	registry.MustRegister(stintprom.NewCollector(store), metrics)
+//	w, err := worker.New(store, worker.Options{Metrics: metrics})
 //
-// The metrics are those of package stintotel, with names by Prometheus' rules:
+// [NewCollector] asks the store. It is enough if one of the processes that share a database is
+// scraped; where several are, they tell the same, so take the maximum:
 //
-//	stint_tasks{stint_task_action, stint_task_state} tasks in each state that has any
-//	stint_oldest_ready_seconds{stint_task_action}    since the insert of the oldest ready task
-//	stint_estimated{stint_task_state}                1 if the number is an estimate
-//	stint_tries_total{stint_task_action}             tasks that were handed out
-//	stint_retries_total{stint_task_action}           the same, without first tries
-//	stint_pruning_behind_seconds                     how late finished tasks are pruned
+//	stint_tasks{action, state}          tasks in each state
+//	stint_oldest_ready_seconds{action}  since the insert of the oldest ready task, 0 if none is
+//	stint_estimated{state}              1 if the number of tasks is an estimate, else 0
+//	stint_tries_total{action}           tasks that were handed out
+//	stint_retries_total{action}         the same, without first tries
+//	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
+//
+// An action has all six states, zeros included, as long as [stint.Stats] lists it. So a graph has
+// no gaps, and the first aborted task is an increase. The age of the oldest ready task is 0 where
+// none is ready, since nothing waits too long there; stint_tasks tells this from a task that was
+// inserted just now.
+//
+// [NewWorkerMetrics] counts in the process, so every worker should be scraped; the sum is the
+// total:
+//
+//	stint_worker_performances_total{action, outcome}  performances that have ended
+//	stint_worker_duration_seconds{action}             how long they took until the return
+//	stint_worker_running{action}                      performances under way
+//
+// An action has all outcomes from its first performance on. These are completed, retried (given
+// back for another try), aborted (also for want of tries), stopped (given back because the worker
+// stops) and lost (nothing was returned). Those that failed are retried or aborted. The duration is
+// a native histogram where the server asks for one, else one with buckets from 1 ms to 10 min.
+//
+// The names are those of packages stintotel and worker, by Prometheus' rules; the labels are
+// shorter. docs/alerts.yml and docs/grafana.json in the repository use them.
 package stintprom
 
 import (
@@ -22,9 +45,14 @@ import (
 )
 
 const (
-	actionLabel = "stint_task_action"
-	stateLabel  = "stint_task_state"
+	actionLabel  = "action"
+	stateLabel   = "state"
+	outcomeLabel = "outcome"
 )
+
+// triesMax is for how many actions Stats tells the tries. Of more actions it tells zero for some
+// that were handed out before, and Prometheus would take that for a counter that began anew.
+const triesMax = 1000
 
 // timeout is how long the database may take for an answer.
 const timeout = 5 * time.Second
@@ -38,9 +66,10 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 		tasks: prometheus.NewDesc("stint_tasks", "Tasks in the store.",
 			[]string{actionLabel, stateLabel}, nil),
 		oldest: prometheus.NewDesc("stint_oldest_ready_seconds",
-			"How long ago the oldest ready task was inserted.", []string{actionLabel}, nil),
+			"How long ago the oldest ready task was inserted, 0 if none is ready.",
+			[]string{actionLabel}, nil),
 		estimated: prometheus.NewDesc("stint_estimated",
-			"1 where there are so many tasks that their number is an estimate.",
+			"1 where there are so many tasks that their number is an estimate, else 0.",
 			[]string{stateLabel}, nil),
 		tries: prometheus.NewDesc("stint_tries_total", "Tasks that were handed out.",
 			[]string{actionLabel}, nil),
@@ -79,24 +108,22 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	) {
 		metrics <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}
+	estimated := map[stint.State]float64{}
+	for _, state := range stats.Estimated {
+		estimated[state] = 1
+	}
+	for state := range (stint.ActionStats{}).ByState() {
+		tell(prometheus.GaugeValue, c.estimated, estimated[state], string(state))
+	}
 	for _, of := range stats.Actions {
 		for state, tasks := range of.ByState() {
-			if tasks > 0 {
-				tell(prometheus.GaugeValue, c.tasks, float64(tasks), of.Action, string(state))
-			}
+			tell(prometheus.GaugeValue, c.tasks, float64(tasks), of.Action, string(state))
 		}
-		if of.Ready > 0 {
-			tell(prometheus.GaugeValue, c.oldest, of.OldestReady.Seconds(), of.Action)
-		}
-		if of.Tries > 0 {
+		tell(prometheus.GaugeValue, c.oldest, of.OldestReady.Seconds(), of.Action)
+		if of.Tries > 0 || len(stats.Actions) <= triesMax {
 			tell(prometheus.CounterValue, c.tries, float64(of.Tries), of.Action)
 			tell(prometheus.CounterValue, c.retries, float64(of.Retries), of.Action)
 		}
 	}
-	for _, state := range stats.Estimated {
-		tell(prometheus.GaugeValue, c.estimated, 1, string(state))
-	}
-	if stats.PruningBehind > 0 {
-		tell(prometheus.GaugeValue, c.behind, stats.PruningBehind.Seconds())
-	}
+	tell(prometheus.GaugeValue, c.behind, stats.PruningBehind.Seconds())
 }

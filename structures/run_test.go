@@ -8,8 +8,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A run performs a plan by the rules of the design that matter here: R12 (signals and aborts) and
-// R14 (joins), with what joins pass on.
+// A run performs a plan by the rules that matter here: R12 (signals and aborts) and R14 (joins),
+// with what joins pass on.
 type run struct {
 	*drawnCase
 	dependents map[stint.TaskID][]stint.TaskID

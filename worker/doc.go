@@ -86,10 +86,13 @@
 // action and the actor. All instruments have the attribute stint.task.action, and all except the
 // last one have stint.outcome:
 //
-//	stint.worker.performed  counter    performances that have ended
-//	stint.worker.duration   histogram  how long they took until the task was returned, in seconds
-//	stint.worker.running    up-down    performances under way
+//	stint.worker.performances  counter    performances that have ended
+//	stint.worker.duration      histogram  seconds that they took until the task was returned
+//	stint.worker.running       up-down    performances under way
 //
 // Outcomes are completed, retried (given back for another try), snoozed (given back until later,
-// without a try), aborted (also when no tries are left), stopped (given back because the worker stops) and lost (nothing was returned).
+// without a try), aborted (also when no tries are left), stopped (given back because the worker
+// stops) and lost (nothing was returned).
+//
+// [Options.Metrics] is told the same. The package stintprom makes metrics for Prometheus of it.
 package worker

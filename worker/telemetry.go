@@ -33,6 +33,7 @@ const (
 )
 
 type telemetry struct {
+	metrics   Metrics // or nil
 	actor     attribute.KeyValue
 	tracer    trace.Tracer
 	performed metric.Int64Counter
@@ -49,11 +50,12 @@ func newTelemetry(o Options) (*telemetry, error) {
 	}
 	meter := o.MeterProvider.Meter(scope)
 	t := &telemetry{
-		actor:  attribute.String("stint.actor", string(o.Actor)),
-		tracer: o.TracerProvider.Tracer(scope),
+		metrics: o.Metrics,
+		actor:   attribute.String("stint.actor", string(o.Actor)),
+		tracer:  o.TracerProvider.Tracer(scope),
 	}
 	var err error
-	t.performed, err = meter.Int64Counter("stint.worker.performed",
+	t.performed, err = meter.Int64Counter("stint.worker.performances",
 		metric.WithDescription("Performances that have ended."),
 		metric.WithUnit("{performance}"))
 	if err != nil {
@@ -77,6 +79,7 @@ func newTelemetry(o Options) (*telemetry, error) {
 // telemetryOf is what the telemetry of all performances of an action has in common. It is made
 // once, so that telemetry that nobody uses costs next to nothing.
 type telemetryOf struct {
+	action  string
 	span    []trace.SpanStartOption
 	running []metric.AddOption
 	counted map[Outcome][]metric.AddOption
@@ -86,6 +89,7 @@ type telemetryOf struct {
 func (t *telemetry) of(name string) telemetryOf {
 	action := actionKey.String(name)
 	all := telemetryOf{
+		action: name,
 		span: []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(action, t.actor),
 		},
@@ -114,6 +118,9 @@ func (t *telemetry) begin(
 			attribute.Int("stint.task.try", task.Try))
 	}
 	t.running.Add(ctx, 1, of.running...)
+	if t.metrics != nil {
+		t.metrics.Begin(of.action)
+	}
 	return ctx, span
 }
 
@@ -121,9 +128,13 @@ func (t *telemetry) begin(
 func (t *telemetry) end(
 	ctx context.Context, of *telemetryOf, span trace.Span, begun time.Time, o Outcome, err error,
 ) {
+	took := now().Sub(begun)
 	t.running.Add(ctx, -1, of.running...)
 	t.performed.Add(ctx, 1, of.counted[o]...)
-	t.duration.Record(ctx, now().Sub(begun).Seconds(), of.timed[o]...)
+	t.duration.Record(ctx, took.Seconds(), of.timed[o]...)
+	if t.metrics != nil {
+		t.metrics.End(of.action, o, took)
+	}
 	if span.IsRecording() {
 		span.SetAttributes(outcomeKey.String(string(o)))
 		if err != nil {

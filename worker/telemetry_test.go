@@ -112,7 +112,7 @@ func TestWorker_CountsPerformances(t *testing.T) {
 		case metricdata.Sum[int64]:
 			for _, point := range data.DataPoints {
 				switch m.Name {
-				case "stint.worker.performed":
+				case "stint.worker.performances":
 					performed[outcome(point.Attributes)] += int(point.Value)
 				case "stint.worker.running":
 					running = true

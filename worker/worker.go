@@ -57,6 +57,10 @@ type Options struct {
 	// the global ones of package otel, which drop it unless they were set.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
+
+	// Metrics is told of performances besides, as stintprom.WorkerMetrics is, which counts them for
+	// Prometheus. Default: none.
+	Metrics Metrics
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/localpg"
 )
 
 // hint says what to do about an error that does not say it.
@@ -19,6 +20,8 @@ func hint(err error) string {
 		return "; name that one, and the tasks aborted because of it are retried too"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		return "; abort it first, or wait for its end"
+	case errors.Is(err, localpg.ErrUnsupported):
+		return "; name a server of yours by --database-url or " + urlVariable
 	case isCode(err, codeInsufficientPrivilege):
 		return "; what roles need: " +
 			"https://github.com/stint-tasks/stint/blob/main/docs/operations.md#roles"

@@ -82,7 +82,8 @@ The worker prunes tasks of all actions that finished as long ago as --keep-compl
 prune). The shortest retention of all workers on a schema decides: give all workers the
 same, also those that are programs of yours.
 
-The worker logs on standard error, with --json as JSON lines.`,
+The worker logs on standard error, with --json as JSON lines. It needs Unix, where it can
+end a program with all that it has started; elsewhere, write a worker in Go.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --keep-completed 7d --keep-aborted forever`,

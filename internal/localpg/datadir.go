@@ -12,7 +12,12 @@ import (
 // ~/.local/share, on macOS below ~/Library/Application Support. For root it is /var/lib/stint/name
 // wherever other accounts cannot enter the former, because the server then runs as another account.
 // The name must be a plain file name.
+//
+// Where there are no private servers, the error is [ErrUnsupported].
 func DataDir(name string) (string, error) {
+	if !supported {
+		return "", unsupported()
+	}
 	return places{getenv: os.Getenv, goos: runtime.GOOS, root: os.Geteuid() == 0}.data(name)
 }
 

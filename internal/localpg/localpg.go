@@ -17,8 +17,10 @@ package localpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -27,6 +29,12 @@ const (
 	superuser = "stint"
 	port      = 5432 // Part of the socket's name only; nothing listens on TCP.
 )
+
+// ErrUnsupported reports that there are no private servers on this system: it is not Unix, or it
+// is AIX or Solaris.
+var ErrUnsupported = errors.New("a private server is not supported")
+
+func unsupported() error { return fmt.Errorf("%w on %s", ErrUnsupported, runtime.GOOS) }
 
 // Config says where the data of a server live and how the server is tuned. The zero Config is a
 // server whose data are removed when it is closed.
@@ -58,7 +66,7 @@ type Server struct {
 //
 // Start takes as long as ctx allows. When it fails or ctx ends, a server that has no other user is
 // stopped again, and nothing is left running. An error of the server itself carries the last lines
-// of its log.
+// of its log. On a system without private servers, the error is [ErrUnsupported].
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	server, err := start(ctx, cfg)
 	if err != nil {

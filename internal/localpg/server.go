@@ -26,6 +26,8 @@ const (
 	endTimeout = 10 * time.Second
 )
 
+const supported = true
+
 func start(ctx context.Context, cfg Config) (*Server, error) {
 	return startWith(ctx, cfg, systemFinder())
 }

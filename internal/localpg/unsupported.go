@@ -2,13 +2,8 @@
 
 package localpg
 
-import (
-	"context"
-	"fmt"
-	"runtime"
-)
+import "context"
 
-func start(context.Context, Config) (*Server, error) {
-	return nil, fmt.Errorf("a private server is not supported on %s: use a server that is running",
-		runtime.GOOS)
-}
+const supported = false
+
+func start(context.Context, Config) (*Server, error) { return nil, unsupported() }

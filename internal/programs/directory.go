@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,10 @@ var (
 	// ErrNoPrograms reports a directory without programs.
 	ErrNoPrograms = errors.New("no executable file")
 
+	// ErrUnsupported reports a system that is not Unix, where a program could not be ended together
+	// with the processes that it has started.
+	ErrUnsupported = errors.New("programs are run on Unix only")
+
 	// ErrNotProgram reports an action whose file is not to be run: it is in another directory, or
 	// hidden, or not regular, or not executable.
 	ErrNotProgram = errors.New("not a program")
@@ -47,7 +52,7 @@ type Directory struct {
 }
 
 // Open reads which programs are in a directory. A directory without any is refused with
-// [ErrNoPrograms].
+// [ErrNoPrograms], and any directory with [ErrUnsupported] where the system is not Unix.
 func Open(path string) (*Directory, error) {
 	d, err := open(path)
 	if err != nil {
@@ -57,6 +62,10 @@ func Open(path string) (*Directory, error) {
 }
 
 func open(path string) (*Directory, error) {
+	if !supported {
+		return nil, fmt.Errorf("%w, not on %s: write a worker with package worker", ErrUnsupported,
+			runtime.GOOS)
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

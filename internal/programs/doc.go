@@ -51,7 +51,7 @@
 //
 // # How a program is ended
 //
-// A program runs in a process group of its own, on Unix. When its context ends (the task was lost,
+// A program runs in a process group of its own. When its context ends (the task was lost,
 // the time-out has passed, or the worker stops and its grace has passed: see package worker), the
 // group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. It does
 // not matter then how the program exits: the task was lost anyway, or it is given back for another
@@ -59,7 +59,7 @@
 // begun: a task with its tries used up is aborted. If a program exits on its own, what is left of
 // its group is killed.
 //
-// On other systems the program is killed at once, but not the processes that it has started.
+// Where the system is not Unix there are no such groups, and [Open] fails with [ErrUnsupported].
 //
 // If the worker itself is killed, its programs run on, as orphans, while others are given their
 // tasks. As always, performing a task must be idempotent.

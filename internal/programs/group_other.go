@@ -7,15 +7,11 @@ import (
 	"os/exec"
 )
 
-// executable leaves it to the system to refuse what it cannot run.
-func executable(fs.FileInfo) bool { return true }
+const supported = false
 
-func ownGroup(*exec.Cmd) {}
-
-func terminate(cmd *exec.Cmd) { kill(cmd) }
-
-// kill kills a started program, which may have ended on its own.
-func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
-
-// alive cannot tell whether processes that the program has started are left.
-func alive(*exec.Cmd) bool { return false }
+// Nobody calls these where nothing is supported.
+func executable(fs.FileInfo) bool { return false }
+func ownGroup(*exec.Cmd)          {}
+func terminate(*exec.Cmd)         {}
+func kill(*exec.Cmd)              {}
+func alive(*exec.Cmd) bool        { return false }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 )
 
+const supported = true
+
 const anyExecutes fs.FileMode = 0o111
 
 func executable(info fs.FileInfo) bool { return info.Mode()&anyExecutes != 0 }
