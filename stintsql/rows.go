@@ -91,7 +91,7 @@ func (r *rows) fail(err error) error {
 }
 
 // row is the first of rows.
-type row struct{ pgx.Rows }
+type row struct{ *rows }
 
 func (r row) Scan(targets ...any) error {
 	defer r.Close()
@@ -101,7 +101,7 @@ func (r row) Scan(targets ...any) error {
 		}
 		return pgx.ErrNoRows
 	}
-	return r.Rows.Scan(targets...)
+	return r.rows.Scan(targets...)
 }
 
 // batchResults are the results of a batch, all of which have been read.

@@ -159,6 +159,16 @@ func (t *transaction) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.Batch
 }
 
 func (t *transaction) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
+	r := t.rowsOf(ctx, query, args)
+	return r, r.err
+}
+
+func (t *transaction) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
+	return row{t.rowsOf(ctx, query, args)}
+}
+
+// rowsOf returns the rows of a query, or its error.
+func (t *transaction) rowsOf(ctx context.Context, query string, args []any) *rows {
 	r := &rows{conn: t.conn}
 	r.err = t.do(ctx, func(conn *pgx.Conn) error {
 		found, err := conn.Query(ctx, query, args...)
@@ -167,12 +177,7 @@ func (t *transaction) Query(ctx context.Context, query string, args ...any) (pgx
 		}
 		return r.read(found)
 	})
-	return r, r.err
-}
-
-func (t *transaction) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
-	found, _ := t.Query(ctx, query, args...) // the rows keep the error
-	return row{found}
+	return r
 }
 
 func (*transaction) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
