@@ -1,6 +1,6 @@
 // Package stintsql lets services on database/sql, and on libraries above it such as GORM, bun, ent
 // and sqlx, use all verbs of a store in their own transactions. [PgxTx] makes a pgx.Tx of such a
-// transaction, for [stint.Store.WithTx] and for ReturnIn of the package worker:
+// transaction, for Store.WithTx of the package stint and Task.ReturnIn of the package worker:
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	...
@@ -32,5 +32,5 @@
 //	GORM          tx.Statement.ConnPool of the *gorm.DB of a transaction
 //	ent           the *ent.Tx of a client generated with the feature sql/execquery
 //
-// A tested example of each is in the directory orm.
+// The directory orm has a tested example of each.
 package stintsql

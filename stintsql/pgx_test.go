@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/stintsql"
 )
 
@@ -92,10 +93,10 @@ func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
 			return n, tx.QueryRow(ctx, "ten").Scan(&n)
 		},
 	} {
-		want, wantErr := ask(theirs)
+		want, refused := ask(theirs)
 		got, err := ask(ours)
-		if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Errorf("%s: %v, %v, but pgx says %v, %v", name, got, err, want, wantErr)
+		if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(err) != fmt.Sprint(refused) {
+			t.Errorf("%s: %v, %v, but pgx says %v, %v", name, got, err, want, refused)
 		}
 	}
 	// An error of the server comes as pgx has it.
@@ -103,6 +104,29 @@ func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != "22012" {
 		t.Errorf("Exec = %v", err)
+	}
+}
+
+// What database/sql costs a verb is pinned, like what the verbs cost.
+func TestPgxTx_ACallTakesARoundTripMore(t *testing.T) {
+	t.Parallel()
+	traffic := testdb.NewTraffic(t)
+	s := newServiceOn(t, traffic.Pool, stint.Options{PollOnly: true})
+	ctx := t.Context()
+	theirs, err := s.pool.Begin(ctx)
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = theirs.Rollback(ctx) }()
+	_, ours := s.begin(t)
+	trips := func(inside *stint.Store, prefix string) int64 {
+		insert(t, inside, numbered(prefix+"warm", 2)...) // prepares statements, and takes keys
+		since := traffic.Measure(t)
+		insert(t, inside, numbered(prefix, 2)...)
+		got, _ := since()
+		return got
+	}
+	want := trips(s.WithTx(theirs), "theirs") + 1
+	if got := trips(ours, "ours"); got != want {
+		t.Errorf("InsertTasks takes %d round trips, want %d", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	_ "embed" // for the statement
 	"errors"
 	"fmt"
 	"strconv"
@@ -26,10 +27,10 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// PgxTx returns an open transaction of database/sql as a pgx.Tx, for [stint.Store.WithTx]. It
-// begins nothing. The transaction stays the caller's, who commits it or rolls it back as before;
+// PgxTx returns an open transaction of database/sql as a pgx.Tx, for Store.WithTx of the
+// package stint. It begins nothing. The transaction stays the caller's, who commits it or rolls it back as before;
 // Commit and Rollback of the pgx.Tx are refused. After the end of the transaction, calls of the
-// pgx.Tx fail with pgx.ErrTxClosed and [sql.ErrTxDone].
+// pgx.Tx fail with [pgx.ErrTxClosed] and [sql.ErrTxDone].
 //
 // It fails with [ErrNotPgx] if the driver of the database is another one, such as lib/pq, and with
 // [ErrNoTransaction] if no transaction is open. If ctx ends meanwhile, or the connection is lost,
@@ -64,17 +65,18 @@ type transaction struct {
 	savepoints int
 }
 
+//go:embed lend_connection.sql
+var lendConnection string
+
 // do lends the connection of the transaction to work. database/sql keeps the connection to itself,
 // but hands each argument of a query to the driver, and pgx shows the connection to an argument
 // that rewrites the query. It does so while database/sql holds the locks that keep everybody else
 // from the connection.
 func (t *transaction) do(ctx context.Context, work func(*pgx.Conn) error) error {
-	// Libraries that prepare every query count its parameters, so there is one.
-	const neverSent = "SELECT $1::text -- stintsql"
 	const advice = "open the *sql.DB by stdlib.OpenDBFromPool of pgx/v5; " +
 		"of a bun.Tx give the field Tx"
 	argument := &visitor{work: work}
-	_, err := t.execer.ExecContext(ctx, neverSent, argument)
+	_, err := t.execer.ExecContext(ctx, lendConnection, argument)
 	switch {
 	case argument.came:
 		return argument.err // whatever became of the empty query behind it
