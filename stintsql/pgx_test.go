@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -181,6 +182,45 @@ func TestPgxTx_RefusesAConnectionThatIsLost(t *testing.T) {
 		t.Error("Commit succeeded")
 	}
 	insert(t, s.Store, numbered("t", 1)...)
+}
+
+// An aroundConnector makes connections of pgx with a driver around them, as for traces.
+type aroundConnector struct{ driver.Connector }
+
+func (a aroundConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := a.Connector.Connect(ctx)
+	return aroundConn{conn}, err
+}
+
+type aroundConn struct{ driver.Conn }
+
+func (a aroundConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return a.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+}
+
+func (a aroundConn) CheckNamedValue(value *driver.NamedValue) error {
+	return a.Conn.(driver.NamedValueChecker).CheckNamedValue(value)
+}
+
+func (a aroundConn) ExecContext(
+	ctx context.Context, query string, args []driver.NamedValue,
+) (driver.Result, error) {
+	return a.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func TestPgxTx_WorksThroughADriverAroundPgx(t *testing.T) {
+	t.Parallel()
+	s := newService(t, stint.Options{})
+	db := sql.OpenDB(aroundConnector{stdlib.GetPoolConnector(s.pool)})
+	db.SetMaxIdleConns(0)
+	tx, err := db.BeginTx(t.Context(), nil)
+	wantErr(t, "BeginTx", err, nil)
+	insert(t, s.WithTx(bind(t, tx)), numbered("t", 100)...)
+	wantErr(t, "Commit", tx.Commit(), nil)
+	wantErr(t, "Close", db.Close(), nil)
+	if got := stateOf(t, s.Store, "t/99"); got != stint.StateReady {
+		t.Errorf("the task is %s", got)
+	}
 }
 
 // A foreignDriver is one that is not pgx.
