@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A service that imports the store, the worker, the structures and the migrations takes in pgx,
-// uuid and the API of OpenTelemetry, with the modules that these need (ADR 11).
+// A service that imports the store, also on database/sql, the worker, the structures and the
+// migrations takes in pgx, uuid and the API of OpenTelemetry, with the modules that these need
+// (ADR 11).
 func TestModules_AServiceTakesInFew(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -28,19 +29,19 @@ func TestModules_AServiceTakesInFew(t *testing.T) {
 		"golang.org/x/sync",
 		"golang.org/x/text",
 	}
-	got := modulesOf(t, ".", "./worker", "./structures", "./migrations")
+	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./migrations")
 	if !slices.Equal(got, want) {
 		t.Errorf("a service links %q, want %q", got, want)
 	}
 }
 
-// The root package needs pgx and uuid only.
+// The root package needs pgx and uuid only, and so does stintsql.
 func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 	t.Parallel()
-	for _, module := range modulesOf(t, ".") {
+	for _, module := range modulesOf(t, ".", "./stintsql") {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(module, "github.com/"), "/")
 		if !slices.Contains([]string{"google", "jackc", "stint-tasks", "golang.org"}, owner) {
-			t.Errorf("the root package links %s", module)
+			t.Errorf("the root package, or stintsql, links %s", module)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (r Retention) withDefaults() (Retention, error) {
 // WithTx returns a store whose verbs take part in tx: their effects become real when the caller
 // commits tx, and are undone when it rolls tx back (R21). So a worker can complete a task, insert
 // its successors and write its own rows in one commit. The store lasts as long as tx and needs no
-// Close.
+// Close. The package stintsql makes a pgx.Tx of a transaction of database/sql.
 //
 // A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
 // is lost, or a statement cannot even be prepared because a table is locked. (If a return or an

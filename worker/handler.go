@@ -46,6 +46,8 @@ type Task struct {
 
 // ReturnIn completes the task in a transaction of the handler. The other changes that the handler
 // makes in tx are committed only if this performance completes the task, and the other way round.
+// The package stintsql makes a pgx.Tx of a transaction of database/sql.
+//
 // The handler commits tx and then returns. If it returns no error, the worker does nothing else for
 // the task; if it returns an error, such as that of a failed commit, the worker gives the task back
 // as after any other error, unless the commit has gone through after all.

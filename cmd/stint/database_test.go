@@ -57,6 +57,9 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"migrate --to -1", "the versions 0 to"},
 		{"migrate --to 99", "the versions 0 to"},
 		{"migrate --to new", "want a whole number"},
+		{"migrate --from 1", "--from is for --print-sql"},
+		{"migrate --print-sql --from 9", "--from 9: this release knows the versions 0 to"},
+		{"migrate --print-sql --from 1 --to 0", "drops tasks, and needs --down"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
@@ -332,6 +335,22 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	if r := db.run(t, "", "migrate", "status", "--json"); !strings.Contains(r.stdout, `:99,`) {
 		t.Errorf("migrate status --json = %s", r.stdout)
 	}
+}
+
+func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
+	t.Parallel()
+	db := databaseOn(t, testdb.NewEmpty(t))
+	env := []string{"STINT_DATABASE_URL=" + nowhere}
+	for _, schema := range []string{"stint", "other"} {
+		args := []string{"migrate", "--print-sql", "--schema", schema}
+		db.exec(t, run(t, env, "", args...).wantExit(t, 0).stdout)
+		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0).wantOutput(t, "already")
+		db.run(t, `{"action": "act"}`, "insert", "--schema", schema).wantExit(t, 0)
+	}
+	args := []string{"migrate", "--print-sql", "--from", "1", "--to", "0", "--down", "--json"}
+	run(t, env, "", args...).wantExit(t, 0).wantOutput(t, `"migrated_to":0`, "DROP TABLE")
+	db.exec(t, run(t, env, "", args[:len(args)-1]...).wantExit(t, 0).stdout)
+	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
 }
 
 func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {

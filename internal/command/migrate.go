@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,7 +13,7 @@ import (
 )
 
 func (p *program) migrateCommand() *cobra.Command {
-	to, down := int32(-1), false
+	from, to, down, printSQL := int32(0), int32(-1), false, false
 	cmd := &cobra.Command{
 		Use:        "migrate",
 		SuggestFor: []string{"init", "upgrade"},
@@ -27,17 +28,27 @@ change it.
 --to migrates to another version. Going back to an earlier version drops everything that
 the later versions added, with the tasks in it (0 drops all), so it needs --down as well.
 
+--print-sql prints the SQL instead, for a migration tool, and touches no database. It
+begins with an empty database, or with the version that --from names.
+
 With --json: schema, version (before), newest (that this release knows); of migrate
-itself also migrated_to.`,
+itself also migrated_to, and with --print-sql sql.`,
 		Example: `  STINT_DATABASE_URL=postgres://owner@localhost/app stint migrate
   stint migrate status
   stint migrate --to 1
-  stint migrate --to 0 --down`,
+  stint migrate --to 0 --down
+  stint migrate --print-sql > migrations/0007_stint.sql`,
 		GroupID: groupOperations,
 		Args:    subCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("to") {
 				to = migrations.Version()
+			}
+			switch {
+			case printSQL:
+				return p.printMigration(from, to, down)
+			case cmd.Flags().Changed("from"):
+				return fmt.Errorf("%w: --from is for --print-sql", errInput)
 			}
 			return p.migrate(cmd.Context(), to, down)
 		},
@@ -46,6 +57,8 @@ itself also migrated_to.`,
 		"go to that `version`, 0 for no tables (default: the newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
+	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
+	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: begin with that `version`")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "up",
 		Short: "Bring the schema to the newest version, as migrate does by itself",
@@ -76,12 +89,39 @@ type schemaJSON struct {
 	Version    int32  `json:"version"`
 	Newest     int32  `json:"newest"`
 	MigratedTo *int32 `json:"migrated_to,omitempty"`
+	SQL        string `json:"sql,omitempty"`
+}
+
+// checkVersion checks the version that a flag names.
+func checkVersion(flag string, version int32) error {
+	if newest := migrations.Version(); version < 0 || version > newest {
+		return fmt.Errorf("%w: --%s %d: this release knows the versions 0 to %d",
+			errInput, flag, version, newest)
+	}
+	return nil
+}
+
+func (p *program) printMigration(from, to int32, down bool) error {
+	if err := cmp.Or(checkVersion("from", from), checkVersion("to", to)); err != nil {
+		return err
+	}
+	if from > to && !down {
+		return fmt.Errorf("%w: going back from version %d to %d drops tasks, and needs --down",
+			errInput, from, to)
+	}
+	script, err := migrations.SQL(p.schema, from, to)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(schemaJSON{p.schema, from, migrations.Version(), &to, script})
+	}
+	return p.printf("%s", script)
 }
 
 func (p *program) migrate(ctx context.Context, to int32, down bool) error {
-	if newest := migrations.Version(); to < 0 || to > newest {
-		return fmt.Errorf("%w: --to %d: this release knows the versions 0 to %d",
-			errInput, to, newest)
+	if err := checkVersion("to", to); err != nil {
+		return err
 	}
 	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
 		before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
@@ -96,7 +136,7 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return err
 		}
 		if p.json {
-			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to})
+			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to, ""})
 		}
 		if before == to {
 			return p.printf("the schema %q is at version %d already\n", p.schema, to)
