@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs"
+	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -24,7 +26,9 @@ type workerSetup struct {
 	dir, actor            string
 	concurrency           int
 	timeout, lease, grace time.Duration
+	retryBase, retryMax   time.Duration
 	completed, aborted    keeping
+	logLevel              string
 }
 
 const (
@@ -32,6 +36,10 @@ const (
 	leaseShortest = 100 * time.Millisecond
 	leaseLongest  = 24 * time.Hour
 	graceDefault  = 20 * time.Second
+
+	retryBaseDefault = time.Second
+	retryMaxDefault  = 10 * time.Minute
+	retryLongest     = 10 * 365 * 24 * time.Hour // for the worker
 
 	completedDefault = 24 * time.Hour
 	abortedDefault   = 7 * completedDefault
@@ -75,16 +83,23 @@ else, is sent SIGTERM, with all processes that it has started, and SIGKILL 5 s l
 On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
 ended. Programs that take longer than --grace are killed, and their tasks given back. A
 second Ctrl-C kills them at once. If the worker itself is killed, its tasks are handed on
-within about a second; but its programs run on, and nobody takes their results.
+within about a second, but its programs keep running and their results are discarded.
+
+A task whose program failed waits before its next try: a random time between a half and
+the whole of --retry-base after the first try, of twice as much after each further one, and
+never more than --retry-max.
 
 The worker prunes tasks of all actions that finished as long ago as --keep-completed and
 --keep-aborted say, except for those that somebody may still ask for (see: stint help
-prune). The shortest retention of all workers on a schema decides: give all workers the
-same, also those that are programs of yours.
+prune). The shortest retention of any worker wins, so give all workers on a schema, your
+own programs included, the same values.
 
-The worker logs on standard error, with --json as JSON lines.`,
+The worker logs on standard error, with --json as JSON lines: at the level info that it
+starts and stops, at warn programs that fail, at error tasks that it could not return, and
+at debug also when each task begins and ends.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
+  stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
   stint worker --dir programs --keep-completed 7d --keep-aborted forever`,
 		GroupID: groupTasks,
 		Args:    noArguments,
@@ -109,9 +124,16 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&s.timeout, "timeout", 0,
 		"kill programs after that `time`, such as 90s or 1h30m (default: never)")
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
-		"own tasks for that `time` and extend it; a connection may be lost for as long")
+		"`time` of the lease, renewed while a task runs: how long a lost connection is tolerated")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
 		"let programs run on for that `time` when the worker stops")
+	flags.DurationVar(&s.retryBase, "retry-base", retryBaseDefault,
+		"longest `time` to wait after the first try, doubled after each further one")
+	flags.DurationVar(&s.retryMax, "retry-max", retryMaxDefault,
+		"longest `time` to wait for the next try")
+	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
+		"log records of that `level` and above: "+strings.Join(logLevels(), ", "))
+	completeWith(cmd, "log-level", logLevels())
 	flags.Var(&s.completed, "keep-completed",
 		"keep completed tasks for that `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for that `age`, or "+forever)
@@ -134,7 +156,19 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 			leaseLongest)
 	case s.grace < 0:
 		return fmt.Errorf("%w: --grace %v: want 0 or more", errInput, s.grace)
+	case s.retryBase <= 0:
+		return fmt.Errorf("%w: --retry-base %v: want more than 0", errInput, s.retryBase)
+	case s.retryMax > retryLongest, s.retryMax < s.retryBase && changed("retry-max"):
+		return fmt.Errorf("%w: --retry-max %v: want %v (--retry-base) to %v", errInput, s.retryMax,
+			s.retryBase, retryLongest)
+	case s.retryBase > retryLongest:
+		return fmt.Errorf("%w: --retry-base %v: want at most %v", errInput, s.retryBase,
+			retryLongest)
+	case !slices.Contains(logLevels(), s.logLevel):
+		return fmt.Errorf("%w: --log-level %s: want one of %s", errInput,
+			readable.Text(s.logLevel), strings.Join(logLevels(), ", "))
 	}
+	s.retryMax = max(s.retryMax, s.retryBase)
 	if s.concurrency == 0 {
 		s.concurrency = runtime.GOMAXPROCS(0)
 	}
@@ -147,7 +181,10 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	if err != nil {
 		return fmt.Errorf("%w: --dir: %w", errInput, err)
 	}
-	logger := p.logger()
+	logger, err := p.logger(s.logLevel)
+	if err != nil {
+		return err
+	}
 	// Not readOptions: callers that wait are to know at once, and dead workers are to be noticed.
 	options := stint.Options{Logger: logger, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
@@ -156,6 +193,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		w, err := worker.New(db.store, worker.Options{
 			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
 			StopGrace: s.grace, Logger: logger,
+			Retry: worker.Retry{Base: s.retryBase, Max: s.retryMax},
 		})
 		if err != nil {
 			return err
@@ -210,13 +248,20 @@ func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 	}
 }
 
-// logger returns a logger that writes all records of the worker to standard error.
-func (p *program) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shortened}
-	if p.json {
-		return slog.New(slog.NewJSONHandler(p.stderr, options))
+// logLevels are the values of --log-level.
+func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// logger returns a logger that writes records of that level and above to standard error.
+func (p *program) logger(name string) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return nil, err
 	}
-	return slog.New(slog.NewTextHandler(p.stderr, options))
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: shortened}
+	if p.json {
+		return slog.New(slog.NewJSONHandler(p.stderr, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options)), nil
 }
 
 // shortened cuts long texts, such as the output of a program. The task has the whole text.
