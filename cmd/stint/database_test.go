@@ -437,6 +437,35 @@ func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 	run(t, env, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
 }
 
+func TestPrivate_IsNamed(t *testing.T) {
+	t.Parallel()
+	const named = "using the private PostgreSQL; --database-url or STINT_DATABASE_URL names another\n"
+	env, _ := privateHome(t)
+	r := run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
+	if want := named + "inserted 1 task\n"; r.stderr != want {
+		t.Errorf("insert says %q, want %q", r.stderr, want)
+	}
+	r = run(t, env, "", "ls", "--json").wantExit(t, 0)
+	if r.stderr != named || !strings.HasPrefix(r.stdout, "{") {
+		t.Errorf("ls --json says %q, and prints %q", r.stderr, r.stdout)
+	}
+	for _, args := range [][]string{{"--help"}, {"ls", "--limit", "0"}} {
+		if r := run(t, env, "", args...); strings.Contains(r.stderr, "private") {
+			t.Errorf("%q says %q, though it uses no database", args, r.stderr)
+		}
+	}
+	working := work(t, env, programtest.Write(t, map[string]string{"none": ""}), "--json")
+	working.says(t, `"database":"the private PostgreSQL"`)
+	working.end(t)
+	if strings.Contains(working.output.String(), named) {
+		t.Errorf("the log of a worker is no JSON: %s", working.output.String())
+	}
+	db := newDatabase(t)
+	if r := db.run(t, "", "ls").wantExit(t, 0); strings.Contains(r.stderr, "private") {
+		t.Errorf("ls in a database of one's own says %q", r.stderr)
+	}
+}
+
 // Ctrl-C while initdb runs, which does not end by itself here.
 func TestPrivate_LeavesNoServerWhenInterruptedInInitdb(t *testing.T) {
 	t.Parallel()

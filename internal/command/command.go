@@ -51,11 +51,11 @@ func (p *program) root() *cobra.Command {
 		Long: `stint looks after the tasks that the Go library stint keeps in PostgreSQL.
 
 Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, which
-it starts when needed and stops again. Its data stay in your data directory
-($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS ~/Library/Application
-Support/stint; for root, if other accounts cannot enter that, /var/lib/stint), and its
-tables are made automatically. In a database of your own, or another schema than stint,
-make the tables by: stint migrate`,
+it starts when needed and stops again; a line on standard error says so. Its data stay in
+your data directory ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS
+~/Library/Application Support/stint; for root, if other accounts cannot enter that,
+/var/lib/stint), and its tables are created automatically. In your own database, or in
+another schema than stint, create them with: stint migrate`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world

@@ -88,6 +88,10 @@ func (p *program) withDatabase(
 func (p *program) connect(ctx context.Context, db *database) error {
 	url := p.databaseURL
 	if url == "" {
+		if !p.quiet {
+			fmt.Fprintln(p.stderr, "using the private PostgreSQL; --database-url or "+urlVariable+
+				" names another")
+		}
 		var err error
 		if db.server, err = startPrivate(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errUnreachable, err)

@@ -14,6 +14,9 @@ type program struct {
 	schema      string
 	json        bool
 
+	// quiet leaves out which database is used, where something else says it.
+	quiet bool
+
 	// parsed says that the command line is right, so that later errors are not errors of usage.
 	parsed bool
 }

@@ -43,6 +43,7 @@ actors with --json, which top refuses.`,
 			if err := p.checkTop(interval); err != nil {
 				return err
 			}
+			p.quiet = true // the view names the database
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				return p.top(ctx, db, interval)
 			})

@@ -94,9 +94,9 @@ The worker prunes tasks of all actions that finished as long ago as --keep-compl
 prune). The shortest retention of any worker wins, so give all workers on a schema, your
 own programs included, the same values.
 
-The worker logs on standard error, with --json as JSON lines: at the level info that it
-starts and stops, at warn programs that fail, at error tasks that it could not return, and
-at debug also when each task begins and ends.`,
+The worker logs on standard error, with --json as JSON lines: at the level info which
+database it works on, and that it starts and stops; at warn programs that fail; at error
+tasks that it could not return; and at debug also when each task begins and ends.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
@@ -189,7 +189,10 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	options := stint.Options{Logger: logger, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
+	p.quiet = true // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
+		logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
+			slog.String("database", db.name()))
 		w, err := worker.New(db.store, worker.Options{
 			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
 			StopGrace: s.grace, Logger: logger,
