@@ -67,6 +67,8 @@ func TestInsert_TakesEveryField(t *testing.T) {
 		t.Error("show says nothing of inserted_at")
 	}
 	delete(got, "inserted_at")
+	delete(got, "predecessors")
+	delete(got, "dependents")
 	want := map[string]any{
 		"id": "all", "action": "act", "body": "text", "priority": -7.0, "max_tries": 3.0,
 		"not_before": "2999-01-02T02:04:05Z", "deadline": "2999-02-03T04:05:06.5Z",
@@ -265,6 +267,45 @@ func TestShow_ShowsAllOfATask(t *testing.T) {
 	r.wantOutput(t, `"id":"new\nline"`, `"result_base64":"/w=="`, `"actor":"actor"`)
 }
 
+func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	tasks := []stint.Task{
+		{ID: "done", Action: "do"},
+		{ID: "mid", Action: "mid", After: []stint.TaskID{"done", "to\tdo"}},
+		{ID: "to\tdo", Action: "act"},
+		{ID: "alone", Action: "act"},
+	}
+	for i := range 1012 {
+		tasks = append(tasks, stint.Task{
+			ID: stint.TaskID(fmt.Sprintf("after/%04d", i)), Action: "act",
+			After: []stint.TaskID{"mid"},
+		})
+	}
+	db.insert(t, tasks...)
+	db.complete(t, "do", nil)
+	db.run(t, "", "show", "mid").wantExit(t, 0).wantOutput(t,
+		"predecessors  \"to\\tdo\" (ready)\n              done (completed)\n",
+		"dependents    after/0000 (blocked)\n              after/0001 (blocked)\n",
+		"after/0009 (blocked)\n              and 1,002 more\n")
+	var got struct {
+		ID                       string
+		Predecessors, Dependents []struct{ ID, State string }
+	}
+	db.run(t, "", "show", "mid", "--json").wantExit(t, 0).decode(t, &got)
+	if got.ID != "mid" || len(got.Predecessors) != 2 || len(got.Dependents) != 1012 ||
+		got.Predecessors[0].ID != "to\tdo" || got.Predecessors[1].State != "completed" ||
+		got.Dependents[1011].ID != "after/1011" {
+		t.Errorf("show --json = %+v", got)
+	}
+	for _, flags := range [][]string{nil, {"--json"}} {
+		r := db.run(t, "", append([]string{"show", "alone"}, flags...)...).wantExit(t, 0)
+		if strings.Contains(r.stdout, "predecessors") || strings.Contains(r.stdout, "dependents") {
+			t.Errorf("of a task without neighbours show %q prints %s", flags, r.stdout)
+		}
+	}
+}
+
 func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -460,10 +501,35 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	db.run(t, "", "wait", "bad").wantExit(t, 7, `"bad", cause: cancelled`).
 		wantOutput(t, "aborted")
 	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
-	db.run(t, "", "wait", "silent").wantExit(t, 6, `result: "silent"; wait works only for`)
+	db.run(t, "", "wait", "silent", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}
+}
+
+// Somebody else inserted the task, and did not ask for its end.
+func TestWait_WaitsForTasksThatPostNoResult(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "good", Action: "good"}, stint.Task{ID: "bad", Action: "bad"},
+		stint.Task{ID: "gone", Action: "gone"})
+	var waiting []*process
+	for _, id := range []string{"good", "bad", "gone"} {
+		waiting = append(waiting, start(t, newCommand(t, db.env, "wait", id, "--json")))
+	}
+	eventually(t, "three commands that wait", func() bool { return db.waiters(t) >= len(waiting) })
+	db.complete(t, "good", []byte("42"))
+	db.run(t, "", "abort", "bad").wantExit(t, 0)
+	db.run(t, "", "delete", "gone").wantExit(t, 0)
+	waiting[0].wantExit(t, 0)
+	waiting[1].wantExit(t, 7)
+	waiting[2].wantExit(t, 3)
+	for i, want := range []string{`"result":"42"`, `"bad", cause: cancelled`, `not found: "gone"`} {
+		if got := waiting[i].output.String(); !strings.Contains(got, want) {
+			t.Errorf("it says %s, want %s", got, want)
+		}
+	}
+	db.run(t, "", "wait", "good").wantExit(t, 0).wantOutput(t, "completed")
 }
 
 func TestActors_AreThoseThatLive(t *testing.T) {

@@ -51,8 +51,8 @@ func exitCodesTopic() *cobra.Command {
     5  the schema is missing, older than this release or too new for it (see: stint help
        migrate)
     6  refused because of the state of tasks: an ID is taken, a task is in progress or has
-       started, tasks would wait for each other, a task does not post its result, a
-       predecessor was aborted; of demo: the schema is somebody else's; nothing was changed
+       started, tasks would wait for each other, a predecessor was aborted; of demo: the
+       schema is somebody else's; nothing was changed
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: the time is over and a task has not finished
     9  of check: there are errors or warnings

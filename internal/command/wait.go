@@ -16,9 +16,13 @@ func (p *program) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID",
 		Short: "Wait until a task has finished",
-		Long: `Wait until a task has finished, and show it as show does. The exit code is 0 if it
-completed, 7 if it was aborted, and 8 if the timeout passes before. The task must have
-been inserted with post_result. While the database cannot be reached, wait goes on.`,
+		Long: `Wait until a task has finished, and show it as show does, without its predecessors and
+dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was deleted or
+pruned meanwhile, and 8 if the timeout passes before.
+
+The end of a task that was inserted with post_result is noticed at once. Other tasks are
+looked at once a second; one that is pruned as soon as it finishes (--keep-completed 0) may
+be missed, and is then not found. While the database cannot be reached, wait goes on.`,
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
 		GroupID:           groupTasks,
@@ -41,6 +45,9 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		var task stint.TaskInfo
 		err := within(ctx, timeout, func(ctx context.Context) (err error) {
 			task, err = db.store.WaitForTask(ctx, id)
+			if errors.Is(err, stint.ErrNoPostResult) {
+				task, err = poll(ctx, db.store, id)
+			}
 			return err
 		})
 		if errors.Is(err, errTimedOut) {
@@ -49,7 +56,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		if err != nil {
 			return err
 		}
-		if err := p.printTask(ctx, db, &task); err != nil {
+		if err := p.printTask(ctx, db, &task, neighbours{}); err != nil {
 			return err
 		}
 		if task.StatusCode == stint.StatusAborted {
@@ -57,6 +64,26 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		}
 		return nil
 	})
+}
+
+// poll waits until a task has finished that does not post its result.
+func poll(ctx context.Context, store *stint.Store, id stint.TaskID) (stint.TaskInfo, error) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		tasks, err := store.GetTasks(ctx, []stint.TaskID{id})
+		switch {
+		case err == nil && !tasks[0].FinishedAt.IsZero():
+			return tasks[0], nil
+		case err != nil && exitCode(err) != exitUnreachable:
+			return stint.TaskInfo{}, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return stint.TaskInfo{}, ctx.Err()
+		}
+	}
 }
 
 // checkTimeout refuses a flag --timeout that leaves no time.
