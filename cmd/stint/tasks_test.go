@@ -52,12 +52,40 @@ func TestInsert_PrintsTheIDsItMakes(t *testing.T) {
 	}
 }
 
+func TestInsert_TakesOneTaskByFlags(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const ignored = "no JSON, which is not read"
+	r := db.run(t, ignored, "insert", "--action", "greet", "--body", "world").wantExit(t, 0)
+	made := strings.TrimSpace(r.stdout)
+	if _, err := uuid.Parse(made); err != nil || r.stderr != "inserted 1 task\n" {
+		t.Errorf("insert printed %q and %q", r.stdout, r.stderr)
+	}
+	if got := db.get(t, stint.TaskID(made)); got.Action != "greet" || string(got.Body) != "world" {
+		t.Errorf("the task is %+v", got)
+	}
+	args := []string{"insert", "--action", "greet", "--id", "a/b", "--json"}
+	r = db.run(t, "", args...).wantExit(t, 0)
+	if got := db.get(t, "a/b"); r.stdout != "{\"inserted\":1,\"new_ids\":[]}\n" || got.Body != nil {
+		t.Errorf("insert printed %q, and the task is %+v", r.stdout, got)
+	}
+	db.run(t, "", args...).wantExit(t, 6, `task exists: "a/b"`)
+	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--body", "c").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--action", "").wantExit(t, 2, "--action")
+	db.run(t, "", "insert", "--action", "a", "--id", "").wantExit(t, 2, "1 to 512 bytes")
+	db.run(t, "", "insert", "--action", "a", "--body", "\xff").wantExit(t, 0)
+	if got := len(db.ids(t)); got != 3 {
+		t.Errorf("there are %d tasks, want 3", got)
+	}
+}
+
 func TestInsert_TakesEveryField(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	input := `{"id": "first", "action": "act", "to_signal_after": ["all"]}
 		{"id": "all", "action": "act", "body": "text", "priority": -7, "max_tries": 3,` +
-		`"not_before": "2999-01-02T03:04:05+01:00", "deadline": "2999-02-03T04:05:06.5Z",` +
+		"\n" + `"not_before": "2999-01-02T03:04:05+01:00", "deadline": "2999-02-03T04:05:06.5Z",` +
 		`"post_result": true, "on_abort": "run-anyway", "after": ["last", "first"]}
 		{"id": "last", "action": "other"}`
 	db.run(t, input, "insert").wantExit(t, 0)
@@ -179,7 +207,7 @@ func TestInsert_StreamsLongInput(t *testing.T) {
 		return n
 	}
 	for line, want := range map[string]string{
-		"\n[]": "line 100003, column 1: want an object",
+		"\n[]": "line 100003, column 1: expected an object",
 		`{"id": "a", "action": "act", "to_signal_after": ["000000"]}`: "line 100002: to_signal_af",
 	} {
 		db.run(t, input.String()+line, "insert").wantExit(t, 2, want)
@@ -187,7 +215,7 @@ func TestInsert_StreamsLongInput(t *testing.T) {
 			t.Fatalf("%d tasks were inserted before an error", got)
 		}
 	}
-	db.run(t, input.String()+last, "insert").wantExit(t, 0, "inserted 100002 tasks")
+	db.run(t, input.String()+last, "insert").wantExit(t, 0, "inserted 100,002 tasks")
 	if got := count(); got != n+1 {
 		t.Errorf("there are %d tasks, want %d", got, n+1)
 	}
