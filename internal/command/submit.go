@@ -172,7 +172,7 @@ func problems(err error) error {
 	text.WriteString(readable.Count(int64(len(errs)), "problem"))
 	for i, err := range errs {
 		if i == namedMax {
-			fmt.Fprintf(&text, "\n  and %d more", len(errs)-namedMax)
+			fmt.Fprintf(&text, "\n  and %s more", readable.Number(int64(len(errs)-namedMax)))
 			break
 		}
 		fmt.Fprintf(&text, "\n  %v", err)
@@ -285,7 +285,7 @@ func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	case n == 0:
 		return nil
 	case n > namedMax:
-		named = append(named, fmt.Sprintf("and %d more", n-namedMax))
+		named = append(named, "and "+readable.Number(int64(n-namedMax))+" more")
 	}
 	return fmt.Errorf("%w: %s", errAborted, strings.Join(named, ", "))
 }
