@@ -31,7 +31,12 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"lst", `there is no sub-command "lst"; did you mean ls? (see: stint --help)`},
 		{"cancel a", "did you mean abort?"},
-		{"version", `there is no sub-command "version" (see: stint --help)`},
+		{"frob", `there is no sub-command "frob" (see: stint --help)`},
+		{"ls --stat ready", "unknown flag: --stat; did you mean --state? (see: stint ls --help)"},
+		{"worker --leese 1s", "unknown flag: --leese; did you mean --lease?"},
+		{"show a -o", "unknown shorthand flag: 'o' in -o (see: stint show --help)"},
+		{"ls --database-url mysql://me:secret@db/app", "form postgres://user@host/database"},
+		{"ls --database-url localhost", "--database-url 'localhost': must have the form postgres://"},
 		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
 		{"ls ready", `it takes no arguments, but was given "ready" (see: stint ls --help)`},
 		{"ls --limit ten", `--limit "ten": want a whole number`},
@@ -59,8 +64,13 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"migrate --to new", "want a whole number"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
-		run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
+		r := run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
+		if strings.Contains(r.stderr, "secret") {
+			t.Errorf("%s tells the password: %s", test.args, r.stderr)
+		}
 	}
+	run(t, []string{"STINT_DATABASE_URL=localhost:5432/app"}, "", "ls").wantExit(t, 2,
+		"STINT_DATABASE_URL='localhost:5432/app': must have the form postgres://user@host/database")
 }
 
 func TestHelp_IsThereForEverything(t *testing.T) {
@@ -77,6 +87,8 @@ func TestHelp_IsThereForEverything(t *testing.T) {
 		"help json":                "abort_cause",
 		"completion bash":          "__start_stint",
 		"--version":                "stint version",
+		"version":                  "\nschema version ",
+		"version --json":           `"schema":`,
 		"__complete ls --state in": "in-progress",
 	} {
 		run(t, nil, "", strings.Fields(args)...).wantExit(t, 0).wantOutput(t, want)
@@ -169,7 +181,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"check"},
 		{"demo"},
 	}
-	offline := []string{"completion", "help"}
+	offline := []string{"completion", "help", "version"}
 	for line := range strings.Lines(run(t, nil, "", "__complete", "").wantExit(t, 0).stdout) {
 		name, _, found := strings.Cut(line, "\t")
 		if found && !slices.Contains(offline, name) &&

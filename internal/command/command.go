@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -45,6 +46,7 @@ func Run(
 }
 
 func (p *program) root() *cobra.Command {
+	build, _ := debug.ReadBuildInfo()
 	root := &cobra.Command{
 		Use:   "stint",
 		Short: "Look after tasks in PostgreSQL",
@@ -61,7 +63,7 @@ another schema than stint, create them with: stint migrate`,
   stint show greet/world
   stint explain greet/world
   STINT_DATABASE_URL=postgres://localhost/app stint migrate`,
-		Version:       version(),
+		Version:       newVersion(build).Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          subCommand,
@@ -84,7 +86,8 @@ another schema than stint, create them with: stint migrate`,
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
-		p.pruneCommand(), p.checkCommand(), p.topCommand(), exitCodesTopic(), jsonTopic(),
+		p.pruneCommand(), p.checkCommand(), p.topCommand(), p.versionCommand(),
+		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
@@ -99,20 +102,25 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case p.databaseURL == "" && cmd.Flags().Changed("database-url"):
 		return errors.New("--database-url is empty; leave it out to use the private PostgreSQL")
+	case p.databaseURL != "" && !isDatabaseURL(p.databaseURL):
+		return fmt.Errorf("--database-url %s: %s", shownURL(p.databaseURL), wantURL)
 	case p.schema == "" || len(p.schema) > schemaBytesMax || strings.ContainsRune(p.schema, 0):
 		return fmt.Errorf("--schema %q: want 1 to %d bytes", p.schema, schemaBytesMax)
 	}
 	if p.databaseURL == "" {
 		p.databaseURL = os.Getenv(urlVariable)
+		if p.databaseURL != "" && !isDatabaseURL(p.databaseURL) {
+			return fmt.Errorf("%s=%s: %s", urlVariable, shownURL(p.databaseURL), wantURL)
+		}
 	}
 	p.parsed = true
 	return nil
 }
 
-// version is the version of the module that the command was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
+const wantURL = "must have the form postgres://user@host/database"
+
+// isDatabaseURL reports whether a text has one of the forms that pgx knows: a URL, or keywords with
+// values.
+func isDatabaseURL(text string) bool {
+	return regexp.MustCompile(`^(postgres(ql)?://|\s*\w+\s*=)`).MatchString(text)
 }

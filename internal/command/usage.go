@@ -24,18 +24,22 @@ func subCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	return fmt.Errorf("there is no sub-command %q%s", args[0], didYouMean(cmd, args[0], ""))
+}
+
+// didYouMean asks whether a similar name of a sub-command was meant.
+func didYouMean(cmd *cobra.Command, name, prefix string) string {
 	const shortest = 5 // names at least that long may have two letters wrong
 	cmd.SuggestionsMinimumDistance = 2
-	if len(args[0]) < shortest {
+	if len(name) < shortest {
 		cmd.SuggestionsMinimumDistance = 1
 	}
-	similar := cmd.SuggestionsFor(args[0])
+	similar := cmd.SuggestionsFor(name)
 	if len(similar) == 0 {
-		return fmt.Errorf("there is no sub-command %q", args[0])
+		return ""
 	}
 	slices.Sort(similar)
-	return fmt.Errorf("there is no sub-command %q; did you mean %s?", args[0],
-		strings.Join(slices.Compact(similar), " or "))
+	return "; did you mean " + prefix + strings.Join(slices.Compact(similar), " or "+prefix) + "?"
 }
 
 // oneID is for sub-commands that are about one task.
@@ -79,8 +83,17 @@ func checkNames(flag string, names ...string) error {
 	return nil
 }
 
-// flagError says what a flag wants in words that are not those of a parser of Go.
-func flagError(_ *cobra.Command, err error) error {
+// flagError says what a flag wants in words that are not those of a parser of Go, and which flag an
+// unknown one is like.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		flags := &cobra.Command{} // whose sub-commands have the names of the flags
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		})
+		return fmt.Errorf("%w%s", err, didYouMean(flags, unknown.GetSpecifiedName(), "--"))
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err
