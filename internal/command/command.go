@@ -21,6 +21,10 @@ func Run(
 ) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := p.root()
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		p.completing = true
+		plainUsages(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -94,6 +98,7 @@ another schema than stint, create them with: stint migrate`,
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)
 	addCompletionCommand(root)
+	p.completeRest(root)
 	return root
 }
 

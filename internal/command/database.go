@@ -88,12 +88,8 @@ func (p *program) withDatabase(
 func (p *program) connect(ctx context.Context, db *database) error {
 	url := p.databaseURL
 	if url == "" {
-		if !p.quiet {
-			fmt.Fprintln(p.stderr, "using the private PostgreSQL; --database-url or "+urlVariable+
-				" names another")
-		}
 		var err error
-		if db.server, err = startPrivate(ctx); err != nil {
+		if db.server, err = p.usePrivate(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errUnreachable, err)
 		}
 		url = db.server.URL(privateDatabase)
@@ -109,7 +105,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 		return err
 	}
 	err = db.pool.Ping(ctx)
-	if db.server != nil && isCode(err, codeInvalidCatalogName) {
+	if db.server != nil && !p.completing && isCode(err, codeInvalidCatalogName) {
 		if err := createPrivate(ctx, db.server.URL("postgres")); err != nil {
 			return fmt.Errorf("create database %s: %w", privateDatabase, err)
 		}
@@ -120,11 +116,18 @@ func (p *program) connect(ctx context.Context, db *database) error {
 
 const privateDatabase = "stint"
 
-// startPrivate starts the private PostgreSQL of this user, or joins it.
-func startPrivate(ctx context.Context) (*localpg.Server, error) {
+// usePrivate starts the private PostgreSQL of this user, or joins it.
+func (p *program) usePrivate(ctx context.Context) (*localpg.Server, error) {
 	dir, err := localpg.DataDir("postgres")
 	if err != nil {
 		return nil, err
+	}
+	if p.completing {
+		return localpg.Join(ctx, dir)
+	}
+	if !p.quiet {
+		fmt.Fprintln(p.stderr, "using the private PostgreSQL; --database-url or "+urlVariable+
+			" names another")
 	}
 	return localpg.Start(ctx, localpg.Config{Dir: dir, Settings: map[string]string{
 		"idle_in_transaction_session_timeout": "1h", // for users who type tasks slowly

@@ -80,6 +80,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 	flags.StringVar(&action, "action", "", "insert one task, with this `action`")
 	flags.StringVar(&body, "body", "", "the `text` that is its body")
 	flags.StringVar(&id, "id", "", "its `ID` (default: a new UUID, which is printed)")
+	completeBy(cmd, "action", p.actions)
 	return cmd
 }
 

@@ -51,17 +51,23 @@ With --json, a task to a line (see: stint help json).`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&filter.Actions, "action", nil,
-		"that have that `action`; may be given several times")
+		"only tasks with this `action` (repeatable)")
 	flags.StringSliceVar(&states, "state", nil,
-		"in these `states`: "+strings.Join(stateNames(), ", "))
-	flags.StringVar(&filter.IDPrefix, "prefix", "", "whose IDs begin with that `text`")
-	flags.StringVar(&actor, "actor", "", "that the `actor` owns, or owned last")
-	flags.Var(&olderThan, "older-than", "inserted at least that `age` ago, such as 90m, 36h, 7d")
-	flags.Var(&newerThan, "newer-than", "inserted at most that `age` ago")
-	flags.IntVar(&filter.Limit, "limit", listedTasksDefault, "at most `n`, up to 10000")
+		"only tasks in these `states`: "+strings.Join(stateNames(), ", "))
+	flags.StringVar(&filter.IDPrefix, "prefix", "", "only tasks whose IDs begin with this `text`")
+	flags.StringVar(&actor, "actor", "", "only tasks that this `actor` owns, or was the last to own")
+	flags.Var(&olderThan, "older-than",
+		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
+	flags.Var(&newerThan, "newer-than", "only tasks inserted at most this `age` ago")
+	flags.IntVar(&filter.Limit, "limit", listedTasksDefault,
+		"maximum number `n` of tasks (1 to "+readable.Number(listedTasksMax)+")")
 	flags.StringVar(&after, "after", "",
-		"after that `place`: an ID or, with --state or --actor, what the previous page named")
-	completeWith(cmd, "state", stateNames())
+		"start after this `place`: an ID or, with --state or --actor, what the last page named")
+	completeBy(cmd, "action", p.actions)
+	completeBy(cmd, "state", stateList)
+	completeBy(cmd, "prefix", p.taskIDs)
+	completeBy(cmd, "actor", p.actorNames)
+	completeBy(cmd, "after", p.taskIDs)
 	return cmd
 }
 

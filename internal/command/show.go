@@ -26,9 +26,8 @@ With --json, the task (see: stint help json), with all of its body and result, a
 predecessors and dependents, lists of tasks, 10,000 at most; left out where there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				tasks, err := db.store.GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})

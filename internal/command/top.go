@@ -30,8 +30,8 @@ Enter opens a task and shows what show and explain print. a aborts it with every
 depends on it, r retries it once it has finished; both ask before. / filters, s changes the
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
-The lists are read again an --interval after the last reading has ended. While the database
-cannot be reached, top says so, and goes on when it is back.
+The lists refresh --interval after the previous refresh finished. While the database cannot
+be reached, top says so, and goes on when it is back.
 
 It needs a terminal as standard input and output. Scripts should use stint stats, ls and
 actors with --json, which top refuses.`,
@@ -50,7 +50,7 @@ actors with --json, which top refuses.`,
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", interval,
-		"pause for that `time` between two readings, such as 500ms or 10s")
+		"pause for this `time` between two refreshes, such as 500ms or 10s")
 	return cmd
 }
 

@@ -25,9 +25,8 @@ looked at once a second; one that is pruned as soon as it finishes (--keep-compl
 be missed, and is then not found. While the database cannot be reached, wait goes on.`,
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkTimeout(cmd, timeout); err != nil {
 				return err

@@ -17,6 +17,7 @@ package localpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -63,6 +64,19 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	server, err := start(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	return server, nil
+}
+
+// ErrNotRunning says that no server is running on a directory.
+var ErrNotRunning = errors.New("no server is running")
+
+// Join joins the server of a directory if it is running, as Start does. Otherwise the error is
+// [ErrNotRunning], and nothing is started or created.
+func Join(ctx context.Context, dir string) (*Server, error) {
+	server, err := join(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("join postgres: %w", err)
 	}
 	return server, nil
 }
