@@ -36,32 +36,33 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"worker --leese 1s", "unknown flag: --leese; did you mean --lease?"},
 		{"show a -o", "unknown shorthand flag: 'o' in -o (see: stint show --help)"},
 		{"ls --database-url mysql://me:secret@db/app", "form postgres://user@host/database"},
-		{"ls --database-url localhost", "--database-url 'localhost': must have the form postgres://"},
+		{"ls --database-url localhost", "invalid --database-url 'localhost': must have the form postgres://"},
 		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
-		{"ls ready", `it takes no arguments, but was given "ready" (see: stint ls --help)`},
-		{"ls --limit ten", `--limit "ten": want a whole number`},
-		{"ls --limit 10001", "--limit 10001: want 1 to 10000"},
-		{"ls --json=yes", `--json "yes": want true or false`},
-		{"ls --action=", `--action "": want 1 to 255 bytes`},
-		{"ls --older-than 7", `--older-than "7": want an age such as 90m`},
-		{"show", "want the ID of one task, not 0 (see: stint show --help)"},
-		{"show a b", "want the ID of one task, not 2"},
-		{"show " + strings.Repeat("x", 513), "an ID has 1 to 512 bytes"},
-		{"abort", "want the IDs of tasks (see: stint abort --help)"},
-		{"abort a \xff", `"\xff": an ID has 1 to 512 bytes of UTF-8`},
-		{"wait a --timeout 5", `--timeout "5": want a time with its unit, such as 90s`},
-		{"submit", "want one FILE (- is standard input), not 0"},
+		{"ls ready", `unexpected argument "ready" (see: stint ls --help)`},
+		{"ls --limit ten", `invalid --limit "ten": must be a whole number`},
+		{"ls --limit 10001", "invalid --limit 10001: must be 1 to 10,000"},
+		{"ls --json=yes", `invalid --json "yes": must be true or false`},
+		{"ls --action=", `invalid --action "": must be 1 to 255 bytes`},
+		{"ls --older-than 7", `invalid --older-than "7": must be an age such as 90m`},
+		{"ls --state running", `stint: invalid --state "running": must be one of blocked, `},
+		{"show", "expected one task ID, got none (see: stint show --help)"},
+		{"show a b", "expected one task ID, got 2"},
+		{"show " + strings.Repeat("x", 513), `invalid task ID "xx`},
+		{"abort", "expected task IDs, got none (see: stint abort --help)"},
+		{"abort a \xff", `invalid task ID "\xff": must be 1 to 512 bytes of UTF-8`},
+		{"wait a --timeout 5", `--timeout "5": must be a time with its unit, such as 90s`},
+		{"submit", "expected one FILE (- is standard input), got none"},
 		{"help lst", "did you mean ls?"},
 		{"help migrate stats", "did you mean status?"},
 		{"help nope", `there is no sub-command "nope" (see: stint`},
 		{"completion bsh", "did you mean bash or zsh?"},
 		{"migrate down", `there is no sub-command "down"`},
 		{"ls --database-url=", "--database-url is empty"},
-		{"ls --schema=", `--schema ""`},
-		{"ls --schema " + strings.Repeat("x", 64), "want 1 to 63 bytes"},
-		{"migrate --to -1", "the versions 0 to"},
-		{"migrate --to 99", "the versions 0 to"},
-		{"migrate --to new", "want a whole number"},
+		{"ls --schema=", `invalid --schema ""`},
+		{"ls --schema " + strings.Repeat("x", 64), "must be 1 to 63 bytes"},
+		{"migrate --to -1", "invalid --to -1: this release knows versions 0 to"},
+		{"migrate --to 99", "versions 0 to"},
+		{"migrate --to new", "must be a whole number"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		r := run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
@@ -70,7 +71,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		}
 	}
 	run(t, []string{"STINT_DATABASE_URL=localhost:5432/app"}, "", "ls").wantExit(t, 2,
-		"STINT_DATABASE_URL='localhost:5432/app': must have the form postgres://user@host/database")
+		"invalid STINT_DATABASE_URL 'localhost:5432/app': must have the form postgres://user@host/database")
 }
 
 func TestHelp_IsThereForEverything(t *testing.T) {
@@ -316,11 +317,12 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	}
 	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
-	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "at version 1 already")
+	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "already at version 1")
 	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
-		"stint migrate --schema 'other'")
+
+		`stint: no Stint tables in schema "other"; create them with: stint migrate --schema 'other'`)
 	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
 	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")

@@ -352,7 +352,7 @@ func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 			t.Errorf("%q printed %q", args, r.stdout)
 		}
 		args[len(args)-1] = ""
-		db.run(t, "", args...).wantExit(t, 2, `"": an ID has 1 to 512 bytes`)
+		db.run(t, "", args...).wantExit(t, 2, `invalid task ID "": must be 1 to 512 bytes`)
 	}
 	db.run(t, "", "ls", "--state", "ready").wantExit(t, 0).wantOutput(t, "known")
 }
@@ -390,7 +390,8 @@ func TestExplain_SaysBecauseOfWhom(t *testing.T) {
 	}
 	db.run(t, "", "abort", "first").wantExit(t, 0)
 	r = db.run(t, "", "explain", "second").wantExit(t, 0)
-	r.wantOutput(t, "cause: dependency\n  \"first\" (aborted, cause: cancelled)\n")
+	r.wantOutput(t, "\"second\" was aborted at 2",
+		"Z: a predecessor was aborted\n  \"first\" (aborted: it was cancelled)\n")
 	var why struct {
 		BecauseOf []struct {
 			ID    string
@@ -414,7 +415,7 @@ func TestGraph_DrawsTheNetwork(t *testing.T) {
 		wantOutput(t, "flowchart LR", "n0 --> n1")
 	r := db.run(t, "", "graph", "second", "--json").wantExit(t, 0)
 	r.wantOutput(t, `"dependencies":[{"predecessor":"first","dependent":"second"}],"cut":false`)
-	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2, "want dot, mermaid or svg")
+	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2, `invalid --format "png": must be dot, mermaid or svg`)
 }
 
 func TestGraph_DrawsAPicture(t *testing.T) {
@@ -528,8 +529,9 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	db.run(t, "", "abort", "bad").wantExit(t, 0)
 	db.run(t, "", "wait", "bad").wantExit(t, 7, `"bad", cause: cancelled`).
 		wantOutput(t, "aborted")
-	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
-	db.run(t, "", "wait", "silent", "--timeout", "10ms").wantExit(t, 8, "not finished in time")
+	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8,
+		`stint: timed out after 10ms: "slow" has not finished`)
+	db.run(t, "", "wait", "silent", "--timeout", "10ms").wantExit(t, 8, "timed out")
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}

@@ -108,14 +108,14 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	case p.databaseURL == "" && cmd.Flags().Changed("database-url"):
 		return errors.New("--database-url is empty; leave it out to use the private PostgreSQL")
 	case p.databaseURL != "" && !isDatabaseURL(p.databaseURL):
-		return fmt.Errorf("--database-url %s: %s", shownURL(p.databaseURL), wantURL)
+		return fmt.Errorf("invalid --database-url %s: %s", shownURL(p.databaseURL), wantURL)
 	case p.schema == "" || len(p.schema) > schemaBytesMax || strings.ContainsRune(p.schema, 0):
-		return fmt.Errorf("--schema %q: want 1 to %d bytes", p.schema, schemaBytesMax)
+		return fmt.Errorf("invalid --schema %q: must be 1 to %d bytes", p.schema, schemaBytesMax)
 	}
 	if p.databaseURL == "" {
 		p.databaseURL = os.Getenv(urlVariable)
 		if p.databaseURL != "" && !isDatabaseURL(p.databaseURL) {
-			return fmt.Errorf("%s=%s: %s", urlVariable, shownURL(p.databaseURL), wantURL)
+			return fmt.Errorf("invalid %s %s: %s", urlVariable, shownURL(p.databaseURL), wantURL)
 		}
 	}
 	p.parsed = true

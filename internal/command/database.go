@@ -171,12 +171,11 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch newest := migrations.Version(); {
 	case current == 0:
-		return fmt.Errorf("%w: no tables of Stint in the schema %q; create them by: %s",
-			stint.ErrSchemaVersion, p.schema, p.migrateLine())
+		return said(stint.ErrSchemaVersion, "no Stint tables in schema %q; create them with: %s",
+			p.schema, p.migrateLine())
 	case current < newest:
-		return fmt.Errorf("%w: %q is at version %d, this release works with %d; "+
-			"bring it up to date by: %s",
-			stint.ErrSchemaVersion, p.schema, current, newest, p.migrateLine())
+		return said(stint.ErrSchemaVersion, "schema %q is at version %d, this release works "+
+			"with %d; bring it up to date with: %s", p.schema, current, newest, p.migrateLine())
 	}
 	return nil
 }

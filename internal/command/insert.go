@@ -71,7 +71,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 				}
 				return p.insertOne(cmd.Context(), task, changed("id"))
 			case changed("id") || changed("body"):
-				return fmt.Errorf("%w: --id and --body need --action", errInput)
+				return said(errInput, "--id and --body need --action")
 			}
 			return p.insert(cmd.Context())
 		},
@@ -92,7 +92,7 @@ func (p *program) insertOne(ctx context.Context, task stint.Task, named bool) er
 	var made []stint.TaskID
 	if named {
 		if err := checkID(string(task.ID)); err != nil {
-			return fmt.Errorf("%w: --id %w", errInput, err)
+			return said(errInput, "--id: %v", err)
 		}
 	} else {
 		task.ID = stint.TaskID(uuid.NewString())

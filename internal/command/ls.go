@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,8 +40,8 @@ With --json, a task to a line (see: stint help json).`,
 			filter.MinAge, filter.MaxAge = olderThan.ago, newerThan.ago
 			for _, state := range states {
 				if !slices.Contains(stateNames(), state) {
-					return fmt.Errorf("%w: --state %s: want one of %s", errInput,
-						readable.Text(state), strings.Join(stateNames(), ", "))
+					return said(errInput, "invalid --state %q: must be one of %s", state,
+						strings.Join(stateNames(), ", "))
 				}
 				filter.States = append(filter.States, stint.State(state))
 			}
@@ -78,7 +77,8 @@ const (
 
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	if filter.Limit < 1 || filter.Limit > listedTasksMax {
-		return fmt.Errorf("%w: --limit %d: want 1 to %d", errInput, filter.Limit, listedTasksMax)
+		return said(errInput, "invalid --limit %d: must be 1 to %s", filter.Limit,
+			readable.Number(listedTasksMax))
 	}
 	if err := checkNames("action", filter.Actions...); err != nil {
 		return err

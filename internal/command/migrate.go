@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -47,10 +46,9 @@ itself also migrated_to.`,
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.AddCommand(&cobra.Command{
-		Use:   "up",
-		Short: "Bring the schema to the newest version, as migrate does by itself",
-		Long: `Bring the schema to the newest version that this release knows, as migrate does by
-itself.`,
+		Use:     "up",
+		Short:   "Bring the schema to the newest version, as migrate does",
+		Long:    `Bring the schema to the newest version that this release knows, as migrate does.`,
 		Example: "  stint migrate up",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,8 +78,7 @@ type schemaJSON struct {
 
 func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 	if newest := migrations.Version(); to < 0 || to > newest {
-		return fmt.Errorf("%w: --to %d: this release knows the versions 0 to %d",
-			errInput, to, newest)
+		return said(errInput, "invalid --to %d: this release knows versions 0 to %d", to, newest)
 	}
 	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
 		before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
@@ -89,8 +86,8 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return err
 		}
 		if before > to && before <= migrations.Version() && !down {
-			return fmt.Errorf("%w: the schema %q is at version %d; going back to %d drops tasks, "+
-				"and needs --down", errInput, p.schema, before, to)
+			return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
+				"and needs --down", p.schema, before, to)
 		}
 		if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
 			return err
@@ -99,9 +96,9 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to})
 		}
 		if before == to {
-			return p.printf("the schema %q is at version %d already\n", p.schema, to)
+			return p.printf("schema %q is already at version %d\n", p.schema, to)
 		}
-		return p.printf("migrated the schema %q from version %d to %d\n", p.schema, before, to)
+		return p.printf("migrated schema %q from version %d to %d\n", p.schema, before, to)
 	})
 }
 
@@ -115,7 +112,7 @@ func (p *program) migrateStatus(ctx context.Context) error {
 		if p.json {
 			err = p.printJSON(schemaJSON{Schema: p.schema, Version: current, Newest: newest})
 		} else {
-			err = p.printf("the schema %q is at version %d, this release is made for %d\n",
+			err = p.printf("schema %q is at version %d, this release is made for %d\n",
 				p.schema, current, newest)
 		}
 		if err != nil {

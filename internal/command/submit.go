@@ -68,7 +68,7 @@ also tasks, an object with the task for each name (see: stint help json).`,
 		GroupID: groupTasks,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("want one FILE (- is standard input), not %d", len(args))
+				return errors.New("expected one FILE (- is standard input), got " + number(args))
 			}
 			return nil
 		},
@@ -76,9 +76,9 @@ also tasks, an object with the task for each name (see: stint help json).`,
 			s.file = args[0]
 			switch {
 			case s.prefix == "" && cmd.Flags().Changed("prefix"):
-				return fmt.Errorf("%w: --prefix is empty", errInput)
+				return said(errInput, "--prefix is empty")
 			case !s.wait && cmd.Flags().Changed("timeout"):
-				return fmt.Errorf("%w: --timeout needs --wait", errInput)
+				return said(errInput, "--timeout needs --wait")
 			}
 			if err := checkTimeout(cmd, s.timeout); err != nil {
 				return err
@@ -236,8 +236,8 @@ func (p *program) waitForTree(
 	})
 	end()
 	if errors.Is(err, errTimedOut) {
-		err = fmt.Errorf("wait for tree: %w: %d of %s after %v", err, unfinished,
-			readable.Count(int64(len(plan.Tasks)), "task"), timeout)
+		err = said(errTimedOut, "timed out after %v: %s of %s not finished", timeout,
+			readable.Number(int64(unfinished)), readable.Count(int64(len(plan.Tasks)), "task"))
 	}
 	if p.json {
 		err = errors.Join(err, p.printSubmitted(plan, infos))

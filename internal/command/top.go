@@ -58,13 +58,12 @@ func (p *program) checkTop(interval time.Duration) error {
 	const shortest = 100 * time.Millisecond
 	switch {
 	case p.json:
-		return fmt.Errorf("%w: top shows a live view and prints nothing; "+
-			"for JSON ask: stint stats --json", errInput)
+		return said(errInput, "top shows a live view and prints nothing; "+
+			"for JSON use: stint stats --json")
 	case interval < shortest:
-		return fmt.Errorf("%w: --interval %v: want %v or more", errInput, interval, shortest)
+		return said(errInput, "invalid --interval %v: must be at least %v", interval, shortest)
 	case !isTerminal(p.stdin) || !isDrawable(p.stdout):
-		return fmt.Errorf("%w: top needs a terminal that it can draw on; scripts ask: stint stats",
-			errInput)
+		return said(errInput, "top needs a terminal that it can draw on; in scripts use: stint stats")
 	}
 	return nil
 }

@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // noArguments is for sub-commands that take none.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("it takes no arguments, but was given %q", args[0])
+		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	return nil
 }
@@ -45,15 +47,23 @@ func didYouMean(cmd *cobra.Command, name, prefix string) string {
 // oneID is for sub-commands that are about one task.
 func oneID(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want the ID of one task, not %d", len(args))
+		return errors.New("expected one task ID, got " + number(args))
 	}
 	return checkID(args[0])
+}
+
+// number says how many arguments there are.
+func number(args []string) string {
+	if len(args) == 0 {
+		return "none"
+	}
+	return readable.Number(int64(len(args)))
 }
 
 // someIDs is for sub-commands that are about several tasks.
 func someIDs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want the IDs of tasks")
+		return errors.New("expected task IDs, got none")
 	}
 	for _, id := range args {
 		if err := checkID(id); err != nil {
@@ -66,7 +76,7 @@ func someIDs(_ *cobra.Command, args []string) error {
 func checkID(id string) error {
 	const idBytesMax = 512
 	if id == "" || len(id) > idBytesMax || !utf8.ValidString(id) {
-		return fmt.Errorf("%.80q: an ID has 1 to %d bytes of UTF-8", id, idBytesMax)
+		return fmt.Errorf("invalid task ID %.80q: must be 1 to %d bytes of UTF-8", id, idBytesMax)
 	}
 	return nil
 }
@@ -76,7 +86,7 @@ func checkNames(flag string, names ...string) error {
 	const nameBytesMax = 255
 	for _, name := range names {
 		if name == "" || len(name) > nameBytesMax || !utf8.ValidString(name) {
-			return fmt.Errorf("%w: --%s %.80q: want 1 to %d bytes of UTF-8", errInput, flag, name,
+			return said(errInput, "invalid --%s %.80q: must be 1 to %d bytes of UTF-8", flag, name,
 				nameBytesMax)
 		}
 	}
@@ -101,15 +111,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	var want string
 	switch flag := invalid.GetFlag(); flag.Value.Type() {
 	case "duration":
-		want = "want a time with its unit, such as 90s or 1h30m"
+		want = "must be a time with its unit, such as 90s or 1h30m"
 	case "int", "int32":
-		want = "want a whole number"
+		want = "must be a whole number"
 	case "bool":
-		want = "want true or false, or the flag alone"
+		want = "must be true or false, or left out"
 	default:
 		want = invalid.Unwrap().Error()
 	}
-	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	return fmt.Errorf("invalid --%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
 // helpCommand is like cobra's, but refuses names that there is no help on.

@@ -50,7 +50,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 			return err
 		})
 		if errors.Is(err, errTimedOut) {
-			return fmt.Errorf("wait for task: %w: %q after %v", errTimedOut, string(id), timeout)
+			return said(errTimedOut, "timed out after %v: %q has not finished", timeout, string(id))
 		}
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func poll(ctx context.Context, store *stint.Store, id stint.TaskID) (stint.TaskI
 // checkTimeout refuses a flag --timeout that leaves no time.
 func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
 	if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
-		return fmt.Errorf("%w: --timeout %v: want more than 0", errInput, timeout)
+		return said(errInput, "invalid --timeout %v: must be more than 0", timeout)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs"
-	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -146,27 +144,25 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case s.dir == "":
-		return fmt.Errorf("%w: --dir: want the directory of the programs", errInput)
+		return said(errInput, "--dir is missing: it names the directory of the programs")
 	case changed("actor") && checkNames("actor", s.actor) != nil:
 		return checkNames("actor", s.actor)
 	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
-		return fmt.Errorf("%w: --concurrency %d: want 1 or more", errInput, s.concurrency)
+		return said(errInput, "invalid --concurrency %d: must be at least 1", s.concurrency)
 	case s.lease < leaseShortest, s.lease > leaseLongest:
-		return fmt.Errorf("%w: --lease %v: want %v to %v", errInput, s.lease, leaseShortest,
+		return said(errInput, "invalid --lease %v: must be %v to %v", s.lease, leaseShortest,
 			leaseLongest)
 	case s.grace < 0:
-		return fmt.Errorf("%w: --grace %v: want 0 or more", errInput, s.grace)
-	case s.retryBase <= 0:
-		return fmt.Errorf("%w: --retry-base %v: want more than 0", errInput, s.retryBase)
-	case s.retryMax > retryLongest, s.retryMax < s.retryBase && changed("retry-max"):
-		return fmt.Errorf("%w: --retry-max %v: want %v (--retry-base) to %v", errInput, s.retryMax,
-			s.retryBase, retryLongest)
-	case s.retryBase > retryLongest:
-		return fmt.Errorf("%w: --retry-base %v: want at most %v", errInput, s.retryBase,
-			retryLongest)
+		return said(errInput, "invalid --grace %v: must not be negative", s.grace)
+	case s.retryBase <= 0, s.retryBase > retryLongest:
+		return said(errInput, "invalid --retry-base %v: must be more than 0 and at most ten years",
+			s.retryBase)
+	case s.retryMax < s.retryBase && changed("retry-max"), s.retryMax > retryLongest:
+		return said(errInput, "invalid --retry-max %v: must be at least %v, the --retry-base, and "+
+			"at most ten years", s.retryMax, s.retryBase)
 	case !slices.Contains(logLevels(), s.logLevel):
-		return fmt.Errorf("%w: --log-level %s: want one of %s", errInput,
-			readable.Text(s.logLevel), strings.Join(logLevels(), ", "))
+		return said(errInput, "invalid --log-level %q: must be one of %s", s.logLevel,
+			strings.Join(logLevels(), ", "))
 	}
 	s.retryMax = max(s.retryMax, s.retryBase)
 	if s.concurrency == 0 {
@@ -179,7 +175,7 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 func (p *program) work(ctx context.Context, s workerSetup) error {
 	directory, err := programs.Open(s.dir)
 	if err != nil {
-		return fmt.Errorf("%w: --dir: %w", errInput, err)
+		return said(errInput, "invalid --dir: %v", err)
 	}
 	logger, err := p.logger(s.logLevel)
 	if err != nil {
