@@ -102,10 +102,12 @@ func TestComplete_IsSilentWithoutADatabase(t *testing.T) {
 	env, dir := privateHome(t)
 	silent := serve(t, func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
 	for name, env := range map[string][]string{
-		"nowhere": {"STINT_DATABASE_URL=" + nowhere}, "no schema": databaseOn(t, testdb.NewEmpty(t)).env,
-		"refusing": {serve(t, refusePassword)}, "silent": {silent}, "private": env,
+		"nowhere":   {"STINT_DATABASE_URL=" + nowhere},
+		"no schema": databaseOn(t, testdb.NewEmpty(t)).env,
+		"refusing":  {serve(t, refusePassword)}, "silent": {silent}, "private": env,
 	} {
-		for _, line := range [][]string{{"show", "a"}, {"ls", "--action", "a"}, {"ls", "--actor", "a"}} {
+		for _, words := range []string{"show a", "ls --action a", "ls --actor a"} {
+			line := strings.Fields(words)
 			if got := completions(t, env, line...); len(got) != 0 {
 				t.Errorf("%s: %q offers %q", name, line, got)
 			}

@@ -36,7 +36,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"worker --leese 1s", "unknown flag: --leese; did you mean --lease?"},
 		{"show a -o", "unknown shorthand flag: 'o' in -o (see: stint show --help)"},
 		{"ls --database-url mysql://me:secret@db/app", "form postgres://user@host/database"},
-		{"ls --database-url localhost", "invalid --database-url 'localhost': must have the form postgres://"},
+		{"ls --database-url localhost", "invalid --database-url 'localhost': must have the form"},
 		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
 		{"ls ready", `unexpected argument "ready" (see: stint ls --help)`},
 		{"ls --limit ten", `invalid --limit "ten": must be a whole number`},
@@ -71,7 +71,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		}
 	}
 	run(t, []string{"STINT_DATABASE_URL=localhost:5432/app"}, "", "ls").wantExit(t, 2,
-		"invalid STINT_DATABASE_URL 'localhost:5432/app': must have the form postgres://user@host/database")
+		"invalid STINT_DATABASE_URL 'localhost:5432/app': must have the form postgres://")
 }
 
 func TestHelp_IsThereForEverything(t *testing.T) {
@@ -322,7 +322,8 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
 
-		`stint: no Stint tables in schema "other"; create them with: stint migrate --schema 'other'`)
+		`stint: no Stint tables in schema "other"; create them with: `,
+		"stint migrate --schema 'other'")
 	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
 	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
@@ -453,7 +454,8 @@ func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 
 func TestPrivate_IsNamed(t *testing.T) {
 	t.Parallel()
-	const named = "using the private PostgreSQL; --database-url or STINT_DATABASE_URL names another\n"
+	const named = "using the private PostgreSQL; " +
+		"--database-url or STINT_DATABASE_URL names another\n"
 	env, _ := privateHome(t)
 	r := run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 	if want := named + "inserted 1 task\n"; r.stderr != want {

@@ -234,7 +234,8 @@ func TestSubmit_GivesUpWaiting(t *testing.T) {
 	file := writeFile(t, "- {name: slow, action: slow}")
 	args := []string{"submit", file, "--wait", "--prefix"}
 	r := db.run(t, "", append(args, "text", "--timeout", "10ms")...)
-	r.wantExit(t, 8, "stint: timed out after 10ms: 1 of 1 task not finished").wantOutput(t, "text/slow")
+	r.wantExit(t, 8, "stint: timed out after 10ms: 1 of 1 task not finished")
+	r.wantOutput(t, "text/slow")
 	r = db.run(t, "", append(args, "json", "--timeout", "10ms", "--json")...).wantExit(t, 8)
 	if want := `{"ids":{"slow":"json/slow"}}` + "\n"; r.stdout != want {
 		t.Errorf("submit --json printed %q, want %q", r.stdout, want)

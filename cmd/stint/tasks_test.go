@@ -52,34 +52,6 @@ func TestInsert_PrintsTheIDsItMakes(t *testing.T) {
 	}
 }
 
-func TestInsert_TakesOneTaskByFlags(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	const ignored = "no JSON, which is not read"
-	r := db.run(t, ignored, "insert", "--action", "greet", "--body", "world").wantExit(t, 0)
-	made := strings.TrimSpace(r.stdout)
-	if _, err := uuid.Parse(made); err != nil || r.stderr != "inserted 1 task\n" {
-		t.Errorf("insert printed %q and %q", r.stdout, r.stderr)
-	}
-	if got := db.get(t, stint.TaskID(made)); got.Action != "greet" || string(got.Body) != "world" {
-		t.Errorf("the task is %+v", got)
-	}
-	args := []string{"insert", "--action", "greet", "--id", "a/b", "--json"}
-	r = db.run(t, "", args...).wantExit(t, 0)
-	if got := db.get(t, "a/b"); r.stdout != "{\"inserted\":1,\"new_ids\":[]}\n" || got.Body != nil {
-		t.Errorf("insert printed %q, and the task is %+v", r.stdout, got)
-	}
-	db.run(t, "", args...).wantExit(t, 6, `task exists: "a/b"`)
-	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "need --action")
-	db.run(t, "", "insert", "--body", "c").wantExit(t, 2, "need --action")
-	db.run(t, "", "insert", "--action", "").wantExit(t, 2, "--action")
-	db.run(t, "", "insert", "--action", "a", "--id", "").wantExit(t, 2, "1 to 512 bytes")
-	db.run(t, "", "insert", "--action", "a", "--body", "\xff").wantExit(t, 0)
-	if got := len(db.ids(t)); got != 3 {
-		t.Errorf("there are %d tasks, want 3", got)
-	}
-}
-
 func TestInsert_TakesEveryField(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -295,45 +267,6 @@ func TestShow_ShowsAllOfATask(t *testing.T) {
 	r.wantOutput(t, `"id":"new\nline"`, `"result_base64":"/w=="`, `"actor":"actor"`)
 }
 
-func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	tasks := []stint.Task{
-		{ID: "done", Action: "do"},
-		{ID: "mid", Action: "mid", After: []stint.TaskID{"done", "to\tdo"}},
-		{ID: "to\tdo", Action: "act"},
-		{ID: "alone", Action: "act"},
-	}
-	for i := range 1012 {
-		tasks = append(tasks, stint.Task{
-			ID: stint.TaskID(fmt.Sprintf("after/%04d", i)), Action: "act",
-			After: []stint.TaskID{"mid"},
-		})
-	}
-	db.insert(t, tasks...)
-	db.complete(t, "do", nil)
-	db.run(t, "", "show", "mid").wantExit(t, 0).wantOutput(t,
-		"predecessors  \"to\\tdo\" (ready)\n              done (completed)\n",
-		"dependents    after/0000 (blocked)\n              after/0001 (blocked)\n",
-		"after/0009 (blocked)\n              and 1,002 more\n")
-	var got struct {
-		ID                       string
-		Predecessors, Dependents []struct{ ID, State string }
-	}
-	db.run(t, "", "show", "mid", "--json").wantExit(t, 0).decode(t, &got)
-	if got.ID != "mid" || len(got.Predecessors) != 2 || len(got.Dependents) != 1012 ||
-		got.Predecessors[0].ID != "to\tdo" || got.Predecessors[1].State != "completed" ||
-		got.Dependents[1011].ID != "after/1011" {
-		t.Errorf("show --json = %+v", got)
-	}
-	for _, flags := range [][]string{nil, {"--json"}} {
-		r := db.run(t, "", append([]string{"show", "alone"}, flags...)...).wantExit(t, 0)
-		if strings.Contains(r.stdout, "predecessors") || strings.Contains(r.stdout, "dependents") {
-			t.Errorf("of a task without neighbours show %q prints %s", flags, r.stdout)
-		}
-	}
-}
-
 func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -415,7 +348,8 @@ func TestGraph_DrawsTheNetwork(t *testing.T) {
 		wantOutput(t, "flowchart LR", "n0 --> n1")
 	r := db.run(t, "", "graph", "second", "--json").wantExit(t, 0)
 	r.wantOutput(t, `"dependencies":[{"predecessor":"first","dependent":"second"}],"cut":false`)
-	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2, `invalid --format "png": must be dot, mermaid or svg`)
+	db.run(t, "", "graph", "first", "--format", "png").wantExit(t, 2,
+		`invalid --format "png": must be dot, mermaid or svg`)
 }
 
 func TestGraph_DrawsAPicture(t *testing.T) {
@@ -535,31 +469,6 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}
-}
-
-// Somebody else inserted the task, and did not ask for its end.
-func TestWait_WaitsForTasksThatPostNoResult(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "good", Action: "good"}, stint.Task{ID: "bad", Action: "bad"},
-		stint.Task{ID: "gone", Action: "gone"})
-	var waiting []*process
-	for _, id := range []string{"good", "bad", "gone"} {
-		waiting = append(waiting, start(t, newCommand(t, db.env, "wait", id, "--json")))
-	}
-	eventually(t, "three commands that wait", func() bool { return db.waiters(t) >= len(waiting) })
-	db.complete(t, "good", []byte("42"))
-	db.run(t, "", "abort", "bad").wantExit(t, 0)
-	db.run(t, "", "delete", "gone").wantExit(t, 0)
-	waiting[0].wantExit(t, 0)
-	waiting[1].wantExit(t, 7)
-	waiting[2].wantExit(t, 3)
-	for i, want := range []string{`"result":"42"`, `"bad", cause: cancelled`, `not found: "gone"`} {
-		if got := waiting[i].output.String(); !strings.Contains(got, want) {
-			t.Errorf("it says %s, want %s", got, want)
-		}
-	}
-	db.run(t, "", "wait", "good").wantExit(t, 0).wantOutput(t, "completed")
 }
 
 func TestActors_AreThoseThatLive(t *testing.T) {

@@ -78,8 +78,8 @@ another schema than stint, create them with: stint migrate`,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", "",
-		"work on the database at `URL` (default $STINT_DATABASE_URL, else a private one)")
-	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in that `schema`")
+		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
+	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in this `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(
 		&cobra.Group{ID: groupTasks, Title: "Tasks:"},

@@ -38,7 +38,7 @@ IDs of two tasks), cut (true if the network goes on).`,
 			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "write that `format`: dot, mermaid or svg")
+	cmd.Flags().StringVar(&format, "format", format, "write this `format`: dot, mermaid or svg")
 	completeWith(cmd, "format", formats)
 	return cmd
 }

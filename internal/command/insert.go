@@ -28,9 +28,9 @@ func (p *program) insertCommand() *cobra.Command {
 		Use:        "insert",
 		SuggestFor: []string{"add", "enqueue"},
 		Short:      "Insert tasks, given as JSON on standard input, or one task by flags",
-		Long: fmt.Sprintf(`Insert tasks, all or none. With --action, insert one task, and read nothing.
-Otherwise standard input has a JSON object for each task, beginning on a line of its own,
-with these fields:
+		Long: fmt.Sprintf(`Insert tasks, all or none. With --action, insert one task, and read
+nothing. Otherwise standard input has a JSON object for each task, beginning on a line of
+its own, with these fields:
 
   id               a string; if it is left out, a new UUID, which is printed
   action           a string, the name of the procedure to perform; the only field needed
@@ -40,7 +40,7 @@ with these fields:
   max_tries        how often the task is handed out at most (default 0, no limit)
   not_before       a time as of RFC 3339, before which the task is not handed out
   deadline         a time at which the task is aborted unless it has finished
-  post_result      true makes it possible to wait for the task
+  post_result      true lets others wait for the task, and keeps it for an hour at least
   on_abort         what to do when a task that this one waits for is aborted:
                    "abort-too" (the default) or "run-anyway"
   after            a list of the IDs of tasks that this one waits for
@@ -77,8 +77,8 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&action, "action", "", "insert one task, with this `action`")
-	flags.StringVar(&body, "body", "", "the `text` that is its body")
+	flags.StringVar(&action, "action", "", "insert one task with this `action`")
+	flags.StringVar(&body, "body", "", "its body, a `text`")
 	flags.StringVar(&id, "id", "", "its `ID` (default: a new UUID, which is printed)")
 	completeBy(cmd, "action", p.actions)
 	return cmd

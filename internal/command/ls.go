@@ -54,7 +54,7 @@ With --json, a task to a line (see: stint help json).`,
 	flags.StringSliceVar(&states, "state", nil,
 		"only tasks in these `states`: "+strings.Join(stateNames(), ", "))
 	flags.StringVar(&filter.IDPrefix, "prefix", "", "only tasks whose IDs begin with this `text`")
-	flags.StringVar(&actor, "actor", "", "only tasks that this `actor` owns, or was the last to own")
+	flags.StringVar(&actor, "actor", "", "only tasks that this `actor` owns, or owned last")
 	flags.Var(&olderThan, "older-than",
 		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
 	flags.Var(&newerThan, "newer-than", "only tasks inserted at most this `age` ago")

@@ -42,7 +42,7 @@ itself also migrated_to.`,
 		},
 	}
 	cmd.Flags().Int32Var(&to, "to", to,
-		"go to that `version`, 0 for no tables (default: the newest)")
+		"go to this `version`, 0 for no tables (default: the newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.AddCommand(&cobra.Command{

@@ -89,8 +89,8 @@ also tasks, an object with the task for each name (see: stint help json).`,
 	flags := cmd.Flags()
 	flags.BoolVar(&s.wait, "wait", false, "wait until all the tasks have finished")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"give up waiting after that `time`, such as 90s or 1h30m (default: wait for ever)")
-	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with that `text` and a slash")
+		"give up waiting after this `time`, such as 90s or 1h30m (default: wait for ever)")
+	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with this `text` and a slash")
 	return cmd
 }
 

@@ -63,7 +63,7 @@ func (p *program) checkTop(interval time.Duration) error {
 	case interval < shortest:
 		return said(errInput, "invalid --interval %v: must be at least %v", interval, shortest)
 	case !isTerminal(p.stdin) || !isDrawable(p.stdout):
-		return said(errInput, "top needs a terminal that it can draw on; in scripts use: stint stats")
+		return said(errInput, "top needs a terminal to draw on; in scripts use: stint stats")
 	}
 	return nil
 }

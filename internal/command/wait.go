@@ -16,9 +16,9 @@ func (p *program) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID",
 		Short: "Wait until a task has finished",
-		Long: `Wait until a task has finished, and show it as show does, without its predecessors and
-dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was deleted or
-pruned meanwhile, and 8 if the timeout passes before.
+		Long: `Wait until a task has finished, and show it as show does, without its predecessors
+and dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was
+deleted or pruned meanwhile, and 8 if the timeout passes before.
 
 The end of a task that was inserted with post_result is noticed at once. Other tasks are
 looked at once a second; one that is pruned as soon as it finishes (--keep-completed 0) may
@@ -35,7 +35,7 @@ be missed, and is then not found. While the database cannot be reached, wait goe
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0,
-		"give up after that `time`, such as 90s or 1h30m (default: wait for ever)")
+		"give up after this `time`, such as 90s or 1h30m (default: wait for ever)")
 	return cmd
 }
 

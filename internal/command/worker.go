@@ -114,27 +114,27 @@ tasks that it could not return; and at debug also when each task begins and ends
 
 func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.dir, "dir", "", "run the programs in that `directory`; needed")
+	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory`; needed")
 	flags.StringVar(&s.actor, "actor", "",
-		"go by that `name` (default: the host, the process and something random)")
+		"go by this `name` (default: the host, the process and something random)")
 	flags.IntVar(&s.concurrency, "concurrency", 0,
 		"run at most `n` programs at once (default: the number of CPUs)")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"kill programs after that `time`, such as 90s or 1h30m (default: never)")
+		"kill programs after this `time`, such as 90s or 1h30m (default: never)")
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
-		"`time` of the lease, renewed while a task runs: how long a lost connection is tolerated")
+		"`length` of the lease, renewed while a task runs: how long a lost connection is tolerated")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
-		"let programs run on for that `time` when the worker stops")
+		"let programs run on for this `time` when the worker stops")
 	flags.DurationVar(&s.retryBase, "retry-base", retryBaseDefault,
 		"longest `time` to wait after the first try, doubled after each further one")
 	flags.DurationVar(&s.retryMax, "retry-max", retryMaxDefault,
 		"longest `time` to wait for the next try")
 	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
-		"log records of that `level` and above: "+strings.Join(logLevels(), ", "))
+		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
 	completeWith(cmd, "log-level", logLevels())
 	flags.Var(&s.completed, "keep-completed",
-		"keep completed tasks for that `age`, such as 90m, 36h, 7d, or "+forever)
-	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for that `age`, or "+forever)
+		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
+	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
