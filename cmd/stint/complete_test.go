@@ -100,7 +100,7 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 func TestComplete_IsSilentWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	env, dir := privateHome(t)
-	silent := serve(t, func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
+	silent := serve(t, func(net.Conn) {})
 	for name, env := range map[string][]string{
 		"nowhere":   {"STINT_DATABASE_URL=" + nowhere},
 		"no schema": databaseOn(t, testdb.NewEmpty(t)).env,

@@ -23,7 +23,8 @@ that wait for it (dependents), ten are shown with their states, unfinished ones 
 graph draws them all.
 
 With --json, the task (see: stint help json), with all of its body and result, and
-predecessors and dependents, lists of tasks, 10,000 at most; left out where there are none.`,
+predecessors and dependents, lists of tasks without bodies and results, together 10,000 at
+most; left out where there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,

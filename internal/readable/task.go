@@ -23,9 +23,9 @@ const (
 // Tries is how often a task was handed out, and how often it may be.
 func Tries(task *stint.TaskInfo) string {
 	if task.MaxTries == 0 {
-		return strconv.Itoa(task.Tries)
+		return Number(int64(task.Tries))
 	}
-	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)
+	return Number(int64(task.Tries)) + " of " + Number(int64(task.MaxTries))
 }
 
 // When is the time that matters to a task in its state.
