@@ -45,7 +45,13 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		err := within(ctx, timeout, func(ctx context.Context) (err error) {
 			task, err = db.store.WaitForTask(ctx, id)
 			if errors.Is(err, stint.ErrNoPostResult) {
-				task, err = poll(ctx, db.store, id)
+				task, err = poll(ctx, func(ctx context.Context) (stint.TaskInfo, error) {
+					tasks, err := db.store.GetTasks(ctx, []stint.TaskID{id})
+					if err != nil {
+						return stint.TaskInfo{}, err
+					}
+					return tasks[0], nil
+				})
 			}
 			return err
 		})
@@ -65,15 +71,17 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 	})
 }
 
-// poll waits until a task has finished that does not post its result.
-func poll(ctx context.Context, store *stint.Store, id stint.TaskID) (stint.TaskInfo, error) {
+// poll looks at a task once a second until it has finished.
+func poll(
+	ctx context.Context, look func(ctx context.Context) (stint.TaskInfo, error),
+) (stint.TaskInfo, error) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		tasks, err := store.GetTasks(ctx, []stint.TaskID{id})
+		task, err := look(ctx)
 		switch {
-		case err == nil && !tasks[0].FinishedAt.IsZero():
-			return tasks[0], nil
+		case err == nil && !task.FinishedAt.IsZero():
+			return task, nil
 		case err != nil && exitCode(err) != exitUnreachable:
 			return stint.TaskInfo{}, err
 		}
