@@ -97,29 +97,51 @@ const askedLately = 2 * time.Minute
 // String says it in a few lines for people to read.
 func (e Explanation) String() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%q is %s", string(e.Task.ID), e.Task.State)
+	fmt.Fprintf(&text, "%q ", string(e.Task.ID))
 	switch e.Task.State {
-	case StateBlocked:
-		e.describeMissing(&text)
-	case StateScheduled:
-		fmt.Fprintf(&text, " until %s, in %s", stamp(e.Task.NotBefore),
-			rounded(e.Task.NotBefore.Sub(e.Now)))
-	case StateInProgress:
-		fmt.Fprintf(&text, ": %s", owner(e.Task))
-	case StateReady:
-		text.WriteString(": it waits for an actor")
-	case StateCompleted, StateAborted:
-		fmt.Fprintf(&text, " since %s", stamp(e.Task.FinishedAt))
-		if e.Task.AbortCause != "" {
-			fmt.Fprintf(&text, ", cause: %s", e.Task.AbortCause)
-		}
+	case StateCompleted:
+		fmt.Fprintf(&text, "completed at %s", stamp(e.Task.FinishedAt))
+		return text.String()
+	case StateAborted:
+		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
+			e.Task.AbortCause.sentence())
 		for _, before := range e.BecauseOf {
-			fmt.Fprintf(&text, "\n  %q (aborted, cause: %s)", string(before.ID), before.AbortCause)
+			fmt.Fprintf(&text, "\n  %q (aborted: %s)", string(before.ID),
+				before.AbortCause.sentence())
 		}
 		return text.String()
+	case StateBlocked:
+		text.WriteString("is blocked")
+		e.describeMissing(&text)
+	case StateScheduled:
+		fmt.Fprintf(&text, "is scheduled until %s, in %s", stamp(e.Task.NotBefore),
+			rounded(e.Task.NotBefore.Sub(e.Now)))
+	case StateInProgress:
+		fmt.Fprintf(&text, "is in-progress: %s", owner(e.Task))
+	case StateReady:
+		text.WriteString("is ready: it waits for an actor")
 	}
 	e.describeChances(&text)
 	return text.String()
+}
+
+// sentence says the cause in words.
+func (c AbortCause) sentence() string {
+	switch c {
+	case CauseReturned:
+		return "its owner aborted it"
+	case CauseTries:
+		return "it ran out of tries"
+	case CauseDependency:
+		return "a predecessor was aborted"
+	case CauseCancelled:
+		return "it was cancelled"
+	case CauseReplaced:
+		return "it was replaced"
+	case CauseExpired:
+		return "its deadline passed"
+	}
+	return string(c)
 }
 
 func (e Explanation) describeMissing(text *strings.Builder) {

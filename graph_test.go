@@ -55,9 +55,9 @@ func TestExplain_NamesWhatATaskWasAbortedFor(t *testing.T) {
 	if len(got.BecauseOf) != 2 || got.BecauseOf[0].ID != "b" || got.BecauseOf[1].ID != "c" {
 		t.Errorf("BecauseOf = %+v, want b and c", got.BecauseOf)
 	}
-	wantText(t, got.String(), `"d" is aborted since `, "cause: dependency\n",
-		`"b" (aborted, cause: returned)`, `"c" (aborted, cause: cancelled)`)
-	wantText(t, explain("e").String(), `"d" (aborted, cause: dependency)`)
+	wantText(t, got.String(), `"d" was aborted at `, "Z: a predecessor was aborted\n",
+		`"b" (aborted: its owner aborted it)`, `"c" (aborted: it was cancelled)`)
+	wantText(t, explain("e").String(), `"d" (aborted: a predecessor was aborted)`)
 	if got := explain("anyway"); len(got.BecauseOf) > 0 {
 		t.Errorf("what was returned is aborted because of %v", got.BecauseOf)
 	}
@@ -82,7 +82,7 @@ func TestExplain_TellsOfEveryState(t *testing.T) {
 	wantText(t, explain("done"), `"done" is in-progress: "actor" owns it until `)
 	err := store.ReturnTask(t.Context(), "done", owned.Token, "", stint.StatusAborted)
 	wantErr(t, "ReturnTask", err, nil)
-	wantText(t, explain("done"), `"done" is aborted since `, "cause: returned")
+	wantText(t, explain("done"), `"done" was aborted at `, "Z: its owner aborted it")
 	wantText(t, explain("later"), `"later" is scheduled until `, "in 24h0m", "its deadline is")
 	wantText(t, explain("both"), "it waits for 1", `"later" (scheduled)`, "not before ")
 	wantText(t, explain("unasked"), `"unasked" is ready: it waits for an actor`,

@@ -178,7 +178,7 @@ func TestCheck_FindsDeadRows(t *testing.T) {
 	var c checked
 	eventually(t, "statistics of dead rows", func() bool {
 		c = check(t, db.env)
-		return c.has("note", `"ready" has 20000 dead rows to 0 live ones`, "never vacuumed")
+		return c.has("note", `"ready" has 20,000 dead rows to 0 live ones`, "never vacuumed")
 	})
 	c.want(t, "warning", "autovacuum is off for the table", `"stint"."ready" RESET`)
 }

@@ -31,39 +31,50 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"lst", `there is no sub-command "lst"; did you mean ls? (see: stint --help)`},
 		{"cancel a", "did you mean abort?"},
-		{"version", `there is no sub-command "version" (see: stint --help)`},
+		{"frob", `there is no sub-command "frob" (see: stint --help)`},
+		{"ls --stat ready", "unknown flag: --stat; did you mean --state? (see: stint ls --help)"},
+		{"worker --leese 1s", "unknown flag: --leese; did you mean --lease?"},
+		{"show a -o", "unknown shorthand flag: 'o' in -o (see: stint show --help)"},
+		{"ls --database-url mysql://me:secret@db/app", "form postgres://user@host/database"},
+		{"ls --database-url localhost", "invalid --database-url 'localhost': must have the form"},
 		{"ls --frm", "unknown flag: --frm (see: stint ls --help)"},
-		{"ls ready", `it takes no arguments, but was given "ready" (see: stint ls --help)`},
-		{"ls --limit ten", `--limit "ten": want a whole number`},
-		{"ls --limit 10001", "--limit 10001: want 1 to 10000"},
-		{"ls --json=yes", `--json "yes": want true or false`},
-		{"ls --action=", `--action "": want 1 to 255 bytes`},
-		{"ls --older-than 7", `--older-than "7": want an age such as 90m`},
-		{"show", "want the ID of one task, not 0 (see: stint show --help)"},
-		{"show a b", "want the ID of one task, not 2"},
-		{"show " + strings.Repeat("x", 513), "an ID has 1 to 512 bytes"},
+		{"ls ready", `unexpected argument "ready" (see: stint ls --help)`},
+		{"ls --limit ten", `invalid --limit "ten": must be a whole number`},
+		{"ls --limit 10001", "invalid --limit 10001: must be 1 to 10,000"},
+		{"ls --json=yes", `invalid --json "yes": must be true or false`},
+		{"ls --action=", `invalid --action "": must be 1 to 255 bytes`},
+		{"ls --older-than 7", `invalid --older-than "7": must be an age such as 90m`},
+		{"ls --state running", `stint: invalid --state "running": must be one of blocked, `},
+		{"show", "expected one task ID, got none (see: stint show --help)"},
+		{"show a b", "expected one task ID, got 2"},
+		{"show " + strings.Repeat("x", 513), `invalid task ID "xx`},
 		{"abort", "expected task IDs, or filters such as --action (see: stint abort --help)"},
-		{"abort a \xff", `"\xff": an ID has 1 to 512 bytes of UTF-8`},
-		{"wait a --timeout 5", `--timeout "5": want a time with its unit, such as 90s`},
-		{"submit", "want one FILE (- is standard input), not 0"},
+		{"abort a \xff", `invalid task ID "\xff": must be 1 to 512 bytes of UTF-8`},
+		{"wait a --timeout 5", `--timeout "5": must be a time with its unit, such as 90s`},
+		{"submit", "expected one FILE (- is standard input), got none"},
 		{"help lst", "did you mean ls?"},
 		{"help migrate stats", "did you mean status?"},
 		{"help nope", `there is no sub-command "nope" (see: stint`},
 		{"completion bsh", "did you mean bash or zsh?"},
 		{"migrate down", `there is no sub-command "down"`},
 		{"ls --database-url=", "--database-url is empty"},
-		{"ls --schema=", `--schema ""`},
-		{"ls --schema " + strings.Repeat("x", 64), "want 1 to 63 bytes"},
-		{"migrate --to -1", "the versions 0 to"},
-		{"migrate --to 99", "the versions 0 to"},
-		{"migrate --to new", "want a whole number"},
+		{"ls --schema=", `invalid --schema ""`},
+		{"ls --schema " + strings.Repeat("x", 64), "must be 1 to 63 bytes"},
+		{"migrate --to -1", "invalid --to -1: this release knows versions 0 to"},
+		{"migrate --to 99", "versions 0 to"},
+		{"migrate --to new", "must be a whole number"},
 		{"migrate --from 1", "--from is for --print-sql"},
-		{"migrate --print-sql --from 9", "--from 9: this release knows the versions 0 to"},
+		{"migrate --print-sql --from 9", "invalid --from 9: this release knows versions 0 to"},
 		{"migrate --print-sql --from 1 --to 0", "drops tasks, and needs --down"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
-		run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
+		r := run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)
+		if strings.Contains(r.stderr, "secret") {
+			t.Errorf("%s tells the password: %s", test.args, r.stderr)
+		}
 	}
+	run(t, []string{"STINT_DATABASE_URL=localhost:5432/app"}, "", "ls").wantExit(t, 2,
+		"invalid STINT_DATABASE_URL 'localhost:5432/app': must have the form postgres://")
 }
 
 func TestHelp_IsThereForEverything(t *testing.T) {
@@ -80,6 +91,8 @@ func TestHelp_IsThereForEverything(t *testing.T) {
 		"help json":                "abort_cause",
 		"completion bash":          "__start_stint",
 		"--version":                "stint version",
+		"version":                  "\nschema version ",
+		"version --json":           `"schema":`,
 		"__complete ls --state in": "in-progress",
 	} {
 		run(t, nil, "", strings.Fields(args)...).wantExit(t, 0).wantOutput(t, want)
@@ -172,7 +185,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"check"},
 		{"demo"},
 	}
-	offline := []string{"completion", "help"}
+	offline := []string{"completion", "help", "version"}
 	for line := range strings.Lines(run(t, nil, "", "__complete", "").wantExit(t, 0).stdout) {
 		name, _, found := strings.Cut(line, "\t")
 		if found && !slices.Contains(offline, name) &&
@@ -307,10 +320,12 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	}
 	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
 	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
-	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "at version 1 already")
+	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "already at version 1")
 	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
+
+		`stint: no Stint tables in schema "other"; create them with: `,
 		"stint migrate --schema 'other'")
 	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
 	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
@@ -454,6 +469,36 @@ func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 	waiting.wantExit(t, 130)
 	wantNoServer(t, dir)
 	run(t, env, "", "show", "slow").wantExit(t, 0).wantOutput(t, "ready")
+}
+
+func TestPrivate_IsNamed(t *testing.T) {
+	t.Parallel()
+	const named = "using the private PostgreSQL; " +
+		"--database-url or STINT_DATABASE_URL names another\n"
+	env, _ := privateHome(t)
+	r := run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
+	if want := named + "inserted 1 task\n"; r.stderr != want {
+		t.Errorf("insert says %q, want %q", r.stderr, want)
+	}
+	r = run(t, env, "", "ls", "--json").wantExit(t, 0)
+	if r.stderr != named || !strings.HasPrefix(r.stdout, "{") {
+		t.Errorf("ls --json says %q, and prints %q", r.stderr, r.stdout)
+	}
+	for _, args := range [][]string{{"--help"}, {"ls", "--limit", "0"}} {
+		if r := run(t, env, "", args...); strings.Contains(r.stderr, "private") {
+			t.Errorf("%q says %q, though it uses no database", args, r.stderr)
+		}
+	}
+	working := work(t, env, programtest.Write(t, map[string]string{"none": ""}), "--json")
+	working.says(t, `"database":"the private PostgreSQL"`)
+	working.end(t)
+	if strings.Contains(working.output.String(), named) {
+		t.Errorf("the log of a worker is no JSON: %s", working.output.String())
+	}
+	db := newDatabase(t)
+	if r := db.run(t, "", "ls").wantExit(t, 0); strings.Contains(r.stderr, "private") {
+		t.Errorf("ls in a database of one's own says %q", r.stderr)
+	}
 }
 
 // Ctrl-C while initdb runs, which does not end by itself here.

@@ -38,14 +38,16 @@ func TestInsert_IsInterruptedWhileItReads(t *testing.T) {
 // waitForWaiter waits until a command waits for a task.
 func (d *database) waitForWaiter(t *testing.T) {
 	t.Helper()
-	eventually(t, "a command that waits", func() bool {
-		var n int
-		err := d.pool.QueryRow(t.Context(), waitersQuery).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	})
+	eventually(t, "a command that waits", func() bool { return d.waiters(t) > 0 })
+}
+
+// waiters counts the commands that wait for a task.
+func (d *database) waiters(t *testing.T) (n int) {
+	t.Helper()
+	if err := d.pool.QueryRow(t.Context(), waitersQuery).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 const waitersQuery = `SELECT count(*) FROM pg_stat_activity

@@ -204,21 +204,21 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 		"\n" + one + strings.Repeat(long, 32) + "}":             "column 3: action bytes: 257",
 		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: id bytes: 549",
 	} {
-		r := db.run(t, file, "submit", "-").wantExit(t, 2, "stint: wrong input: ", want)
+		r := db.run(t, file, "submit", "-").wantExit(t, 2, "stint: invalid input: ", want)
 		if r.stdout != "" {
 			t.Errorf("%q: it printed %q", file, r.stdout)
 		}
 	}
 	good := writeFile(t, "- {name: a, action: b}")
 	for want, args := range map[string][]string{
-		"want one FILE":                 {},
-		"tree.yaml.no":                  {good + ".no"},
-		"is a directory":                {filepath.Dir(good)},
-		"--prefix is":                   {good, "--prefix", ""},
-		"needs --wait":                  {good, "--timeout", "1s"},
-		"--timeout -1s":                 {good, "--wait", "--timeout", "-1s"},
-		`--timeout "soon": want a time`: {good, "--wait", "--timeout", "soon"},
-		"id: not valid UTF-8":           {good, "--prefix", "\xff"},
+		"expected one FILE":                {},
+		"tree.yaml.no":                     {good + ".no"},
+		"is a directory":                   {filepath.Dir(good)},
+		"--prefix is":                      {good, "--prefix", ""},
+		"needs --wait":                     {good, "--timeout", "1s"},
+		"invalid --timeout -1s":            {good, "--wait", "--timeout", "-1s"},
+		`--timeout "soon": must be a time`: {good, "--wait", "--timeout", "soon"},
+		"id: not valid UTF-8":              {good, "--prefix", "\xff"},
 	} {
 		db.run(t, "", append([]string{"submit"}, args...)...).wantExit(t, 2, want)
 	}
@@ -234,7 +234,8 @@ func TestSubmit_GivesUpWaiting(t *testing.T) {
 	file := writeFile(t, "- {name: slow, action: slow}")
 	args := []string{"submit", file, "--wait", "--prefix"}
 	r := db.run(t, "", append(args, "text", "--timeout", "10ms")...)
-	r.wantExit(t, 8, "not finished in time: 1 of 1 task after 10ms").wantOutput(t, "text/slow")
+	r.wantExit(t, 8, "stint: timed out after 10ms: 1 of 1 task not finished")
+	r.wantOutput(t, "text/slow")
 	r = db.run(t, "", append(args, "json", "--timeout", "10ms", "--json")...).wantExit(t, 8)
 	if want := `{"ids":{"slow":"json/slow"}}` + "\n"; r.stdout != want {
 		t.Errorf("submit --json printed %q, want %q", r.stdout, want)

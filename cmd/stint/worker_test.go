@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
@@ -67,20 +68,23 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	dir := programtest.Write(t, map[string]string{"act": ""})
 	for want, args := range map[string][]string{
-		"--dir: want":           {},
-		"no such file":          {"--dir", filepath.Join(dir, "none")},
-		"not a directory":       {"--dir", filepath.Join(dir, "act")},
-		"no executable file":    {"--dir", t.TempDir()},
-		"--actor \"\"":          {"--dir", dir, "--actor", ""},
-		"want 1 to 255 bytes":   {"--dir", dir, "--actor", strings.Repeat("x", 256)},
-		"--concurrency 0":       {"--dir", dir, "--concurrency", "0"},
-		"--concurrency -1":      {"--dir", dir, "--concurrency", "-1"},
-		"--timeout 0s":          {"--dir", dir, "--timeout", "0"},
-		"--lease 99ms":          {"--dir", dir, "--lease", "99ms"},
-		"--lease 24h0m1s":       {"--dir", dir, "--lease", "24h1s"},
-		"--grace -1s":           {"--dir", dir, "--grace", "-1s"},
-		"or forever":            {"--dir", dir, "--keep-aborted", "never"},
-		"it takes no arguments": {"--dir", dir, "more"},
+		"--dir is missing":       {},
+		"no such file":           {"--dir", filepath.Join(dir, "none")},
+		"not a directory":        {"--dir", filepath.Join(dir, "act")},
+		"no executable file":     {"--dir", t.TempDir()},
+		"invalid --actor \"\"":   {"--dir", dir, "--actor", ""},
+		"must be 1 to 255 bytes": {"--dir", dir, "--actor", strings.Repeat("x", 256)},
+		"--concurrency 0":        {"--dir", dir, "--concurrency", "0"},
+		"--concurrency -1":       {"--dir", dir, "--concurrency", "-1"},
+		"--timeout 0s":           {"--dir", dir, "--timeout", "0"},
+		"--lease 99ms":           {"--dir", dir, "--lease", "99ms"},
+		"--lease 24h0m1s":        {"--dir", dir, "--lease", "24h1s"},
+		"--grace -1s":            {"--dir", dir, "--grace", "-1s"},
+		"or forever":             {"--dir", dir, "--keep-aborted", "never"},
+		`--log-level "loud":`:    {"--dir", dir, "--log-level", "loud"},
+		"--retry-base 0s":        {"--dir", dir, "--retry-base", "0"},
+		"--retry-max 1s":         {"--dir", dir, "--retry-base", "2s", "--retry-max", "1s"},
+		"unexpected argument":    {"--dir", dir, "more"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		run(t, env, "", append([]string{"worker"}, args...)...).wantExit(t, 2, want)
@@ -146,7 +150,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 	text.says(t, `actions="[bad good]"`)
 	text.end(t)
 
-	working := work(t, db.env, dir, "--json")
+	working := work(t, db.env, dir, "--json", "--log-level", "debug")
 	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
 		stint.Task{ID: "bad", Action: "bad", PostResult: true})
 	db.wait(t, "good")
@@ -173,6 +177,54 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 		if !seen[want] {
 			t.Errorf("%q was not logged:\n%s", want, working.output.String())
 		}
+	}
+}
+
+// A task that succeeds is not logged unless that is asked for, one that fails is logged once.
+func TestWorker_LogsAsMuchAsItIsToldTo(t *testing.T) {
+	t.Parallel()
+	dir := programtest.Write(t, map[string]string{"good": "", "bad": "exit 65"})
+	for level, want := range map[string][3]bool{
+		"": {true, false, true}, "debug": {true, true, true}, "warn": {false, false, true},
+		"error": {false, false, false},
+	} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			flags := []string{"--log-level", level}
+			working := work(t, db.env, dir, flags[:2*min(len(level), 1)]...)
+			db.insert(t, stint.Task{ID: "a", Action: "good", PostResult: true},
+				stint.Task{ID: "b", Action: "bad", PostResult: true})
+			db.wait(t, "a")
+			db.wait(t, "b")
+			working.end(t)
+			said := working.output.String()
+			for i, part := range []string{"worker starts", "task=a", "task=b"} {
+				if strings.Contains(said, part) != want[i] {
+					t.Errorf("whether it logs %q is not %t:\n%s", part, want[i], said)
+				}
+			}
+			if level == "" && strings.Count(said, "task=b") != 1 {
+				t.Errorf("the task that failed is not logged once:\n%s", said)
+			}
+		})
+	}
+}
+
+func TestWorker_WaitsAsLongAsItIsToldToBetweenTries(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	dir := programtest.Write(t, map[string]string{"bad": "exit 75"})
+	working := work(t, db.env, dir, "--retry-base", "2h", "--retry-max", "3h")
+	db.insert(t, stint.Task{ID: "a", Action: "bad"})
+	eventually(t, "a task that waits for its next try", func() bool {
+		return db.get(t, "a").State == stint.StateScheduled
+	})
+	working.end(t)
+	// Between a half and the whole of two hours, some seconds of which may have passed.
+	if pause := time.Until(db.get(t, "a").NotBefore); pause < time.Hour-time.Minute ||
+		pause > 2*time.Hour {
+		t.Errorf("the next try is in %v, want an hour or two", pause)
 	}
 }
 
@@ -210,9 +262,10 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 		grace string
 		twice bool
 		code  int
+		tries int // that the first hand-out has cost
 	}{
-		"when its grace has passed": {"0", false, 0},
-		"at the second Ctrl-C":      {"1h", true, 130},
+		"when its grace has passed": {"0", false, 0, 0},
+		"at the second Ctrl-C":      {"1h", true, 130, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,11 +285,12 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("the program runs on: %v", err)
 			}
-			if got := db.get(t, "a"); got.StatusCode != stint.StatusPending || got.Tries != 0 {
+			if got := db.get(t, "a"); got.StatusCode != stint.StatusPending || got.Tries != test.tries {
 				t.Errorf("the task is %s with %d tries, want it given back", got.State, got.Tries)
 			}
 			working = work(t, env, dir)
-			if got := db.wait(t, "a"); got.State != stint.StateCompleted || got.Tries != 1 {
+			if got := db.wait(t, "a"); got.State != stint.StateCompleted ||
+				got.Tries != test.tries+1 {
 				t.Errorf("then it is %s with %d tries, want it completed", got.State, got.Tries)
 			}
 			working.end(t)
@@ -317,7 +371,8 @@ func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 func TestPrivate_IsSharedByWorkerAndSubmit(t *testing.T) {
 	t.Parallel()
 	env, dir := privateHome(t)
-	working := work(t, env, programtest.Write(t, map[string]string{"greet": "echo hello, $(cat)"}))
+	working := work(t, env, programtest.Write(t, map[string]string{"greet": "echo hello, $(cat)"}),
+		"--log-level", "debug")
 	r := run(t, env, `[{"name": "one", "action": "greet", "value": 1}]`, "submit", "-", "--wait")
 	r.wantExit(t, 0, "1 of 1: one completed").wantOutput(t, "hello, 1")
 	working.says(t, "task completed")

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ func (p *program) actors(ctx context.Context) error {
 		rows := [][]string{{"ACTOR", "TASKS", "SINCE", "ACTIONS"}}
 		for _, actor := range actors {
 			rows = append(rows, []string{
-				readable.Text(string(actor.Actor)), strconv.Itoa(actor.Tasks),
+				readable.Text(string(actor.Actor)), readable.Number(int64(actor.Tasks)),
 				readable.Relative(actor.Since, now),
 				readable.Text(strings.Join(actor.Actions, ", ")),
 			})

@@ -16,7 +16,7 @@ type age struct {
 	given bool
 }
 
-var errAge = errors.New("want an age such as 90m, 36h, 7d or 1d12h")
+var errAge = errors.New("must be an age such as 90m, 36h, 7d or 1d12h")
 
 // Set reads an age: days, and behind them a duration as Go writes it.
 func (a *age) Set(text string) error {

@@ -54,7 +54,7 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 		}
 		return p.changeNamed(cmd.Context(), c, args)
 	}
-	c.filter.add(cmd)
+	c.filter.add(p, cmd)
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask before changing the tasks of a filter")
 	return cmd
 }
@@ -165,8 +165,7 @@ func (c *change) inBatches(
 // ask asks the user of a terminal whether to go on. Where there is no terminal, it is an error.
 func (p *program) ask(question string) error {
 	if !isTerminal(p.stdin) {
-		return fmt.Errorf("%w: it would %s; add --yes to do it without a question", errInput,
-			question)
+		return said(errInput, "it would %s; add --yes to do it without a question", question)
 	}
 	fmt.Fprintf(p.stderr, "%s? [y/N] ", question)
 	var answer string
@@ -175,7 +174,7 @@ func (p *program) ask(question string) error {
 		return err
 	}
 	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return fmt.Errorf("%w: nothing was changed", errDeclined)
+		return errDeclined
 	}
 	return nil
 }
@@ -206,7 +205,7 @@ func (p *program) printAffected(
 		names = append(names, readable.Text(string(id)))
 	}
 	if more := len(unchanged) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+		names = append(names, fmt.Sprintf("and %s more", readable.Number(int64(more))))
 	}
 	_, err := fmt.Fprintf(p.stderr, "%s %s: %s\n",
 		readable.Count(int64(len(unchanged)), "task"), c.unchanged, strings.Join(names, ", "))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -20,6 +21,10 @@ func Run(
 ) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := p.root()
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		p.completing = true
+		plainUsages(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -45,23 +50,24 @@ func Run(
 }
 
 func (p *program) root() *cobra.Command {
+	build, _ := debug.ReadBuildInfo()
 	root := &cobra.Command{
 		Use:   "stint",
 		Short: "Look after tasks in PostgreSQL",
 		Long: `stint looks after the tasks that the Go library stint keeps in PostgreSQL.
 
 Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, which
-it starts when needed and stops again. Its data stay in your data directory
-($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS ~/Library/Application
-Support/stint; for root, if other accounts cannot enter that, /var/lib/stint), and its
-tables are made automatically. In a database of your own, or another schema than stint,
-make the tables by: stint migrate`,
+it starts when needed and stops again; a line on standard error says so. Its data stay in
+your data directory ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS
+~/Library/Application Support/stint; for root, if other accounts cannot enter that,
+/var/lib/stint), and its tables are created automatically. In your own database, or in
+another schema than stint, create them with: stint migrate`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
   stint explain greet/world
   STINT_DATABASE_URL=postgres://localhost/app stint migrate`,
-		Version:       version(),
+		Version:       newVersion(build).Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          subCommand,
@@ -72,8 +78,8 @@ make the tables by: stint migrate`,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", "",
-		"work on the database at `URL` (default $STINT_DATABASE_URL, else a private one)")
-	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in that `schema`")
+		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
+	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in this `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(
 		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
@@ -84,13 +90,15 @@ make the tables by: stint migrate`,
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
-		p.pruneCommand(), p.checkCommand(), p.topCommand(), exitCodesTopic(), jsonTopic(),
+		p.pruneCommand(), p.checkCommand(), p.topCommand(), p.versionCommand(),
+		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpCommandGroupID(groupOperations)
 	root.SetCompletionCommandGroupID(groupOperations)
 	addCompletionCommand(root)
+	p.completeRest(root)
 	return root
 }
 
@@ -99,20 +107,25 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case p.databaseURL == "" && cmd.Flags().Changed("database-url"):
 		return errors.New("--database-url is empty; leave it out to use the private PostgreSQL")
+	case p.databaseURL != "" && !isDatabaseURL(p.databaseURL):
+		return fmt.Errorf("invalid --database-url %s: %s", shownURL(p.databaseURL), wantURL)
 	case p.schema == "" || len(p.schema) > schemaBytesMax || strings.ContainsRune(p.schema, 0):
-		return fmt.Errorf("--schema %q: want 1 to %d bytes", p.schema, schemaBytesMax)
+		return fmt.Errorf("invalid --schema %q: must be 1 to %d bytes", p.schema, schemaBytesMax)
 	}
 	if p.databaseURL == "" {
 		p.databaseURL = os.Getenv(urlVariable)
+		if p.databaseURL != "" && !isDatabaseURL(p.databaseURL) {
+			return fmt.Errorf("invalid %s %s: %s", urlVariable, shownURL(p.databaseURL), wantURL)
+		}
 	}
 	p.parsed = true
 	return nil
 }
 
-// version is the version of the module that the command was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
+const wantURL = "must have the form postgres://user@host/database"
+
+// isDatabaseURL reports whether a text has one of the forms that pgx knows: a URL, or keywords with
+// values.
+func isDatabaseURL(text string) bool {
+	return regexp.MustCompile(`^(postgres(ql)?://|\s*\w+\s*=)`).MatchString(text)
 }

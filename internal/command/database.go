@@ -87,7 +87,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 	url := p.databaseURL
 	if url == "" {
 		var err error
-		if db.server, err = startPrivate(ctx); err != nil {
+		if db.server, err = p.usePrivate(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errUnreachable, err)
 		}
 		url = db.server.URL(privateDatabase)
@@ -103,7 +103,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 		return err
 	}
 	err = db.pool.Ping(ctx)
-	if db.server != nil && isCode(err, codeInvalidCatalogName) {
+	if db.server != nil && !p.completing && isCode(err, codeInvalidCatalogName) {
 		if err := createPrivate(ctx, db.server.URL("postgres")); err != nil {
 			return fmt.Errorf("create database %s: %w", privateDatabase, err)
 		}
@@ -114,11 +114,18 @@ func (p *program) connect(ctx context.Context, db *database) error {
 
 const privateDatabase = "stint"
 
-// startPrivate starts the private PostgreSQL of this user, or joins it.
-func startPrivate(ctx context.Context) (*localpg.Server, error) {
+// usePrivate starts the private PostgreSQL of this user, or joins it.
+func (p *program) usePrivate(ctx context.Context) (*localpg.Server, error) {
 	dir, err := localpg.DataDir("postgres")
 	if err != nil {
 		return nil, err
+	}
+	if p.completing {
+		return localpg.Join(ctx, dir)
+	}
+	if !p.quiet {
+		fmt.Fprintln(p.stderr, "using the private PostgreSQL; --database-url or "+urlVariable+
+			" names another")
 	}
 	return localpg.Start(ctx, localpg.Config{Dir: dir, Settings: map[string]string{
 		"idle_in_transaction_session_timeout": "1h", // for users who type tasks slowly
@@ -162,12 +169,11 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch newest := migrations.Version(); {
 	case current == 0:
-		return fmt.Errorf("%w: no tables of Stint in the schema %q; create them by: %s",
-			stint.ErrSchemaVersion, p.schema, p.migrateLine())
+		return said(stint.ErrSchemaVersion, "no Stint tables in schema %q; create them with: %s",
+			p.schema, p.migrateLine())
 	case current < newest:
-		return fmt.Errorf("%w: %q is at version %d, this release works with %d; "+
-			"bring it up to date by: %s",
-			stint.ErrSchemaVersion, p.schema, current, newest, p.migrateLine())
+		return said(stint.ErrSchemaVersion, "schema %q is at version %d, this release works "+
+			"with %d; bring it up to date with: %s", p.schema, current, newest, p.migrateLine())
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"sort"
 	"time"
 	"unicode/utf8"
 
@@ -18,45 +18,69 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// lineBytesMax has room for the largest body, even if JSON escapes every byte of it.
-const lineBytesMax = 512 << 20
+// taskBytesMax has room for the largest body, even if JSON escapes every byte of it.
+const taskBytesMax = 512 << 20
 
-// A decoder reads tasks from JSON lines.
+// A decoder reads tasks from JSON objects, each of which begins on a line of its own.
 type decoder struct {
-	lines *bufio.Reader
-	line  int // The number of the line read last.
-	text  []byte
+	json  *json.Decoder
+	input *recorder
 
-	// tasks is how many tasks were read; blanks has, for each blank line, the number of the task
-	// after it.
-	tasks  int
-	blanks []int
+	// text is what was read of the task at hand, with the blanks before it. It begins at byte base
+	// of the input, in the line of that number, behind that many letters.
+	text          []byte
+	base          int64
+	line, letters int
+
+	// tasks is how many tasks were read. lines has, for each task that is not on the line after the
+	// task before it, on which line it is.
+	tasks int
+	lines []taskLine
 	// named are the IDs given to tasks that had none.
 	named []stint.TaskID
 }
 
+type taskLine struct{ task, line int }
+
 func newDecoder(r io.Reader) *decoder {
-	return &decoder{lines: bufio.NewReaderSize(r, 64<<10)}
+	input := &recorder{from: bufio.NewReaderSize(r, 64<<10)}
+	return &decoder{json: json.NewDecoder(input), input: input, line: 1}
+}
+
+// A recorder keeps what was read, for errors to be found in it.
+type recorder struct {
+	from io.Reader
+	text []byte
+	err  error // what reading failed with
+}
+
+var errLong = errors.New("too long")
+
+func (r *recorder) Read(p []byte) (int, error) {
+	if len(r.text) > taskBytesMax {
+		return 0, errLong
+	}
+	n, err := r.from.Read(p)
+	r.text = append(r.text, p[:n]...)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }
 
 // next returns the next task, io.EOF after the last one, or an error that says what is wrong with
 // the task and where.
 func (d *decoder) next() (stint.Task, error) {
-	for {
-		err := d.readLine()
-		if err != nil {
-			return stint.Task{}, err
-		}
-		if len(bytes.TrimSpace(d.text)) > 0 {
-			break
-		}
-		d.blanks = append(d.blanks, d.tasks)
-	}
 	task, err := d.decode()
 	if err != nil {
-		return task, err
+		return stint.Task{}, err
+	}
+	line := d.line + newlines(d.text[:d.start()])
+	if line != d.lineOf(d.tasks) {
+		d.lines = append(d.lines, taskLine{d.tasks, line})
 	}
 	d.tasks++
+	d.pass()
 	if task.ID == "" {
 		task.ID = stint.TaskID(uuid.NewString())
 		d.named = append(d.named, task.ID)
@@ -64,68 +88,66 @@ func (d *decoder) next() (stint.Task, error) {
 	return task, nil
 }
 
-// lineOf returns the number of the line that a task came from.
+// lineOf returns the number of the line that a task begins on.
 func (d *decoder) lineOf(task int) int {
-	line := task + 1
-	for _, before := range d.blanks {
-		if before <= task {
-			line++
-		}
+	at := sort.Search(len(d.lines), func(i int) bool { return d.lines[i].task > task })
+	if at == 0 {
+		return task + 1
 	}
-	return line
+	before := d.lines[at-1]
+	return before.line + task - before.task
 }
 
-func (d *decoder) readLine() error {
-	d.text = d.text[:0]
-	for {
-		piece, err := d.lines.ReadSlice('\n')
-		d.text = append(d.text, piece...)
-		if len(d.text) > lineBytesMax {
-			return fmt.Errorf("%w: line %d is longer than %d MiB", errInput, d.line+1,
-				lineBytesMax>>20)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && len(d.text) > 0: // a last line that has no end
-		case errors.Is(err, io.EOF):
-			return io.EOF
-		case err != nil:
-			return fmt.Errorf("read tasks: %w", err)
-		}
-		d.line++
-		return nil
+const blanks = " \t\r\n"
+
+// start is where the task in the text begins, behind blanks.
+func (d *decoder) start() int { return len(d.text) - len(bytes.TrimLeft(d.text, blanks)) }
+
+// pass goes on behind the text.
+func (d *decoder) pass() {
+	d.base += int64(len(d.text))
+	d.input.text = d.input.text[len(d.text):]
+	if last := bytes.LastIndexByte(d.text, '\n'); last >= 0 {
+		d.line += newlines(d.text)
+		d.letters = 0
+		d.text = d.text[last+1:]
 	}
+	d.letters += utf8.RuneCount(d.text)
+	d.text = nil
 }
 
-// wrong is an error at the byte of the line with that offset.
+func newlines(text []byte) int { return bytes.Count(text, []byte{'\n'}) }
+
+// wrong is an error at the byte of the text with that offset.
 func (d *decoder) wrong(offset int, format string, args ...any) error {
-	offset = min(offset, len(bytes.TrimRight(d.text, "\r\n")))
-	column := utf8.RuneCount(d.text[:offset]) + 1
-	return fmt.Errorf("%w: line %d, column %d: %s", errInput, d.line, column,
-		fmt.Sprintf(format, args...))
+	offset = min(offset, len(bytes.TrimRight(d.text, blanks)))
+	line, letters := d.line, d.letters
+	before := d.text[:offset]
+	if last := bytes.LastIndexByte(before, '\n'); last >= 0 {
+		line += newlines(before)
+		before, letters = before[last+1:], 0
+	}
+	return fmt.Errorf("%w: line %d, column %d: %s", errInput, line,
+		letters+utf8.RuneCount(before)+1, fmt.Sprintf(format, args...))
 }
 
+// decode reads the text of a task, and the task from it.
 func (d *decoder) decode() (stint.Task, error) {
 	var task stint.Task
+	var whole json.RawMessage
+	err := d.json.Decode(&whole)
+	d.text = d.input.text
+	if err != nil {
+		return task, d.syntaxError(err)
+	}
+	d.text = d.text[:d.json.InputOffset()-d.base]
 	if at := invalidUTF8(d.text); at >= 0 {
 		return task, d.wrong(at, "not UTF-8")
 	}
-	var whole json.RawMessage
-	var syntax *json.SyntaxError
-	if err := json.Unmarshal(d.text, &whole); errors.As(err, &syntax) {
-		at := int(syntax.Offset)
-		if !strings.HasPrefix(syntax.Error(), "unexpected end") {
-			at-- // it counts the byte that is wrong
-		}
-		return task, d.wrong(at, "%v", syntax)
-	} else if err != nil {
-		return task, d.wrong(0, "%v", err)
-	}
-	start := bytes.IndexByte(d.text, '{')
-	if bytes.TrimSpace(d.text)[0] != '{' {
-		return task, d.wrong(len(d.text)-len(bytes.TrimLeft(d.text, " \t\r")),
-			"want an object for each task, on a line of its own")
+	start := d.start()
+	sameLine := d.tasks > 0 && newlines(d.text[:start]) == 0
+	if d.text[start] != '{' || sameLine {
+		return task, d.wrong(start, "expected an object for each task, beginning on its own line")
 	}
 	if err := d.fields(&task); err != nil {
 		return task, err
@@ -136,11 +158,31 @@ func (d *decoder) decode() (stint.Task, error) {
 	return task, nil
 }
 
+// syntaxError says where the text is no JSON, or why it could not be read.
+func (d *decoder) syntaxError(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case d.input.err != nil:
+		return fmt.Errorf("read tasks: %w", d.input.err)
+	case errors.Is(err, errLong):
+		return d.wrong(d.start(), "longer than %d MiB", taskBytesMax>>20)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return d.wrong(len(d.text), "unexpected end of JSON input")
+	case errors.As(err, &syntax):
+		at := int(syntax.Offset-d.base) - 1 // it counts the byte that is wrong
+		if invalid := invalidUTF8(d.text); invalid >= 0 && invalid < at {
+			return d.wrong(invalid, "not UTF-8")
+		}
+		return d.wrong(at, "%v", syntax)
+	}
+	return err // io.EOF
+}
+
 // fields reads the members of the object, which is known to be well-formed.
 func (d *decoder) fields(task *stint.Task) error {
 	object := json.NewDecoder(bytes.NewReader(d.text))
 	if _, err := object.Token(); err != nil {
-		return d.wrong(0, "%v", err)
+		return d.wrong(d.start(), "%v", err)
 	}
 	seen := map[string]bool{}
 	for object.More() {
@@ -164,7 +206,7 @@ func (d *decoder) fields(task *stint.Task) error {
 		}
 	}
 	if seen["body"] && seen["body_base64"] {
-		return d.wrong(0, "body and body_base64 exclude each other")
+		return d.wrong(d.start(), "body and body_base64 exclude each other")
 	}
 	return nil
 }
@@ -219,7 +261,7 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 
 func read[T any](into *T, value json.RawMessage, name, want string) error {
 	if err := json.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("%s: want %s", name, want)
+		return fmt.Errorf("%s: must be %s", name, want)
 	}
 	return nil
 }
@@ -232,7 +274,7 @@ func readBase64(task *stint.Task, value json.RawMessage) error {
 	}
 	body, err := base64.StdEncoding.Strict().DecodeString(*text)
 	if err != nil {
-		return errors.New("body_base64: want " + want)
+		return errors.New("body_base64: must be " + want)
 	}
 	task.Body = body
 	return nil
@@ -253,7 +295,7 @@ func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {
 	case *text == readable.RunAnyway:
 		*into = stint.RunAnyway
 	default:
-		return fmt.Errorf("on_abort: want %q or %q", readable.AbortToo, readable.RunAnyway)
+		return fmt.Errorf("on_abort: must be %q or %q", readable.AbortToo, readable.RunAnyway)
 	}
 	return nil
 }

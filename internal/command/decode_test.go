@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -30,13 +31,16 @@ func TestDecoder_NamesLineAndColumn(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		`{"action": "act"`:                          "line 1, column 17: unexpected end",
-		"{\"action\": \"act\"\r\n}":                 "line 1, column 17: unexpected end",
+		"{\"action\":\r\n \"act\"\r\n":              "line 2, column 7: unexpected end",
+		"{\n\n\"action\": \"é\",\n x}":              "line 4, column 2: invalid character 'x'",
+		"{\n\"action\":\n \"act\", \"id\": 7}":      "line 3, column 9: id: must be a string",
+		"{\"action\": \"act\"}\n{\n \"id\": \"a\"}": "line 2, column 1: action is missing",
 		`{"action": act}`:                           "line 1, column 12: invalid character 'a'",
 		`{"action": "é", x}`:                        "line 1, column 17: invalid character 'x'",
-		`{"action": "act"} {}`:                      "line 1, column 19: invalid character '{'",
+		`{"action": "act"} {}`:                      "line 1, column 19: expected an object",
 		"{\"action\": \"act\"}\n\n {\"action\":}":   "line 3, column 12: invalid character '}'",
-		`  [{"action": "act"}]`:                     "line 1, column 3: want an object",
-		`null`:                                      "line 1, column 1: want an object",
+		`  [{"action": "act"}]`:                     "line 1, column 3: expected an object",
+		`null`:                                      "line 1, column 1: expected an object",
 		"{\"action\": \"a\tb\"}":                    "line 1, column 14: invalid character '\\t'",
 		"{\"action\": \"a\xffb\"}":                  "line 1, column 14: not UTF-8",
 		` {"id": "a"}`:                              "line 1, column 2: action is missing",
@@ -44,19 +48,19 @@ func TestDecoder_NamesLineAndColumn(t *testing.T) {
 		`{"action": "a", "actions": 1}`:             `line 1, column 17: unknown field "actions"`,
 		`{"action": "a", "Body": 1}`:                `line 1, column 17: unknown field "Body"`,
 		`{"action": "a" ,  "action": "b"}`:          `line 1, column 19: "action" comes twice`,
-		`{"action": 1}`:                             "line 1, column 2: action: want a string",
+		`{"action": 1}`:                             "line 1, column 2: action: must be a string",
 		`{"id": "", "action": "a"}`:                 "line 1, column 2: id is empty",
-		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: want a string",
-		`{"action": "a", "priority": 32768}`:        "column 17: priority: want a whole number",
-		`{"action": "a", "priority": "high"}`:       "column 17: priority: want a whole number",
-		`{"action": "a", "max_tries": 1.5}`:         "column 17: max_tries: want a whole number",
-		`{"action": "a", "post_result": "yes"}`:     "column 17: post_result: want true or",
-		`{"action": "a", "on_abort": "run"}`:        `column 17: on_abort: want "abort-too" or`,
-		`{"action": "a", "not_before": "tomorrow"}`: "column 17: not_before: want a time",
-		`{"action": "a", "deadline": 1700000000}`:   "column 17: deadline: want a time",
-		`{"action": "a", "after": "b"}`:             "column 17: after: want a list of IDs",
-		`{"action": "a", "body_base64": "?"}`:       "column 17: body_base64: want a string in",
-		`{"action": "a", "body_base64": [1]}`:       "column 17: body_base64: want a string in",
+		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: must be a string",
+		`{"action": "a", "priority": 32768}`:        "column 17: priority: must be a whole number",
+		`{"action": "a", "priority": "high"}`:       "column 17: priority: must be a whole number",
+		`{"action": "a", "max_tries": 1.5}`:         "column 17: max_tries: must be a whole number",
+		`{"action": "a", "post_result": "yes"}`:     "column 17: post_result: must be true or",
+		`{"action": "a", "on_abort": "run"}`:        `column 17: on_abort: must be "abort-too" or`,
+		`{"action": "a", "not_before": "tomorrow"}`: "column 17: not_before: must be a time",
+		`{"action": "a", "deadline": 1700000000}`:   "column 17: deadline: must be a time",
+		`{"action": "a", "after": "b"}`:             "column 17: after: must be a list of IDs",
+		`{"action": "a", "body_base64": "?"}`:       "column 17: body_base64: must be a string in",
+		`{"action": "a", "body_base64": [1]}`:       "column 17: body_base64: must be a string in",
 	}
 	both := `{"action": "a", "body": 1, "body_base64": "AA=="}`
 	tests[both] = "line 1, column 1: body and body_base64 exclude each other"
@@ -78,6 +82,26 @@ func TestDecoder_KnowsTheLinesOfTasks(t *testing.T) {
 	for i, want := range []int{2, 3, 6} {
 		if got := d.lineOf(i); got != want {
 			t.Errorf("task %d is from line %d, want %d", i, got, want)
+		}
+	}
+}
+
+// An object may be spread over lines, as programs that indent JSON do.
+func TestDecoder_ReadsObjectsOfSeveralLines(t *testing.T) {
+	t.Parallel()
+	input := "{\n  \"action\": \"1\",\n  \"body\": {\n    \"x\": 1\n  }\n}\n" +
+		"{\"action\": \"7\"}\n{\"action\": \"8\"}\n\n{\"action\":\r\n\"10\"\r\n}\r\n" +
+		"{\"action\": \"13\"}"
+	tasks, d, err := decodeAll(iotest.OneByteReader(strings.NewReader(input)))
+	if err != nil || len(tasks) != 5 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	if want := "{\n    \"x\": 1\n  }"; string(tasks[0].Body) != want {
+		t.Errorf("the body is %q, want %q", tasks[0].Body, want)
+	}
+	for i, task := range tasks {
+		if got := strconv.Itoa(d.lineOf(i)); got != task.Action {
+			t.Errorf("task %d is from line %s, want %s", i, got, task.Action)
 		}
 	}
 }

@@ -49,6 +49,7 @@ details of the event; the last one has the event "summary".`,
 var errDemo = errors.New("the demo did not end as it should have")
 
 func (p *program) demo(ctx context.Context, keep bool) error {
+	p.quiet = true // the demo leaves nothing behind, and with --keep says where to look
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
 		return p.withDemoSchema(ctx, db, keep, func(ctx context.Context) error {
 			summary, err := p.playDemo(ctx, db)

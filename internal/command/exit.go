@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -51,31 +52,46 @@ func exitCodesTopic() *cobra.Command {
     5  the schema is missing, older than this release or too new for it (see: stint help
        migrate)
     6  refused because of the state of tasks: an ID is taken, a task is in progress or has
-       started, tasks would wait for each other, a task does not post its result, a
-       predecessor was aborted; of demo: the schema is somebody else's; nothing was changed
+       started, tasks would wait for each other, a predecessor was aborted; of demo: the
+       schema is somebody else's; nothing was changed
     7  of wait and submit --wait: a task was aborted
-    8  of wait and submit --wait: the time is over and a task has not finished
+    8  of wait and submit --wait: timed out: a task has not finished
     9  of check: there are errors or warnings
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: interrupted twice
   141  the reader of the output has gone
 
 After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
 (with IDs of your own), submit (with --prefix), abort, delete, prune and migrate again:
-6 from insert and submit, and 3 from delete, then mean that the change had been made. It
-is safe to run retry again, too, but it retries a task once more if the task has finished
-again by then.`,
+6 from insert and submit, and 3 from delete, then mean that the change had been made.
+Repeating retry is also safe, except that a task that has finished again meanwhile is
+retried once more.`,
 	}
 }
 
 // These errors have an exit code and do not come from the library.
 var (
-	errInput       = errors.New("wrong input")
-	errDeclined    = errors.New("declined")
+	errInput       = errors.New("invalid input")
+	errDeclined    = errors.New("nothing was changed")
 	errUnreachable = errors.New("database cannot be reached")
 	errAborted     = errors.New("task was aborted")
-	errTimedOut    = errors.New("task has not finished in time")
+	errTimedOut    = errors.New("timed out")
 	errInterrupted = errors.New("interrupted")
 )
+
+// A saidError is an error of a kind, which decides the exit code, in words that need not say the
+// kind.
+type saidError struct {
+	text string
+	kind error
+}
+
+func said(kind error, format string, args ...any) error {
+	return &saidError{fmt.Sprintf(format, args...), kind}
+}
+
+func (e *saidError) Error() string { return e.text }
+
+func (e *saidError) Unwrap() error { return e.kind }
 
 func exitCode(err error) int {
 	var connecting *pgconn.ConnectError

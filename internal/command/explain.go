@@ -23,10 +23,9 @@ waits_for (these, 100 at most), because_of (the aborted tasks because of which i
 aborted, 100 at most; left out if there are none), tries_left (left out if there is no
 limit), asked_at (when somebody last asked for the action, to half a minute; left out if
 nobody has in a week), now.`,
-		Example:           "  stint explain greet/world",
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  stint explain greet/world",
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.explain(cmd.Context(), stint.TaskID(args[0]))
 		},

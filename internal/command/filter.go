@@ -1,14 +1,12 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // filterFlags are the flags by which sub-commands choose tasks.
@@ -20,7 +18,7 @@ type filterFlags struct {
 	names []string
 }
 
-func (f *filterFlags) add(cmd *cobra.Command) {
+func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.actions, "action", nil, "only tasks with this `action` (repeatable)")
 	flags.StringSliceVar(&f.states, "state", nil,
@@ -30,7 +28,10 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.olderThan, "older-than",
 		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
 	flags.Var(&f.newerThan, "newer-than", "only tasks inserted at most this `age` ago")
-	completeWith(cmd, "state", stateNames())
+	completeBy(cmd, "action", p.actions)
+	completeBy(cmd, "state", stateList)
+	completeBy(cmd, "prefix", p.taskIDs)
+	completeBy(cmd, "actor", p.actorNames)
 	f.names = append(f.names, "action", "state", "prefix", "actor", "older-than", "newer-than")
 }
 
@@ -47,8 +48,8 @@ func (f *filterFlags) filter() (stint.Filter, error) {
 	}
 	for _, state := range f.states {
 		if !slices.Contains(stateNames(), state) {
-			return filter, fmt.Errorf("%w: --state %s: must be one of %s", errInput,
-				readable.Text(state), strings.Join(stateNames(), ", "))
+			return filter, said(errInput, "invalid --state %q: must be one of %s", state,
+				strings.Join(stateNames(), ", "))
 		}
 		filter.States = append(filter.States, stint.State(state))
 	}

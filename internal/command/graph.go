@@ -19,8 +19,8 @@ func (p *program) graphCommand() *cobra.Command {
 		Short: "Draw the network around a task",
 		Long: `Draw the predecessors and the dependents of a task, theirs, and so on, up to 10,000
 tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
-show without either. Boxes are tasks, round boxes spontaneous tasks; the task ID has an
-outline. Dashed arrows lead to tasks that run even if a predecessor is aborted. IDs are
+show without either. Boxes are tasks, rounded boxes spontaneous tasks; the task you named
+is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted. IDs are
 shortened; the mouse shows them in full.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
@@ -28,18 +28,17 @@ IDs of two tasks), cut (true if the network goes on).`,
 		Example: `  stint graph export/main/end --format svg > network.svg
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
-				return fmt.Errorf("%w: --format %s: want %s, %s or %s", errInput,
-					readable.Text(format), formatDOT, formatMermaid, formatSVG)
+				return said(errInput, "invalid --format %q: must be %s, %s or %s", format,
+					formatDOT, formatMermaid, formatSVG)
 			}
 			return p.graph(cmd.Context(), stint.TaskID(args[0]), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", format, "write that `format`: dot, mermaid or svg")
+	cmd.Flags().StringVar(&format, "format", format, "write this `format`: dot, mermaid or svg")
 	completeWith(cmd, "format", formats)
 	return cmd
 }

@@ -14,8 +14,6 @@ import (
 // hint says what to do about an error that does not say it.
 func hint(err error) string {
 	switch {
-	case errors.Is(err, stint.ErrNoPostResult):
-		return "; wait works only for tasks that were inserted with post_result"
 	case errors.Is(err, stint.ErrPredecessorAborted):
 		return "; name that one, and the tasks aborted because of it are retried too"
 	case errors.Is(err, stint.ErrTaskInProgress):

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
@@ -22,12 +23,14 @@ const (
 )
 
 func (p *program) insertCommand() *cobra.Command {
-	return &cobra.Command{
+	var id, action, body string
+	cmd := &cobra.Command{
 		Use:        "insert",
 		SuggestFor: []string{"add", "enqueue"},
-		Short:      "Insert tasks, given as JSON lines on standard input",
-		Long: fmt.Sprintf(`Insert tasks, all or none. Standard input has an object for each, on
-a line of its own, with these fields:
+		Short:      "Insert tasks, given as JSON on standard input, or one task by flags",
+		Long: fmt.Sprintf(`Insert tasks, all or none. With --action, insert one task, and read
+nothing. Otherwise standard input has a JSON object for each task, beginning on a line of
+its own, with these fields:
 
   id               a string; if it is left out, a new UUID, which is printed
   action           a string, the name of the procedure to perform; the only field needed
@@ -37,7 +40,7 @@ a line of its own, with these fields:
   max_tries        how often the task is handed out at most (default 25; -1: no limit)
   not_before       a time as of RFC 3339, before which the task is not handed out
   deadline         a time at which the task is aborted unless it has finished
-  post_result      true makes it possible to wait for the task
+  post_result      true lets others wait for the task, and keeps it for an hour at least
   on_abort         what to do when a task that this one waits for is aborted:
                    "abort-too" (the default) or "run-anyway"
   after            a list of the IDs of tasks that this one waits for
@@ -46,21 +49,61 @@ a line of its own, with these fields:
 A field that is null counts as left out. Any other field is refused.
 
 The tasks that after and to_signal_after name are in the input, in any order, or in the
-store. An input of more than %d tasks or %d MiB is not read at once; in it, after may
+store. An input of more than %s tasks or %d MiB is not read at once; in it, after may
 name only earlier tasks or stored ones, and to_signal_after is refused.
 
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
 error. With --json, one document: inserted (the number of tasks), new_ids.`,
-			gatheredTasksMax, gatheredBytesMax>>20),
-		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
+			readable.Number(gatheredTasksMax), gatheredBytesMax>>20),
+		Example: `  stint insert --action greet --body world
+  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   id=$(echo '{"action": "sum", "body": [1, 2], "post_result": true}' | stint insert)
   stint insert < tasks.jsonl`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			changed := cmd.Flags().Changed
+			switch {
+			case changed("action"):
+				task := stint.Task{ID: stint.TaskID(id), Action: action}
+				if changed("body") {
+					task.Body = []byte(body)
+				}
+				return p.insertOne(cmd.Context(), task, changed("id"))
+			case changed("id") || changed("body"):
+				return said(errInput, "--id and --body need --action")
+			}
 			return p.insert(cmd.Context())
 		},
 	}
+	flags := cmd.Flags()
+	flags.StringVar(&action, "action", "", "insert one task with this `action`")
+	flags.StringVar(&body, "body", "", "its body, a `text`")
+	flags.StringVar(&id, "id", "", "its `ID` (default: a new UUID, which is printed)")
+	completeBy(cmd, "action", p.actions)
+	return cmd
+}
+
+// insertOne inserts a task that was given by flags, with a new ID unless it was named.
+func (p *program) insertOne(ctx context.Context, task stint.Task, named bool) error {
+	if err := checkNames("action", task.Action); err != nil {
+		return err
+	}
+	var made []stint.TaskID
+	if named {
+		if err := checkID(string(task.ID)); err != nil {
+			return said(errInput, "--id: %v", err)
+		}
+	} else {
+		task.ID = stint.TaskID(uuid.NewString())
+		made = append(made, task.ID)
+	}
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		if err := db.store.InsertTasks(ctx, []stint.Task{task}); err != nil {
+			return err
+		}
+		return p.printInserted(1, made)
+	})
 }
 
 // An inputTask is a task, or an error, that the reader of standard input passes on.
@@ -72,7 +115,7 @@ type inputTask struct {
 func (p *program) insert(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.prompt("tasks, each a JSON object on a line of its own")
+	p.prompt("tasks, each a JSON object that begins on its own line")
 	tasks := newDecoder(p.stdin)
 	input := tasks.inBackground(ctx)
 	gathered, all, err := gather(ctx, input)

@@ -2,11 +2,11 @@ package command
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) listCommand() *cobra.Command {
@@ -42,10 +42,12 @@ With --json, a task to a line (see: stint help json).`,
 		},
 	}
 	flags := cmd.Flags()
-	chosen.add(cmd)
-	flags.IntVar(&limit, "limit", listedTasksDefault, "maximum `number` of tasks, up to 10,000")
+	chosen.add(p, cmd)
+	flags.IntVar(&limit, "limit", listedTasksDefault,
+		"maximum number `n` of tasks (1 to "+readable.Number(listedTasksMax)+")")
 	flags.StringVar(&after, "after", "",
-		"after that `place`: an ID or, with --state or --actor, what the previous page named")
+		"start after this `place`: an ID or, with --state or --actor, what the last page named")
+	completeBy(cmd, "after", p.taskIDs)
 	return cmd
 }
 
@@ -56,7 +58,8 @@ const (
 
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	if filter.Limit < 1 || filter.Limit > listedTasksMax {
-		return fmt.Errorf("%w: --limit %d: want 1 to %d", errInput, filter.Limit, listedTasksMax)
+		return said(errInput, "invalid --limit %d: must be 1 to %s", filter.Limit,
+			readable.Number(listedTasksMax))
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		page, err := db.store.ListTasks(ctx, filter)

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -48,22 +47,21 @@ itself also migrated_to, and with --print-sql sql.`,
 			case printSQL:
 				return p.printMigration(from, to, down)
 			case cmd.Flags().Changed("from"):
-				return fmt.Errorf("%w: --from is for --print-sql", errInput)
+				return said(errInput, "--from is for --print-sql")
 			}
 			return p.migrate(cmd.Context(), to, down)
 		},
 	}
 	cmd.Flags().Int32Var(&to, "to", to,
-		"go to that `version`, 0 for no tables (default: the newest)")
+		"go to this `version`, 0 for no tables (default: the newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
 	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: begin with that `version`")
 	cmd.AddCommand(&cobra.Command{
-		Use:   "up",
-		Short: "Bring the schema to the newest version, as migrate does by itself",
-		Long: `Bring the schema to the newest version that this release knows, as migrate does by
-itself.`,
+		Use:     "up",
+		Short:   "Bring the schema to the newest version, as migrate does",
+		Long:    `Bring the schema to the newest version that this release knows, as migrate does.`,
 		Example: "  stint migrate up",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,8 +93,8 @@ type schemaJSON struct {
 // checkVersion checks the version that a flag names.
 func checkVersion(flag string, version int32) error {
 	if newest := migrations.Version(); version < 0 || version > newest {
-		return fmt.Errorf("%w: --%s %d: this release knows the versions 0 to %d",
-			errInput, flag, version, newest)
+		return said(errInput, "invalid --%s %d: this release knows versions 0 to %d", flag,
+			version, newest)
 	}
 	return nil
 }
@@ -106,8 +104,8 @@ func (p *program) printMigration(from, to int32, down bool) error {
 		return err
 	}
 	if from > to && !down {
-		return fmt.Errorf("%w: going back from version %d to %d drops tasks, and needs --down",
-			errInput, from, to)
+		return said(errInput, "going back from version %d to %d drops tasks, and needs --down",
+			from, to)
 	}
 	script, err := migrations.SQL(p.schema, from, to)
 	if err != nil {
@@ -129,8 +127,8 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return err
 		}
 		if before > to && before <= migrations.Version() && !down {
-			return fmt.Errorf("%w: the schema %q is at version %d; going back to %d drops tasks, "+
-				"and needs --down", errInput, p.schema, before, to)
+			return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
+				"and needs --down", p.schema, before, to)
 		}
 		if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
 			return err
@@ -139,9 +137,9 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to, ""})
 		}
 		if before == to {
-			return p.printf("the schema %q is at version %d already\n", p.schema, to)
+			return p.printf("schema %q is already at version %d\n", p.schema, to)
 		}
-		return p.printf("migrated the schema %q from version %d to %d\n", p.schema, before, to)
+		return p.printf("migrated schema %q from version %d to %d\n", p.schema, before, to)
 	})
 }
 
@@ -155,7 +153,7 @@ func (p *program) migrateStatus(ctx context.Context) error {
 		if p.json {
 			err = p.printJSON(schemaJSON{Schema: p.schema, Version: current, Newest: newest})
 		} else {
-			err = p.printf("the schema %q is at version %d, this release is made for %d\n",
+			err = p.printf("schema %q is at version %d, this release is made for %d\n",
 				p.schema, current, newest)
 		}
 		if err != nil {

@@ -136,7 +136,7 @@ func (p *program) printMore(page stint.TaskPage) error {
 	if page.Next == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.stderr, "looked at %d tasks, there may be more: --after %s\n",
-		page.Looked, shellQuote(string(page.Next)))
+	_, err := fmt.Fprintf(p.stderr, "looked at %s, there may be more: --after %s\n",
+		readable.Count(int64(page.Looked), "task"), shellQuote(string(page.Next)))
 	return err
 }

@@ -14,6 +14,11 @@ type program struct {
 	schema      string
 	json        bool
 
+	// quiet leaves out which database is used, where something else says it.
+	quiet bool
+	// completing says that a shell asks what a word may be, so no server is started.
+	completing bool
+
 	// parsed says that the command line is right, so that later errors are not errors of usage.
 	parsed bool
 }

@@ -46,8 +46,8 @@ func (p *program) progressLines(plan *tasktree.Plan) func(tasks []stint.TaskInfo
 			if cause := tasks[i].AbortCause; cause != "" {
 				how += " (" + string(cause) + ")"
 			}
-			fmt.Fprintf(p.stderr, "%d of %d: %s %s\n", finished, len(tasks),
-				readable.Text(plan.Names[i]), how)
+			fmt.Fprintf(p.stderr, "%s of %s: %s %s\n", readable.Number(int64(finished)),
+				readable.Number(int64(len(tasks))), readable.Text(plan.Names[i]), how)
 		}
 	}
 }
@@ -83,7 +83,9 @@ func (p *program) progressBars(
 		bar.Bar = container.AddBar(total[action],
 			mpb.PrependDecorators(
 				decor.Name(readable.Cut(action, nameRunesMax), decor.WCSyncSpaceR),
-				decor.CountersNoUnit("%d of %d", decor.WCSyncWidth)),
+				decor.Any(func(s decor.Statistics) string {
+					return readable.Number(s.Current) + " of " + readable.Number(s.Total)
+				}, decor.WCSyncWidth)),
 			mpb.AppendDecorators(
 				decor.Any(func(decor.Statistics) string { return *bar.beside.Load() },
 					decor.WCSyncWidthR)))
@@ -123,10 +125,10 @@ func (b *actionBar) count(task *stint.TaskInfo) {
 func (b *actionBar) show() {
 	var parts []string
 	if b.inProgress > 0 {
-		parts = append(parts, fmt.Sprintf("%d in progress", b.inProgress))
+		parts = append(parts, readable.Number(b.inProgress)+" in progress")
 	}
 	if b.aborted > 0 {
-		parts = append(parts, fmt.Sprintf("%d aborted", b.aborted))
+		parts = append(parts, readable.Number(b.aborted)+" aborted")
 	}
 	beside := strings.Join(parts, ", ")
 	b.beside.Store(&beside)

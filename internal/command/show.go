@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,36 +18,113 @@ func (p *program) showCommand() *cobra.Command {
 		SuggestFor: []string{"get", "status"},
 		Short:      "Show a task, with its body and result",
 		Long: `Show all that the store knows of a task. If the body or the result is long, or is not
-text, only its size is shown.
+text, only its size is shown. Of the tasks that it waits for (predecessors), and of those
+that wait for it (dependents), ten are shown with their states, unfinished ones first; stint
+graph draws them all.
 
-With --json, the task (see: stint help json), with all of its body and result.`,
+With --json, the task (see: stint help json), with all of its body and result, and
+predecessors and dependents, lists of tasks without bodies and results, together 10,000 at
+most; left out where there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				tasks, err := db.store.GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db, &tasks[0])
+				graph, err := db.store.Graph(ctx, tasks[0].ID)
+				if err != nil {
+					return err
+				}
+				return p.printTask(ctx, db, &tasks[0], neighboursOf(graph, tasks[0].ID))
 			})
 		},
 	}
 }
 
-func (p *program) printTask(ctx context.Context, db *database, task *stint.TaskInfo) error {
+// neighbours are the tasks that a task waits for, and those that wait for it, unfinished ones
+// first.
+type neighbours struct{ predecessors, dependents []stint.TaskInfo }
+
+// neighboursOf picks a task's neighbours from the network around it. A graph that is cut has the
+// nearest tasks, so it lacks neighbours only if there are more of them than it may hold.
+func neighboursOf(graph *stint.Graph, id stint.TaskID) neighbours {
+	tasks := make(map[stint.TaskID]stint.TaskInfo, len(graph.Tasks))
+	for _, task := range graph.Tasks {
+		tasks[task.ID] = task
+	}
+	var n neighbours
+	for _, dependency := range graph.Dependencies {
+		switch id {
+		case dependency.Dependent:
+			n.predecessors = append(n.predecessors, tasks[dependency.Predecessor])
+		case dependency.Predecessor:
+			n.dependents = append(n.dependents, tasks[dependency.Dependent])
+		}
+	}
+	for _, list := range [][]stint.TaskInfo{n.predecessors, n.dependents} {
+		slices.SortStableFunc(list, func(a, b stint.TaskInfo) int {
+			switch unfinished := a.FinishedAt.IsZero(); {
+			case unfinished == b.FinishedAt.IsZero():
+				return 0
+			case unfinished:
+				return -1
+			}
+			return 1
+		})
+	}
+	return n
+}
+
+// lines are the neighbours for people.
+func (n neighbours) lines(paint readable.Painter) []readable.Line {
+	const namedMax = 10
+	var lines []readable.Line
+	add := func(name string, tasks []stint.TaskInfo) {
+		var named []string
+		for i := range tasks {
+			if i == namedMax {
+				named = append(named, fmt.Sprintf("and %s more",
+					readable.Number(int64(len(tasks)-namedMax))))
+				break
+			}
+			named = append(named, fmt.Sprintf("%s (%s)", readable.Text(string(tasks[i].ID)),
+				paint.State(string(tasks[i].State))))
+		}
+		if len(named) > 0 {
+			lines = append(lines, readable.Line{Name: name, Value: strings.Join(named, "\n")})
+		}
+	}
+	add("predecessors", n.predecessors)
+	add("dependents", n.dependents)
+	return lines
+}
+
+// A shownJSON is what show prints.
+type shownJSON struct {
+	taskJSON
+	Predecessors []taskJSON `json:"predecessors,omitempty"`
+	Dependents   []taskJSON `json:"dependents,omitempty"`
+}
+
+func (p *program) printTask(
+	ctx context.Context, db *database, task *stint.TaskInfo, n neighbours,
+) error {
 	if p.json {
-		return p.printJSON(newTaskJSON(task))
+		return p.printJSON(shownJSON{
+			newTaskJSON(task), tasksJSON(n.predecessors), tasksJSON(n.dependents),
+		})
 	}
 	now, err := db.now(ctx)
 	if err != nil {
 		return err
 	}
 	var rows [][]string
-	for _, line := range readable.Task(task, now, p.painter()) {
+	lines := readable.Task(task, now, p.painter())
+	for _, line := range append(lines, n.lines(p.painter())...) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
 		rows = append(rows, []string{line.Name, value})

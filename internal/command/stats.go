@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,8 @@ long ago the oldest ready task was inserted. TRIES is how many tasks were handed
 far, and RETRIES how many of these were not for the first try: two calls give the rate.
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds
-and a number for each state that some are in; and estimated, the states whose numbers are
-estimates.`,
+and a number for each state; and estimated, the states whose numbers are estimates. Without
+ready tasks there is no oldest_ready_seconds.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
@@ -44,6 +43,10 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	if p.json {
 		return p.printJSON(statsJSON(stats))
 	}
+	if len(stats.Actions) == 0 {
+		fmt.Fprintln(p.stderr, "no tasks")
+		return nil
+	}
 	header := []string{"ACTION"}
 	for _, state := range stateNames() {
 		header = append(header, strings.ToUpper(state))
@@ -52,7 +55,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	for _, a := range stats.Actions {
 		row := []string{readable.Text(a.Action)}
 		for state, tasks := range a.ByState() {
-			number := strconv.FormatInt(tasks, 10)
+			number := readable.Number(tasks)
 			if slices.Contains(stats.Estimated, state) {
 				number = "~" + number
 			}
@@ -63,7 +66,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 			age = readable.Span(a.OldestReady)
 		}
 		rows = append(rows, append(row, age,
-			strconv.FormatInt(a.Tries, 10), strconv.FormatInt(a.Retries, 10)))
+			readable.Number(a.Tries), readable.Number(a.Retries)))
 	}
 	alignRight(rows)
 	return p.printTable(rows)
@@ -89,9 +92,7 @@ func statsJSON(stats stint.Stats) any {
 			"action": a.Action, "tries": a.Tries, "retries": a.Retries,
 		}
 		for state, tasks := range a.ByState() {
-			if tasks > 0 {
-				actions[i][string(state)] = tasks
-			}
+			actions[i][string(state)] = tasks
 		}
 		if a.Ready > 0 {
 			actions[i]["oldest_ready_seconds"] = a.OldestReady.Seconds()

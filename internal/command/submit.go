@@ -68,7 +68,7 @@ also tasks, an object with the task for each name (see: stint help json).`,
 		GroupID: groupTasks,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("want one FILE (- is standard input), not %d", len(args))
+				return errors.New("expected one FILE (- is standard input), got " + number(args))
 			}
 			return nil
 		},
@@ -76,9 +76,9 @@ also tasks, an object with the task for each name (see: stint help json).`,
 			s.file = args[0]
 			switch {
 			case s.prefix == "" && cmd.Flags().Changed("prefix"):
-				return fmt.Errorf("%w: --prefix is empty", errInput)
+				return said(errInput, "--prefix is empty")
 			case !s.wait && cmd.Flags().Changed("timeout"):
-				return fmt.Errorf("%w: --timeout needs --wait", errInput)
+				return said(errInput, "--timeout needs --wait")
 			}
 			if err := checkTimeout(cmd, s.timeout); err != nil {
 				return err
@@ -89,8 +89,8 @@ also tasks, an object with the task for each name (see: stint help json).`,
 	flags := cmd.Flags()
 	flags.BoolVar(&s.wait, "wait", false, "wait until all the tasks have finished")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"give up waiting after that `time`, such as 90s or 1h30m (default: wait for ever)")
-	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with that `text` and a slash")
+		"give up waiting after this `time`, such as 90s or 1h30m (default: wait for ever)")
+	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with this `text` and a slash")
 	return cmd
 }
 
@@ -172,7 +172,7 @@ func problems(err error) error {
 	text.WriteString(readable.Count(int64(len(errs)), "problem"))
 	for i, err := range errs {
 		if i == namedMax {
-			fmt.Fprintf(&text, "\n  and %d more", len(errs)-namedMax)
+			fmt.Fprintf(&text, "\n  and %s more", readable.Number(int64(len(errs)-namedMax)))
 			break
 		}
 		fmt.Fprintf(&text, "\n  %v", err)
@@ -236,8 +236,8 @@ func (p *program) waitForTree(
 	})
 	end()
 	if errors.Is(err, errTimedOut) {
-		err = fmt.Errorf("wait for tree: %w: %d of %s after %v", err, unfinished,
-			readable.Count(int64(len(plan.Tasks)), "task"), timeout)
+		err = said(errTimedOut, "timed out after %v: %s of %s not finished", timeout,
+			readable.Number(int64(unfinished)), readable.Count(int64(len(plan.Tasks)), "task"))
 	}
 	if p.json {
 		err = errors.Join(err, p.printSubmitted(plan, infos))
@@ -285,7 +285,7 @@ func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	case n == 0:
 		return nil
 	case n > namedMax:
-		named = append(named, fmt.Sprintf("and %d more", n-namedMax))
+		named = append(named, "and "+readable.Number(int64(n-namedMax))+" more")
 	}
 	return fmt.Errorf("%w: %s", errAborted, strings.Join(named, ", "))
 }

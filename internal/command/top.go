@@ -30,8 +30,8 @@ Enter opens a task and shows what show and explain print. a aborts it with every
 depends on it, r retries it once it has finished; both ask before. / filters, s changes the
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
-The lists are read again an --interval after the last reading has ended. While the database
-cannot be reached, top says so, and goes on when it is back.
+The lists refresh --interval after the previous refresh finished. While the database cannot
+be reached, top says so, and goes on when it is back.
 
 It needs a terminal as standard input and output. Scripts should use stint stats, ls and
 actors with --json, which top refuses.`,
@@ -43,13 +43,14 @@ actors with --json, which top refuses.`,
 			if err := p.checkTop(interval); err != nil {
 				return err
 			}
+			p.quiet = true // the view names the database
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				return p.top(ctx, db, interval)
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", interval,
-		"pause for that `time` between two readings, such as 500ms or 10s")
+		"pause for this `time` between two refreshes, such as 500ms or 10s")
 	return cmd
 }
 
@@ -57,13 +58,12 @@ func (p *program) checkTop(interval time.Duration) error {
 	const shortest = 100 * time.Millisecond
 	switch {
 	case p.json:
-		return fmt.Errorf("%w: top shows a live view and prints nothing; "+
-			"for JSON ask: stint stats --json", errInput)
+		return said(errInput, "top shows a live view and prints nothing; "+
+			"for JSON use: stint stats --json")
 	case interval < shortest:
-		return fmt.Errorf("%w: --interval %v: want %v or more", errInput, interval, shortest)
+		return said(errInput, "invalid --interval %v: must be at least %v", interval, shortest)
 	case !isTerminal(p.stdin) || !isDrawable(p.stdout):
-		return fmt.Errorf("%w: top needs a terminal that it can draw on; scripts ask: stint stats",
-			errInput)
+		return said(errInput, "top needs a terminal to draw on; in scripts use: stint stats")
 	}
 	return nil
 }

@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // noArguments is for sub-commands that take none.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("it takes no arguments, but was given %q", args[0])
+		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	return nil
 }
@@ -24,32 +26,44 @@ func subCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	return fmt.Errorf("there is no sub-command %q%s", args[0], didYouMean(cmd, args[0], ""))
+}
+
+// didYouMean asks whether a similar name of a sub-command was meant.
+func didYouMean(cmd *cobra.Command, name, prefix string) string {
 	const shortest = 5 // names at least that long may have two letters wrong
 	cmd.SuggestionsMinimumDistance = 2
-	if len(args[0]) < shortest {
+	if len(name) < shortest {
 		cmd.SuggestionsMinimumDistance = 1
 	}
-	similar := cmd.SuggestionsFor(args[0])
+	similar := cmd.SuggestionsFor(name)
 	if len(similar) == 0 {
-		return fmt.Errorf("there is no sub-command %q", args[0])
+		return ""
 	}
 	slices.Sort(similar)
-	return fmt.Errorf("there is no sub-command %q; did you mean %s?", args[0],
-		strings.Join(slices.Compact(similar), " or "))
+	return "; did you mean " + prefix + strings.Join(slices.Compact(similar), " or "+prefix) + "?"
 }
 
 // oneID is for sub-commands that are about one task.
 func oneID(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want the ID of one task, not %d", len(args))
+		return errors.New("expected one task ID, got " + number(args))
 	}
 	return checkID(args[0])
+}
+
+// number says how many arguments there are.
+func number(args []string) string {
+	if len(args) == 0 {
+		return "none"
+	}
+	return readable.Number(int64(len(args)))
 }
 
 // someIDs is for sub-commands that are about several tasks.
 func someIDs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want the IDs of tasks")
+		return errors.New("expected task IDs, got none")
 	}
 	for _, id := range args {
 		if err := checkID(id); err != nil {
@@ -62,7 +76,7 @@ func someIDs(_ *cobra.Command, args []string) error {
 func checkID(id string) error {
 	const idBytesMax = 512
 	if id == "" || len(id) > idBytesMax || !utf8.ValidString(id) {
-		return fmt.Errorf("%.80q: an ID has 1 to %d bytes of UTF-8", id, idBytesMax)
+		return fmt.Errorf("invalid task ID %.80q: must be 1 to %d bytes of UTF-8", id, idBytesMax)
 	}
 	return nil
 }
@@ -72,15 +86,24 @@ func checkNames(flag string, names ...string) error {
 	const nameBytesMax = 255
 	for _, name := range names {
 		if name == "" || len(name) > nameBytesMax || !utf8.ValidString(name) {
-			return fmt.Errorf("%w: --%s %.80q: want 1 to %d bytes of UTF-8", errInput, flag, name,
+			return said(errInput, "invalid --%s %.80q: must be 1 to %d bytes of UTF-8", flag, name,
 				nameBytesMax)
 		}
 	}
 	return nil
 }
 
-// flagError says what a flag wants in words that are not those of a parser of Go.
-func flagError(_ *cobra.Command, err error) error {
+// flagError says what a flag wants in words that are not those of a parser of Go, and which flag an
+// unknown one is like.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		flags := &cobra.Command{} // whose sub-commands have the names of the flags
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		})
+		return fmt.Errorf("%w%s", err, didYouMean(flags, unknown.GetSpecifiedName(), "--"))
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err
@@ -88,15 +111,15 @@ func flagError(_ *cobra.Command, err error) error {
 	var want string
 	switch flag := invalid.GetFlag(); flag.Value.Type() {
 	case "duration":
-		want = "want a time with its unit, such as 90s or 1h30m"
+		want = "must be a time with its unit, such as 90s or 1h30m"
 	case "int", "int32":
-		want = "want a whole number"
+		want = "must be a whole number"
 	case "bool":
-		want = "want true or false, or the flag alone"
+		want = "must be true or false, or left out"
 	default:
 		want = invalid.Unwrap().Error()
 	}
-	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	return fmt.Errorf("invalid --%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
 // helpCommand is like cobra's, but refuses names that there is no help on.
@@ -145,9 +168,11 @@ func addCompletionCommand(root *cobra.Command) {
 		if cmd.Name() != "completion" {
 			continue
 		}
-		cmd.Short = "Make a shell complete what you type"
+		cmd.Short = "Generate a shell completion script"
 		cmd.Long = `Print a script with which a shell completes sub-commands, flags and their
-values. The help for each shell says how to load its script.`
+values, and IDs, actions and actors as they are in the store. For these it asks the database
+that --database-url or STINT_DATABASE_URL names, else the private PostgreSQL if that is
+running. The help for each shell says how to load its script.`
 		cmd.Example = `  source <(stint completion bash)
   stint completion zsh --help`
 		cmd.Args = subCommand
@@ -157,11 +182,4 @@ values. The help for each shell says how to load its script.`
 			shell.Args = noArguments
 		}
 	}
-}
-
-// completeWith lets shells complete the values of a flag.
-func completeWith(cmd *cobra.Command, flag string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag,
-		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	cobra.CheckErr(err) // there is no such flag, which any test would find
 }

@@ -16,14 +16,17 @@ func (p *program) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID",
 		Short: "Wait until a task has finished",
-		Long: `Wait until a task has finished, and show it as show does. The exit code is 0 if it
-completed, 7 if it was aborted, and 8 if the timeout passes before. The task must have
-been inserted with post_result. While the database cannot be reached, wait goes on.`,
+		Long: `Wait until a task has finished, and show it as show does, without its predecessors
+and dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was
+deleted or pruned meanwhile, and 8 if the timeout passes before.
+
+The end of a task that was inserted with post_result is noticed at once. Other tasks are
+looked at once a second; one that is pruned as soon as it finishes (--keep-completed 0) may
+be missed, and is then not found. While the database cannot be reached, wait goes on.`,
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
-		GroupID:           groupTasks,
-		Args:              oneID,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID: groupTasks,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkTimeout(cmd, timeout); err != nil {
 				return err
@@ -32,7 +35,7 @@ been inserted with post_result. While the database cannot be reached, wait goes 
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0,
-		"give up after that `time`, such as 90s or 1h30m (default: wait for ever)")
+		"give up after this `time`, such as 90s or 1h30m (default: wait for ever)")
 	return cmd
 }
 
@@ -41,15 +44,24 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		var task stint.TaskInfo
 		err := within(ctx, timeout, func(ctx context.Context) (err error) {
 			task, err = db.store.WaitForTask(ctx, id)
+			if errors.Is(err, stint.ErrNoPostResult) {
+				task, err = poll(ctx, func(ctx context.Context) (stint.TaskInfo, error) {
+					tasks, err := db.store.GetTasks(ctx, []stint.TaskID{id})
+					if err != nil {
+						return stint.TaskInfo{}, err
+					}
+					return tasks[0], nil
+				})
+			}
 			return err
 		})
 		if errors.Is(err, errTimedOut) {
-			return fmt.Errorf("wait for task: %w: %q after %v", errTimedOut, string(id), timeout)
+			return said(errTimedOut, "timed out after %v: %q has not finished", timeout, string(id))
 		}
 		if err != nil {
 			return err
 		}
-		if err := p.printTask(ctx, db, &task); err != nil {
+		if err := p.printTask(ctx, db, &task, neighbours{}); err != nil {
 			return err
 		}
 		if task.StatusCode == stint.StatusAborted {
@@ -59,10 +71,32 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 	})
 }
 
+// poll looks at a task once a second until it has finished.
+func poll(
+	ctx context.Context, look func(ctx context.Context) (stint.TaskInfo, error),
+) (stint.TaskInfo, error) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		task, err := look(ctx)
+		switch {
+		case err == nil && !task.FinishedAt.IsZero():
+			return task, nil
+		case err != nil && exitCode(err) != exitUnreachable:
+			return stint.TaskInfo{}, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return stint.TaskInfo{}, ctx.Err()
+		}
+	}
+}
+
 // checkTimeout refuses a flag --timeout that leaves no time.
 func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
 	if timeout < 0 || timeout == 0 && cmd.Flags().Changed("timeout") {
-		return fmt.Errorf("%w: --timeout %v: want more than 0", errInput, timeout)
+		return said(errInput, "invalid --timeout %v: must be more than 0", timeout)
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,7 +24,9 @@ type workerSetup struct {
 	dir, actor            string
 	concurrency           int
 	timeout, lease, grace time.Duration
+	retryBase, retryMax   time.Duration
 	completed, aborted    keeping
+	logLevel              string
 }
 
 const (
@@ -32,6 +34,10 @@ const (
 	leaseShortest = 100 * time.Millisecond
 	leaseLongest  = 24 * time.Hour
 	graceDefault  = 20 * time.Second
+
+	retryBaseDefault = time.Second
+	retryMaxDefault  = 10 * time.Minute
+	retryLongest     = 10 * 365 * 24 * time.Hour // for the worker
 
 	completedDefault = 24 * time.Hour
 	abortedDefault   = 7 * completedDefault
@@ -75,17 +81,26 @@ else, is sent SIGTERM, with all processes that it has started, and SIGKILL 5 s l
 On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
 ended. Programs that take longer than --grace are killed, and their tasks given back. A
 second Ctrl-C kills them at once. If the worker itself is killed, its tasks are handed on
-within about a second; but its programs run on, and nobody takes their results.
+within about a second, but its programs keep running and their results are discarded.
+
+A task whose program failed waits before its next try: a random time between a half and
+the whole of --retry-base after the first try, of twice as much after each further one, and
+never more than --retry-max.
 
 The worker prunes tasks of all actions that finished as long ago as --keep-completed and
 --keep-aborted say, except for those that somebody may still ask for (see: stint help
-prune). The shortest retention of all workers on a schema decides: give all workers the
-same, also those that are programs of yours.
+prune). The shortest retention of any worker wins, so give all workers on a schema, your
+own programs included, the same values.
 
-The worker logs on standard error, with --json as JSON lines. It needs Unix, where it can
-end a program with all that it has started; elsewhere, write a worker in Go.`,
+The worker logs on standard error, with --json as JSON lines: at the level info which
+database it works on, and that it starts and stops; at warn programs that fail; at error
+tasks that it could not return; and at debug also when each task begins and ends.
+
+It needs Unix, where it can end a program with all that it has started; elsewhere, write a
+worker in Go.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
+  stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
   stint worker --dir programs --keep-completed 7d --keep-aborted forever`,
 		GroupID: groupTasks,
 		Args:    noArguments,
@@ -102,20 +117,27 @@ end a program with all that it has started; elsewhere, write a worker in Go.`,
 
 func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.dir, "dir", "", "run the programs in that `directory`; needed")
+	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory`; needed")
 	flags.StringVar(&s.actor, "actor", "",
-		"go by that `name` (default: the host, the process and something random)")
+		"go by this `name` (default: the host, the process and something random)")
 	flags.IntVar(&s.concurrency, "concurrency", 0,
 		"run at most `n` programs at once (default: the number of CPUs)")
 	flags.DurationVar(&s.timeout, "timeout", 0,
-		"kill programs after that `time`, such as 90s or 1h30m (default: never)")
+		"kill programs after this `time`, such as 90s or 1h30m (default: never)")
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
-		"own tasks for that `time` and extend it; a connection may be lost for as long")
+		"`length` of the lease, renewed while a task runs: how long a lost connection is tolerated")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
-		"let programs run on for that `time` when the worker stops")
+		"let programs run on for this `time` when the worker stops")
+	flags.DurationVar(&s.retryBase, "retry-base", retryBaseDefault,
+		"longest `time` to wait after the first try, doubled after each further one")
+	flags.DurationVar(&s.retryMax, "retry-max", retryMaxDefault,
+		"longest `time` to wait for the next try")
+	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
+		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
+	completeWith(cmd, "log-level", logLevels())
 	flags.Var(&s.completed, "keep-completed",
-		"keep completed tasks for that `age`, such as 90m, 36h, 7d, or "+forever)
-	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for that `age`, or "+forever)
+		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
+	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
@@ -125,17 +147,27 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case s.dir == "":
-		return fmt.Errorf("%w: --dir: want the directory of the programs", errInput)
+		return said(errInput, "--dir is missing: it names the directory of the programs")
 	case changed("actor") && checkNames("actor", s.actor) != nil:
 		return checkNames("actor", s.actor)
 	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
-		return fmt.Errorf("%w: --concurrency %d: want 1 or more", errInput, s.concurrency)
+		return said(errInput, "invalid --concurrency %d: must be at least 1", s.concurrency)
 	case s.lease < leaseShortest, s.lease > leaseLongest:
-		return fmt.Errorf("%w: --lease %v: want %v to %v", errInput, s.lease, leaseShortest,
+		return said(errInput, "invalid --lease %v: must be %v to %v", s.lease, leaseShortest,
 			leaseLongest)
 	case s.grace < 0:
-		return fmt.Errorf("%w: --grace %v: want 0 or more", errInput, s.grace)
+		return said(errInput, "invalid --grace %v: must not be negative", s.grace)
+	case s.retryBase <= 0, s.retryBase > retryLongest:
+		return said(errInput, "invalid --retry-base %v: must be more than 0 and at most ten years",
+			s.retryBase)
+	case s.retryMax < s.retryBase && changed("retry-max"), s.retryMax > retryLongest:
+		return said(errInput, "invalid --retry-max %v: must be at least %v, the --retry-base, and "+
+			"at most ten years", s.retryMax, s.retryBase)
+	case !slices.Contains(logLevels(), s.logLevel):
+		return said(errInput, "invalid --log-level %q: must be one of %s", s.logLevel,
+			strings.Join(logLevels(), ", "))
 	}
+	s.retryMax = max(s.retryMax, s.retryBase)
 	if s.concurrency == 0 {
 		s.concurrency = runtime.GOMAXPROCS(0)
 	}
@@ -146,14 +178,20 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 func (p *program) work(ctx context.Context, s workerSetup) error {
 	directory, err := programs.Open(s.dir)
 	if err != nil {
-		return fmt.Errorf("%w: --dir: %w", errInput, err)
+		return said(errInput, "invalid --dir: %v", err)
 	}
-	logger := p.logger()
+	logger, err := p.logger(s.logLevel)
+	if err != nil {
+		return err
+	}
 	// Not readOptions: callers that wait are to know at once, and dead workers are to be noticed.
 	options := stint.Options{Logger: logger, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
+	p.quiet = true // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
+		logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
+			slog.String("database", db.name()))
 		var handling []worker.HandlerOption
 		if s.timeout > 0 {
 			handling = append(handling, worker.WithTimeout(s.timeout))
@@ -161,6 +199,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		w, err := worker.New(db.store, worker.Options{
 			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
 			StopGrace: s.grace, Logger: logger,
+			Retry: worker.Retry{Base: s.retryBase, Max: s.retryMax},
 		}, directory.Handlers(handling...)...)
 		if err != nil {
 			return err
@@ -208,13 +247,20 @@ func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 	}
 }
 
-// logger returns a logger that writes all records of the worker to standard error.
-func (p *program) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shortened}
-	if p.json {
-		return slog.New(slog.NewJSONHandler(p.stderr, options))
+// logLevels are the values of --log-level.
+func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// logger returns a logger that writes records of that level and above to standard error.
+func (p *program) logger(name string) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return nil, err
 	}
-	return slog.New(slog.NewTextHandler(p.stderr, options))
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: shortened}
+	if p.json {
+		return slog.New(slog.NewJSONHandler(p.stderr, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options)), nil
 }
 
 // shortened cuts long texts, such as the output of a program. The task has the whole text.

@@ -2,12 +2,12 @@ package demo
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // A Style is how text is set.
@@ -82,18 +82,6 @@ func (s Style) indented(text string, colour ansi.Color) []string {
 // margin is as wide as the time in front of a headline.
 const margin = "          "
 
-// grouped writes a number with commas between the thousands.
-func grouped(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func grouped(n int) string { return readable.Number(int64(n)) }
 
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(n) + " " + noun + "s"
-}
+func counted(n int, noun string) string { return readable.Count(int64(n), noun) }

@@ -110,8 +110,8 @@ func serverFindings(s server, settings map[string]string) []Finding {
 	usable := number(settings, "max_connections") - number(settings, "reserved_connections") -
 		number(settings, "superuser_reserved_connections")
 	if usable > 0 && s.Connections*10 >= usable*9 {
-		add(SeverityWarning, "connections", "%d of %d connections are taken: make pools smaller, "+
-			"or raise max_connections", s.Connections, usable)
+		add(SeverityWarning, "connections", "%s of %s connections are taken: make pools smaller, "+
+			"or raise max_connections", readable.Number(s.Connections), readable.Number(usable))
 	}
 	return append(findings, settingFindings(settings)...)
 }
@@ -256,9 +256,9 @@ func horizonFindings(kind string, h horizon, settings map[string]string) []Findi
 		if n.age >= tooOld {
 			s = SeverityError
 		}
-		findings = append(findings, found(s, "wraparound", "the oldest %s in the %s %q is %d %ss "+
+		findings = append(findings, found(s, "wraparound", "the oldest %s in the %s %q is %s "+
 			"old, and at 2,147,000,000 the server stops: end what holds vacuum up, then VACUUM "+
-			"(FREEZE)", n.what, kind, h.Name, n.age, n.what))
+			"(FREEZE)", n.what, kind, h.Name, readable.Count(n.age, n.what)))
 	}
 	return findings
 }
@@ -312,9 +312,9 @@ func tableFindings(schema string, t table) []Finding {
 	if t.Dead >= deadTooMany {
 		s = SeverityWarning
 	}
-	return append(findings, found(s, "vacuum", "the table %q has %d dead rows to %d live ones, "+
+	return append(findings, found(s, "vacuum", "the table %q has %s dead rows to %s live ones, "+
 		"%s; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
-		t.Name, t.Dead, t.Live, harm, vacuumed, name))
+		t.Name, readable.Number(t.Dead), readable.Number(t.Live), harm, vacuumed, name))
 }
 
 // A holder keeps vacuum from its work, or locks.
@@ -427,7 +427,7 @@ func countAre(n int64) string {
 	if n == 1 {
 		return "1 task is"
 	}
-	return fmt.Sprintf("%d tasks are", n)
+	return readable.Number(n) + " tasks are"
 }
 
 // pruningFindings are about finished tasks that stay much longer than their retention. Stores prune

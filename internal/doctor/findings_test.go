@@ -178,11 +178,11 @@ func TestTableFindings_TellDeadRowsThatHurt(t *testing.T) {
 		},
 		"held up": {
 			table{horizon{Name: "blocked"}, 7, 5_000_000, ago(time.Second), false},
-			"warning: 5000000",
+			"warning: 5,000,000",
 		},
 		"grown": {
 			table{horizon{Name: "edges"}, 4_000_000, 5_000_000, ago(time.Second), false},
-			"warning: dead rows to 4000000 live ones, and grows by them",
+			"warning: dead rows to 4,000,000 live ones, and grows by them",
 		},
 		"off": {table{horizon{Name: "tasks"}, 0, 0, nil, true}, `warning: "s"."tasks" RESET`},
 	} {
@@ -209,7 +209,7 @@ func TestHorizonFindings_WarnInTime(t *testing.T) {
 		"young": {horizon{"t", 200_000_000, 400_000_000}, nil},
 		"old": {
 			horizon{"t", 300_000_000, 0},
-			[]string{`warning: transaction in the table "t" is 300000000`},
+			[]string{`warning: transaction in the table "t" is 300,000,000`},
 		},
 		"multixacts": {horizon{"t", 0, 600_000_000}, []string{"warning: multixact"}},
 		"nearly ended": {
@@ -237,13 +237,13 @@ func TestHolderFindings_NameWhoHoldsVacuumUp(t *testing.T) {
 			holder{kind, "7", "app", "ann", "active", ago(0), 10_000},
 			nil,
 			"note: process 7, app, ann, active, has been open for 0s: vacuum keeps what died in " +
-				"the last 10000 transactions; end it, or SELECT pg_terminate_backend(7)",
+				"the last 10,000 transactions; end it, or SELECT pg_terminate_backend(7)",
 		},
 		"hour": {holder{kind, "7", "", "", "active", ago(time.Hour), 1}, nil, "warning: last 1 tr"},
 		"million": {
 			holder{kind, "7", "", "", "active", ago(time.Second), 1_000_000},
 			nil,
-			"warning: 1000000",
+			"warning: 1,000,000",
 		},
 		"idle": {
 			holder{kind, "7", "", "", "idle in transaction", ago(time.Hour), 1},

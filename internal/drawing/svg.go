@@ -30,7 +30,7 @@ const (
 </defs>
 <rect class="page" width="100%%" height="100%%"/>
 `
-	cut = `<text x="%d" y="%d">The network goes on; these are the %d tasks that are nearest.</text>
+	cut = `<text x="%d" y="%d">The network goes on; these are the %s that are nearest.</text>
 `
 	task = `<g class="task %s" transform="translate(%d %d)">
 <title>%s</title>
@@ -75,7 +75,8 @@ func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {
 	fmt.Fprintf(&svg, head, p.width, p.height, escape(readable.Text(string(asked))), style, arrow,
 		p.box-1, stateTop)
 	if graph.Cut {
-		fmt.Fprintf(&svg, cut, margin, margin+4, len(graph.Tasks))
+		fmt.Fprintf(&svg, cut, margin, margin+4,
+			readable.Count(int64(len(graph.Tasks)), "task"))
 	}
 	p.writeEdges(&svg)
 	for i := range graph.Tasks {

@@ -75,6 +75,19 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return server, nil
 }
 
+// ErrNotRunning says that no server is running on a directory.
+var ErrNotRunning = errors.New("no server is running")
+
+// Join joins the server of a directory if it is running, as Start does. Otherwise the error is
+// [ErrNotRunning], and nothing is started or created.
+func Join(ctx context.Context, dir string) (*Server, error) {
+	server, err := join(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("join postgres: %w", err)
+	}
+	return server, nil
+}
+
 // URL returns the address of a database on the server, as pgx and libpq read it. The user is a
 // superuser, and the database named postgres always exists; URL does not create others.
 func (s *Server) URL(database string) string {

@@ -67,6 +67,36 @@ func TestStart_JoinsARunningServer(t *testing.T) {
 	wantGone(t, pid)
 }
 
+func TestJoin_StartsNoServer(t *testing.T) {
+	t.Parallel()
+	dir := persistentDir(t)
+	missing := filepath.Join(dir, "none")
+	wantNotRunning := func(dir string) {
+		t.Helper()
+		if _, err := Join(testContext(t), dir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Join(%s) = %v, want that no server is running", dir, err)
+		}
+	}
+	wantNotRunning(missing)
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat(%s) = %v, want it not created", missing, err)
+	}
+	first := mustStart(t, dir)
+	query(t, first, keepSQL)
+	second, err := Join(testContext(t), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, first)
+	if got, want := query(t, second, readSQL), "still here"; got != want {
+		t.Errorf("word = %q after the first user closed, want %q", got, want)
+	}
+	mustClose(t, second)
+	wantNoServer(t, dir)
+	wantNotRunning(dir)
+	wantNoServer(t, dir)
+}
+
 func TestStart_SharesOneServerAmongConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	dir := persistentDir(t)

@@ -47,15 +47,35 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 	if s.temporary {
 		sweep(s.account)
 	}
-	if err := s.join(ctx, find, settings); err != nil {
+	if err := s.join(ctx, func(ctx context.Context) error {
+		return s.up(ctx, find, settings)
+	}); err != nil {
 		return nil, err
 	}
 	return &Server{socketDir: s.socketDir, leave: sync.OnceValue(s.close)}, nil
 }
 
-// join makes us a user of the server, which is running when join returns. If that fails, it leaves
-// nothing behind.
-func (s *serverDir) join(ctx context.Context, find finder, settings []string) error {
+func join(ctx context.Context, dir string) (*Server, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// Without the file, no server ever ran there.
+	if _, err := os.Stat(filepath.Join(dir, serverLock)); dir == "" || err != nil {
+		return nil, ErrNotRunning
+	}
+	s, err := openServerDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.join(ctx, s.running); err != nil {
+		return nil, err
+	}
+	return &Server{socketDir: s.socketDir, leave: sync.OnceValue(s.close)}, nil
+}
+
+// join makes us a user of the server, which up finds or starts. If that fails, it leaves nothing
+// behind.
+func (s *serverDir) join(ctx context.Context, up func(ctx context.Context) error) error {
 	starting, err := s.lock(ctx, startLock, syscall.LOCK_EX)
 	if err != nil {
 		return errors.Join(err, s.discard())
@@ -64,7 +84,7 @@ func (s *serverDir) join(ctx context.Context, find finder, settings []string) er
 	if s.users, err = s.lock(ctx, usersLock, syscall.LOCK_SH); err != nil {
 		return errors.Join(err, s.discard())
 	}
-	if err := s.up(ctx, find, settings); err != nil {
+	if err := up(ctx); err != nil {
 		return errors.Join(err, s.leave())
 	}
 	return nil
@@ -100,8 +120,29 @@ func settingArgs(settings map[string]string) ([]string, error) {
 
 // up waits for the running server or starts one. The caller holds startLock.
 func (s *serverDir) up(ctx context.Context, find finder, settings []string) error {
-	var lock *os.File
-	err := poll(ctx, func() (done bool, err error) {
+	lock, err := s.find(ctx)
+	if err != nil || lock == nil {
+		return err
+	}
+	err = s.launch(ctx, find, settings, lock)
+	if s.inherited {
+		return errors.Join(err, bequeath(lock))
+	}
+	return errors.Join(err, unlock(lock))
+}
+
+// running waits for the running server. The caller holds startLock.
+func (s *serverDir) running(ctx context.Context) error {
+	lock, err := s.find(ctx)
+	if err != nil || lock == nil {
+		return err
+	}
+	return errors.Join(ErrNotRunning, unlock(lock))
+}
+
+// find waits until the running server answers. If none is running, it returns the lock of a server.
+func (s *serverDir) find(ctx context.Context) (lock *os.File, err error) {
+	err = poll(ctx, func() (done bool, err error) {
 		if lock, err = s.tryServerLock(); lock != nil || err != nil {
 			return true, err
 		}
@@ -109,16 +150,9 @@ func (s *serverDir) up(ctx context.Context, find finder, settings []string) erro
 		return s.answers(ctx)
 	})
 	if err != nil {
-		return s.waitError(err)
+		return nil, s.waitError(err)
 	}
-	if lock == nil {
-		return nil
-	}
-	err = s.launch(ctx, find, settings, lock)
-	if s.inherited {
-		return errors.Join(err, bequeath(lock))
-	}
-	return errors.Join(err, unlock(lock))
+	return lock, nil
 }
 
 // launch starts a server, and initialises the data first if there are none. It returns when the

@@ -82,10 +82,24 @@ func Absolute(t, now time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z") + ", " + Relative(t, now)
 }
 
+// Number is a number with commas between the thousands.
+func Number(n int64) string {
+	const group = 3
+	digits := strconv.FormatInt(n, 10)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for at := len(digits) - group; at > first; at -= group {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
 // Count is a number of things.
 func Count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return Number(n) + " " + noun + "s"
 }

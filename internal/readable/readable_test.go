@@ -1,6 +1,7 @@
 package readable
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,22 @@ func TestRelative_SaysWhatMatters(t *testing.T) {
 	}
 }
 
+func TestNumber_HasCommasBetweenThousands(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 12_345: "12,345", 100_000: "100,000",
+		1_234_567: "1,234,567", -1: "-1", -100: "-100", -1000: "-1,000",
+		math.MinInt64: "-9,223,372,036,854,775,808",
+	} {
+		if got := Number(n); got != want {
+			t.Errorf("Number(%d) = %s, want %s", n, got, want)
+		}
+	}
+	if got := Count(1, "task") + ", " + Count(1000, "task"); got != "1 task, 1,000 tasks" {
+		t.Errorf("Count says %s", got)
+	}
+}
+
 func TestTask_ShowsBodiesThatTerminalsCan(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -48,7 +65,7 @@ func TestTask_ShowsBodiesThatTerminalsCan(t *testing.T) {
 		"two\nlines":              "two\nlines",
 		"\x1b[31mred":             "8 bytes, not text (see: --json)",
 		"\x00":                    "1 byte, not text (see: --json)",
-		strings.Repeat("x", 4097): "4097 bytes (see: --json)",
+		strings.Repeat("x", 4097): "4,097 bytes (see: --json)",
 	} {
 		if got := Content([]byte(body)); got != want {
 			t.Errorf("%.20q is shown as %q, want %q", body, got, want)

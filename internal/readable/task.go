@@ -20,12 +20,19 @@ const (
 	RunAnyway = "run-anyway"
 )
 
-// Tries is how often a task was handed out, and how often it may be, unless it has completed.
+// Tries is how often a task was handed out, and how often it may be unless it has completed.
 func Tries(task *stint.TaskInfo) string {
-	if task.MaxTries == stint.UnlimitedTries || task.State == stint.StateCompleted {
-		return strconv.Itoa(task.Tries)
+	if task.State == stint.StateCompleted {
+		return Number(int64(task.Tries))
 	}
-	return fmt.Sprintf("%d of %d", task.Tries, task.MaxTries)
+	return allTries(task)
+}
+
+func allTries(task *stint.TaskInfo) string {
+	if task.MaxTries <= 0 {
+		return Number(int64(task.Tries))
+	}
+	return Number(int64(task.Tries)) + " of " + Number(int64(task.MaxTries))
 }
 
 // When is the time that matters to a task in its state.
@@ -104,7 +111,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	at("finished", task.FinishedAt)
 	at("inserted", task.InsertedAt)
 	at("deadline", task.Deadline)
-	add("tries", Tries(task))
+	add("tries", allTries(task))
 	if task.Priority != 0 {
 		add("priority", strconv.Itoa(int(task.Priority)))
 	}

@@ -1,0 +1,162 @@
+package command
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint"
+)
+
+// completeWith lets shells complete the values of a flag.
+func completeWith(cmd *cobra.Command, flag string, values []string) {
+	completeBy(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeBy(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	err := cmd.RegisterFlagCompletionFunc(flag, complete)
+	cobra.CheckErr(err) // there is no such flag, which any test would find
+}
+
+// completeRest lets shells complete the arguments that are IDs. It keeps them from offering files
+// for all other arguments and values of flags, except those that are files.
+func (p *program) completeRest(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		p.completeRest(sub)
+	}
+	switch {
+	case strings.HasSuffix(cmd.Use, " ID"):
+		cmd.ValidArgsFunction = func(
+			cmd *cobra.Command, args []string, begun string,
+		) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return p.taskIDs(cmd, nil, begun)
+		}
+	case strings.HasSuffix(cmd.Use, " [ID...]"):
+		cmd.ValidArgsFunction = p.taskIDs
+	case cmd.ValidArgsFunction == nil && !strings.HasSuffix(cmd.Use, " FILE"):
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(flag *pflag.Flag) {
+			_, known := cmd.GetFlagCompletionFunc(flag.Name)
+			if !known && len(flag.Annotations) == 0 && flag.NoOptDefVal == "" {
+				completeBy(cmd, flag.Name, cobra.NoFileCompletions)
+			}
+		})
+	}
+}
+
+// plainUsages takes the quotes, by which the help knows the name of a value, from the texts of all
+// flags, since shells show these texts as they are.
+func plainUsages(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		plainUsages(sub)
+	}
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(flag *pflag.Flag) {
+			flag.Usage = strings.ReplaceAll(flag.Usage, "`", "")
+		})
+	}
+}
+
+// taskIDs offers IDs of tasks that begin as the user has begun.
+func (p *program) taskIDs(
+	cmd *cobra.Command, args []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const offeredMax = 50
+	var offered []cobra.Completion
+	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+		page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: begun, Limit: offeredMax})
+		for _, task := range page.Tasks {
+			id := string(task.ID)
+			if isPlainWord(id) && !slices.Contains(args, id) {
+				offered = append(offered, cobra.CompletionWithDesc(id, string(task.State)))
+			}
+		}
+		return err
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// actions offers the actions of the tasks in the store.
+func (p *program) actions(
+	cmd *cobra.Command, _ []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var offered []cobra.Completion
+	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+		stats, err := store.Stats(ctx)
+		for _, a := range stats.Actions {
+			if isPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
+				offered = append(offered, a.Action)
+			}
+		}
+		return err
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// actorNames offers the actors that live.
+func (p *program) actorNames(
+	cmd *cobra.Command, _ []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var offered []cobra.Completion
+	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+		actors, err := store.ListActors(ctx)
+		for _, actor := range actors {
+			name := string(actor.Actor)
+			if isPlainWord(name) && strings.HasPrefix(name, begun) {
+				offered = append(offered, name)
+			}
+		}
+		return err
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// stateList offers the states that a list may go on with.
+func stateList(
+	_ *cobra.Command, _ []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	given, last := "", begun
+	if comma := strings.LastIndex(begun, ","); comma >= 0 {
+		given, last = begun[:comma+1], begun[comma+1:]
+	}
+	var offered []cobra.Completion
+	for _, state := range stateNames() {
+		if strings.HasPrefix(state, last) && !slices.Contains(strings.Split(given, ","), state) {
+			offered = append(offered, given+state)
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// lookUp calls look with a store, for a shell that completes a word while its user waits. It gives
+// up soon, starts no server, and says nothing of what goes wrong.
+func (p *program) lookUp(
+	cmd *cobra.Command, look func(ctx context.Context, store *stint.Store) error,
+) {
+	const longest = 2 * time.Second
+	ctx, cancel := context.WithTimeout(cmd.Context(), longest)
+	defer cancel()
+	_ = p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
+		options := readOptions()
+		options.Schema = p.schema
+		if db.store, err = stint.New(db.pool, options); err != nil {
+			return err
+		}
+		return look(ctx, db.store)
+	}) // without an answer there is nothing to offer
+}
+
+// isPlainWord reports whether a word needs no quotes in any shell, and is no flag.
+func isPlainWord(word string) bool {
+	return regexp.MustCompile(`^[\pL\pN_./:@+,%][\pL\pN_./:@+,%=-]*$`).MatchString(word)
+}
