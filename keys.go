@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -10,19 +11,23 @@ import (
 // blockKeys is how many keys a value of the sequence of blocks stands for.
 const blockKeys = 1024
 
+// blockAgeMax is for how long a store uses a block, so that keys are about in the order of time.
+const blockAgeMax = time.Minute
+
 // A keyring holds the keys that are left of a block, for inserts of few tasks: most of these then
 // need not ask the server for keys.
 type keyring struct {
 	mutex sync.Mutex
 	next  int64
 	left  int
+	since time.Time
 }
 
 // take returns n consecutive keys, if there are as many left.
 func (k *keyring) take(n int) ([]int64, bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if k.left < n {
+	if k.left < n || time.Since(k.since) > blockAgeMax {
 		return nil, false
 	}
 	keys := make([]int64, n)
@@ -39,6 +44,7 @@ func (k *keyring) refill(block int64) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.next, k.left = block, blockKeys
+	k.since = time.Now() //nolint:forbidigo // how long for this process
 }
 
 // discard forgets the keys that are left.

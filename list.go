@@ -89,6 +89,10 @@ type Filter struct {
 	// database's clock. Default: any age.
 	MinAge, MaxAge time.Duration
 
+	// NewestFirst lists the task first that was inserted last, to within a minute, whatever its
+	// state.
+	NewestFirst bool
+
 	// After asks for what follows a page: its Next, with the same filter otherwise. Where tasks
 	// come in the order of their IDs, it may be any ID: the answer begins behind that.
 	After Cursor
@@ -123,7 +127,7 @@ const (
 // ListTasks returns the tasks that pass a filter, a page at a time, without their bodies and
 // results.
 //
-// They come in the order of their IDs. If the filter names states or an actor and no prefix, they
+// They come in the order of their IDs, or newest first. If the filter names states or an actor and no prefix, they
 // come state by state: in progress, ready, scheduled, blocked, aborted, completed. Finished tasks
 // come with the newest first, scheduled ones with the one due first, ready ones of named actions in
 // the order of the hand-out, the others about as they were inserted. An actor has tasks in progress
@@ -325,6 +329,10 @@ func (s *Store) pick(
 	for i, place := range looked {
 		keys[i] = place.key
 	}
+	var prefix *string
+	if filter.NewestFirst { // otherwise the source has picked it
+		prefix = nonEmpty(filter.IDPrefix)
+	}
 	var actions []string // nil, which is null, for all
 	actions = append(actions, filter.Actions...)
 	var states []int16
@@ -335,7 +343,7 @@ func (s *Store) pick(
 		name: "list_tasks",
 		args: []any{
 			keys, actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
-			positive(filter.MaxAge), limit,
+			positive(filter.MaxAge), prefix, limit,
 		},
 		read: func(rows pgx.Rows) error {
 			infos, places = nil, nil
@@ -378,6 +386,10 @@ type listWalk struct {
 
 // walk returns the sources that the filter asks for, from its cursor on.
 func (f *Filter) walk() (*listWalk, error) {
+	if f.NewestFirst {
+		walk := &listWalk{all: []listSource{sourceOfNewest()}}
+		return walk, walk.goOn(f.After)
+	}
 	if f.IDPrefix != "" || len(f.States) == 0 && f.Actor == "" {
 		walk := &listWalk{byID: true, all: []listSource{f.sourceOfIDs()}}
 		walk.sources, walk.place.id = walk.all, TaskID(f.After)
@@ -390,6 +402,15 @@ func (f *Filter) walk() (*listWalk, error) {
 func (f *Filter) sourceOfIDs() listSource {
 	return listSource{"list_ids", func(place listPlace) []any {
 		return []any{f.IDPrefix, prefixEnd(f.IDPrefix), string(place.id)}
+	}}
+}
+
+func sourceOfNewest() listSource {
+	return listSource{"list_newest", func(place listPlace) []any {
+		if !place.began {
+			place.key = math.MaxInt64
+		}
+		return []any{place.key}
 	}}
 }
 

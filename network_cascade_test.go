@@ -3,6 +3,7 @@ package stint_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -111,13 +112,14 @@ func settledBlocks(t *testing.T, action, how string, depth int) (blocks int) {
 	wantErr(t, "INSERT", err, nil)
 	_, err = tx.Exec(ctx, statements(t)["set_planner"])
 	wantErr(t, "set_planner", err, nil)
-	for _, name := range []string{"lock_dependents", "settle_tasks"} {
+	for _, call := range []string{"lock_dependents(1, 1)", "settle_tasks(1, 1, NULL)"} {
+		name, _, _ := strings.Cut(call, "(")
 		_, err := tx.Exec(ctx, "PREPARE "+name+" AS "+statements(t)[name])
 		wantErr(t, "PREPARE", err, nil)
 		var plan []struct {
 			Plan map[string]any `json:"Plan"`
 		}
-		explain := "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON) EXECUTE " + name + "(1, 1)"
+		explain := "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON) EXECUTE " + call
 		err = tx.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&plan)
 		wantErr(t, explain, err, nil)
 		for _, kind := range []string{"Shared Hit Blocks", "Shared Read Blocks"} {

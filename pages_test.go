@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -259,6 +260,7 @@ func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 		"ready, of one": {
 			stint.Filter{Actions: []string{"few"}, States: one(stint.StateReady)}, 1,
 		},
+		"inserted last":  {stint.Filter{NewestFirst: true, Limit: 5}, 5},
 		"newest first":   {stint.Filter{States: one(stint.StateCompleted), Limit: 5}, 5},
 		"the last owner": {stint.Filter{Actor: "actor", Limit: 5}, 5},
 	} {
@@ -272,6 +274,48 @@ func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 		if read > pagesMost {
 			t.Errorf("%s: %d pages are read, want at most %d", name, read, pagesMost)
 		}
+	}
+}
+
+func TestListTasks_ListsTheNewestFirst(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	another, err := stint.New(pool, stint.Options{})
+	wantErr(t, "New", err, nil)
+	defer another.Close(context.WithoutCancel(t.Context()))
+	var want []stint.TaskID
+	for i := range 4 {
+		tasks := numbered(fmt.Sprint("n", i, "/"), 100)
+		inserting := []*stint.Store{store, another}[i%2]
+		insert(t, inserting, tasks...) // which takes new keys
+		insert(t, inserting, after(tasks[99].ID+"/last", "n0/000000"))
+		for _, task := range tasks {
+			want = append(want, task.ID)
+		}
+		want = append(want, tasks[99].ID+"/last")
+	}
+	slices.Reverse(want)
+	filter := stint.Filter{NewestFirst: true, Limit: 30}
+	var got, blocked []stint.TaskID
+	for more := true; more; {
+		page, err := store.ListTasks(t.Context(), filter)
+		wantErr(t, "ListTasks", err, nil)
+		for _, info := range page.Tasks {
+			got = append(got, info.ID)
+		}
+		filter.After, more = page.Next, page.Next != ""
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	page, err := store.ListTasks(t.Context(), stint.Filter{
+		NewestFirst: true, IDPrefix: "n1/", States: []stint.State{stint.StateBlocked},
+	})
+	for _, info := range page.Tasks {
+		blocked = append(blocked, info.ID)
+	}
+	if err != nil || !slices.Equal(blocked, []stint.TaskID{"n1/000099/last"}) {
+		t.Errorf("of a prefix and a state: %q, %v", blocked, err)
 	}
 }
 

@@ -122,10 +122,11 @@ var sample = map[string]struct {
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
 	"keep_planner": {"", nil},
-	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, 10", []string{
+	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
 	"list_ids":       {"'', NULL, '', 10", []string{"tasks_id_key"}},
+	"list_newest":    {"5, 10", []string{"tasks_pkey"}},
 	"list_blocked":   {"5, 10", []string{"blocked_pkey"}},
 	"list_scheduled": {"'-infinity', 5, 10", []string{"scheduled_order"}},
 	"list_ready":     {"5, 10", []string{"ready_pkey"}},

@@ -27,17 +27,16 @@ var (
 		"drop_session", "edges_ahead", "end_tasks", "existing_edges", "existing_tasks", "get_tasks",
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"lock_dependents", "lock_dependencies",
-		"lock_predecessors", "notify", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
+		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
+		"lock_dependents", "lock_dependencies", "lock_predecessors", "notify",
+		"schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
 		"graph_tasks", "list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks", "list_problems",
-		"pruning_behind",
-		"sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
+		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
+		"list_problems", "pruning_behind", "sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
 	}
 )
 

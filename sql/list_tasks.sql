@@ -1,6 +1,6 @@
 -- name: list_tasks
 --
--- Returns those of the tasks with keys $1 that pass a filter, $7 of them at most, in the form of
+-- Returns those of the tasks with keys $1 that pass a filter, $8 of them at most, in the form of
 -- get_tasks without bodies and results, followed by the place of the key in $1.
 --
 --   $1 keys     bigint[]
@@ -9,13 +9,17 @@
 --   $4 actor    text, or null: all
 --   $5 min_age  interval, or null
 --   $6 max_age  interval, or null
---   $7 tasks    integer
+--   $7 prefix   text: how IDs begin, or null: all
+--   $8 tasks    integer
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result, named.place
 FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
 CROSS JOIN LATERAL (
-    SELECT tasks.action, tasks.inserted_at FROM stint.tasks WHERE tasks.key = named.key OFFSET 0
+    SELECT tasks.id, tasks.action, tasks.inserted_at
+    FROM stint.tasks
+    WHERE tasks.key = named.key
+    OFFSET 0
 ) AS known
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = named.key OFFSET 0
@@ -25,5 +29,6 @@ WHERE ($2::text[] IS NULL OR known.action = ANY ($2::text[]))
   AND ($4::text IS NULL OR task.actor = $4::text)
   AND ($5::interval IS NULL OR known.inserted_at <= statement_timestamp() - $5::interval)
   AND ($6::interval IS NULL OR known.inserted_at >= statement_timestamp() - $6::interval)
+  AND ($7::text IS NULL OR starts_with(known.id, $7::text))
 ORDER BY named.place
-LIMIT $7::integer
+LIMIT $8::integer

@@ -12,14 +12,15 @@ import (
 func (p *program) listCommand() *cobra.Command {
 	var chosen filterFlags
 	var after string
-	limit := listedTasksDefault
+	limit, newest := listedTasksDefault, false
 	cmd := &cobra.Command{
 		Use:        "ls",
 		SuggestFor: []string{"list", "tasks"},
 		Short:      "List tasks",
 		Long: `List tasks. A task is listed if it passes all the filters.
 
-They come in the order of their IDs. With --state or --actor and without --prefix they come
+They come in the order of their IDs; with --newest, by the time of their insert to within
+a minute, newest first. Otherwise, with --state or --actor and without --prefix, they come
 state by state: in-progress, ready, scheduled, blocked, aborted, completed; aborted and
 completed tasks newest first. In a large store a page looks at 10,000 tasks at most, and may
 then be short: --after goes on.
@@ -28,6 +29,7 @@ With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
   stint ls --prefix export/main/ --limit 1000
   stint ls --state ready --older-than 1h
+  stint ls --newest --limit 20
   stint ls --after export/main/0100
   stint ls --state aborted --json | jq -r .id`,
 		GroupID: groupTasks,
@@ -38,15 +40,18 @@ With --json, a task to a line (see: stint help json).`,
 				return err
 			}
 			filter.After, filter.Limit = stint.Cursor(after), limit
+			filter.NewestFirst = newest
 			return p.list(cmd.Context(), filter)
 		},
 	}
 	flags := cmd.Flags()
 	chosen.add(p, cmd)
+	flags.BoolVar(&newest, "newest", false, "list the tasks first that were inserted last")
 	flags.IntVar(&limit, "limit", listedTasksDefault,
 		"maximum number `n` of tasks (1 to "+readable.Number(listedTasksMax)+")")
 	flags.StringVar(&after, "after", "",
-		"start after this `place`: an ID or, with --state or --actor, what the last page named")
+		"start after this `place`: an ID or, with --newest, --state or --actor, what the last "+
+			"page named")
 	completeBy(cmd, "after", p.taskIDs)
 	return cmd
 }
