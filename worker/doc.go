@@ -13,6 +13,9 @@
 //
 // [Worker.PerformNext] performs a single task in the calling goroutine instead.
 //
+// In the repository, examples/service is a whole service around a worker, and docs/recipes.md has
+// recipes.
+//
 // # Slots
 //
 // A worker performs [Options.Concurrency] tasks at once, and no more tasks of one action than
