@@ -54,7 +54,7 @@ func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 // changeActors changes who is registered, and waits until the database knows.
 func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]string)) error {
 	if s.tx != nil {
-		return argumentError("store", "in a transaction; actors are registered at once")
+		return argumentError("store", "must not be in a transaction; actors are registered at once")
 	}
 	if err := s.checkUsable(ctx); err != nil || s.session == nil {
 		return err

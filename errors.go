@@ -42,13 +42,14 @@ var (
 
 	// ErrAlreadyReturned reports that the same return was made before, with the same token and the
 	// same outcome: what the caller wants is so (R11). It is also an [ErrInvalidToken].
-	ErrAlreadyReturned = fmt.Errorf("task was already returned so: %w", ErrInvalidToken)
+	ErrAlreadyReturned = fmt.Errorf("task was already returned with this outcome: %w",
+		ErrInvalidToken)
 
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
-	ErrNoPostResult = errors.New("task does not post its result")
+	ErrNoPostResult = errors.New("task was inserted without PostResult")
 
 	// ErrBusy reports a return that [Store.TryReturnTasks] has not made, since it may take long.
-	ErrBusy = errors.New("return is held up")
+	ErrBusy = errors.New("return would have to wait")
 
 	// ErrInvalidArgument reports a value that is refused before the database sees it.
 	ErrInvalidArgument = errors.New("invalid argument")
@@ -62,7 +63,7 @@ var (
 	// ErrSchemaVersion reports that the database schema is missing, older than this release works
 	// with, or so much newer that it does not work with this release. The package migrations brings
 	// it up to date.
-	ErrSchemaVersion = errors.New("schema version does not fit")
+	ErrSchemaVersion = errors.New("schema version does not match this release")
 )
 
 // A TaskError names the tasks that an error is about.

@@ -204,7 +204,8 @@ func (s *Store) InsertTasksFrom(
 				return err
 			}
 			if len(task.ToSignalAfter) > 0 {
-				problem := argumentError("Task.ToSignalAfter", "not in a stream; use Task.After")
+				problem := argumentError("Task.ToSignalAfter",
+					"must be empty in a stream; use Task.After")
 				return at(problem, int(inserted)+len(piece), task.ID)
 			}
 			piece = append(piece, task)

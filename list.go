@@ -228,7 +228,7 @@ func (f *Filter) check() error {
 	}
 	for i, state := range f.States {
 		if stateNumbers(state) == nil {
-			return at(argumentError("Filter.States", "unknown"), i, "")
+			return at(argumentError("Filter.States", "unknown state"), i, "")
 		}
 	}
 	for _, text := range []struct {
@@ -247,10 +247,10 @@ func (f *Filter) check() error {
 		}
 	}
 	if f.MinAge < 0 || f.MaxAge < 0 {
-		return argumentError("Filter.MinAge and MaxAge", "negative")
+		return argumentError("Filter.MinAge and MaxAge", "must not be negative")
 	}
 	if f.Limit < 0 {
-		return argumentError("Filter.Limit", "negative")
+		return argumentError("Filter.Limit", "must not be negative")
 	}
 	if len(f.Actions) > listedActionsMax {
 		return tooLarge("Filter.Actions", len(f.Actions), listedActionsMax)
@@ -498,4 +498,4 @@ func (w *listWalk) goOn(after Cursor) error {
 	return nil
 }
 
-func badCursor() error { return argumentError("Filter.After", "not the Next of a page") }
+func badCursor() error { return argumentError("Filter.After", "must be the Next of a page") }

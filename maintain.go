@@ -83,7 +83,7 @@ func newMaintainer(store *Store, opts Options) (*maintainer, error) {
 	case MaintainAlways:
 		m.start()
 	default:
-		return nil, argumentError("Options.Maintenance", "unknown")
+		return nil, argumentError("Options.Maintenance", "unknown value")
 	}
 	return m, nil
 }

@@ -116,7 +116,7 @@ func (s *Store) release(abandoned ownAnswer) {
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
 	if maxTasks <= 0 {
-		return argumentError("maxTasks", "not positive")
+		return argumentError("maxTasks", "must be positive")
 	}
 	if err := checkActor(actor, actions); err != nil {
 		return err

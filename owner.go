@@ -26,7 +26,7 @@ func (s *Store) setStatus(
 	ctx context.Context, owned OwnedTask, status string, progress float64,
 ) error {
 	if !(progress >= 0 && progress <= 1) { // NaN is neither
-		return argumentError("progress", "not between 0 and 1")
+		return argumentError("progress", "must be between 0 and 1")
 	}
 	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
 
 func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	if s.tx == nil {
-		return argumentError("store", "not in a transaction; see WithTx")
+		return argumentError("store", "must be in a transaction; see WithTx")
 	}
 	if len(owned) == 0 {
 		return s.checkOpen(ctx)

@@ -33,7 +33,7 @@ func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 
 func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	if limit <= 0 {
-		return Problems{}, argumentError("limit", "not positive")
+		return Problems{}, argumentError("limit", "must be positive")
 	}
 	if limit > listedTasksMax {
 		return Problems{}, tooLarge("limit", limit, listedTasksMax)

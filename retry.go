@@ -62,7 +62,7 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 			return err
 		}
 		if strict {
-			return argumentError("transaction", "stricter than READ COMMITTED")
+			return argumentError("transaction", "must not be stricter than READ COMMITTED")
 		}
 		if err := requireAll(ids, maps.Values(named)); err != nil {
 			return err

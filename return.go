@@ -95,7 +95,8 @@ func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 
 func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, whose locks outlast the call")
+		return nil, argumentError("store",
+			"must not be in a transaction, whose locks outlast the call")
 	}
 	verdicts, err := s.returnTasks(ctx, returns, true)
 	heldUp := isCode(err, codeLockNotAvailable)
@@ -320,26 +321,26 @@ func (r *Return) check() error {
 	switch r.Code {
 	case StatusPending:
 		if r.Result != nil {
-			return argumentError("Return.Result", "given with code pending")
+			return argumentError("Return.Result", "must be nil with code pending")
 		}
 	case StatusCompleted, StatusAborted:
 		if r.RetryAfter != 0 || r.Release {
 			return argumentError("Return.RetryAfter and Return.Release",
-				"for code pending only")
+				"must be zero unless the code is pending")
 		}
-	case StatusInProgress:
-		return argumentError("Return.Code", "in-progress is no way to return a task")
 	default:
-		return argumentError("Return.Code", fmt.Sprintf("unknown: %.40q", string(r.Code)))
+		return argumentError("Return.Code",
+			fmt.Sprintf("must be pending, completed or aborted, not %.40q", string(r.Code)))
 	}
 	switch {
 	case len(r.Result) > resultBytesMax:
 		return tooLarge("Return.Result bytes", len(r.Result), resultBytesMax)
 	case r.RetryAfter < 0:
-		return argumentError("Return.RetryAfter", "negative")
+		return argumentError("Return.RetryAfter", "must not be negative")
 	case r.RetryAfter > retryAfterMax:
 		return &ArgumentError{
-			Argument: "Return.RetryAfter", Index: -1, Err: ErrTooLarge, Problem: "over ten years",
+			Argument: "Return.RetryAfter", Index: -1, Err: ErrTooLarge,
+			Problem: "must not exceed ten years",
 		}
 	}
 	return nil

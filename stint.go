@@ -147,7 +147,7 @@ type core struct {
 // as [ErrSchemaVersion] at the first verb.
 func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
-		return nil, fmt.Errorf("new store: %w", argumentError("pool", "nil"))
+		return nil, fmt.Errorf("new store: %w", argumentError("pool", "must not be nil"))
 	}
 	if opts.Schema == "" {
 		opts.Schema = "stint"
@@ -164,11 +164,11 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	if opts.Grace < 0 || opts.Grace > leaseMax {
 		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.Grace", "negative or over ten years"))
+			argumentError("Options.Grace", "must be between 0 and ten years"))
 	}
 	if opts.PollInterval < time.Millisecond {
 		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.PollInterval", "under a millisecond"))
+			argumentError("Options.PollInterval", "must be at least a millisecond"))
 	}
 	keep, err := opts.Retention.withDefaults()
 	if err != nil {
@@ -199,7 +199,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 func (r Retention) withDefaults() (Retention, error) {
 	for _, age := range []time.Duration{r.Completed, r.Aborted} {
 		if age < 0 && age != KeepNone {
-			return r, argumentError("Options.Retention", "negative age")
+			return r, argumentError("Options.Retention", "ages must not be negative")
 		}
 	}
 	if r.Completed == 0 {

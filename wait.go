@@ -50,7 +50,8 @@ func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 
 func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, where waiting would have no end")
+		return nil, argumentError("store",
+			"must not be in a transaction, where the wait would never end")
 	}
 	if err := checkIDs(ids); err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ func (s *Store) waitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, where waiting would have no end")
+		return nil, argumentError("store",
+			"must not be in a transaction, where the wait would never end")
 	}
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ type handling struct {
 func WithConcurrency(tasks int) HandlerOption {
 	return func(h *handling) error {
 		if tasks <= 0 {
-			return argumentError("WithConcurrency", "not positive")
+			return argumentError("WithConcurrency", "must be positive")
 		}
 		h.concurrency = tasks
 		return nil
@@ -135,7 +135,7 @@ func WithConcurrency(tasks int) HandlerOption {
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handling) error {
 		if d <= 0 {
-			return argumentError("WithTimeout", "not positive")
+			return argumentError("WithTimeout", "must be positive")
 		}
 		h.timeout = d
 		return nil

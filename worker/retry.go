@@ -26,10 +26,10 @@ const (
 
 func (r Retry) withDefaults(argument string) (Retry, error) {
 	if r.Base < 0 || r.Max < 0 {
-		return r, argumentError(argument, "negative")
+		return r, argumentError(argument, "must not be negative")
 	}
 	if r.Base > pauseMax || r.Max > pauseMax {
-		return r, argumentError(argument, "over ten years")
+		return r, argumentError(argument, "must not exceed ten years")
 	}
 	if r.Base == 0 {
 		r.Base = retryBaseDefault
@@ -41,7 +41,7 @@ func (r Retry) withDefaults(argument string) (Retry, error) {
 		r.Max = max(retryMaxDefault, r.Base)
 	}
 	if r.Max < r.Base {
-		return r, argumentError(argument, "Max is less than Base")
+		return r, argumentError(argument, "Max must not be less than Base")
 	}
 	return r, nil
 }

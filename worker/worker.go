@@ -96,7 +96,7 @@ func New(store *stint.Store, options Options, handlers ...Registration) (*Worker
 
 func newWorker(store *stint.Store, options Options, handlers []Registration) (*Worker, error) {
 	if store == nil {
-		return nil, argumentError("store", "nil")
+		return nil, argumentError("store", "must not be nil")
 	}
 	options, err := options.withDefaults()
 	if err != nil {
@@ -110,7 +110,7 @@ func newWorker(store *stint.Store, options Options, handlers []Registration) (*W
 		store: store, options: options, telemetry: telemetry, actions: map[string]*handling{},
 	}
 	if len(handlers) == 0 {
-		return nil, argumentError("handlers", "none; the worker would perform nothing")
+		return nil, argumentError("handlers", "must not be empty")
 	}
 	for _, registration := range handlers {
 		if err := w.register(registration); err != nil {
@@ -139,15 +139,15 @@ func (o Options) withDefaults() (_ Options, err error) {
 	}
 	switch {
 	case o.Concurrency < 0:
-		return o, argumentError("Options.Concurrency", "negative")
+		return o, argumentError("Options.Concurrency", "must not be negative")
 	case o.Lease < leaseShortest:
-		return o, argumentError("Options.Lease", "under 100 ms")
+		return o, argumentError("Options.Lease", "must be at least 100 ms")
 	case o.Lease > leaseLongest:
-		return o, argumentError("Options.Lease", "over 24 hours; leases are extended")
+		return o, argumentError("Options.Lease", "must not exceed 24 hours; leases are extended")
 	case o.StopGrace < 0:
-		return o, argumentError("Options.StopGrace", "negative")
+		return o, argumentError("Options.StopGrace", "must not be negative")
 	case slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }):
-		return o, argumentError("Options.Middleware", "nil")
+		return o, argumentError("Options.Middleware", "must not be nil")
 	}
 	o.Middleware = slices.Clone(o.Middleware)
 	o.Retry, err = o.Retry.withDefaults("Options.Retry")
@@ -169,13 +169,13 @@ func randomActor() stint.ActorID {
 func checkName(argument, name string) error {
 	switch {
 	case name == "":
-		return argumentError(argument, "empty")
+		return argumentError(argument, "must not be empty")
 	case len(name) > nameBytesMax:
-		return argumentError(argument, "over 255 bytes")
+		return argumentError(argument, "must not exceed 255 bytes")
 	case !utf8.ValidString(name):
-		return argumentError(argument, "not valid UTF-8")
+		return argumentError(argument, "must be valid UTF-8")
 	case strings.IndexByte(name, 0) >= 0:
-		return argumentError(argument, "holds a NUL byte")
+		return argumentError(argument, "must not contain a NUL byte")
 	}
 	return nil
 }
@@ -186,11 +186,11 @@ func (w *Worker) register(r Registration) error {
 	}
 	switch {
 	case r.action == stint.Spontaneous:
-		return argumentError("action", "spontaneous tasks complete by themselves")
+		return argumentError("action", "spontaneous tasks are never handed out")
 	case r.handler == nil:
-		return argumentError("handler", "nil")
+		return argumentError("handler", "must not be nil")
 	case w.actions[r.action] != nil:
-		return argumentError("action", "has two handlers")
+		return argumentError("action", "must not have two handlers")
 	}
 	h := &handling{
 		handler: r.handler, retry: w.options.Retry, telemetry: w.telemetry.of(r.action),
@@ -203,7 +203,7 @@ func (w *Worker) register(r Registration) error {
 	for _, middleware := range slices.Backward(w.options.Middleware) {
 		h.handler = middleware(h.handler)
 		if h.handler == nil {
-			return argumentError("Options.Middleware", "made a nil handler")
+			return argumentError("Options.Middleware", "must not return a nil handler")
 		}
 	}
 	w.actions[r.action] = h

@@ -194,7 +194,7 @@ func (d *decoder) fields(task *stint.Task) error {
 		}
 		name, ok := key.(string)
 		if !ok || seen[name] {
-			return d.wrong(at, "%q comes twice", name)
+			return d.wrong(at, "duplicate field %q", name)
 		}
 		seen[name] = true
 		var value json.RawMessage
