@@ -13,7 +13,7 @@ const contendedPause = time.Millisecond
 
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
 // such tasks are inserted or become ready, when scheduled ones are due and when leases expire, and
-// looks for itself every [Options.PollInterval].
+// also polls every [Options.PollInterval].
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once. In a transaction the
