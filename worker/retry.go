@@ -8,10 +8,10 @@ import (
 // pauseMax is the longest pause that the store accepts.
 const pauseMax = 10 * 365 * 24 * time.Hour
 
-// A Retry says how long a task whose handler failed waits for its next try: a random time between a
-// half and the whole of Base after the first try, of twice as much after each further one, and
-// never more than Max. (This is exponential back-off with equal jitter: it spreads tasks that
-// failed together, and no try follows at once.)
+// A Retry says how long a task whose handler failed waits for its next try: after the first try a
+// random time between half of Base and Base, after each further try twice as much, and never more
+// than Max. (This is exponential back-off with equal jitter: it spreads tasks that failed together,
+// and no try follows at once.)
 type Retry struct {
 	// Base is the longest pause after the first try. Default: 1 s.
 	Base time.Duration
