@@ -12,7 +12,7 @@ import (
 // [*stint.ArgumentError].
 var (
 	// ErrStarted reports a second call of Run.
-	ErrStarted = errors.New("worker was started before")
+	ErrStarted = errors.New("worker was already started")
 
 	// ErrStillRunning reports that the worker has stopped before all handlers returned. Their tasks
 	// were given back, or are handed on when their leases expire.
