@@ -63,8 +63,8 @@ type snoozeError struct{ pause time.Duration }
 func (e *snoozeError) Error() string { return "snoozed for " + e.pause.String() }
 
 // RetryAfter returns an error with which a handler gives its task back for another try after d,
-// whatever the [Retry] of its action says. The try counts, unlike with [Snooze]. The error may be wrapped, to say why. A
-// pause of less than 0 counts as 0, one of more than ten years as ten years.
+// whatever the [Retry] of its action says. The try counts, unlike with [Snooze]. The error may be
+// wrapped, to say why. A pause of less than 0 counts as 0, one of more than ten years as ten years.
 func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), pauseMax)} }
 
 type retryAfterError struct{ after time.Duration }

@@ -199,7 +199,7 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 		one + ", after: [a]}":                                   `"a" -> "a"`,
 		one + "}\n- {name: a, action: b}":                       "line 2, column 10: name \"a\"",
 		one + "}\n---\n- {name: c, action: d}":                  "second document: a file",
-		one + ", deadline: today}":                              "line 1, column 34: expected a time",
+		one + ", deadline: today}":                              "column 34: expected a time",
 		one + "}\n- {name: \xff, action: b}":                    "line 2, column 10: invalid",
 		"\n" + one + strings.Repeat(long, 32) + "}":             "column 3: action bytes: 257",
 		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: id bytes: 549",

@@ -17,10 +17,10 @@ func (p *program) showCommand() *cobra.Command {
 		Use:        "show ID",
 		SuggestFor: []string{"get", "status"},
 		Short:      "Show a task, with its body and result",
-		Long: `Show everything that the store knows about a task. If the body or the result is long, or is
-not text, only its size is shown. Of the tasks that it waits for (predecessors) and of those
-that wait for it (dependents), ten each are shown with their states, unfinished ones first;
-stint graph draws them all.
+		Long: `Show everything that the store knows about a task. If the body or the result is
+long, or is not text, only its size is shown. Of the tasks that it waits for (predecessors)
+and of those that wait for it (dependents), ten each are shown with their states,
+unfinished ones first; stint graph draws them all.
 
 With --json, the task (see: stint help json) with its whole body and result, and
 predecessors and dependents: lists of tasks without bodies and results, at most 10,000
