@@ -6,19 +6,20 @@ import (
 	"slices"
 )
 
-// Affected says which tasks a call has changed.
+// Affected says which tasks a call changed.
 type Affected struct {
-	// Tasks are those of the call that were changed, in the order of their IDs.
+	// Tasks are the tasks named in the call that were changed, in the order of their IDs.
 	Tasks []TaskID
-	// Others is how many tasks were changed that the call does not name.
+	// Others is how many other tasks were changed with them.
 	Others int
 }
 
-// AbortTasks cancels tasks, with everything that depends on them: those that have not finished
-// become aborted with [CauseCancelled] and the status text, whatever their state, and then their
-// dependents with [CauseDependency], unless these run anyway (R12). The owner of a task in progress
-// learns of it when its token is refused. A final task stays as it is, without an error. The result
-// names the tasks that were aborted, and counts the dependents that were aborted with them.
+// AbortTasks cancels tasks and everything that depends on them. Tasks that have not finished are
+// aborted with [CauseCancelled] and the status text, whatever their state; then their dependents
+// are aborted with [CauseDependency], except those that run anyway (R12). The owner of a task in
+// progress learns of it when its token is refused. A final task stays as it is, without an error.
+// The result names the tasks that were aborted, and counts the dependents that were aborted with
+// them.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID, and no task is aborted. The call may be repeated after any failure.

@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RegisterActor makes it known that actor performs tasks with these actions in this process, and
-// binds the tasks that it owns through this store from now on to the store's session, a connection
-// to the database. If the process dies, or its host is cut off, the session ends, and when
-// [Options.Grace] has passed its tasks are handed on as if their leases had expired, within about a
-// second altogether (R15). A session that is lost and made anew in time changes nothing.
+// RegisterActor announces that actor performs tasks with these actions in this process, and binds
+// the tasks that it owns through this store from now on to the store's session, a connection to the
+// database. If the process dies, or its host is cut off, the session ends, and when [Options.Grace]
+// has passed its tasks are handed on as if their leases had expired, within about a second
+// altogether (R15). A session that is lost and made anew in time changes nothing.
 //
-// This only makes the hand-over fast: leases expire all the same, and tokens say who owns a task. A
-// process that hangs keeps its session, and another store must be alive that maintains the schema,
-// as any store does that owns tasks.
+// This only makes the hand-over fast: leases still expire, and tokens still decide who owns a task.
+// A process that hangs keeps its session. Some other live store must maintain the schema, as any
+// store that owns tasks does.
 //
-// Registering an actor again changes its actions. The call returns when the session stands, or with
-// the error of ctx before; the actor is then registered as soon as the session stands. With
-// PollOnly there is no session, and the call does nothing.
+// Registering an actor again changes its actions. The call returns once the session is established.
+// If ctx ends earlier, the call returns its error, and the actor is registered as soon as the
+// session is established. With PollOnly there is no session, and the call does nothing.
 func (s *Store) RegisterActor(ctx context.Context, actor ActorID, actions []string) error {
 	if err := s.registerActor(ctx, actor, actions); err != nil {
 		return fmt.Errorf("register actor: %w", err)
@@ -38,8 +38,8 @@ func (s *Store) registerActor(ctx context.Context, actor ActorID, actions []stri
 	})
 }
 
-// UnregisterActor is the opposite of [Store.RegisterActor]. What the actor still owns is handed on
-// when the leases expire.
+// UnregisterActor undoes [Store.RegisterActor]. The tasks that the actor still owns are handed on
+// when their leases expire.
 func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
 		return fmt.Errorf("unregister actor: %w", err)
@@ -54,7 +54,7 @@ func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 // changeActors changes who is registered, and waits until the database knows.
 func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]string)) error {
 	if s.tx != nil {
-		return argumentError("store", "in a transaction; actors are registered at once")
+		return argumentError("store", "must not be in a transaction; actors are registered at once")
 	}
 	if err := s.checkUsable(ctx); err != nil || s.session == nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]stri
 	return nil
 }
 
-// An ActorInfo is what the store knows of a registered actor.
+// An ActorInfo is what the store knows about a registered actor.
 type ActorInfo struct {
 	Actor   ActorID
 	Actions []string
@@ -88,9 +88,9 @@ type ActorInfo struct {
 	Since   time.Time // when it was registered
 }
 
-// ListActors returns the registered actors of all processes that live, in the order of their IDs.
-// An actor that is registered at several stores comes once for each. That a process has died shows
-// within a second.
+// ListActors returns the registered actors of all live processes, in the order of their IDs. An
+// actor that is registered at several stores is listed once for each. A process that dies is gone
+// from the list within a second.
 func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	var actors []ActorInfo
 	err := s.run(ctx, step{

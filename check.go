@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An Inconsistency is a state of the tables that cannot be.
+// An Inconsistency is a state of the tables that should be impossible.
 type Inconsistency struct {
 	Rule  string // says what should be
 	ID    TaskID // the task concerned, if it has a definition
@@ -25,8 +25,8 @@ const inconsistenciesMax = 1000
 
 // Check compares the tables with one another: each task is in exactly one state, counters equal
 // dependencies, no task has begun before its predecessors ended, none waits for ever, there is no
-// cycle, nothing is half settled, and no lease is left a minute after it expired. It returns what
-// is wrong, up to 1,000 findings; an empty answer means that nothing is.
+// cycle, nothing is half settled, and no lease remains a minute after it expired. It returns up to
+// 1,000 findings; an empty answer means that nothing is wrong.
 //
 // It changes nothing, locks nothing and may be called on a store in use: each of its two statements
 // sees one instant. It reads all tables from end to end, which takes about a second per few hundred

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// DeleteTasks removes tasks from the store, finished ones included, so that their IDs are free. The
-// dependents of an unfinished one no longer wait for it; a task that then has nothing left to wait
-// for is deleted too, and so on (R17). The dependents of a finished one stay. The result names the
-// tasks of the call, and counts the dependents that were deleted with them.
+// DeleteTasks removes tasks from the store, including finished ones, which frees their IDs. The
+// dependents of an unfinished task no longer wait for it; a dependent that then has nothing left to
+// wait for is deleted too, and so on (R17). The dependents of a finished task stay. The result
+// names the tasks of the call, and counts the dependents that were deleted with them.
 //
 // If a task is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it is
 // [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
-// deleted (R17). After a call whose outcome is unknown, [ErrTaskNotFound] naming all of the IDs
-// tells that they had been deleted.
+// deleted (R17). If a call whose outcome was unknown is repeated, [ErrTaskNotFound] with all of the
+// IDs means that the first call deleted them.
 func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected, err error) {
 	err = s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
 		if err := refuseOwned(tasks); err != nil {

@@ -4,9 +4,9 @@
 // also within the caller's own transaction ([Store.WithTx]). Worker loops call [Store.OwnTasks],
 // which hands out tasks that are ready, each with a performance [Token] and under a lease. Whoever
 // holds the newest token of a task owns it: only with it can the task be extended
-// ([Store.ExtendTasksOwnership]), touched ([Store.SetStatus]) and returned ([Store.ReturnTask]),
-// as completed, as aborted, or for another try. When a lease expires, the task is ready for others;
-// a late owner may still return it until somebody else was given it.
+// ([Store.ExtendTasksOwnership]), touched ([Store.SetStatus]) and returned ([Store.ReturnTask]), as
+// completed, as aborted, or for another try. When a lease expires, the task is ready for others; a
+// late owner may still return it until somebody else is given it.
 //
 //	InsertTasks → pending → OwnTasks → in-progress → ReturnTask → completed or aborted
 //	                 ↑                      |
@@ -25,8 +25,8 @@
 // The package worker calls those on the left. The others are for streams (InsertTasksFrom), for
 // tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
 // Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats, Explain, Graph,
-// Problems, ListActors) and for operators (Maintain, Prune, Check). [Store] says what holds for all
-// of them when a call is cut off. The numbers R1 to R21 are rules in [docs/rules.md].
+// Problems, ListActors) and for operators (Maintain, Prune, Check). [Store] says what happens when
+// any of these calls is cut off. The numbers R1 to R21 are rules in [docs/rules.md].
 //
 // # Dependencies
 //
@@ -39,15 +39,15 @@
 // # Waiting
 //
 // [Store.WaitForTask], [Store.WaitToOwnTasks] and [Store.OwnershipContext] are woken within
-// milliseconds by notifications, for which a store has one connection of its own, and look for
-// themselves once a second. [Store.RegisterActor] binds the tasks of an actor to that connection:
-// if the process dies, they are handed on within about a second.
+// milliseconds by notifications, for which a store has one connection of its own. They also poll
+// once a second. [Store.RegisterActor] binds the tasks of an actor to that connection: if the
+// process dies, they are handed on within about a second.
 //
 // # Being performed more than once
 //
 // An owner may die after it has done its work and before it has returned the task, or be so late
-// that somebody else was given the task meanwhile. So make the performance of a task idempotent, or
-// do it in the transaction that returns the task, where the token protects it.
+// that somebody else has been given the task. So make the performance of a task idempotent, or do
+// it in the transaction that returns the task, where the token protects it.
 //
 // # The database
 //
@@ -56,8 +56,7 @@
 //
 // The package migrations makes the tables, in a schema of their own. Statements name that schema,
 // so search_path does not matter, and nothing depends on the state of a session: a transaction
-// pooler may stand in between, with a pool whose default mode of execution does not prepare
-// statements.
+// pooler may stand in between, if the pool's default query mode does not prepare statements.
 //
 // [docs/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/rules.md
 package stint

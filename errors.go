@@ -9,10 +9,10 @@ import (
 
 // The errors of this package, to be matched with [errors.Is]. Those about tasks come wrapped in a
 // [*TaskError] that names the tasks, those about arguments in an [*ArgumentError]. A call that
-// fails with one of either has changed nothing.
+// fails with a *TaskError or an *ArgumentError has changed nothing.
 var (
 	// ErrTaskExists reports that an ID is taken, or comes twice in one call (R1). When an insert is
-	// repeated since its outcome is unknown, it tells that the insert took place.
+	// repeated because its outcome is unknown, this error says that the first one took place.
 	ErrTaskExists = errors.New("task exists")
 
 	// ErrTaskNotFound reports that the store holds no task with an ID: it never did, or the task
@@ -33,22 +33,24 @@ var (
 	ErrCycle = errors.New("dependencies form a cycle")
 
 	// ErrPredecessorAborted reports that a task cannot be retried: a predecessor was aborted and is
-	// not retried as well.
+	// not among the retried tasks.
 	ErrPredecessorAborted = errors.New("predecessor was aborted")
 
-	// ErrInvalidToken reports that a token is not the one of the task's last owner, or that the
+	// ErrInvalidToken reports that a token is not the token of the task's last owner, or that the
 	// task is no longer owned (R8). The caller has lost the task and should drop its work.
 	ErrInvalidToken = errors.New("invalid performance token")
 
 	// ErrAlreadyReturned reports that the same return was made before, with the same token and the
-	// same outcome: what the caller wants is so (R11). It is also an [ErrInvalidToken].
-	ErrAlreadyReturned = fmt.Errorf("task was already returned so: %w", ErrInvalidToken)
+	// same outcome, so there is nothing left to do (R11). It is also an [ErrInvalidToken].
+	ErrAlreadyReturned = fmt.Errorf("task was already returned with this outcome: %w",
+		ErrInvalidToken)
 
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
-	ErrNoPostResult = errors.New("task does not post its result")
+	ErrNoPostResult = errors.New("task was inserted without PostResult")
 
-	// ErrBusy reports a return that [Store.TryReturnTasks] has not made, since it may take long.
-	ErrBusy = errors.New("return is held up")
+	// ErrBusy reports a return that [Store.TryReturnTasks] has not made, because it would have to
+	// wait.
+	ErrBusy = errors.New("return would have to wait")
 
 	// ErrInvalidArgument reports a value that is refused before the database sees it.
 	ErrInvalidArgument = errors.New("invalid argument")
@@ -62,7 +64,7 @@ var (
 	// ErrSchemaVersion reports that the database schema is missing, older than this release works
 	// with, or so much newer that it does not work with this release. The package migrations brings
 	// it up to date.
-	ErrSchemaVersion = errors.New("schema version does not fit")
+	ErrSchemaVersion = errors.New("schema version does not match this release")
 )
 
 // A TaskError names the tasks that an error is about.
@@ -100,10 +102,10 @@ func (e *TaskError) Error() string {
 // Unwrap returns [TaskError.Err].
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// A CycleError has the cycle that dependencies would form.
+// A CycleError describes the cycle that dependencies would form.
 type CycleError struct {
-	// Path are the tasks of a cycle, each to run after the one before it; the last one is the first
-	// one again.
+	// Path lists the tasks of a cycle, each waiting for the one before it; the last is the first
+	// again.
 	Path []TaskID
 }
 
@@ -131,13 +133,13 @@ const pathMax = 10
 // Unwrap returns [ErrCycle].
 func (e *CycleError) Unwrap() error { return ErrCycle }
 
-// A DependencyError lists the dependencies that [Store.AddDependencies] refused. Without these, the
-// call may be made again.
+// A DependencyError lists the dependencies that [Store.AddDependencies] refused. The call may be
+// repeated without these.
 type DependencyError struct {
 	Refused []RefusedDependency
 }
 
-// A RefusedDependency is one that cannot be added, and why.
+// A RefusedDependency is a dependency that cannot be added, with the reason.
 type RefusedDependency struct {
 	Dependency
 

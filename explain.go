@@ -18,15 +18,15 @@ type Explanation struct {
 	Missing  int
 	WaitsFor []TaskInfo
 
-	// BecauseOf are up to 100 of the aborted predecessors for which the task was aborted, if they
-	// are still there. These may have been aborted because of others in their turn.
+	// BecauseOf are up to 100 of the aborted predecessors that caused the task's abort, if they are
+	// still in the store. Others may in turn have caused theirs.
 	BecauseOf []TaskInfo
 
 	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
 	TriesLeft int
 
-	// AskedAt is when somebody last asked for tasks with this action, to half a minute; zero if
-	// nobody has in a week.
+	// AskedAt is when somebody last asked for tasks with this action, accurate to half a minute;
+	// zero if nobody has for a week.
 	AskedAt time.Time
 
 	Now time.Time // on the database's clock
@@ -37,7 +37,7 @@ const explainedTasksMax = 100
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, how many tries are left, when somebody last asked for its action, and which
-// predecessors it was aborted for. If there is no such task, the error is [ErrTaskNotFound], in a
+// predecessors caused its abort. If there is no such task, the error is [ErrTaskNotFound], in a
 // [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
@@ -94,7 +94,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 // askedLately is how recently an actor must have asked for an action to be expected to ask again.
 const askedLately = 2 * time.Minute
 
-// String says it in a few lines for people to read.
+// String returns the explanation in a few lines for people to read.
 func (e Explanation) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%q ", string(e.Task.ID))

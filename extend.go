@@ -9,15 +9,15 @@ import (
 	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
-// ExtendTasksOwnership puts the end of the leases of owned tasks off to lease from now at least; it
-// never shortens a lease (R9). It tells for each task whether actor still owns it with that token;
-// a task that is not owned any more is no error.
+// ExtendTasksOwnership extends the leases of owned tasks to at least lease from now; it never
+// shortens a lease (R9). The result says for each task whether actor still owns it with that token;
+// a lost task is not an error.
 //
-// A task whose lease has expired is extended, and owned again, unless somebody else was given it or
-// it is final.
+// A task whose lease has expired is extended, and owned again, unless it is final or somebody else
+// has been given it.
 //
-// Extend the tasks of one OwnTasks call together: that costs the database one small update, however
-// many there are. The call may be repeated after any failure.
+// Extend the tasks of one OwnTasks call together: however many they are, that costs the database
+// one small update. The call may be repeated after any failure.
 func (s *Store) ExtendTasksOwnership(
 	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
 ) ([]bool, error) {

@@ -119,8 +119,7 @@ var (
 		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
 )
 
-// WriteMermaid writes the graph in the language of Mermaid, which many sites that show Markdown
-// draw.
+// WriteMermaid writes the graph in the language of Mermaid, which many sites draw in Markdown.
 func (g *Graph) WriteMermaid(w io.Writer) error {
 	var text strings.Builder
 	text.WriteString("flowchart LR\n")

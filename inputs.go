@@ -18,8 +18,8 @@ type Input struct {
 }
 
 // Inputs returns how the predecessors of an owned task ended, with their results. A spontaneous
-// predecessor that completed has no result and stands for the tasks that it waited for: behind a
-// join come the tasks that were joined. Tasks that were inserted together with the same action and
+// predecessor that completed has no result and stands for the tasks that it waited for: the result
+// lists those tasks in its place. Tasks that were inserted together with the same action and
 // priority come in the order of the insert.
 //
 // If the token is not the one of the task's last owner, the error is [ErrInvalidToken] (R8), in a

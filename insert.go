@@ -28,22 +28,22 @@ const (
 // gets a random one, which the call sets in tasks before anything else, so a call with the same
 // slice repeats the same tasks.
 //
-// Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both;
-// one that is named twice counts once (R2). The other end is among the tasks or in the store (R3).
-// A stored predecessor that has completed counts as settled; one that was aborted aborts the new
-// task, unless it runs anyway.
+// Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both; a
+// dependency that is named twice counts once (R2). The other task is in the same call or in the
+// store (R3). A stored predecessor that has completed counts as settled; one that was aborted
+// aborts the new task, unless it runs anyway.
 //
-// If an ID exists or comes twice, the error is [ErrTaskExists] (R1); if there is no task at the
-// other end of a dependency, it is [ErrTaskNotFound]; if a stored dependent is in progress or
+// If an ID exists or comes twice, the error is [ErrTaskExists] (R1); if the other task of a
+// dependency does not exist, it is [ErrTaskNotFound]; if a stored dependent is in progress or
 // final, it is [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If
 // tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 // Values beyond the limits are refused with an [*ArgumentError]. In a transaction stricter than
-// READ COMMITTED, an ID that a task has which the transaction cannot see is a serialization error,
-// see [Store.WithTx].
+// READ COMMITTED, an ID that is taken by a task the transaction cannot see is a serialization
+// error: see [Store.WithTx].
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
-// none. Calling again with the same tasks is safe: [ErrTaskExists] naming all of them then tells
-// that they had been.
+// none. Calling again with the same tasks is safe: [ErrTaskExists] with all of their IDs then means
+// that the first call added them.
 func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
 	if err := s.insertTasks(ctx, tasks); err != nil {
 		return fmt.Errorf("insert tasks: %w", err)
@@ -173,13 +173,13 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
 // the tasks that the sequence yields, in one transaction that lasts as long as the sequence takes,
-// and returns their number. An error that the sequence yields ends the call; nothing is added then,
-// as after any other error.
+// and returns their number. An error that the sequence yields ends the call; as after any other
+// error, nothing is added.
 //
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
 // in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
 // [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without an ID
-// gets a random one, which nobody is told.
+// gets a random one, which the caller does not learn.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
@@ -204,7 +204,8 @@ func (s *Store) InsertTasksFrom(
 				return err
 			}
 			if len(task.ToSignalAfter) > 0 {
-				problem := argumentError("Task.ToSignalAfter", "not in a stream; use Task.After")
+				problem := argumentError("Task.ToSignalAfter",
+					"must be empty in a stream; use Task.After")
 				return at(problem, int(inserted)+len(piece), task.ID)
 			}
 			piece = append(piece, task)

@@ -37,7 +37,7 @@ func argumentError(argument, problem string) *ArgumentError {
 func tooLarge(argument string, size, limit int) *ArgumentError {
 	return &ArgumentError{
 		Argument: argument, Index: -1, Err: ErrTooLarge,
-		Problem: fmt.Sprintf("%d, where at most %d are allowed", size, limit),
+		Problem: fmt.Sprintf("%d exceeds the limit of %d", size, limit),
 	}
 }
 
@@ -45,13 +45,13 @@ func tooLarge(argument string, size, limit int) *ArgumentError {
 func checkText(argument, text string, bytesMax int) error {
 	switch {
 	case text == "":
-		return argumentError(argument, "empty")
+		return argumentError(argument, "must not be empty")
 	case len(text) > bytesMax:
 		return tooLarge(argument+" bytes", len(text), bytesMax)
 	case !utf8.ValidString(text):
-		return argumentError(argument, "not valid UTF-8")
+		return argumentError(argument, "must be valid UTF-8")
 	case strings.IndexByte(text, 0) >= 0:
-		return argumentError(argument, "holds a NUL byte")
+		return argumentError(argument, "must not contain a NUL byte")
 	}
 	return nil
 }
@@ -82,13 +82,13 @@ func (t *Task) check() error {
 	case len(t.Body) > bodyBytesMax:
 		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
 	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:
-		return argumentError("Task.MaxTries", "neither UnlimitedTries nor between 0 and 2147483647")
+		return argumentError("Task.MaxTries", "must be UnlimitedTries or 0 to 2147483647")
 	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
-		return argumentError("Task.OnAbort", "neither AbortToo nor RunAnyway")
+		return argumentError("Task.OnAbort", "must be AbortToo or RunAnyway")
 	case !storable(t.NotBefore):
-		return argumentError("Task.NotBefore", "not between the years 1 and 9999")
+		return argumentError("Task.NotBefore", "must be between the years 1 and 9999")
 	case !storable(t.Deadline):
-		return argumentError("Task.Deadline", "not between the years 1 and 9999")
+		return argumentError("Task.Deadline", "must be between the years 1 and 9999")
 	}
 	for _, id := range t.After {
 		if err := checkText("Task.After", string(id), idBytesMax); err != nil {
@@ -112,12 +112,12 @@ func checkLease(lease time.Duration) error {
 	case lease == NoExpiry:
 		return nil
 	case lease <= 0:
-		return argumentError("lease", "not positive; NoExpiry asks for none")
+		return argumentError("lease", "must be positive; use NoExpiry for none")
 	case lease < time.Microsecond:
-		return argumentError("lease", "under a microsecond")
+		return argumentError("lease", "must be at least a microsecond")
 	case lease > leaseMax:
 		return &ArgumentError{
-			Argument: "lease", Index: -1, Err: ErrTooLarge, Problem: "over ten years",
+			Argument: "lease", Index: -1, Err: ErrTooLarge, Problem: "must not exceed ten years",
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func checkActor(actor ActorID, actions []string) error {
 		return err
 	}
 	if len(actions) == 0 {
-		return argumentError("actions", "empty")
+		return argumentError("actions", "must not be empty")
 	}
 	if len(actions) > actionsMax {
 		return tooLarge("actions", len(actions), actionsMax)
@@ -165,7 +165,7 @@ func checkActor(actor ActorID, actions []string) error {
 			return at(err, i, "")
 		}
 		if action == Spontaneous {
-			return at(argumentError("action", "spontaneous tasks complete by themselves"), i, "")
+			return at(argumentError("action", "spontaneous tasks are never handed out"), i, "")
 		}
 	}
 	return nil

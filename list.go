@@ -16,7 +16,7 @@ import (
 
 // GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
-// such ID; the others are returned all the same.
+// such ID; the others are still returned.
 func (s *Store) GetTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	infos, err := s.getTasks(ctx, ids)
 	if err != nil {
@@ -85,22 +85,23 @@ type Filter struct {
 	IDPrefix string   // the beginning of the ID; default: any
 	Actor    ActorID  // the owner, or the last owner of a finished task; default: any
 
-	// MinAge and MaxAge are how long ago the task was inserted at least and at most, on the
-	// database's clock. Default: any age.
+	// MinAge and MaxAge are limits for how long ago the task was inserted, on the database's clock.
+	// Default: any age.
 	MinAge, MaxAge time.Duration
 
 	// NewestFirst lists the task first that was inserted last, to within a minute, whatever its
 	// state.
 	NewestFirst bool
 
-	// After asks for what follows a page: its Next, with the same filter otherwise. Where tasks
-	// come in the order of their IDs, it may be any ID: the answer begins behind that.
+	// After asks for the next page: set it to the Next of a page, and leave the rest of the filter
+	// as it is. Where tasks come in the order of their IDs, it may be any ID: the page begins after
+	// that.
 	After Cursor
 
 	Limit int // how many tasks to return at most; default: 100, at most 10,000
 }
 
-// A Cursor is where a page of [Store.ListTasks] ends.
+// A Cursor marks where a page of [Store.ListTasks] ends.
 type Cursor string
 
 // A TaskPage is an answer of [Store.ListTasks].
@@ -108,11 +109,10 @@ type TaskPage struct {
 	Tasks []TaskInfo
 
 	// Next is [Filter.After] for the next page; empty if there are no more tasks. There may be a
-	// next page though this one has fewer than Limit tasks, or none: see Looked.
+	// next page even if this one has fewer than Limit tasks, or none: see Looked.
 	Next Cursor
 
-	// Looked is how many tasks the store has looked at, of which Tasks passed the filter. It looks
-	// at no more than about 10,000 for a page.
+	// Looked is how many tasks the store read to find Tasks: at most about 10,000 for a page.
 	Looked int
 }
 
@@ -127,19 +127,19 @@ const (
 // ListTasks returns the tasks that pass a filter, a page at a time, without their bodies and
 // results.
 //
-// They come in the order of their IDs, or newest first. If the filter names states or an actor and no prefix, they
-// come state by state: in progress, ready, scheduled, blocked, aborted, completed. Finished tasks
-// come with the newest first, scheduled ones with the one due first, ready ones of named actions in
-// the order of the hand-out, the others about as they were inserted. An actor has tasks in progress
-// and finished ones.
+// They come in the order of their IDs, unless [Filter.NewestFirst] is set. If the filter names
+// states or an actor and no prefix, they come state by state: in progress, ready, scheduled,
+// blocked, aborted, completed. Finished tasks come newest first, scheduled tasks by the time at which they are due, ready tasks of named
+// actions in the order of the hand-out, and the others roughly in the order of insertion. An actor
+// has tasks in progress and finished ones.
 //
-// So the store reads only tasks of the prefix, of the states or of the actor named. Of these it
-// leaves out those that the rest of the filter does not pick, until the page is full or it has read
-// 10,000 tasks: a page may have few tasks although there are more.
+// So the store reads only the tasks of the prefix, of the states or of the actor. It skips those
+// that the rest of the filter excludes, until the page is full or it has read 10,000 tasks, so a
+// page may have few tasks although there are more.
 //
 // A page of several states is as of one instant, or, in the caller's transaction, as of the instant
-// of each of its statements; other pages are as of one instant for a thousand tasks at a time.
-// Tasks that change their states between two pages may be on both or on none.
+// of each of its statements; other pages are as of one instant for a thousand tasks at a time. A
+// task that changes its state between two pages may be on both or on neither.
 func (s *Store) ListTasks(ctx context.Context, filter Filter) (TaskPage, error) {
 	page, err := s.listTasks(ctx, filter)
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *Filter) check() error {
 	}
 	for i, state := range f.States {
 		if stateNumbers(state) == nil {
-			return at(argumentError("Filter.States", "unknown"), i, "")
+			return at(argumentError("Filter.States", "unknown state"), i, "")
 		}
 	}
 	for _, text := range []struct {
@@ -251,10 +251,10 @@ func (f *Filter) check() error {
 		}
 	}
 	if f.MinAge < 0 || f.MaxAge < 0 {
-		return argumentError("Filter.MinAge and MaxAge", "negative")
+		return argumentError("Filter.MinAge and MaxAge", "must not be negative")
 	}
 	if f.Limit < 0 {
-		return argumentError("Filter.Limit", "negative")
+		return argumentError("Filter.Limit", "must not be negative")
 	}
 	if len(f.Actions) > listedActionsMax {
 		return tooLarge("Filter.Actions", len(f.Actions), listedActionsMax)
@@ -519,4 +519,4 @@ func (w *listWalk) goOn(after Cursor) error {
 	return nil
 }
 
-func badCursor() error { return argumentError("Filter.After", "not the Next of a page") }
+func badCursor() error { return argumentError("Filter.After", "must be the Next of a page") }

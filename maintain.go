@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Maintenance says when a store maintains the schema by itself.
+// Maintenance says when a store maintains the schema in the background.
 type Maintenance int
 
 const (
-	// MaintainWhenOwning maintains once a second from the first call of OwnTasks on: wherever
-	// there is a worker, expiry and deadlines are seen to.
+	// MaintainWhenOwning maintains once a second from the first call of OwnTasks on: wherever a
+	// worker runs, leases expire and deadlines take effect.
 	MaintainWhenOwning Maintenance = iota
 	// MaintainAlways maintains once a second from New on.
 	MaintainAlways
@@ -34,8 +34,8 @@ const (
 // (R15), aborts tasks that have no tries left (R13) or whose Deadline has passed (R6), and prunes
 // finished tasks past their retention (R18).
 //
-// A store does this by itself unless [Options.Maintenance] says otherwise, so hardly anybody needs
-// to call it. Any number of processes may, also at once. The call may be repeated after any
+// A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
+// need this. Any number of processes may call it at once. The call may be repeated after any
 // failure; the work done until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
 	if s.tx == nil { // the caller's transaction would keep the locks of sessions
@@ -83,7 +83,7 @@ func newMaintainer(store *Store, opts Options) (*maintainer, error) {
 	case MaintainAlways:
 		m.start()
 	default:
-		return nil, argumentError("Options.Maintenance", "unknown")
+		return nil, argumentError("Options.Maintenance", "unknown value")
 	}
 	return m, nil
 }

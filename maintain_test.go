@@ -363,7 +363,7 @@ func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.After(soon)
-	for !strings.Contains(lines.String(), "schema version does not fit") {
+	for !strings.Contains(lines.String(), "schema version does not match this release") {
 		select {
 		case <-deadline:
 			t.Fatalf("the log is %q", lines.String())

@@ -9,25 +9,25 @@ import (
 )
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
-// them: those of the highest priority first, and of these the oldest first. It does not wait: if
+// them: the highest priority first and, within a priority, the oldest first. It does not wait: if
 // nothing is ready, the answer is empty, without an error. It passes over tasks that somebody else
 // is taking at that moment (R7).
 //
 // Each task is owned until it is returned, or until lease has passed since the call on the
-// database's clock; [Store.ExtendTasksOwnership] puts that end off. Once the lease has expired, the
-// task is ready for others, and as soon as one of them owns it, this token is refused with
+// database's clock; [Store.ExtendTasksOwnership] extends the lease. Once it has expired, the task
+// is ready for others, and as soon as one of them owns it, this token is refused with
 // [ErrInvalidToken]. A lease is between a microsecond and ten years, or [NoExpiry].
 //
-// Calls that goroutines make at once share a statement if their actors, actions and leases are the
-// same: one actor for a process is faster than one for each goroutine.
+// Concurrent calls share a statement if their actors, actions and leases are the same, so one actor
+// per process is faster than one per goroutine.
 //
-// maxTasks must be positive; more than 100,000 count as 100,000. Values beyond the limits, and an
-// empty list of actions, are refused with an [*ArgumentError].
+// maxTasks must be positive; a value above 100,000 counts as 100,000. Values beyond the limits, and
+// an empty list of actions, are refused with an [*ArgumentError].
 //
-// If the connection breaks before the answer has come, the call asks on another one for the tasks
-// that it may have been given. If ctx ends during the call, or the answer cannot be read, the call
-// gives its tasks back, with their tries refunded; [Store.Close] waits for that. Only if that
-// fails, too, may tasks be owned by nobody, until their lease expires.
+// If the connection breaks before the answer arrives, the call asks on another connection for the
+// tasks that it may have been given. If ctx ends during the call, or the answer cannot be read, the
+// call gives its tasks back, with their tries refunded; [Store.Close] waits for that. Only if that
+// fails too may tasks be left without an owner until their lease expires.
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
@@ -116,7 +116,7 @@ func (s *Store) release(abandoned ownAnswer) {
 
 func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
 	if maxTasks <= 0 {
-		return argumentError("maxTasks", "not positive")
+		return argumentError("maxTasks", "must be positive")
 	}
 	if err := checkActor(actor, actions); err != nil {
 		return err

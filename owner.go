@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// SetStatus records a text about an owned task for people to read, and how far it is, from 0 to 1.
-// Text that cannot be stored is replaced, and cut at 64 KiB. Both show in [TaskInfo] until the next
-// call or the return.
+// SetStatus records a text about an owned task for people to read, and its progress, from 0 to 1.
+// Text that cannot be stored is replaced, and long text is cut at 64 KiB. Both appear in [TaskInfo]
+// until the next call or the return.
 //
 // If the token is not the one of the task's last owner, the error is [ErrInvalidToken]. The call
 // may be repeated after any failure.
@@ -26,7 +26,7 @@ func (s *Store) setStatus(
 	ctx context.Context, owned OwnedTask, status string, progress float64,
 ) error {
 	if !(progress >= 0 && progress <= 1) { // NaN is neither
-		return argumentError("progress", "not between 0 and 1")
+		return argumentError("progress", "must be between 0 and 1")
 	}
 	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
 		return err
@@ -96,10 +96,10 @@ func notOwned(owned []OwnedTask, set map[performance]bool) []TaskID {
 	return lost
 }
 
-// HoldOwnership makes sure, inside [Store.WithTx], that the caller's commit counts only if it still
-// owns the tasks: until the transaction ends, nobody else can be given them, even if their leases
-// expire. An owner that writes results of its own and goes on working calls it first; one that
-// returns the task in the same transaction need not.
+// HoldOwnership ensures, inside [Store.WithTx], that the caller still owns the tasks when it
+// commits: until the transaction ends, nobody else can be given them, even if their leases expire.
+// An owner that writes intermediate results calls it first. An owner that returns the task in the
+// same transaction does not need it.
 //
 // If a token is not the one of its task's last owner, the error is [ErrInvalidToken] (R8), in a
 // [*TaskError] that names every such task, and the caller should roll back. Outside a transaction
@@ -113,7 +113,7 @@ func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
 
 func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	if s.tx == nil {
-		return argumentError("store", "not in a transaction; see WithTx")
+		return argumentError("store", "must be in a transaction; see WithTx")
 	}
 	if len(owned) == 0 {
 		return s.checkOpen(ctx)

@@ -9,12 +9,12 @@ import (
 )
 
 // OwnershipContext returns a context that ends when the owner of a task loses it: because the task
-// was aborted, or because its lease expired and somebody else was given it. The cause is then
+// was aborted, or because its lease expired and somebody else has been given it. The cause is then
 // [ErrInvalidToken], in a [*TaskError]; it is [ErrClosed] if the store is closed. An expired lease
 // alone does not end the context, since the task can still be returned (R8).
 //
-// The loss is noticed usually within milliseconds, at the latest after an [Options.PollInterval],
-// and at once when a call to extend the ownership finds it. While the database cannot be reached,
+// A loss is usually noticed within milliseconds, at the latest after [Options.PollInterval], and
+// immediately when a call to extend the ownership finds it. While the database cannot be reached,
 // nothing is noticed. A token that OwnTasks gave out in a transaction looks lost until the commit.
 //
 // Call the returned function when the task has been performed, before it is returned.
@@ -44,14 +44,14 @@ func (s *Store) OwnershipContext(
 	}
 }
 
-// WatchOwnership is [Store.OwnershipContext] for those who own many tasks. It calls lost with each
-// task that its owner has lost, and with the [ErrInvalidToken] or [ErrClosed] that tells why, until
-// the returned function is called; one call may still be under way then. It calls owned for the
-// tasks to check, of which it needs ID and token, an [Options.PollInterval] after it last did, or
-// sooner if there is reason to. It names a lost task again for as long as owned does.
+// WatchOwnership is [Store.OwnershipContext] for an owner of many tasks. It calls lost with each
+// task that its owner has lost, and with the reason, [ErrInvalidToken] or [ErrClosed], until the
+// returned function is called; one call may still be under way then. It calls owned for the tasks
+// to check, of which it needs ID and token, every [Options.PollInterval], or sooner if there is
+// reason to. It reports a lost task again as long as owned returns it.
 //
-// One goroutine makes the calls; neither function should keep it for long. A loss that a call of
-// [Store.ExtendTasksOwnership] finds is told by the answer of that call alone.
+// One goroutine makes the calls; neither function should block it for long. A loss that a call of
+// [Store.ExtendTasksOwnership] finds is reported only by the result of that call.
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {

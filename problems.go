@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Problems is where an operator looks first when something is wrong.
+// Problems are the tasks to look at first when something is wrong.
 type Problems struct {
 	// Slow are tasks in progress, those that were handed out longest ago first.
 	Slow []TaskInfo
-	// Failing are pending tasks that were owned before and given back, or lost by their owners,
-	// those tried most often first. Blocked ones are left out.
+	// Failing are pending tasks that their owners gave back or lost, the most often tried first.
+	// Blocked tasks are left out.
 	Failing []TaskInfo
-	// Failed are tasks that were aborted on their own account, those that ended last first: by
-	// their owners, since their tries were exhausted, or because their Deadline passed.
+	// Failed are tasks that were aborted by their owners, because their tries were exhausted, or
+	// because their Deadline passed; the latest first.
 	Failed []TaskInfo
 }
 
@@ -33,7 +33,7 @@ func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 
 func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	if limit <= 0 {
-		return Problems{}, argumentError("limit", "not positive")
+		return Problems{}, argumentError("limit", "must be positive")
 	}
 	if limit > listedTasksMax {
 		return Problems{}, tooLarge("limit", limit, listedTasksMax)

@@ -31,23 +31,23 @@ const (
 )
 
 // Prune deletes finished tasks past the retention of this store (R18), as [Store.Maintain] does
-// among other things, and returns how many. To prune earlier than the other stores do, make one for
-// the purpose:
+// among other things, and returns how many. To prune earlier than the other stores do, make a store
+// for the purpose:
 //
 //	stint.Options{
 //		Maintenance: stint.MaintainNever,
 //		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
 //	}
 //
-// Tasks that somebody may still ask for stay: the predecessors of tasks that have not completed,
-// and for an hour tasks with PostResult. An aborted task may be retried, and ask, until it is
-// pruned itself.
+// Tasks that somebody may still ask for stay: the predecessors of tasks that have not completed
+// and, for an hour, tasks with PostResult. An aborted task keeps its predecessors until it is
+// pruned itself, since it may be retried and ask for them.
 //
-// It works in small transactions, so that nobody waits for it. While [Store.RetryTasks] is under
-// way it leaves everything to the next call, and so it does in a transaction that is stricter than
-// READ COMMITTED, which may overlook who asks. If ctx ends or the connection breaks, it returns the
-// error and how many tasks are gone for sure; the call may be repeated, also by many at once. In
-// the caller's transaction all of it is undone with that.
+// It works in small transactions, so that nobody waits for it. It prunes nothing while
+// [Store.RetryTasks] is under way, nor in a transaction that is stricter than READ COMMITTED, which
+// may overlook who asks. If ctx ends or the connection breaks, it returns the error and how many
+// tasks are certainly gone; the call may be repeated, and be made concurrently. In the caller's
+// transaction it is undone if that rolls back.
 func (s *Store) Prune(ctx context.Context) (int64, error) {
 	p := s.newPruner()
 	p.quiet = true // its retention may be for this once

@@ -11,9 +11,10 @@ import (
 )
 
 // ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
-// aborted and the new one inserted at one instant (R5). Those who call [Store.WaitForTask] see the
-// old task aborted with [CauseReplaced]. Its dependencies go with it, in both directions: a task
-// that waited for it no longer does, and does not wait for the new one unless the call says so.
+// aborted and the new one inserted at one instant (R5). Callers of [Store.WaitForTask] see the old
+// task aborted with [CauseReplaced]. Its dependencies are removed with it, in both directions: a
+// task that waited for it no longer does, and does not wait for the new task unless the call says
+// so.
 //
 // If an old task is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that names
 // every such ID, and nothing is replaced. An ID that comes twice is refused with [ErrTaskExists].

@@ -9,30 +9,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RetryTasks opens finished tasks again, with all their tries before them, and with them the tasks
-// that were aborted because of them ([CauseDependency]), at whatever distance, unless another
-// aborted predecessor keeps those aborted. Call it once the reason of the failure is mended.
+// RetryTasks opens finished tasks again, with all their tries, and with them the tasks that were
+// aborted because of them ([CauseDependency]), directly or through others, unless another aborted
+// predecessor keeps those aborted. Call it once the cause of the failure is fixed.
 //
 // The tasks are ready once their predecessors have ended, as after their insert. Their status
-// texts, their results and their NotBefore are forgotten. A task whose Deadline has passed is
-// aborted anew. A pending dependent waits for the tasks again; one that has begun or completed
-// keeps their signal and no longer depends on them. A task that is not final stays as it is,
-// without an error; one that was deleted stays deleted. The predecessors of an aborted task are not
-// pruned before it is; those of a completed one may be, and then it lacks their results.
+// texts, results and NotBefore are dropped. A task whose Deadline has passed is aborted again. A
+// pending dependent waits for the tasks again; a dependent that has begun or completed keeps their
+// signal and no longer depends on them. A task that is not final stays as it is, without an error;
+// a deleted task stays deleted. The predecessors of an aborted task are not pruned before it is.
+// Those of a completed task may be, and then it lacks their results.
 //
 // The result names the tasks of the call that were opened, and counts the others that were opened
 // with them.
 //
-// If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor of a task was
-// aborted and is not retried as well, it is [ErrPredecessorAborted], naming the predecessors: the
-// task could not begin, unless it runs anyway. Either comes in a [*TaskError]. If a predecessor now
-// waits for a dependent of the task, the error is [ErrCycle], in a [*CycleError] with the path.
-// Nothing is changed then. The call may be repeated after any failure: it finds the tasks open, or
-// tries them once more.
+// If there is no task of an ID, the error is [ErrTaskNotFound]. If a predecessor was aborted and is
+// not retried in the same call, it is [ErrPredecessorAborted], with the IDs of the predecessors,
+// unless the task runs anyway: the task could not begin. Either comes in a [*TaskError]. If a
+// predecessor now waits for a dependent of the task, the error is [ErrCycle], in a [*CycleError]
+// with the path. In all these cases nothing is changed. The call may be repeated after any failure:
+// it finds the tasks open, or retries those that have finished again.
 //
-// Until the transaction ends, inserts of tasks that wait for finished ones have to wait, and
-// nothing is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook
-// dependents, the call is refused with an [*ArgumentError].
+// Until the transaction ends, inserts of tasks that wait for finished ones must wait, and nothing
+// is pruned. In a transaction that is stricter than READ COMMITTED, which may overlook dependents,
+// the call is refused with an [*ArgumentError].
 func (s *Store) RetryTasks(ctx context.Context, ids []TaskID) (Affected, error) {
 	opened, err := s.retryTasks(ctx, ids)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 			return err
 		}
 		if strict {
-			return argumentError("transaction", "stricter than READ COMMITTED")
+			return argumentError("transaction", "must not be stricter than READ COMMITTED")
 		}
 		if err := requireAll(ids, maps.Values(named)); err != nil {
 			return err

@@ -17,12 +17,11 @@ type Return struct {
 	ID    TaskID
 	Token Token
 
-	// Code is what becomes of the task: [StatusCompleted], [StatusAborted], or [StatusPending] for
-	// another try.
+	// Code is the outcome: [StatusCompleted], [StatusAborted], or [StatusPending] for another try.
 	Code StatusCode
 
-	// Status is for people to read. Text that cannot be stored is replaced, and cut at 64 KiB, so
-	// that it never stands in the way of the return.
+	// Status is for people to read. It never prevents the return: text that cannot be stored is
+	// replaced, and long text is cut at 64 KiB.
 	Status string
 
 	// Result is for dependents and waiters, at most 64 MiB. A task that is returned for another
@@ -34,24 +33,25 @@ type Return struct {
 	RetryAfter time.Duration
 
 	// Release refunds the try of a task that is returned as pending, as if it had not been handed
-	// out. An empty Status leaves the one that is there.
+	// out. An empty Status keeps the current one.
 	Release bool
 }
 
-// ReturnTask ends the performance of the task that token was given for, with a status text for
-// people. With [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is
-// ready for another try at once, or aborted with [CauseTries] if it has no tries left.
+// ReturnTask ends the performance that token was given for, with a status text for people. With
+// [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is ready for
+// another try at once, or aborted with [CauseTries] if it has no tries left.
 //
-// An owner whose lease has expired may still return the task, unless somebody else was given it
-// (R8) or it has ended. On the last try the expiry ends it, aborted with [CauseTries] (R13); its
-// owner may then still return it as pending, so that the status says why it failed. Whoever has
-// waited for the task may have seen it without that status.
+// An owner whose lease has expired may still return the task, unless the task has ended or somebody
+// else has been given it (R8). If the lease of the last try expires, the task is aborted with
+// [CauseTries] (R13); its owner may then still return it as pending, so that the status says why it
+// failed. A caller that waited for the task may have seen it without that status.
 //
-// Otherwise, and if ID and token do not belong together, the error is [ErrInvalidToken], in a
-// [*TaskError]; it is also [ErrTaskNotFound] if there is no such task.
+// Otherwise, or if the token is not for this ID, the error is [ErrInvalidToken], in a [*TaskError];
+// it is also [ErrTaskNotFound] if there is no such task.
 //
 // If ctx ends or the connection breaks during the call, the task may have been returned. Calling
-// again with the same arguments is safe: [ErrAlreadyReturned] then tells that it had been (R11).
+// again with the same arguments is safe: [ErrAlreadyReturned] then means that the first call
+// returned it (R11).
 func (s *Store) ReturnTask(
 	ctx context.Context, id TaskID, token Token, status string, code StatusCode,
 ) error {
@@ -68,10 +68,10 @@ func (s *Store) ReturnTask(
 
 // ReturnTasks is [Store.ReturnTask] for many tasks in one transaction. The first result has an
 // error for each return, nil if it was accepted; a return that is refused, for its token or for a
-// bad value, does not hold up the others. The second result is about the whole call: if it is not
-// nil, none of the returns took effect, unless ctx ended or the connection broke during the call,
-// when all may have. A late owner's return takes a second look, whose failure is its own result.
-// The call may be repeated as that of ReturnTask.
+// bad value, does not affect the others. The second result is about the whole call: if it is not
+// nil, no return took effect, except that all may have if ctx ended or the connection broke during
+// the call. A late owner's return takes a second look; if that fails, only this return fails. The
+// call may be repeated like ReturnTask.
 func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.returnShared(ctx, returns)
 	if err != nil {
@@ -80,11 +80,12 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 	return verdicts, nil
 }
 
-// TryReturnTasks is [Store.ReturnTasks] for returns that are independent of one another. Where
-// ReturnTasks would wait, with all its returns, for a transaction that holds one of the tasks, this
-// gives up soon: the result of each return that was not made is [ErrBusy], also of those that a
-// late owner makes, which take a second look. Make these one by one, with ReturnTask. In a
-// transaction the call is refused with an [*ArgumentError]; there, returns wait together.
+// TryReturnTasks is [Store.ReturnTasks] for returns that are independent of one another. If a
+// transaction holds one of the tasks, ReturnTasks would wait for it with all its returns.
+// TryReturnTasks soon gives up: each return that was not made, including every return of a late
+// owner, which takes a second look, has the error [ErrBusy]. Make these returns one by one, with
+// ReturnTask. In a transaction the call is refused with an [*ArgumentError], since there all
+// returns wait together.
 func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.tryReturnTasks(ctx, returns)
 	if err != nil {
@@ -95,7 +96,8 @@ func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 
 func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, whose locks outlast the call")
+		return nil, argumentError("store",
+			"must not be in a transaction, whose locks outlast the call")
 	}
 	verdicts, err := s.returnTasks(ctx, returns, true)
 	heldUp := isCode(err, codeLockNotAvailable)
@@ -320,26 +322,26 @@ func (r *Return) check() error {
 	switch r.Code {
 	case StatusPending:
 		if r.Result != nil {
-			return argumentError("Return.Result", "given with code pending")
+			return argumentError("Return.Result", "must be nil with code pending")
 		}
 	case StatusCompleted, StatusAborted:
 		if r.RetryAfter != 0 || r.Release {
 			return argumentError("Return.RetryAfter and Return.Release",
-				"for code pending only")
+				"must be zero unless the code is pending")
 		}
-	case StatusInProgress:
-		return argumentError("Return.Code", "in-progress is no way to return a task")
 	default:
-		return argumentError("Return.Code", fmt.Sprintf("unknown: %.40q", string(r.Code)))
+		return argumentError("Return.Code",
+			fmt.Sprintf("must be pending, completed or aborted, not %.40q", string(r.Code)))
 	}
 	switch {
 	case len(r.Result) > resultBytesMax:
 		return tooLarge("Return.Result bytes", len(r.Result), resultBytesMax)
 	case r.RetryAfter < 0:
-		return argumentError("Return.RetryAfter", "negative")
+		return argumentError("Return.RetryAfter", "must not be negative")
 	case r.RetryAfter > retryAfterMax:
 		return &ArgumentError{
-			Argument: "Return.RetryAfter", Index: -1, Err: ErrTooLarge, Problem: "over ten years",
+			Argument: "Return.RetryAfter", Index: -1, Err: ErrTooLarge,
+			Problem: "must not exceed ten years",
 		}
 	}
 	return nil

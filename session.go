@@ -131,8 +131,8 @@ func (s *Store) attend(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, errPooled) {
-			s.logger.WarnContext(ctx, "a pooler stands between the store and the database, so it "+
-				"polls; PollOnly says that this is meant", slog.Any("error", err))
+			s.logger.WarnContext(ctx, "a pooler stands between the store and the database, so "+
+				"the store polls; set Options.PollOnly if this is intended", slog.Any("error", err))
 			s.session.giveUp()
 			return
 		}

@@ -10,20 +10,20 @@ import (
 )
 
 // AddDependencies makes stored tasks wait for others: it adds all of the dependencies or none
-// (R16). It and a return of the predecessor exclude each other: either the dependency is there
-// before the predecessor ends, or it is refused. A dependency that exists is left as it is,
-// whatever the states of its tasks. A dependent may have been ready, or given back for another try.
+// (R16). If a predecessor is returned at the same time, either the dependency is added before the
+// predecessor ends, or it is refused. A dependency that exists already is left as it is, whatever
+// the states of its tasks. The dependent may be ready, or have been given back for another try.
 //
 // If a predecessor is final, the error is [ErrTaskFinished]: there is nothing to wait for. If a
-// dependent is in progress or final, it is [ErrTaskStarted], also when its lease has expired and
+// dependent is in progress or final, it is [ErrTaskStarted], even if its lease has expired and
 // nobody else owns it yet; if one of the tasks does not exist, it is [ErrTaskNotFound]. All these
 // come in a [*DependencyError] that lists every dependency refused, so that the caller can make the
-// call again without them. If tasks would wait for each other, also because of calls that are made
-// at the same moment, the error is [ErrCycle], in a [*CycleError] with the path (R4).
+// call again without them. If tasks would wait for each other, even through concurrent calls, the
+// error is [ErrCycle], in a [*CycleError] with the path (R4).
 //
-// Until the transaction ends, the tasks named cannot be owned, returned or signalled, and other
-// calls that add dependencies between stored tasks wait. If ctx ends or the connection breaks
-// during the call, all of the dependencies may have been added, or none. Calling again is safe.
+// Until the transaction ends, these tasks cannot be owned, returned or signalled, and other calls
+// that add dependencies between stored tasks wait. If ctx ends or the connection breaks during the
+// call, all of the dependencies may have been added, or none. Calling again is safe.
 func (s *Store) AddDependencies(ctx context.Context, dependencies []Dependency) error {
 	if err := s.addDependencies(ctx, dependencies); err != nil {
 		return fmt.Errorf("add dependencies: %w", err)

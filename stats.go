@@ -17,13 +17,13 @@ type Stats struct {
 	// Actions are the actions that tasks have, or had lately, in the order of their names.
 	Actions []ActionStats
 
-	// Estimated are the states of which there are so many tasks that some counts are estimates.
+	// Estimated are the states that so many tasks are in that some counts are estimates.
 	Estimated []State
 
-	// PruningBehind is for how much longer than their retention finished tasks stay, at most, by
-	// the word of the stores that maintain: that of those that were pruned last, and the time
-	// since. Up to half a minute is usual, and it grows as long as no store maintains. Zero if none
-	// ever did. It leaves out tasks that stay because somebody may ask for them.
+	// PruningBehind is how much longer than their retention finished tasks stay at most, as
+	// reported by the stores that maintain: the delay of the last pruned tasks plus the time since.
+	// Up to half a minute is usual, and it grows as long as no store maintains. It is zero if no
+	// store ever did. Tasks that stay because somebody may ask for them do not count.
 	PruningBehind time.Duration
 }
 
@@ -37,14 +37,14 @@ type ActionStats struct {
 	Completed  int64
 	Aborted    int64
 
-	// OldestReady is how long ago the ready task was inserted that has waited longest in the queue
-	// of its priority; zero if none is ready.
+	// OldestReady is how long ago the oldest ready task was inserted, which is the one that has
+	// waited longest in the queue of its priority; zero if none is ready.
 	OldestReady time.Duration
 
-	// Tries is how many tasks were handed out so far, Retries how many of these not for their first
-	// try: two looks tell the rate. Both only grow, until nobody has asked for the action for a
-	// week; then they begin anew. Each store adds what it counted once a second, and when it is
-	// closed; what a process handed out right before it died is missing.
+	// Tries is how many tasks were handed out so far, Retries how many of these were not first
+	// tries: two calls give the rate. Both only grow, until nobody has asked for the action for a
+	// week; then they restart. Each store adds its counts once a second, and when it is closed; the
+	// last hand-outs of a process that died are missing.
 	Tries, Retries int64
 }
 
@@ -71,12 +71,12 @@ const (
 	sampledPages = 64
 )
 
-// Stats counts the tasks in the store, by action and state, in the same time however many there
-// are. Of each state it counts up to 1,000 rows exactly, a row being a task or a span of up to
-// 1,000 tasks that were inserted, handed out or returned together; beyond that it estimates the
-// number by a sample, and says so. It counts ready tasks by action, so that a few are never lost
-// among many; of more than 1,000 pairs of action and priority some may be missing. The counts of
-// different states are not of one instant.
+// Stats counts the tasks in the store, by action and state, in constant time. In each state it
+// counts up to 1,000 rows exactly, where a row is a task or a span of up to 1,000 tasks that were
+// inserted, handed out or returned together; beyond that it estimates the number from a sample, and
+// says so. It counts ready tasks per action, so that a few are never lost among many; if there are
+// more than 1,000 pairs of action and priority, some may be missing. The counts of different states
+// are not as of one instant.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var counts tally
 	err := s.run(ctx,

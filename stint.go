@@ -25,27 +25,27 @@ type Options struct {
 	// Retention says how long finished tasks stay.
 	Retention Retention
 
-	// Maintenance says when the store does the work described at [Store.Maintain] by itself.
-	// Default: [MaintainWhenOwning].
+	// Maintenance says when the store does the work of [Store.Maintain] in the background. Default:
+	// [MaintainWhenOwning].
 	Maintenance Maintenance
 
 	// Grace is how long the session of the store may be lost before the tasks of its registered
 	// actors are handed on: see [Store.RegisterActor]. Default: 500 ms.
 	Grace time.Duration
 
-	// PollOnly makes the store do without a session of its own, the connection on which it listens
-	// for notifications: behind a pooler that gives each transaction another connection, and where
-	// the server has no LISTEN (R20). Those who wait then look every PollInterval, and actors
+	// PollOnly makes the store work without a session, the connection on which it listens for
+	// notifications. Use it behind a pooler that gives each transaction another connection, and
+	// where the server has no LISTEN (R20). Waiting calls then poll every PollInterval, and actors
 	// cannot be registered.
 	PollOnly bool
 
-	// PollInterval is how often those who wait look for themselves: what a lost notification costs
-	// at most (R19), and with PollOnly how long it takes. Default: 1 s.
+	// PollInterval is how often waiting calls poll: the most that a lost notification costs (R19)
+	// and, with PollOnly, how long a wait may take to notice. Default: 1 s.
 	PollInterval time.Duration
 
-	// Logger is told what goes wrong in background work, of each kind at once, then once a minute
-	// for as long as it lasts, and when it works again; verbs return their errors instead. Default:
-	// [slog.Default], as it is when the store is made, for warnings and errors.
+	// Logger logs failures of background work: each kind at once, then once a minute as long as it
+	// lasts, and when it works again. Verbs return their errors instead. Default: [slog.Default] as
+	// of [New], for warnings and errors.
 	Logger *slog.Logger
 }
 
@@ -53,22 +53,22 @@ type Options struct {
 const (
 	// KeepForever keeps finished tasks until they are deleted.
 	KeepForever time.Duration = math.MaxInt64
-	// KeepNone drops finished tasks at once, which is faster than keeping them. Repeating a return
-	// then answers [ErrInvalidToken] with [ErrTaskNotFound] rather than [ErrAlreadyReturned], and
-	// repeating an insert whose task has been performed meanwhile inserts it again.
+	// KeepNone drops finished tasks at once, which is faster than keeping them. A repeated return
+	// then fails with [ErrInvalidToken] and [ErrTaskNotFound] rather than [ErrAlreadyReturned], and
+	// a repeated insert of a task that has been performed meanwhile inserts it again.
 	KeepNone time.Duration = -1
 )
 
 // Retention is how long finished tasks stay before they are pruned (R18). Tasks with PostResult
-// stay for an hour at least; what an unfinished or aborted dependent may ask for stays as long as
-// the dependent. Until then their IDs are taken (R1).
+// stay for at least an hour, and the predecessors of a task until that task has completed or been
+// pruned. Until then their IDs are taken (R1).
 //
-// The retention belongs to the store, not to the database: of several stores on one schema, the one
-// with the shortest retention decides.
+// The retention belongs to the store, not to the database: if several stores share a schema, the
+// shortest retention wins.
 type Retention struct {
-	// Completed is the age at which completed tasks go. Default: 24 hours.
+	// Completed is the age at which completed tasks are pruned. Default: 24 hours.
 	Completed time.Duration
-	// Aborted is the age at which aborted tasks go. Default: 7 days.
+	// Aborted is the age at which aborted tasks are pruned. Default: 7 days.
 	Aborted time.Duration
 }
 
@@ -86,14 +86,14 @@ const (
 // A Store keeps tasks in a schema of a PostgreSQL database. It is safe for concurrent use. Any
 // number of stores, in any number of processes, may work on one schema.
 //
-// Every verb is one transaction, which no other sees halfway. Most take one round trip. A verb
-// whose ctx ends, or whose connection breaks, may or may not have taken effect; each says how to
-// repeat it without harm.
+// Every verb is one transaction, whose effects others see all at once. Most take one round trip. A
+// verb whose ctx ends, or whose connection breaks, may or may not have taken effect; its
+// documentation says how to repeat it safely.
 //
-// If a process is stopped amid a verb, or its host is lost, the server ends the transaction after
-// five seconds, so that others need not wait; the verb, if it goes on, fails as when a connection
-// breaks. [Store.InsertTasksFrom] lasts as long as its sequence takes, and a verb in the caller's
-// transaction as long as that transaction.
+// If a process is stopped in the middle of a verb, or its host is lost, the server ends the
+// transaction after five seconds, so that others do not wait for it; if the process goes on, the
+// verb fails as if the connection had broken. This limit does not apply to [Store.InsertTasksFrom],
+// which lasts as long as its sequence, and to verbs in the caller's transaction.
 type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.
@@ -142,12 +142,12 @@ type core struct {
 	checked atomic.Bool
 }
 
-// New returns a store that works through pool, which stays the caller's: [Store.Close] does not
-// close it. New does not talk to the database; a schema that is missing or of another version shows
-// as [ErrSchemaVersion] at the first verb.
+// New returns a store that uses pool. The pool stays the caller's: [Store.Close] does not close it.
+// New does not contact the database; if the schema is missing or has another version, the first
+// verb returns [ErrSchemaVersion].
 func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
-		return nil, fmt.Errorf("new store: %w", argumentError("pool", "nil"))
+		return nil, fmt.Errorf("new store: %w", argumentError("pool", "must not be nil"))
 	}
 	if opts.Schema == "" {
 		opts.Schema = "stint"
@@ -164,11 +164,11 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	if opts.Grace < 0 || opts.Grace > leaseMax {
 		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.Grace", "negative or over ten years"))
+			argumentError("Options.Grace", "must be between 0 and ten years"))
 	}
 	if opts.PollInterval < time.Millisecond {
 		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.PollInterval", "under a millisecond"))
+			argumentError("Options.PollInterval", "must be at least a millisecond"))
 	}
 	keep, err := opts.Retention.withDefaults()
 	if err != nil {
@@ -199,7 +199,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 func (r Retention) withDefaults() (Retention, error) {
 	for _, age := range []time.Duration{r.Completed, r.Aborted} {
 		if age < 0 && age != KeepNone {
-			return r, argumentError("Options.Retention", "negative age")
+			return r, argumentError("Options.Retention", "ages must not be negative")
 		}
 	}
 	if r.Completed == 0 {
@@ -211,23 +211,23 @@ func (r Retention) withDefaults() (Retention, error) {
 	return r, nil
 }
 
-// WithTx returns a store whose verbs take part in tx: their effects become real when the caller
-// commits tx, and are undone when it rolls tx back (R21). So a worker can complete a task, insert
-// its successors and write its own rows in one commit. The store lasts as long as tx and needs no
-// Close. The package stintsql makes a pgx.Tx of a transaction of database/sql.
+// WithTx returns a store whose verbs take part in tx: their effects are committed or rolled back
+// with it (R21). So a worker can complete a task, insert its successors and write its own rows in
+// one commit. The store lasts as long as tx and needs no Close. The package stintsql makes a pgx.Tx
+// from a database/sql transaction.
 //
-// A verb that fails leaves tx as it was before the verb, fit for further use, unless the connection
-// is lost, or a statement cannot even be prepared because a table is locked. (If a return or an
-// extension fails while it looks a second time, for owners that are late, its effects for the
-// others stay.) tx should be READ COMMITTED, which is PostgreSQL's default. Under a stricter level
-// the verbs are still correct, but fail with serialization errors (SQLSTATE 40001) where they would
-// wait, and where they collide with rows that tx cannot see, such as an ID that was taken since it
-// began: roll back then, and begin again.
+// A verb that fails leaves tx as it was before the verb, and usable, unless the connection is lost,
+// or a statement cannot be prepared because a table is locked. (If a return or an extension fails
+// in its second look for late owners, its effects on other tasks stay.) tx should be READ
+// COMMITTED, which is PostgreSQL's default. Under a stricter level the verbs are still correct, but
+// fail with serialization errors (SQLSTATE 40001) where they would otherwise wait, and where they
+// collide with rows that tx cannot see, such as an ID that was taken after tx began. Then roll back
+// and begin again.
 //
 // Until tx ends, tasks that it has owned, returned or changed are hidden from other owners or make
-// them wait, so return tasks last and commit soon. A token that OwnTasks gave out in tx is good for
-// nothing outside it until the commit. Verbs in tx may lock tasks of a network in another order
-// than others do; if PostgreSQL reports a deadlock, roll back and begin again.
+// them wait, so return tasks last and commit soon. Until the commit, a token that OwnTasks gave out
+// in tx is useless outside it. Verbs in tx may lock tasks of a network in another order than others
+// do; if PostgreSQL reports a deadlock, roll back and begin again.
 //
 // If a task was handed out together with others, a verb first separates it from them, on another
 // connection of the pool. If none is free at that moment, nobody can return or extend the others
@@ -235,15 +235,15 @@ func (r Retention) withDefaults() (Retention, error) {
 // another task wait for it, up to 999 tasks that were inserted together with it are handed out to
 // nobody until tx ends.
 //
-// Where somebody listens, the verbs notify in tx, so that it cannot be prepared for two-phase
-// commit. A wait that begins between a verb and the commit is not woken, and polls.
+// If somebody listens, the verbs notify in tx, so tx cannot be prepared for two-phase commit. A
+// wait that begins between a verb and the commit is not woken: it polls.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return &Store{core: s.core, tx: tx, callersTx: true}
 }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
-// every verb returns [ErrClosed], those that wait at once; another verb under way is not
-// interrupted. Tasks that registered actors still own are handed on, see [Store.RegisterActor].
+// every verb returns [ErrClosed]. Close ends verbs that wait, but does not interrupt others that
+// are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].
 // Close may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
 	s.closed.Store(true)

@@ -7,37 +7,37 @@ import (
 
 // A TaskID names a task: 1 to 512 bytes of UTF-8 without NUL, compared byte by byte. It is unique
 // among the tasks in the store, finished ones included, until the task is deleted or pruned (R1). A
-// random ID, which a task has by default, cannot collide; a well-known one, such as the name of a
-// computation, makes sure there is only one such task.
+// random ID, the default, cannot collide; a well-known one, such as the name of a computation,
+// ensures that there is only one such task.
 type TaskID string
 
-// An ActorID names whoever performs tasks, for people to see: 1 to 255 bytes of UTF-8 without NUL.
-// It gives no rights; those come with the [Token].
+// An ActorID names an actor, which performs tasks, for people to read: 1 to 255 bytes of UTF-8
+// without NUL. It gives no rights; those come with the [Token].
 type ActorID string
 
-// Spontaneous is the action of tasks that need no worker: such a task completes itself when its
-// last predecessor signals (R14).
+// Spontaneous is the action of tasks that need no worker: such a task completes when its last
+// predecessor signals (R14).
 const Spontaneous = "stint.Spontaneous"
 
-// A Task is what a caller inserts. Action is needed, everything else has a default.
+// A Task is what a caller inserts. Action is required, everything else has a default.
 type Task struct {
 	// ID names the task. Default: a random UUID, which the call that inserts the task sets here.
 	ID TaskID
 
-	// Action names the procedure to perform, by which workers pick tasks: 1 to 255 bytes of UTF-8
-	// without NUL.
+	// Action names the procedure to perform; workers ask for tasks by action: 1 to 255 bytes of
+	// UTF-8 without NUL.
 	Action string
 
-	// Body holds the parameters of the action, at most 64 MiB. The library does not look into it;
+	// Body holds the parameters of the action, at most 64 MiB. The library does not interpret it;
 	// nil and empty differ.
 	Body []byte
 
 	// Priority puts the task ahead of all tasks with a lower one. Default: 0.
 	Priority int16
 
-	// MaxTries is how often the task is handed out at most. A task that is given back, or whose
-	// lease expires, after that many tries is aborted with [CauseTries]. [UnlimitedTries] asks for
-	// no limit. Default: 25, which takes about four days with the pauses of package worker.
+	// MaxTries is the most times that the task is handed out. A task that is given back, or whose
+	// lease expires, on its last try is aborted with [CauseTries]. [UnlimitedTries] means no limit.
+	// Default: 25, which takes about four days with the pauses of package worker.
 	MaxTries int
 
 	// NotBefore is the earliest time to hand the task out, on the database's clock. Default: at
@@ -48,21 +48,21 @@ type Task struct {
 	// [CauseExpired] unless it has finished. It takes effect within about a second. Default: none.
 	Deadline time.Time
 
-	// PostResult makes it possible to wait for the task, and keeps it for an hour at least after
-	// it has finished.
+	// PostResult makes it possible to wait for the task, and keeps it for at least an hour after it
+	// has finished.
 	PostResult bool
 
-	// OnAbort says what becomes of the task when a task that it waits for is aborted (R12).
+	// OnAbort says what happens to the task when a task that it waits for is aborted (R12).
 	OnAbort OnAbort
 
 	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
 	After, ToSignalAfter []TaskID
 }
 
-// UnlimitedTries is the [Task.MaxTries] of a task that is never aborted for its tries.
+// UnlimitedTries is the [Task.MaxTries] of a task that may be tried any number of times.
 const UnlimitedTries = -1
 
-// OnAbort says what becomes of a task when one of its predecessors is aborted.
+// OnAbort says what happens to a task when one of its predecessors is aborted.
 type OnAbort int16
 
 const (
@@ -83,7 +83,7 @@ const (
 	StatusAborted    StatusCode = "aborted"
 )
 
-// A State is a [StatusCode] that tells apart why a pending task is pending.
+// A State refines a [StatusCode]: it also says why a pending task is pending.
 type State string
 
 // The states. Blocked, scheduled and ready tasks are pending.
@@ -109,7 +109,8 @@ const (
 	CauseExpired    AbortCause = "expired"    // its Deadline passed
 )
 
-// A TaskInfo is what the store knows of a task at one instant. Times are on the database's clock.
+// A TaskInfo is what the store knows about a task at one instant. Times are on the database's
+// clock.
 type TaskInfo struct {
 	// These are as they were inserted. ListTasks leaves out the body.
 	ID         TaskID
@@ -121,7 +122,7 @@ type TaskInfo struct {
 	PostResult bool
 	OnAbort    OnAbort
 
-	// StatusCode and State say where the task is in its life, State more finely.
+	// StatusCode and State say where the task is in its life; State is finer.
 	StatusCode StatusCode
 	State      State
 	AbortCause AbortCause // why an aborted task was aborted
@@ -136,13 +137,13 @@ type TaskInfo struct {
 	// Actor is the owner of a task in progress, or the last owner of one that it returned.
 	Actor ActorID
 
-	// OwnedAt is when a task in progress was handed out or, if its lease has expired since, when
+	// OwnedAt is when a task in progress was handed out or, if its lease expired after that, when
 	// its late owner came back; LeaseUntil is when its lease expires, zero if it does not.
 	OwnedAt    time.Time
 	LeaseUntil time.Time
 
-	// Status is the text that the owner gave last, for people to read; Progress is how far the
-	// owner said the task is, from 0 to 1.
+	// Status is the owner's latest text for people to read; Progress is how far the task is, from 0
+	// to 1, as the owner reported it.
 	Status   string
 	Progress float64
 
@@ -157,12 +158,12 @@ type OwnedTask struct {
 	Action string
 	Body   []byte
 
-	// Try counts the hand-outs of the task, this one included: 1 at the first. MaxTries is the Try
-	// at which the task is aborted if it is returned as pending; UnlimitedTries if at none.
+	// Try is the number of this hand-out of the task, beginning with 1. MaxTries is the Try on
+	// which the task is aborted if it is returned as pending, or UnlimitedTries.
 	Try, MaxTries int
 
-	// Completed and Aborted are how many of the tasks that this one waited for ended so. A
-	// spontaneous task that completed stands for those it waited for.
+	// Completed and Aborted are how many of the tasks that this one waited for were completed and
+	// aborted. A spontaneous task that completed stands for the tasks that it waited for.
 	Completed, Aborted int
 
 	// LeaseUntil is when the lease expires unless it is extended, on the database's clock; zero if
@@ -170,8 +171,8 @@ type OwnedTask struct {
 	LeaseUntil time.Time
 }
 
-// NoExpiry asks for a lease that never expires: if its owner dies, the task stays in progress
-// until somebody aborts it.
+// NoExpiry is a lease that never expires: if its owner dies, the task stays in progress until
+// somebody aborts it.
 const NoExpiry time.Duration = math.MaxInt64
 
 // A Dependency says that one task waits for another.

@@ -131,7 +131,7 @@ func readPerformances(set map[performance]bool) func(pgx.Rows) error {
 func ParseToken(text string) (Token, error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return Token{}, fmt.Errorf("parse token: %w", argumentError("token", "not a UUID"))
+		return Token{}, fmt.Errorf("parse token: %w", argumentError("token", "must be a UUID"))
 	}
 	return Token(id), nil
 }

@@ -15,20 +15,21 @@ import (
 // waitedTasksMax is how many of the tasks that are waited for one look covers.
 const waitedTasksMax = 1000
 
-// WaitForTask waits until a task has finished, and returns what the store then knows of it, the
-// result included; at once if it has finished already. To wait for a whole network of tasks, wait
-// for one that waits for all the others.
+// WaitForTask waits until a task has finished, and returns what the store then knows about it,
+// including the result. If the task has finished already, it returns at once. To wait for a whole
+// network of tasks, wait for one that waits for all the others.
 //
 // The task must have been inserted with PostResult; otherwise the error is [ErrNoPostResult]. If
 // there is no such task, or it is deleted meanwhile, it is [ErrTaskNotFound]. Either comes in a
 // [*TaskError] (R19). A task that is replaced meanwhile is reported as aborted with
-// [CauseReplaced], whatever becomes of its successor (R5). If the store is closed meanwhile, the
-// error is [ErrClosed]. In a transaction the call is refused with an [*ArgumentError] (R21): it
-// would keep the transaction open, and wait for tasks that the transaction may itself hold up.
+// [CauseReplaced], whatever happens to the task that replaced it (R5). If the store is closed
+// meanwhile, the error is [ErrClosed]. In a transaction the call is refused with an
+// [*ArgumentError] (R21): it would keep the transaction open, and wait for tasks that the
+// transaction may itself hold up.
 //
 // Any number of goroutines may wait; together they need one connection, which does not come from
-// the pool. A notification that is lost costs [Options.PollInterval]. While the database cannot be
-// reached, the call goes on waiting. It changes nothing, so it may be given up and repeated.
+// the pool. A lost notification costs [Options.PollInterval]. While the database cannot be reached,
+// the call keeps waiting. It changes nothing, so it may be cancelled and repeated.
 func (s *Store) WaitForTask(ctx context.Context, id TaskID) (TaskInfo, error) {
 	infos, err := s.waitForTasks(ctx, []TaskID{id})
 	if err != nil {
@@ -50,7 +51,8 @@ func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 
 func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, where waiting would have no end")
+		return nil, argumentError("store",
+			"must not be in a transaction, where the wait would never end")
 	}
 	if err := checkIDs(ids); err != nil {
 		return nil, err

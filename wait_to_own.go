@@ -13,7 +13,7 @@ const contendedPause = time.Millisecond
 
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
 // such tasks are inserted or become ready, when scheduled ones are due and when leases expire, and
-// looks for itself every [Options.PollInterval].
+// also polls every [Options.PollInterval].
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once. In a transaction the
@@ -32,7 +32,8 @@ func (s *Store) waitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
 	if s.tx != nil {
-		return nil, argumentError("store", "in a transaction, where waiting would have no end")
+		return nil, argumentError("store",
+			"must not be in a transaction, where the wait would never end")
 	}
 	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
 		return nil, err

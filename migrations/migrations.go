@@ -19,8 +19,8 @@ const DefaultSchema = "stint"
 // ErrNewerSchema reports that the database was migrated by a newer release than this one.
 var ErrNewerSchema = errors.New("schema is newer than this release of stint")
 
-// ErrEncoding reports that the database may not be able to keep all texts of tasks, since it is not
-// in UTF-8.
+// ErrEncoding reports that the database is not in UTF-8, so it may not be able to store all texts
+// of tasks.
 var ErrEncoding = errors.New("database is not in UTF-8")
 
 //go:embed versions/*.sql
@@ -39,9 +39,9 @@ const codeUndefinedTable = "42P01"
 // ctx ends in between, the versions applied so far stay, and a later call goes on from there.
 //
 // Migrate refuses a schema that is newer than this release with [ErrNewerSchema], and a database
-// whose encoding is not UTF8 with [ErrEncoding], before it makes anything. The role needs CREATE on
-// the database the first time, and must own the schema if a later release brings a new version. If
-// the schema is up to date, the privileges that [CurrentVersion] needs are enough.
+// whose encoding is not UTF8 with [ErrEncoding], before it creates anything. The role needs CREATE
+// on the database the first time, and must own the schema if a later release brings a new version.
+// If the schema is up to date, the privileges that [CurrentVersion] needs are enough.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
 	return MigrateSchema(ctx, conn, DefaultSchema)
 }
@@ -61,8 +61,8 @@ func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 
 // MigrateTo is [MigrateSchema] to a version between 0, which has no tables, and [Version].
 //
-// It also goes back to an earlier version. That drops everything that the later versions added,
-// with the tasks in it. Stop the processes that work on the schema before.
+// It can also go back to an earlier version. That drops everything that the later versions added,
+// including the tasks in it. First stop the processes that work on the schema.
 func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32) error {
 	quoted, err := quote(schema)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// SQL returns the statements that bring a schema from one version to another, for services whose
-// migrations are applied by a tool. From 0, which is an empty database, they create the schema.
-// They also note the version, as [MigrateSchema] does, which then has nothing to do.
+// SQL returns the statements that bring a schema from one version to another, for services that
+// apply migrations with a tool. From 0, which is an empty database, they create the schema. They
+// also note the version, as [MigrateSchema] does, which then has nothing to do.
 //
 // The text is plain SQL, each statement with a semicolon at the end of a line. It begins and ends
 // no transaction, defines no functions, and leaves the settings as they were; run it in one
-// transaction, as most tools do by themselves. It does not check what MigrateSchema checks: the
-// database has to be in UTF-8, and the schema at version from.
+// transaction, as most tools do anyway. It does not check what MigrateSchema checks: the database
+// must be in UTF-8, and the schema at version from.
 //
 // Both versions are between 0 and [Version]. If to is less than from, the statements go back, which
 // drops everything that the later versions added, with the tasks in it.

@@ -1,11 +1,11 @@
-// Package stintprom tells Prometheus how many tasks a store holds, and how performances end.
+// Package stintprom exports to Prometheus how many tasks a store holds and how performances end.
 //
 //	metrics := stintprom.NewWorkerMetrics()
 //	registry.MustRegister(stintprom.NewCollector(store), metrics)
 //	w, err := worker.New(store, worker.Options{Metrics: metrics})
 //
-// [NewCollector] asks the store. It is enough if one of the processes that share a database is
-// scraped; where several are, they tell the same, so take the maximum:
+// [NewCollector] asks the store. It is enough to scrape one of the processes that share a database;
+// if several are scraped, they report the same, so take the maximum:
 //
 //	stint_tasks{action, state}          tasks in each state
 //	stint_oldest_ready_seconds{action}  since the insert of the oldest ready task, 0 if none is
@@ -14,10 +14,9 @@
 //	stint_retries_total{action}         the same, without first tries
 //	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
 //
-// An action has all six states, zeros included, as long as [stint.Stats] lists it. So a graph has
-// no gaps, and the first aborted task is an increase. The age of the oldest ready task is 0 where
-// none is ready, since nothing waits too long there; stint_tasks tells this from a task that was
-// inserted just now.
+// An action has all six states, zeros included, as long as [stint.Stats] lists it. So graphs have
+// no gaps, and the first aborted task shows as an increase. The age of the oldest ready task is 0
+// if none is ready; stint_tasks distinguishes this from a task that was inserted just now.
 //
 // [NewWorkerMetrics] counts in the process, so every worker should be scraped; the sum is the
 // total:
@@ -27,9 +26,10 @@
 //	stint_worker_running{action}                      performances under way
 //
 // An action has all outcomes from its first performance on. These are completed, retried (given
-// back for another try), aborted (also for want of tries), stopped (given back because the worker
-// stops) and lost (nothing was returned). Those that failed are retried or aborted. The duration is
-// a native histogram where the server asks for one, else one with buckets from 1 ms to 10 min.
+// back for another try), aborted (also when no tries are left), stopped (given back because the
+// worker stops) and lost (nothing was returned). Failed performances are retried or aborted. The
+// duration is a native histogram where the server asks for one, else one with buckets from 1 ms to
+// 10 min.
 //
 // The names are those of packages stintotel and worker, by Prometheus' rules; the labels are
 // shorter. docs/alerts.yml and docs/grafana.json in the repository use them.
@@ -58,7 +58,7 @@ const triesMax = 1000
 const timeout = 5 * time.Second
 
 // NewCollector returns a collector that calls [stint.Store.Stats] whenever it is scraped. It is
-// enough if one of the processes that share a database is scraped. If the database does not answer
+// enough to scrape one of the processes that share a database. If the database does not answer
 // within five seconds, the scrape fails with the store's error.
 func NewCollector(store *stint.Store) prometheus.Collector {
 	return &collector{

@@ -1,5 +1,5 @@
 // Package stintsql lets services on database/sql, and on libraries above it such as GORM, bun, ent
-// and sqlx, use all verbs of a store in their own transactions. [PgxTx] makes a pgx.Tx of such a
+// and sqlx, use all verbs of a store in their own transactions. [PgxTx] makes a pgx.Tx from such a
 // transaction, for Store.WithTx of the package stint and Task.ReturnIn of the package worker:
 //
 //	tx, err := db.BeginTx(ctx, nil)
@@ -10,9 +10,9 @@
 //	...
 //	err = tx.Commit()
 //
-// The driver has to be pgx. A store also needs a pool of pgx, for whatever it does outside of
-// transactions: verbs alone, waiting, maintenance. A service on database/sql opens this pool first,
-// and its *sql.DB on the same connections:
+// The driver must be pgx. A store also needs a pool of pgx, for everything that it does outside of
+// transactions: single verbs, waiting, maintenance. A service on database/sql opens this pool
+// first, and its *sql.DB on the same connections:
 //
 //	pool, err := pgxpool.New(ctx, url)
 //	...
@@ -20,7 +20,7 @@
 //	...
 //	db := stdlib.OpenDBFromPool(pool)
 //
-// An open transaction then holds a connection of the pool, so the pool has to be larger than the
+// An open transaction then holds a connection of the pool, so the pool must be larger than the
 // number of transactions open at once: a verb outside of them that finds no connection waits for
 // one.
 //

@@ -21,24 +21,24 @@ var ErrNoTransaction = errors.New("not in a transaction")
 
 var errNotOurs = errors.New("commit the transaction of database/sql, or roll it back, instead")
 
-// An Execer is an open transaction of database/sql: a *sql.Tx, or what stands for one in a library
-// above database/sql, as listed in the documentation of the package.
+// An Execer is an open transaction of database/sql: a *sql.Tx, or its equivalent in a library above
+// database/sql, as listed in the package documentation.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// PgxTx returns an open transaction of database/sql as a pgx.Tx, for Store.WithTx of the
-// package stint. It begins nothing. The transaction stays the caller's, who commits it or rolls it back as before;
+// PgxTx returns an open transaction of database/sql as a pgx.Tx, for Store.WithTx of the package
+// stint. It begins nothing. The transaction stays the caller's, to commit or roll back as before;
 // Commit and Rollback of the pgx.Tx are refused. After the end of the transaction, calls of the
 // pgx.Tx fail with [pgx.ErrTxClosed] and [sql.ErrTxDone].
 //
-// It fails with [ErrNotPgx] if the driver of the database is another one, such as lib/pq, and with
+// It fails with [ErrNotPgx] if the database has another driver, such as lib/pq, and with
 // [ErrNoTransaction] if no transaction is open. If ctx ends meanwhile, or the connection is lost,
 // the transaction can only be rolled back.
 //
-// Each call of the pgx.Tx has the connection to itself, also if database/sql rolls the transaction
-// back at that moment because the context that it was begun with has ended: then the call comes to
-// its end first, and the next one fails. For that, each call takes a round trip more than in a
+// Each call of the pgx.Tx has the connection to itself, even if database/sql rolls the transaction
+// back at that moment because the context that it was begun with has ended: then the call finishes
+// first, and the next one fails. For this, each call takes one more round trip than in a
 // transaction of pgx, with an empty query.
 //
 // Begin makes a savepoint. Query and QueryRow read all rows at once. SendBatch does all of its work

@@ -24,8 +24,8 @@ var (
 )
 
 // ExpireLeases lets the leases on tasks expire, as if their owners had hung, and hands the tasks
-// on: each is ready again or, if it has no tries left, aborted. Other tasks keep their leases, also
-// tasks that were handed out by the same call.
+// on: each is ready again or, if it has no tries left, aborted. Other tasks keep their leases, even
+// if the same call handed them out.
 //
 // It fails the test if one of the tasks is not in progress.
 func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
@@ -47,7 +47,7 @@ func MakeDue(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	}
 }
 
-// PassDeadlines lets the [stint.Task.Deadline] of tasks pass: they are aborted, also tasks in
+// PassDeadlines lets the [stint.Task.Deadline] of tasks pass: they are aborted, including tasks in
 // progress.
 //
 // It fails the test if one of the tasks has no Deadline, or has finished.

@@ -31,25 +31,25 @@ const (
 // A DrainOption adjusts [Drain].
 type DrainOption func(*drain)
 
-// WithScheduled makes [Drain] go on when nothing is ready: it makes the tasks due that are
-// scheduled next, tasks with NotBefore as well as further tries, until nothing is scheduled any
-// more. Tasks of all actions are made due, but only those with a handler are performed.
+// WithScheduled makes [Drain] continue when nothing is ready: it makes the tasks that are scheduled
+// next due, whether they have a NotBefore or wait for another try, until nothing is scheduled.
+// Tasks of all actions are made due, but only those with a handler are performed.
 func WithScheduled() DrainOption { return func(d *drain) { d.scheduled = true } }
 
 // WithLimit replaces the limit of [Drain], 1,000 performances.
 func WithLimit(performances int) DrainOption { return func(d *drain) { d.limit = performances } }
 
 // Drain performs all ready tasks, and tasks that become ready meanwhile, with the handlers of a
-// worker of the store, one after the other in the calling goroutine, by priority and then by age.
-// It returns the performances in that order. Tasks with actions that have no handler stay as they
-// are, and so do scheduled tasks whose time has not come.
+// worker of the store, one after another in the calling goroutine, by priority and then by age. It
+// returns the performances in that order. Tasks with actions that have no handler stay as they are,
+// and so do scheduled tasks whose time has not come.
 //
-// A task that comes back for another try is performed only once, however short the pause before the
-// next try. Another Drain performs it if its time has come by then ([MakeDue]); with
-// [WithScheduled], this one does.
+// A task that is given back for another try is performed only once, however short the pause before
+// the next try. Another Drain performs it if it is due by then ([MakeDue]); with [WithScheduled],
+// this one does.
 //
 // A handler that fails does not fail the test: see [worker.Performed]. Since the goroutine of the
-// test calls the handler, the handler may fail the test itself, also with FailNow. The test fails
+// test calls the handler, the handler may itself fail the test, even with FailNow. The test fails
 // when there are more than 1,000 performances ([WithLimit]); the message names the task that was
 // performed most often. It also fails if the worker has no handlers, or the database fails.
 func Drain(

@@ -27,8 +27,8 @@ type Reader interface {
 // it, in any order, however they were named. NotBefore is known only of tasks that have not begun.
 //
 // If there is no such task, the test fails and says what differs in the task with the wanted ID or,
-// if no ID is wanted, in the task that differs least. RequireInserted reads all tasks with the
-// action, so it is for stores as small as those of tests.
+// if no ID is wanted, in the most similar task. RequireInserted reads all tasks with the action, so
+// it suits only stores as small as those of tests.
 func RequireInserted(tb testing.TB, store Reader, want ...stint.Task) []stint.TaskInfo {
 	tb.Helper()
 	inserted, err := match(tb.Context(), store, want)

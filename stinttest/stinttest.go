@@ -16,7 +16,7 @@ import (
 var shared testserver.Server //nolint:gochecknoglobals // one server for all tests of a binary
 
 // Main runs the tests of a package, stops the server that [New] may have started, and exits. Call
-// it from TestMain. Without it, a private server goes on running until other tests start one.
+// it from TestMain. Without it, a private server keeps running until other tests start one.
 func Main(m *testing.M) { shared.Main(m) }
 
 // A Store is a [stint.Store] for one test.

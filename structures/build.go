@@ -27,8 +27,8 @@ type Plan struct {
 	Nodes map[string][]stint.TaskID
 }
 
-// IDs returns the IDs of all the tasks, in the order of Tasks. With them, [stint.Store.AbortTasks]
-// cancels the whole structure.
+// IDs returns the IDs of all tasks, in the order of Tasks, for example for
+// [stint.Store.AbortTasks], which then cancels the whole structure.
 func (p Plan) IDs() []stint.TaskID {
 	ids := make([]stint.TaskID, len(p.Tasks))
 	for i := range p.Tasks {

@@ -13,8 +13,8 @@
 //
 // # Order
 //
-// Where a structure follows another (in a [Chain], as the callback of a [Chord], by [Node.After]),
-// its first tasks wait for the last tasks of the other. The first tasks of a chain are those of its
+// If a structure follows another (in a [Chain], as the callback of a [Chord], by [Node.After]), its
+// first tasks wait for the last tasks of the other. The first tasks of a chain are those of its
 // first part, its last tasks those of its last part. The first and last tasks of a group are those
 // of all its parts. The first tasks of a network are those of the nodes that wait for none, its
 // last tasks those of the nodes that none waits for.
@@ -33,13 +33,13 @@
 //     may outlast the last tasks: if an inner task waits for several and one of these is aborted,
 //     the inner task is aborted at once, and the others run on.
 //
-// So a callback that runs anyway is told one end for each part that is a task or a chain of tasks.
-// For a part that is a chord, it is told one end for the callback of that chord and one for each of
+// So a callback that runs anyway counts one end for each part that is a task or a chain of tasks.
+// For a part that is a chord, it counts one end for the callback of that chord and one for each of
 // its parts, unless that callback runs anyway too.
 //
-// All this is about edges that this package builds. A task may be ended before its turn in another
-// way: by AbortTasks, by its Deadline, through an edge that was added to it. Then it does not wait
-// for the tasks before it, and a task that runs anyway after it does not wait for them either.
+// All this applies to edges that this package builds. A task may also end before its turn: by
+// AbortTasks, by its Deadline, through an edge that was added to it. Then it does not wait for the
+// tasks before it, and a task that runs anyway after it does not wait for them either.
 //
 // # Joins
 //

@@ -19,7 +19,7 @@ var (
 	ErrCycle = errors.New("cycle")
 
 	// ErrReservedAction reports a task with the action [stint.Spontaneous], which is reserved for
-	// joins: the OnAbort of a join has to agree with that of the tasks that wait for it.
+	// joins: the OnAbort of a join must agree with the tasks that wait for it.
 	ErrReservedAction = errors.New("reserved action")
 
 	// ErrTooDeep reports structures within structures beyond 100,000 levels.

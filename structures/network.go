@@ -11,9 +11,9 @@ import (
 type Node struct {
 	// Name names the node within its network.
 	Name string
-	// Run is the structure that the node stands for. An empty one makes the node a milestone: the
-	// nodes that wait for it wait for the nodes that it waits for, through a join if these have
-	// more than one task to wait for.
+	// Run is the structure that the node stands for. An empty structure makes the node a milestone:
+	// nodes that wait for it wait for its own predecessors, through a join if these have more than
+	// one task to wait for.
 	Run Structure
 	// After are the names of the nodes that this one waits for. A name given twice counts once.
 	After []string
@@ -38,16 +38,16 @@ func (n *network) starts() byPolicy {
 	return n.starting
 }
 
-// Network runs each node after the nodes that it names, whatever order they come in. A network of
-// no nodes is empty.
+// Network runs each node after the nodes that it names, in whatever order they are given. A network
+// of no nodes is empty.
 //
 // A node that runs anyway waits until every task of the nodes that it names has ended. It does not
 // wait for nodes before those, unless it names them as well. A task that waits for a node both by
-// its name and through a milestone may be told of it twice.
+// its name and through a milestone may count it twice.
 //
 // [Build] returns [ErrDuplicate] if two nodes have the same name, [ErrUnknownName] if After holds a
 // name that no node has, and [ErrCycle], with the path, if nodes wait for one another in a circle.
-// The names in another network, inside or outside, do not matter.
+// Names in other networks, inside or outside, have no effect.
 func Network(nodes ...Node) Structure {
 	n := &network{
 		names:   make([]string, len(nodes)),

@@ -1,11 +1,11 @@
-// Package typed ties an action to the types of its parameters and its result, so that those who
-// insert tasks and those who perform them cannot differ.
+// Package typed ties an action to the types of its parameters and its result, so that the code that
+// inserts tasks and the code that performs them cannot disagree.
 //
 //	const SendMail typed.Action[Mail, Receipt] = "send-mail"
 //
-//	task, err := SendMail.Task(Mail{To: "ann"})     // whoever inserts
-//	worker.HandleJSON(SendMail, sendMail)           // whoever performs
-//	receipt, err := SendMail.Result(info.Result)    // whoever waits or depends on it
+//	task, err := SendMail.Task(Mail{To: "ann"})     // the code that inserts
+//	worker.HandleJSON(SendMail, sendMail)           // the code that performs
+//	receipt, err := SendMail.Result(info.Result)    // the code that waits or depends on it
 package typed
 
 import (
@@ -21,8 +21,8 @@ import (
 type Action[P, R any] string
 
 // Task returns a task with the action, whose body is the JSON of params. It has no ID, so it gets a
-// random one; ID and everything else may be set. The error is that of encoding/json for parameters
-// that have no JSON.
+// random one; the caller may set the ID and all other fields. If params cannot be encoded, Task
+// returns the error of encoding/json.
 func (a Action[P, R]) Task(params P) (stint.Task, error) {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -31,8 +31,8 @@ func (a Action[P, R]) Task(params P) (stint.Task, error) {
 	return stint.Task{Action: string(a), Body: body}, nil
 }
 
-// Params returns the parameters that a body holds. The error is that of encoding/json for a body
-// that is not the JSON of a P.
+// Params returns the parameters that a body holds. If the body is not the JSON of a P, it returns
+// the error of encoding/json.
 func (a Action[P, R]) Params(body []byte) (P, error) {
 	var params P
 	if err := json.Unmarshal(body, &params); err != nil {
@@ -44,8 +44,8 @@ func (a Action[P, R]) Params(body []byte) (P, error) {
 // errNoResult says what the error of encoding/json about no bytes at all does not.
 var errNoResult = errors.New("there is none; only a completed task has a result")
 
-// Result returns the result that a task left: the Result of a [stint.TaskInfo] or [stint.Input]. It
-// is an error if there is none, as after an abort, or if it is not the JSON of an R.
+// Result decodes the result of a task: the Result of a [stint.TaskInfo] or [stint.Input]. It
+// returns an error if there is none, as after an abort, or if it is not the JSON of an R.
 func (a Action[P, R]) Result(result []byte) (R, error) {
 	var value R
 	if len(result) == 0 {

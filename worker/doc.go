@@ -9,7 +9,7 @@
 //
 // A worker uses only the exported verbs of package stint, so a service with other needs can write a
 // loop of its own. Some of the examples do: they ask for an action only while there is budget for
-// it, or while the machine has little to do.
+// it, or while the load on the machine is low.
 //
 // [Worker.PerformNext] performs a single task in the calling goroutine instead.
 //
@@ -19,12 +19,12 @@
 // # Slots
 //
 // A worker performs [Options.Concurrency] tasks at once, and no more tasks of one action than
-// [WithConcurrency] says. It asks for no more tasks than it has slots for, and not for actions
-// without a free slot, so it begins every task that it owns at once. (There is an exception if some
-// actions have a concurrency of their own: when the last slot is taken while a question about other
-// actions is under way, the task that answers it is given back at once, as if nobody had owned it.)
-// Tasks of actions without a concurrency of their own come in the order of priority and age. An
-// action with a concurrency of its own gets its turn even if others keep the worker busy.
+// [WithConcurrency] says. It asks for no more tasks than it has free slots, and only for actions
+// with a free slot, so it starts every task that it owns immediately. (There is an exception if
+// some actions have a concurrency of their own: if the last slot is taken while a request for other
+// actions is under way, the task that this request gets is given back at once, as if nobody had
+// owned it.) Tasks of actions without a concurrency of their own come in the order of priority and
+// age. An action with a concurrency of its own gets its turn even if others keep the worker busy.
 //
 // # Ownership
 //
@@ -41,7 +41,7 @@
 // its slot. As always, somebody else may be performing the task by then: see "Being performed more
 // than once" in package stint.
 //
-// Others notice if a worker dies, since its actor is registered ([stint.Store.RegisterActor]): its
+// The actor of a worker is registered ([stint.Store.RegisterActor]), so if the worker dies, its
 // tasks are handed on about a second later.
 //
 // # Returning
@@ -49,38 +49,37 @@
 // The worker returns a task at once when its handler has returned. Tasks that end while others are
 // being returned are then returned together, in one statement and one commit; so a worker with
 // thousands of slots for short tasks needs few round trips. A task whose return must wait for
-// somebody's transaction is returned by itself, and holds up no other.
+// somebody's transaction is returned separately and does not hold up others.
 //
 // # Outcomes
 //
-// A handler that returns no error completes its task, also if its context has ended for another
-// reason than the loss of the task. An error gives the task back for another try, after a pause
-// that grows with the tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter],
-// [Snooze]). A panic is an error. [stint.Task.MaxTries] limits how often a task is tried. The text
-// of the error becomes the status of the task. [Task.ReturnIn] completes a task in the handler's
-// transaction.
+// A handler that returns no error completes its task, even if its context has ended, unless the
+// task was lost. An error gives the task back for another try, after a pause that grows with the
+// tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter], [Snooze]). A panic is an
+// error. [stint.Task.MaxTries] limits how often a task is tried. The text of the error becomes the
+// status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
 //
 // # Stopping
 //
 // When the context of [Worker.Run] ends, the worker owns no more tasks, and handlers have
 // [Options.StopGrace] to finish. Then their contexts end, and a task whose handler returns an error
-// is ready for others at once. If handlers do not return even then, their tasks are given back as
-// well, and Run returns [ErrStillRunning]. A try that a stop cuts short does not count, so deploys
-// do not use up the tries of a long task.
+// is ready for others at once. If handlers still do not return, their tasks are given back as well,
+// and Run returns [ErrStillRunning]. A try that a stop cuts short does not count, so deploys do not
+// use up the tries of a long task.
 //
 // # Connections
 //
 // Besides what handlers use, a worker needs a few connections of the store's pool: two for owning,
-// two for returning, and one for the heartbeat. Handlers that hold every connection of the pool
-// keep the heartbeat from getting through, so give the pool some more than they use.
+// two for returning, and one for the heartbeat. If handlers hold every connection of the pool, the
+// heartbeat cannot get through, so make the pool larger than what the handlers use.
 //
 // # Logs
 //
 // Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts and stops.
-// Warn: a handler failed or aborted its task, or goes on a second after its time-out; the database cannot
-// be reached, and will be tried again. Error: a handler panicked, or a task could not be returned.
-// Records about a task have the attributes task, action and try. Tokens are never logged. Without
-// [Options.Logger], warnings and errors go to the default logger of log/slog.
+// Warn: a handler failed or aborted its task, or still runs a second after its time-out; the
+// database cannot be reached, and will be tried again. Error: a handler panicked, or a task could
+// not be returned. Records about a task have the attributes task, action and try. Tokens are never
+// logged. Without [Options.Logger], warnings and errors go to the default logger of log/slog.
 //
 // # Telemetry
 //
@@ -97,5 +96,5 @@
 // without a try), aborted (also when no tries are left), stopped (given back because the worker
 // stops) and lost (nothing was returned).
 //
-// [Options.Metrics] is told the same. The package stintprom makes metrics for Prometheus of it.
+// [Options.Metrics] gets the same data. The package stintprom turns it into metrics for Prometheus.
 package worker

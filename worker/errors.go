@@ -12,10 +12,10 @@ import (
 // [*stint.ArgumentError].
 var (
 	// ErrStarted reports a second call of Run.
-	ErrStarted = errors.New("worker was started before")
+	ErrStarted = errors.New("worker was already started")
 
-	// ErrStillRunning reports that the worker has stopped although handlers have not returned.
-	// Their tasks were given back, or are handed on when their leases expire.
+	// ErrStillRunning reports that the worker has stopped before all handlers returned. Their tasks
+	// were given back, or are handed on when their leases expire.
 	ErrStillRunning = errors.New("handlers are still running")
 
 	// ErrTimeout is the cause of a handler's context that ended because its time-out passed.
@@ -53,9 +53,9 @@ func (e *abortError) Unwrap() error { return e.err }
 
 // Snooze returns an error with which a handler gives its task back until d has passed, as if it had
 // not been handed out: the try does not count, and the performance is no failure. It is for a task
-// that cannot be performed yet, such as one whose customer is served by another handler. A pause of
-// less than 0 counts as 0, one of more than ten years as ten years. The error may be wrapped; the
-// text becomes the status of the task.
+// that cannot be performed yet, for example because another handler is serving the same customer. A
+// pause of less than 0 counts as 0, one of more than ten years as ten years. The error may be
+// wrapped; the text becomes the status of the task.
 func Snooze(d time.Duration) error { return &snoozeError{min(max(d, 0), pauseMax)} }
 
 type snoozeError struct{ pause time.Duration }
@@ -63,8 +63,8 @@ type snoozeError struct{ pause time.Duration }
 func (e *snoozeError) Error() string { return "snoozed for " + e.pause.String() }
 
 // RetryAfter returns an error with which a handler gives its task back for another try after d,
-// whatever the [Retry] of its action says. The try counts, unlike with [Snooze]. The error may be wrapped, to say why. A
-// pause of less than 0 counts as 0, one of more than ten years as ten years.
+// whatever the [Retry] of its action says. The try counts, unlike with [Snooze]. The error may be
+// wrapped, to say why. A pause of less than 0 counts as 0, one of more than ten years as ten years.
 func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), pauseMax)} }
 
 type retryAfterError struct{ after time.Duration }

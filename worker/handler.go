@@ -16,7 +16,7 @@ import (
 
 // A Handler performs a task. If it returns no error, the task is completed with the result. If it
 // returns an error, the task is given back for another try, or as [Abort] and [RetryAfter] say, and
-// the result does not matter. The package comment says when ctx ends.
+// the result is ignored. The package comment says when ctx ends.
 type Handler func(ctx context.Context, task *Task) (Result, error)
 
 // A Result is the result of a task that a handler completes.
@@ -30,10 +30,10 @@ type Result struct {
 }
 
 // Middleware wraps a handler in another one, to do something around each performance. It sees the
-// errors of the handler, while panics pass through it.
+// errors of the handler; panics pass through it.
 type Middleware func(next Handler) Handler
 
-// A Task is a task that a handler performs. Its LeaseUntil is that of the hand-out; the worker
+// A Task is a task that a handler performs. Its LeaseUntil is as of the hand-out; the worker
 // extends the lease.
 type Task struct {
 	stint.OwnedTask
@@ -44,13 +44,13 @@ type Task struct {
 	returned atomic.Bool
 }
 
-// ReturnIn completes the task in a transaction of the handler. The other changes that the handler
-// makes in tx are committed only if this performance completes the task, and the other way round.
-// The package stintsql makes a pgx.Tx of a transaction of database/sql.
+// ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
+// are committed if and only if this performance completes the task. The package stintsql makes a
+// pgx.Tx from a database/sql transaction.
 //
 // The handler commits tx and then returns. If it returns no error, the worker does nothing else for
 // the task; if it returns an error, such as that of a failed commit, the worker gives the task back
-// as after any other error, unless the commit has gone through after all.
+// as after any other error, unless the commit succeeded after all.
 //
 // If the task was lost, the error is [stint.ErrInvalidToken], and the handler should roll back.
 // From this call on, the handler's context no longer ends when the task is lost, since only tx can
@@ -119,11 +119,11 @@ type handling struct {
 }
 
 // WithConcurrency limits how many tasks of the action a worker performs at once. It must be
-// positive. Without it, nothing but [Options.Concurrency] limits them.
+// positive. Without it, only [Options.Concurrency] limits them.
 func WithConcurrency(tasks int) HandlerOption {
 	return func(h *handling) error {
 		if tasks <= 0 {
-			return argumentError("WithConcurrency", "not positive")
+			return argumentError("WithConcurrency", "must be positive")
 		}
 		h.concurrency = tasks
 		return nil
@@ -131,11 +131,11 @@ func WithConcurrency(tasks int) HandlerOption {
 }
 
 // WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must be
-// positive. Without it, a handler may take as long as it likes.
+// positive. Without it, a handler may take any time.
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handling) error {
 		if d <= 0 {
-			return argumentError("WithTimeout", "not positive")
+			return argumentError("WithTimeout", "must be positive")
 		}
 		h.timeout = d
 		return nil
@@ -153,10 +153,10 @@ func WithRetry(retry Retry) HandlerOption {
 // HandleJSON is [Handle] for a handler whose parameters and result are JSON. The action is a
 // [typed.Action], which makes the tasks as well, or a constant string.
 //
-// A body that is not the JSON of a P aborts the task, since another try would find the same; the
-// status says why. A result that cannot be encoded aborts the task as well. The encoded result
+// A body that is not the JSON of a P aborts the task, since another try would fail in the same way;
+// the status says why. A result that cannot be encoded aborts the task as well. The encoded result
 // becomes the result of the task; a handler without a result has struct{} for R. A handler that
-// calls [Task.ReturnIn] gives the result there, and the value that it returns does not matter.
+// calls [Task.ReturnIn] passes the result there, and the value that it returns is ignored.
 func HandleJSON[P, R any](
 	action typed.Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,

@@ -2,10 +2,11 @@ package worker
 
 import "time"
 
-// Metrics is told of performances. Its methods are called from many goroutines and must not block.
+// Metrics receives the performances of a worker. Its methods are called from many goroutines and
+// must not block.
 type Metrics interface {
-	// Begin notes that a performance of a task with the action begins.
+	// Begin is called when a performance of a task with the action begins.
 	Begin(action string)
-	// End notes how a performance ended, and how long it took until the task was returned.
+	// End is called with how a performance ended, and how long it took until the task was returned.
 	End(action string, outcome Outcome, took time.Duration)
 }

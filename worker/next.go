@@ -24,15 +24,15 @@ type Performed struct {
 	Err error
 }
 
-// PerformNext performs the ready task that comes first, by priority and then by age, in the calling
-// goroutine, and reports whether there was one. It returns when the task has been returned. The
-// error is about owning the task; [Performed] has the error of the handler. PerformNext is for
-// tests (see package stinttest) and for programs that perform the tasks that are ready and end;
-// [Worker.Run] performs tasks side by side.
+// PerformNext performs the first ready task, by priority and then by age, in the calling goroutine,
+// and reports whether there was one. It returns when the task has been returned. The error is about
+// owning the task; [Performed] has the error of the handler. PerformNext is for tests (see package
+// stinttest) and for programs that perform the ready tasks and then exit; [Worker.Run] performs
+// tasks side by side.
 //
 // As in Run, the lease is extended meanwhile, and the context of the handler ends for the same
 // reasons. If ctx ends, the context of the handler ends at once, with [ErrStopping]. The actor is
-// not registered. WithConcurrency does not matter.
+// not registered. WithConcurrency has no effect.
 //
 // PerformNext may be called any number of times, also concurrently, before, during and after Run.
 func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool, err error) {

@@ -92,7 +92,7 @@ func (e *execution) perform(p *performance) {
 	if p.of.timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
 		overrun := time.AfterFunc(p.of.timeout+overrunAfter, func() {
-			e.log(p, slog.LevelWarn, "handler goes on after its time-out",
+			e.log(p, slog.LevelWarn, "handler still runs after its time-out",
 				slog.Duration("timeout", p.of.timeout))
 		})
 		defer overrun.Stop()

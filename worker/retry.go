@@ -8,10 +8,10 @@ import (
 // pauseMax is the longest pause that the store accepts.
 const pauseMax = 10 * 365 * 24 * time.Hour
 
-// A Retry says how long a task whose handler failed waits for its next try: a random time between a
-// half and the whole of Base after the first try, of twice as much after each further one, and
-// never more than Max. (This is exponential back-off with equal jitter: it spreads tasks that
-// failed together, and no try follows at once.)
+// A Retry says how long a task whose handler failed waits for its next try: after the first try a
+// random time between half of Base and Base, after each further try twice as much, and never more
+// than Max. (This is exponential back-off with equal jitter: it spreads tasks that failed together,
+// and no try follows at once.)
 type Retry struct {
 	// Base is the longest pause after the first try. Default: 1 s.
 	Base time.Duration
@@ -26,10 +26,10 @@ const (
 
 func (r Retry) withDefaults(argument string) (Retry, error) {
 	if r.Base < 0 || r.Max < 0 {
-		return r, argumentError(argument, "negative")
+		return r, argumentError(argument, "must not be negative")
 	}
 	if r.Base > pauseMax || r.Max > pauseMax {
-		return r, argumentError(argument, "over ten years")
+		return r, argumentError(argument, "must not exceed ten years")
 	}
 	if r.Base == 0 {
 		r.Base = retryBaseDefault
@@ -41,7 +41,7 @@ func (r Retry) withDefaults(argument string) (Retry, error) {
 		r.Max = max(retryMaxDefault, r.Base)
 	}
 	if r.Max < r.Base {
-		return r, argumentError(argument, "Max is less than Base")
+		return r, argumentError(argument, "Max must not be less than Base")
 	}
 	return r, nil
 }

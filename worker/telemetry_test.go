@@ -240,7 +240,7 @@ func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
 		}, worker.WithTimeout(time.Millisecond)))
 	insert(t, store, stint.Task{ID: "t", Action: "deaf"})
 	run(t, w)
-	record := logged(t, "handler goes on after its time-out")
+	record := logged(t, "handler still runs after its time-out")
 	close(release)
 	if got := attr(record, "task").String(); got != "t" {
 		t.Errorf("the record is about task %q", got)

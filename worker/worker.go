@@ -23,23 +23,23 @@ import (
 
 // Options adjust a [Worker]. The zero value is a good default.
 type Options struct {
-	// Actor names the worker for people to see. No two workers should have the same one. Default:
-	// the host, the process ID and something random.
+	// Actor names the worker for people to read. It should be unique to this worker. Default: the
+	// host, the process ID and a random part.
 	Actor stint.ActorID
 
-	// Concurrency is how many tasks are performed at once at most, of all actions together.
-	// Default: 100, which is right for handlers that mostly wait for something. If handlers
-	// compute, limit their action to the number of processors.
+	// Concurrency is the most tasks that are performed at once, over all actions. Default: 100,
+	// which suits handlers that mostly wait for something. If handlers compute, limit their action
+	// to the number of processors.
 	Concurrency int
 
-	// Lease is for how long tasks are owned. The worker extends leases after a third of it, so its
-	// length matters only when the worker or its connection dies: another worker may be given the
-	// task after that time, if the death is not noticed earlier. Between 100 ms and 24 hours.
-	// Default: 30 s.
+	// Lease is how long tasks are owned. The worker extends leases after a third of that time, so
+	// the length matters only when the worker or its connection dies: then another worker may be
+	// given the task after that time, unless the death is noticed earlier. Between 100 ms and 24
+	// hours. Default: 30 s.
 	Lease time.Duration
 
-	// StopGrace is how long handlers may go on when the worker stops. Default: 20 s, which leaves
-	// some of the 30 s that Kubernetes gives.
+	// StopGrace is how long handlers may continue when the worker stops. Default: 20 s, less than
+	// the 30 s that Kubernetes gives.
 	StopGrace time.Duration
 
 	// Retry says when a task whose handler failed is tried again. [WithRetry] overrides it for an
@@ -53,13 +53,13 @@ type Options struct {
 	// [slog.Default], as it is when the worker is made, and the rest is dropped.
 	Logger *slog.Logger
 
-	// TracerProvider and MeterProvider take the telemetry that the package comment lists. Default:
-	// the global ones of package otel, which drop it unless they were set.
+	// TracerProvider and MeterProvider receive the telemetry that the package comment lists.
+	// Default: the global ones of package otel, which drop it unless they were set.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 
-	// Metrics is told of performances besides, as stintprom.WorkerMetrics is, which counts them for
-	// Prometheus. Default: none.
+	// Metrics also receives the performances, for example stintprom.WorkerMetrics, which counts
+	// them for Prometheus. Default: none.
 	Metrics Metrics
 }
 
@@ -82,7 +82,7 @@ type Worker struct {
 }
 
 // New returns a worker that performs tasks of store with handlers, which [Handle] and [HandleJSON]
-// make, one for each action. It does not talk to the database yet.
+// make, one for each action. It does not contact the database yet.
 //
 // New refuses invalid options, no handlers, a nil handler, an action that no task can have, and a
 // second handler of an action, with a [*stint.ArgumentError].
@@ -96,7 +96,7 @@ func New(store *stint.Store, options Options, handlers ...Registration) (*Worker
 
 func newWorker(store *stint.Store, options Options, handlers []Registration) (*Worker, error) {
 	if store == nil {
-		return nil, argumentError("store", "nil")
+		return nil, argumentError("store", "must not be nil")
 	}
 	options, err := options.withDefaults()
 	if err != nil {
@@ -110,7 +110,7 @@ func newWorker(store *stint.Store, options Options, handlers []Registration) (*W
 		store: store, options: options, telemetry: telemetry, actions: map[string]*handling{},
 	}
 	if len(handlers) == 0 {
-		return nil, argumentError("handlers", "none; the worker would perform nothing")
+		return nil, argumentError("handlers", "must not be empty")
 	}
 	for _, registration := range handlers {
 		if err := w.register(registration); err != nil {
@@ -139,15 +139,15 @@ func (o Options) withDefaults() (_ Options, err error) {
 	}
 	switch {
 	case o.Concurrency < 0:
-		return o, argumentError("Options.Concurrency", "negative")
+		return o, argumentError("Options.Concurrency", "must not be negative")
 	case o.Lease < leaseShortest:
-		return o, argumentError("Options.Lease", "under 100 ms")
+		return o, argumentError("Options.Lease", "must be at least 100 ms")
 	case o.Lease > leaseLongest:
-		return o, argumentError("Options.Lease", "over 24 hours; leases are extended")
+		return o, argumentError("Options.Lease", "must not exceed 24 hours; leases are extended")
 	case o.StopGrace < 0:
-		return o, argumentError("Options.StopGrace", "negative")
+		return o, argumentError("Options.StopGrace", "must not be negative")
 	case slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }):
-		return o, argumentError("Options.Middleware", "nil")
+		return o, argumentError("Options.Middleware", "must not be nil")
 	}
 	o.Middleware = slices.Clone(o.Middleware)
 	o.Retry, err = o.Retry.withDefaults("Options.Retry")
@@ -169,13 +169,13 @@ func randomActor() stint.ActorID {
 func checkName(argument, name string) error {
 	switch {
 	case name == "":
-		return argumentError(argument, "empty")
+		return argumentError(argument, "must not be empty")
 	case len(name) > nameBytesMax:
-		return argumentError(argument, "over 255 bytes")
+		return argumentError(argument, "must not exceed 255 bytes")
 	case !utf8.ValidString(name):
-		return argumentError(argument, "not valid UTF-8")
+		return argumentError(argument, "must be valid UTF-8")
 	case strings.IndexByte(name, 0) >= 0:
-		return argumentError(argument, "holds a NUL byte")
+		return argumentError(argument, "must not contain a NUL byte")
 	}
 	return nil
 }
@@ -186,11 +186,11 @@ func (w *Worker) register(r Registration) error {
 	}
 	switch {
 	case r.action == stint.Spontaneous:
-		return argumentError("action", "spontaneous tasks complete by themselves")
+		return argumentError("action", "spontaneous tasks are never handed out")
 	case r.handler == nil:
-		return argumentError("handler", "nil")
+		return argumentError("handler", "must not be nil")
 	case w.actions[r.action] != nil:
-		return argumentError("action", "has two handlers")
+		return argumentError("action", "must not have two handlers")
 	}
 	h := &handling{
 		handler: r.handler, retry: w.options.Retry, telemetry: w.telemetry.of(r.action),
@@ -203,7 +203,7 @@ func (w *Worker) register(r Registration) error {
 	for _, middleware := range slices.Backward(w.options.Middleware) {
 		h.handler = middleware(h.handler)
 		if h.handler == nil {
-			return argumentError("Options.Middleware", "made a nil handler")
+			return argumentError("Options.Middleware", "must not return a nil handler")
 		}
 	}
 	w.actions[r.action] = h
@@ -213,8 +213,8 @@ func (w *Worker) register(r Registration) error {
 // Run performs tasks until ctx ends, and then stops as the package comment says. It returns nil
 // after that, or [ErrStillRunning].
 //
-// While the database cannot be reached, Run tries again, with growing pauses. It ends by itself, in
-// the same orderly way, on an error that no repetition can mend: a schema of the wrong version
+// While the database cannot be reached, Run tries again, with growing pauses. It also stops, in the
+// same orderly way, on an error that cannot be fixed by trying again: a schema of the wrong version
 // ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or a store that was
 // derived with WithTx ([*stint.ArgumentError]). Run refuses a second call with [ErrStarted].
 //

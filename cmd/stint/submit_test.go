@@ -187,19 +187,19 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 	for file, want := range map[string]string{
 		"":                         "standard input: no tasks",
 		"[]":                       "standard input: line 1, column 1: no tasks",
-		"{}":                       "standard input: line 1, column 1: a list of tasks is wanted",
+		"{}":                       "standard input: line 1, column 1: expected a list of tasks",
 		`[{"name": "a",, }]`:       "standard input: line 1, column ",
-		"- name: a\n  action: [b]": "standard input: line 2, column 11: text is wanted, not a list",
+		"- name: a\n  action: [b]": "standard input: line 2, column 11: expected text, got a list",
 		"- name: a\n  actoin: b": "standard input: 2 problems\n" +
 			"  line 2, column 3: unknown field \"actoin\"\n" +
-			"  line 1, column 3: task without a field \"action\"\n",
-		strings.Repeat("- 1\n", 12): "line 10, column 3: a task is wanted, not \"1\"\n" +
+			"  line 1, column 3: missing field \"action\"\n",
+		strings.Repeat("- 1\n", 12): "line 10, column 3: expected a task, got \"1\"\n" +
 			"  and 2 more",
 		one + ", value: {$result: c}}":                          "column 41: no task is named",
 		one + ", after: [a]}":                                   `"a" -> "a"`,
 		one + "}\n- {name: a, action: b}":                       "line 2, column 10: name \"a\"",
-		one + "}\n---\n- {name: c, action: d}":                  "a second document",
-		one + ", deadline: today}":                              "line 1, column 34: a time",
+		one + "}\n---\n- {name: c, action: d}":                  "second document: a file",
+		one + ", deadline: today}":                              "column 34: expected a time",
 		one + "}\n- {name: \xff, action: b}":                    "line 2, column 10: invalid",
 		"\n" + one + strings.Repeat(long, 32) + "}":             "column 3: action bytes: 257",
 		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: id bytes: 549",
@@ -218,7 +218,7 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 		"needs --wait":                     {good, "--timeout", "1s"},
 		"invalid --timeout -1s":            {good, "--wait", "--timeout", "-1s"},
 		`--timeout "soon": must be a time`: {good, "--wait", "--timeout", "soon"},
-		"id: not valid UTF-8":              {good, "--prefix", "\xff"},
+		"id: must be valid UTF-8":          {good, "--prefix", "\xff"},
 	} {
 		db.run(t, "", append([]string{"submit"}, args...)...).wantExit(t, 2, want)
 	}

@@ -137,10 +137,10 @@ func TestInsert_AddsAllOrNothing(t *testing.T) {
 		"cycle": {`{"id": "a", "action": "act", "after": ["a"]}`, 6, `cycle: "a" -> "a"`},
 		"too long": {
 			`{"id": "a", "action": "` + strings.Repeat("x", 256) + `"}`, 2,
-			"line 2: action bytes: 256,",
+			"line 2: action bytes: 256 exceeds",
 		},
 		"negative": {
-			`{"id": "a", "action": "act", "max_tries": -2}`, 2, "line 2: max_tries: neither",
+			`{"id": "a", "action": "act", "max_tries": -2}`, 2, "line 2: max_tries: must be",
 		},
 	}
 	for name, test := range tests {

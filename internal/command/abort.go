@@ -24,11 +24,11 @@ func (p *program) abortCommand() *cobra.Command {
 	cmd := abort.command(p, &cobra.Command{
 		SuggestFor: []string{"cancel", "kill", "stop"},
 		Short:      "Abort tasks, with everything that depends on them",
-		Long: `Abort tasks, whatever their state, and then their dependents, except for those that
-run anyway. A task that has finished already stays as it is, and the command says so. If
+		Long: `Abort tasks, whatever their state, and then their dependents, except those that run
+anyway. A task that has finished already stays as it is, and the command says so. If
 one of the IDs has no task, nothing is aborted.
 
-Instead of IDs, filters choose the tasks, as in ls: those that have not finished. The
+Instead of IDs, filters can choose the tasks, as in ls: those that have not finished. The
 command says how many they are, and asks; --yes does without the question. It aborts
 1,000 of them at a time.
 
@@ -38,6 +38,6 @@ them; and unchanged, the IDs given whose tasks had finished.`,
   stint abort greet/world greet/moon --status "nobody is at home"
   stint abort --action mail --older-than 7d --yes`,
 	})
-	cmd.Flags().StringVar(&status, "status", "", "say why, in a `text` for people")
+	cmd.Flags().StringVar(&status, "status", "", "the reason, a `text` for people")
 	return cmd
 }

@@ -16,10 +16,9 @@ func (p *program) actorsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:        "actors",
 		SuggestFor: []string{"workers"},
-		Short:      "List the registered actors that live",
-		Long: `List the actors of all worker processes that live. An actor that is registered at
-several stores is listed once for each. A process that dies is gone from the list within
-a second.
+		Short:      "List the registered live actors",
+		Long: `List the actors of all live worker processes. An actor that is registered at several
+stores is listed once for each. A process that dies is gone from the list within a second.
 
 With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
 		Example: "  stint actors",

@@ -17,12 +17,12 @@ func (p *program) checkCommand() *cobra.Command {
 		Short:      "Look for what is wrong with the tables and the server",
 		Long: `Look for what is wrong, and say what to do about it:
 
-  - whether the tables agree with one another, as the verb Check does
+  - tables that are not consistent, as the verb Check does
   - tables, indexes and columns that are missing, and indexes that are invalid
   - dead rows, autovacuum that is off, and old transactions, prepared transactions and
-    replication slots that keep vacuum from its work
+    replication slots that hold vacuum up
   - transaction numbers that run out
-  - settings that lose what was committed, here or of other roles
+  - settings, for this role or others, that can lose committed data
   - connections that run out, a pooler in between, a hot standby, an old version
   - leases and deadlines that no store acts on, processes that are gone and whose tasks
     were not handed on, actions that nobody asks for
@@ -30,15 +30,15 @@ func (p *program) checkCommand() *cobra.Command {
   - the database's clock: whether it goes back, and how far it is from the clock of this
     machine
 
-An error is a fault, a warning is something to act upon, a note is something to know. The
-exit code is 9 if there are errors or warnings. The command changes nothing, and reads all
-tables from end to end: a second per few hundred thousand tasks.
+An error is a fault, a warning calls for action, a note is for information. The exit code
+is 9 if there are errors or warnings. The command changes nothing, and reads all tables
+from end to end: a second per few hundred thousand tasks.
 
 The role stint_monitor is enough. A note names what the role may not see; to see what the
 transactions of other roles hold up, it needs pg_read_all_stats.
 
 With --json: errors, warnings and notes, their numbers; and findings, a list of objects
-with severity (error, warning or note), topic, text, and id where it is about one task.`,
+with severity (error, warning or note), topic, text, and id if it is about one task.`,
 		Example: `  stint check
   stint check --json | jq -r '.findings[] | select(.severity == "error").text'`,
 		GroupID: groupOperations,

@@ -53,15 +53,15 @@ func (p *program) root() *cobra.Command {
 	build, _ := debug.ReadBuildInfo()
 	root := &cobra.Command{
 		Use:   "stint",
-		Short: "Look after tasks in PostgreSQL",
-		Long: `stint looks after the tasks that the Go library stint keeps in PostgreSQL.
+		Short: "Manage tasks in PostgreSQL",
+		Long: `stint manages the tasks that the Go library stint keeps in PostgreSQL.
 
 Without --database-url and STINT_DATABASE_URL it works on a private PostgreSQL, which
-it starts when needed and stops again; a line on standard error says so. Its data stay in
+it starts when needed and then stops; a line on standard error says so. Its data is in
 your data directory ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS
 ~/Library/Application Support/stint; for root, if other accounts cannot enter that,
 /var/lib/stint), and its tables are created automatically. In your own database, or in
-another schema than stint, create them with: stint migrate`,
+a schema other than stint, create them with: stint migrate`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world

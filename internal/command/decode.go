@@ -194,7 +194,7 @@ func (d *decoder) fields(task *stint.Task) error {
 		}
 		name, ok := key.(string)
 		if !ok || seen[name] {
-			return d.wrong(at, "%q comes twice", name)
+			return d.wrong(at, "duplicate field %q", name)
 		}
 		seen[name] = true
 		var value json.RawMessage
@@ -267,7 +267,7 @@ func read[T any](into *T, value json.RawMessage, name, want string) error {
 }
 
 func readBase64(task *stint.Task, value json.RawMessage) error {
-	const want = "a string in base64, as of RFC 4648, with padding"
+	const want = "a string in base64 (RFC 4648) with padding"
 	var text *string
 	if err := read(&text, value, "body_base64", want); err != nil || text == nil {
 		return err
@@ -281,7 +281,7 @@ func readBase64(task *stint.Task, value json.RawMessage) error {
 }
 
 func readTime(into *time.Time, value json.RawMessage, name string) error {
-	return read(into, value, name, `a time as of RFC 3339, such as "2026-11-21T15:04:05Z"`)
+	return read(into, value, name, `a time in RFC 3339, such as "2026-11-21T15:04:05Z"`)
 }
 
 func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {

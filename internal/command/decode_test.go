@@ -47,7 +47,7 @@ func TestDecoder_NamesLineAndColumn(t *testing.T) {
 		`{"action": ""}`:                            "line 1, column 1: action is missing",
 		`{"action": "a", "actions": 1}`:             `line 1, column 17: unknown field "actions"`,
 		`{"action": "a", "Body": 1}`:                `line 1, column 17: unknown field "Body"`,
-		`{"action": "a" ,  "action": "b"}`:          `line 1, column 19: "action" comes twice`,
+		`{"action": "a" ,  "action": "b"}`:          `line 1, column 19: duplicate field "action"`,
 		`{"action": 1}`:                             "line 1, column 2: action: must be a string",
 		`{"id": "", "action": "a"}`:                 "line 1, column 2: id is empty",
 		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: must be a string",

@@ -24,12 +24,12 @@ func (p *program) deleteCommand() *cobra.Command {
 	return remove.command(p, &cobra.Command{
 		SuggestFor: []string{"rm", "remove"},
 		Short:      "Delete tasks",
-		Long: `Remove tasks from the store, finished ones included, so that their IDs are free. The
+		Long: `Remove tasks from the store, including finished ones, which frees their IDs. The
 dependents of an unfinished task no longer wait for it; a dependent that then has nothing
 left to wait for is deleted too. If one of the tasks is in progress, or one of the IDs has
 no task, nothing is deleted.
 
-Instead of IDs, filters choose the tasks, as in ls: those that are not in progress. The
+Instead of IDs, filters can choose the tasks, as in ls: those not in progress. The
 command says how many they are, and asks; --yes does without the question. It deletes
 1,000 of them at a time.
 

@@ -18,13 +18,13 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See tasks move: a demo of the library in half a minute",
-		Long: `Two workers perform a network of some thousand tasks. Some tasks fail at first, a
+		Long: `Two workers perform a network of a few thousand tasks. Some tasks fail at first, a
 branch of the network is aborted, and one of the workers, a process of its own, is killed
 while it owns tasks. At the end the demo checks that every task ended as it should have,
-and exits with 1 if not.
+and exits with 1 otherwise.
 
-The demo works in a schema of its own, which it makes and drops: stint_demo, unless
---schema names another one. It refuses a schema that it did not make.
+The demo works in a schema of its own, which it creates and drops: stint_demo, unless
+--schema names another one. It refuses a schema that it did not create.
 
 With --json: an object for each event, with event, seconds since the beginning and
 details of the event; the last one has the event "summary".`,

@@ -58,11 +58,11 @@ func exitCodesTopic() *cobra.Command {
     8  of wait and submit --wait: timed out: a task has not finished
     9  of check: there are errors or warnings
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: interrupted twice
-  141  the reader of the output has gone
+  141  the reader of the output is gone
 
-After 1, 4, 130 and 141 a change may have been made or not. It is safe to run insert
+After 1, 4, 130 and 141 a change may or may not have been made. It is safe to run insert
 (with IDs of your own), submit (with --prefix), abort, delete, prune and migrate again:
-6 from insert and submit, and 3 from delete, then mean that the change had been made.
+6 from insert and submit, and 3 from delete, then mean that it was made the first time.
 Repeating retry is also safe, except that a task that has finished again meanwhile is
 retried once more.`,
 	}

@@ -22,7 +22,7 @@ With --json: task (see: stint help json), missing (how many tasks it waits for),
 waits_for (these, 100 at most), because_of (the aborted tasks because of which it was
 aborted, 100 at most; left out if there are none), tries_left (left out if there is no
 limit), asked_at (when somebody last asked for the action, to half a minute; left out if
-nobody has in a week), now.`,
+nobody has for a week), now.`,
 		Example: "  stint explain greet/world",
 		GroupID: groupTasks,
 		Args:    oneID,

@@ -17,14 +17,14 @@ func (p *program) graphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph ID",
 		Short: "Draw the network around a task",
-		Long: `Draw the predecessors and the dependents of a task, theirs, and so on, up to 10,000
+		Long: `Draw the predecessors and dependents of a task, then theirs, and so on, up to 10,000
 tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
-show without either. Boxes are tasks, rounded boxes spontaneous tasks; the task you named
-is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted. IDs are
-shortened; the mouse shows them in full.
+show without further tools. Boxes are tasks, rounded boxes spontaneous tasks; the task you
+named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted.
+IDs are shortened; the mouse shows them in full.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
-IDs of two tasks), cut (true if the network goes on).`,
+IDs of two tasks), cut (true if the network is larger).`,
 		Example: `  stint graph export/main/end --format svg > network.svg
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,

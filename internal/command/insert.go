@@ -29,24 +29,25 @@ func (p *program) insertCommand() *cobra.Command {
 		SuggestFor: []string{"add", "enqueue"},
 		Short:      "Insert tasks, given as JSON on standard input, or one task by flags",
 		Long: fmt.Sprintf(`Insert tasks, all or none. With --action, insert one task, and read
-nothing. Otherwise standard input has a JSON object for each task, beginning on a line of
-its own, with these fields:
+nothing. Otherwise standard input has a JSON object for each task, starting on a new line,
+with these fields:
 
   id               a string; if it is left out, a new UUID, which is printed
-  action           a string, the name of the procedure to perform; the only field needed
+  action           a string, the name of the procedure to perform; the only required field
   body             its parameters: a string, or any other JSON, whose text is the body
   body_base64      the same, as bytes in base64
   priority         a whole number, higher first (default 0)
-  max_tries        how often the task is handed out at most (default 25; -1: no limit)
-  not_before       a time as of RFC 3339, before which the task is not handed out
+  max_tries        how many times the task is handed out at most (default 25; -1: no
+                   limit)
+  not_before       a time in RFC 3339, before which the task is not handed out
   deadline         a time at which the task is aborted unless it has finished
-  post_result      true lets others wait for the task, and keeps it for an hour at least
+  post_result      true lets others wait for the task, and keeps it for at least an hour
   on_abort         what to do when a task that this one waits for is aborted:
                    "abort-too" (the default) or "run-anyway"
   after            a list of the IDs of tasks that this one waits for
   to_signal_after  a list of the IDs of tasks that wait for this one
 
-A field that is null counts as left out. Any other field is refused.
+A field that is null counts as missing. Any other field is refused.
 
 The tasks that after and to_signal_after name are in the input, in any order, or in the
 store. An input of more than %s tasks or %d MiB is not read at once; in it, after may

@@ -17,18 +17,19 @@ func (p *program) migrateCommand() *cobra.Command {
 		Use:        "migrate",
 		SuggestFor: []string{"init", "upgrade"},
 		Short:      "Bring the schema up to date",
-		Long: `Bring the schema to the newest version that this release knows, creating it if need
-be. Run it again at will: a schema that is up to date is left alone, and calls made at
-once wait for one another. A schema that is newer than this release is refused.
+		Long: `Bring the schema to the newest version that this release knows, creating it if
+needed. It is safe to repeat: a schema that is up to date is left alone, and concurrent
+calls wait for one another. A schema that is newer than this release is refused.
 
 The role needs CREATE on the database the first time. Later it needs to own the schema to
 change it.
 
 --to migrates to another version. Going back to an earlier version drops everything that
-the later versions added, with the tasks in it (0 drops all), so it needs --down as well.
+the later versions added, including the tasks in it (0 drops all), so it also needs
+--down.
 
---print-sql prints the SQL instead, for a migration tool, and touches no database. It
-begins with an empty database, or with the version that --from names.
+--print-sql instead prints the SQL, for a migration tool, and touches no database. The SQL
+starts from an empty database, or from the version that --from names.
 
 With --json: schema, version (before), newest (that this release knows); of migrate
 itself also migrated_to, and with --print-sql sql.`,
@@ -57,7 +58,7 @@ itself also migrated_to, and with --print-sql sql.`,
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
-	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: begin with that `version`")
+	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: start from this `version`")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "up",
 		Short:   "Bring the schema to the newest version, as migrate does",

@@ -19,16 +19,16 @@ func (p *program) pruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
 		Long: `Delete completed or aborted tasks that finished at least as long ago as the flags
-say; their IDs are free then. Workers do this by themselves, at the ages of their
+say, which frees their IDs. Workers do this automatically, at the ages of their
 Options.Retention.
 
 Tasks that somebody may still ask for stay, however old: the predecessors of tasks that
-have not completed, and for an hour tasks with post_result. An aborted task may be
-retried, and then ask, until it is pruned itself.
+have not completed and, for an hour, tasks with post_result. An aborted task keeps its
+predecessors until it is pruned itself, since it may be retried.
 
 The command works in small transactions and may be interrupted: it then says how many
-tasks it has pruned, and these are gone. --dry-run prunes in one transaction and undoes
-it: it writes as much and, while it runs, holds up vacuum and inserts of the same IDs.
+tasks it has pruned, and these are gone. --dry-run prunes in one transaction and rolls it
+back: it writes as much and, while it runs, holds up vacuum and inserts of the same IDs.
 
 With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
 		Example: `  stint prune --completed-after 1d12h

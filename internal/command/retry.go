@@ -27,15 +27,15 @@ func (p *program) retryCommand() *cobra.Command {
 	cmd := retry.command(p, &cobra.Command{
 		Short: "Try finished tasks again, with the tasks aborted because of them",
 		Long: `Open finished tasks again, with all their tries, and with them the tasks that were
-aborted because of them; but not a task that has another aborted predecessor. A pending
+aborted because of them, except a task that has another aborted predecessor. A pending
 dependent waits for the opened tasks again; a dependent that has begun or completed does
 not. A task that has not finished stays as it is, and the command says so.
 
 Nothing is changed if one of the IDs has no task, if a predecessor of one of the tasks was
-aborted and is not named as well, or if tasks would wait for each other.
+aborted and is not named too, or if tasks would wait for each other.
 
-Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
-completed, but not those that were aborted because of others, which come along. The
+Instead of IDs, filters can choose the tasks, as in ls: aborted ones unless --state says
+completed, but not those that were aborted because of others: they come along. The
 command says how many they are, and asks; --yes does without the question. It retries
 1,000 of them at a time.
 

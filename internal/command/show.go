@@ -17,14 +17,14 @@ func (p *program) showCommand() *cobra.Command {
 		Use:        "show ID",
 		SuggestFor: []string{"get", "status"},
 		Short:      "Show a task, with its body and result",
-		Long: `Show all that the store knows of a task. If the body or the result is long, or is not
-text, only its size is shown. Of the tasks that it waits for (predecessors), and of those
-that wait for it (dependents), ten are shown with their states, unfinished ones first; stint
-graph draws them all.
+		Long: `Show everything that the store knows about a task. If the body or the result is
+long, or is not text, only its size is shown. Of the tasks that it waits for (predecessors)
+and of those that wait for it (dependents), ten each are shown with their states,
+unfinished ones first; stint graph draws them all.
 
-With --json, the task (see: stint help json), with all of its body and result, and
-predecessors and dependents, lists of tasks without bodies and results, together 10,000 at
-most; left out where there are none.`,
+With --json, the task (see: stint help json) with its whole body and result, and
+predecessors and dependents: lists of tasks without bodies and results, at most 10,000
+together, left out if there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,

@@ -31,13 +31,13 @@ func (p *program) submitCommand() *cobra.Command {
 		Long: `Insert the tasks of a file, all or none. FILE is YAML or JSON ("-" is standard
 input): a list of tasks, each with these fields:
 
-  name        names the task within the file; needed
-  action      the name of the procedure to perform; needed
+  name        names the task within the file; required
+  action      the name of the procedure to perform; required
   value       the task's body, as JSON
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)
   max_tries   how often the task is handed out at most (default 25; -1: no limit)
-  not_before  a time as of RFC 3339, before which the task is not handed out
+  not_before  a time in RFC 3339, before which the task is not handed out
   deadline    a time at which the task is aborted unless it has finished
   on_abort    what to do when a task that this one waits for is aborted: abort-too (the
               default) or run-anyway
@@ -55,10 +55,10 @@ task waits for that one. Programs run by stint worker read the result in its pla
 The ID of a task is the prefix, a slash and its name. The default of the prefix is a new
 UUID; a prefix of your own makes it safe to submit the file again.
 
-Prints the name and the ID of each task. With --wait, it then shows on standard error how
-far the tasks are; when all have finished, it prints how each ended and its result. The
+Prints the name and the ID of each task. With --wait, it then shows progress on standard
+error; when all tasks have finished, it prints how each ended and its result. The
 exit code is 7 if a task was aborted, and 8 if the timeout passes before all have finished.
-Ctrl-C ends the waiting; the tasks go on.
+Ctrl-C stops the wait; the tasks continue.
 
 With --json: ids, an object with the ID for each name; with --wait, if all have finished,
 also tasks, an object with the task for each name (see: stint help json).`,

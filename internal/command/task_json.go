@@ -18,8 +18,8 @@ func jsonTopic() *cobra.Command {
 event; worker logs JSON lines on standard error; top refuses; all others print one JSON
 document, described by their help.
 
-A task has these fields. Times are as of RFC 3339, in UTC. Fields that a task does not
-have are left out.
+A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
+to a task are left out.
 
   id, action, priority, max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")

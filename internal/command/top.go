@@ -24,17 +24,17 @@ func (p *program) topCommand() *cobra.Command {
   tasks    the tasks in progress for longest, the tasks that wait for another try, and the
            tasks that failed last; with a filter, also tasks of any state whose IDs begin
            with it
-  actors   the actors that live
+  actors   the live actors
 
 Enter opens a task and shows what show and explain print. a aborts it with everything that
-depends on it, r retries it once it has finished; both ask before. / filters, s changes the
+depends on it, r retries it once it has finished; both ask first. / filters, s changes the
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
 The lists refresh --interval after the previous refresh finished. While the database cannot
-be reached, top says so, and goes on when it is back.
+be reached, top says so, and continues when it is back.
 
-It needs a terminal as standard input and output. Scripts should use stint stats, ls and
-actors with --json, which top refuses.`,
+It needs a terminal as standard input and output. top has no --json: scripts should use
+stint stats, ls and actors.`,
 		Example: `  stint top
   stint top --interval 10s`,
 		GroupID: groupTasks,

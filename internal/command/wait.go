@@ -18,11 +18,11 @@ func (p *program) waitCommand() *cobra.Command {
 		Short: "Wait until a task has finished",
 		Long: `Wait until a task has finished, and show it as show does, without its predecessors
 and dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was
-deleted or pruned meanwhile, and 8 if the timeout passes before.
+deleted or pruned meanwhile, and 8 if the timeout passes first.
 
 The end of a task that was inserted with post_result is noticed at once. Other tasks are
 looked at once a second; one that is pruned as soon as it finishes (--keep-completed 0) may
-be missed, and is then not found. While the database cannot be reached, wait goes on.`,
+be missed, and is then not found. While the database cannot be reached, wait continues.`,
 		Example: `  stint wait sum/2026-11 --timeout 30s
   result=$(stint wait sum/2026-11 --json | jq -r .result)`,
 		GroupID: groupTasks,

@@ -53,13 +53,13 @@ func (p *program) workerCommand() *cobra.Command {
 		Short:      "Perform tasks by running programs",
 		Long: `Perform tasks by running programs, in any language: the executable file DIR/send-mail
 performs the tasks with the action send-mail. The directory is read once; hidden files are
-left out.
+ignored.
 
 A program is given the task's body on standard input, the worker's environment, and
 
   STINT_TASK_ID  the task's ID
   STINT_ACTION   the task's action
-  STINT_TRY      which try this is: 1 at the first
+  STINT_TRY      the number of this try, beginning with 1
   STINT_INPUTS   the path of a file that holds a JSON list, with an object for each task
                  that this one waited for: id, status_code, result, and, unless they are
                  empty, abort_cause and status
@@ -76,28 +76,29 @@ show). The exit status says how the task is returned:
   75  given back for another try after a pause (EX_TEMPFAIL); any other status does the same
 
 A program that takes longer than --timeout, or whose task is aborted or given to somebody
-else, is sent SIGTERM, with all processes that it has started, and SIGKILL 5 s later.
+else, is sent SIGTERM, together with all processes that it has started, and SIGKILL 5 s
+later.
 
-On Ctrl-C or SIGTERM the worker owns no more tasks, and stops when those under way have
+On Ctrl-C or SIGTERM the worker takes no more tasks, and stops when those under way have
 ended. Programs that take longer than --grace are killed, and their tasks given back. A
 second Ctrl-C kills them at once. If the worker itself is killed, its tasks are handed on
 within about a second, but its programs keep running and their results are discarded.
 
-A task whose program failed waits before its next try: a random time between a half and
-the whole of --retry-base after the first try, of twice as much after each further one, and
+A task whose program failed waits before its next try: after the first try a random time
+between half of --retry-base and --retry-base, after each further try twice as much, and
 never more than --retry-max.
 
-The worker prunes tasks of all actions that finished as long ago as --keep-completed and
---keep-aborted say, except for those that somebody may still ask for (see: stint help
+The worker prunes finished tasks of all actions when they are older than --keep-completed
+and --keep-aborted, except those that somebody may still ask for (see: stint help
 prune). The shortest retention of any worker wins, so give all workers on a schema, your
 own programs included, the same values.
 
 The worker logs on standard error, with --json as JSON lines: at the level info which
 database it works on, and that it starts and stops; at warn programs that fail; at error
-tasks that it could not return; and at debug also when each task begins and ends.
+tasks that it could not return; and at debug when each task begins and ends.
 
-It needs Unix, where it can end a program with all that it has started; elsewhere, write a
-worker in Go.`,
+It needs Unix, where it can end a program together with the processes that the program
+started; elsewhere, write a worker in Go.`,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
@@ -117,9 +118,9 @@ worker in Go.`,
 
 func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory`; needed")
+	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory` (required)")
 	flags.StringVar(&s.actor, "actor", "",
-		"go by this `name` (default: the host, the process and something random)")
+		"`name` of the worker (default: the host, the process and a random part)")
 	flags.IntVar(&s.concurrency, "concurrency", 0,
 		"run at most `n` programs at once (default: the number of CPUs)")
 	flags.DurationVar(&s.timeout, "timeout", 0,
@@ -127,7 +128,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&s.lease, "lease", leaseDefault,
 		"`length` of the lease, renewed while a task runs: how long a lost connection is tolerated")
 	flags.DurationVar(&s.grace, "grace", graceDefault,
-		"let programs run on for this `time` when the worker stops")
+		"let programs continue for this `time` when the worker stops")
 	flags.DurationVar(&s.retryBase, "retry-base", retryBaseDefault,
 		"longest `time` to wait after the first try, doubled after each further one")
 	flags.DurationVar(&s.retryMax, "retry-max", retryMaxDefault,

@@ -62,7 +62,7 @@ func Parse(file []byte) (*Tree, error) {
 	p := &parser{}
 	switch err := decoder.Decode(&further); {
 	case err == nil:
-		p.refuse(&further, "a second document; a file is one list of tasks")
+		p.refuse(&further, "second document: a file must be one list of tasks")
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(file, err)
 	}
@@ -112,7 +112,7 @@ func (p *parser) refuse(at *yaml.Node, format string, args ...any) {
 
 func (p *parser) parseList(list *yaml.Node) {
 	if list.Kind != yaml.SequenceNode {
-		p.refuse(list, "a list of tasks is wanted, not %s", describe(list))
+		p.refuse(list, "expected a list of tasks, got %s", describe(list))
 		return
 	}
 	if len(list.Content) == 0 {
@@ -121,7 +121,7 @@ func (p *parser) parseList(list *yaml.Node) {
 	p.places = make(map[string]int, len(list.Content))
 	for _, item := range list.Content {
 		if item.Kind != yaml.MappingNode {
-			p.refuse(item, "a task is wanted, not %s", describe(item))
+			p.refuse(item, "expected a task, got %s", describe(item))
 			continue
 		}
 		p.parseTask(item)
@@ -133,7 +133,7 @@ func (p *parser) parseTask(mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		if t.given[key.Value] {
-			p.refuse(key, "field %.80q comes twice", key.Value)
+			p.refuse(key, "duplicate field %.80q", key.Value)
 			continue
 		}
 		t.given[key.Value] = true
@@ -141,7 +141,7 @@ func (p *parser) parseTask(mapping *yaml.Node) {
 	}
 	for _, field := range []string{"name", "action"} {
 		if !t.given[field] {
-			p.refuse(mapping, "task without a field %q", field)
+			p.refuse(mapping, "missing field %q", field)
 		}
 	}
 	p.tasks = append(p.tasks, t)
@@ -179,7 +179,7 @@ func (p *parser) parseName(t *node, value *yaml.Node) {
 		return
 	}
 	if place, ok := p.places[t.name]; ok {
-		p.refuse(value, "name %.80q is that of the task at line %d", t.name, p.tasks[place].line)
+		p.refuse(value, "name %.80q is already used at line %d", t.name, p.tasks[place].line)
 		return
 	}
 	p.places[t.name] = len(p.tasks)
@@ -187,7 +187,7 @@ func (p *parser) parseName(t *node, value *yaml.Node) {
 
 func (p *parser) parseAfter(t *node, list *yaml.Node) {
 	if list.Kind != yaml.SequenceNode {
-		p.refuse(list, "a list of names is wanted, not %s", describe(list))
+		p.refuse(list, "expected a list of names, got %s", describe(list))
 		return
 	}
 	for _, item := range list.Content {
@@ -208,11 +208,11 @@ func (t *node) waitFor(name string, at *yaml.Node) {
 func (p *parser) text(value *yaml.Node) string {
 	switch {
 	case value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str":
-		p.refuse(value, "text is wanted, not %s", describe(value))
+		p.refuse(value, "expected text, got %s", describe(value))
 	case value.Value == "":
 		p.refuse(value, "empty text")
 	case strings.IndexByte(value.Value, 0) >= 0:
-		p.refuse(value, "text with a NUL")
+		p.refuse(value, "text contains a NUL")
 	default:
 		return value.Value
 	}
@@ -223,7 +223,7 @@ func (p *parser) integer(value *yaml.Node, least, most int) int {
 	n, err := strconv.Atoi(value.Value)
 	if value.Kind != yaml.ScalarNode || value.ShortTag() != "!!int" || err != nil ||
 		n < least || n > most {
-		p.refuse(value, "a number from %d to %d is wanted", least, most)
+		p.refuse(value, "expected a number from %d to %d", least, most)
 		return 0
 	}
 	return n
@@ -232,7 +232,7 @@ func (p *parser) integer(value *yaml.Node, least, most int) int {
 func (p *parser) time(value *yaml.Node) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, value.Value)
 	if value.Kind != yaml.ScalarNode || err != nil {
-		p.refuse(value, "a time such as 2026-12-31T08:00:00Z is wanted")
+		p.refuse(value, "expected a time such as 2026-12-31T08:00:00Z")
 	}
 	return t
 }
@@ -244,7 +244,7 @@ func (p *parser) policy(value *yaml.Node) stint.OnAbort {
 	case readable.RunAnyway:
 		return stint.RunAnyway
 	}
-	p.refuse(value, "abort-too or run-anyway is wanted")
+	p.refuse(value, "expected abort-too or run-anyway")
 	return stint.AbortToo
 }
 

@@ -53,8 +53,8 @@ func ExampleParse_refused() {
 	fmt.Println(err)
 	// Output:
 	// line 4, column 3: unknown field "valeu"
-	// line 5, column 9: name "email" is that of the task at line 2
-	// line 5, column 3: task without a field "action"
+	// line 5, column 9: name "email" is already used at line 2
+	// line 5, column 3: missing field "action"
 }
 
 func TestParse_KnowsAllFields(t *testing.T) {
@@ -141,8 +141,8 @@ var mistakes = []struct{ file, want string }{
 	{"[]", "line 1, column 1: no tasks"},
 	{"\x01", "line 1, column 1: control characters are not allowed (value: 1)"},
 	{oneTask + "  ü: \xff", "line 3, column 6: invalid leading UTF-8 octet (value: 255)"},
-	{"name: a", "line 1, column 1: a list of tasks is wanted, not a mapping"},
-	{"- a", `line 1, column 3: a task is wanted, not "a"`},
+	{"name: a", "line 1, column 1: expected a list of tasks, got a mapping"},
+	{"- a", `line 1, column 3: expected a task, got "a"`},
 	{"[{name: a, action: x}", "line 2, column 1: did not find expected ',' or ']'"},
 	{
 		"- name: a\n   action: x",
@@ -150,22 +150,22 @@ var mistakes = []struct{ file, want string }{
 	},
 	{
 		oneTask + "---\n" + oneTask,
-		"line 3, column 1: a second document; a file is one list of tasks",
+		"line 3, column 1: second document: a file must be one list of tasks",
 	},
-	{"- {}", "line 1, column 3: task without a field \"name\"\n" +
-		"line 1, column 3: task without a field \"action\""},
+	{"- {}", "line 1, column 3: missing field \"name\"\n" +
+		"line 1, column 3: missing field \"action\""},
 	{oneTask + "  bdoy: 1", `line 3, column 3: unknown field "bdoy"`},
-	{oneTask + "  name: b", `line 3, column 3: field "name" comes twice`},
-	{oneTask + oneTask, `line 3, column 9: name "a" is that of the task at line 1`},
+	{oneTask + "  name: b", `line 3, column 3: duplicate field "name"`},
+	{oneTask + oneTask, `line 3, column 9: name "a" is already used at line 1`},
 	{
 		"- name: 5\n  action: ''",
-		"line 1, column 9: text is wanted, not \"5\"\nline 2, column 11: empty text",
+		"line 1, column 9: expected text, got \"5\"\nline 2, column 11: empty text",
 	},
 	{
 		"- name: [a]\n  action: \"\\0\"",
-		"line 1, column 9: text is wanted, not a list\nline 2, column 11: text with a NUL",
+		"line 1, column 9: expected text, got a list\nline 2, column 11: text contains a NUL",
 	},
-	{oneTask + "  after: b", `line 3, column 10: a list of names is wanted, not "b"`},
+	{oneTask + "  after: b", `line 3, column 10: expected a list of names, got "b"`},
 	{oneTask + "  after: [a, b]", `line 3, column 14: no task is named "b"`},
 	{oneTask + "  value: {b: [{$result: b}]}", `line 3, column 25: no task is named "b"`},
 	{oneTask + "  after: [a]", `line 3, column 11: tasks wait for one another: "a" -> "a"`},
@@ -174,30 +174,30 @@ var mistakes = []struct{ file, want string }{
 			"- {name: c, action: x, after: [b]}",
 		`line 4, column 32: tasks wait for one another: "a" -> "b" -> "c" -> "a"`,
 	},
-	{oneTask + "  value: {$result: [b]}", "line 3, column 20: text is wanted, not a list"},
+	{oneTask + "  value: {$result: [b]}", "line 3, column 20: expected text, got a list"},
 	{
 		oneTask + "  value: {$result: a, b: 1}",
-		"line 3, column 11: $result with other keys beside it",
+		"line 3, column 11: $result must be the only key",
 	},
 	{
 		oneTask + "  value: {b: 1, $result: a}",
-		"line 3, column 17: $result with other keys beside it",
+		"line 3, column 17: $result must be the only key",
 	},
-	{oneTask + "  value: {b: 1, b: 1}", `line 3, column 17: key "b" comes twice`},
-	{oneTask + "  value: {1: 1}", `line 3, column 11: a key that is text is wanted, not "1"`},
-	{oneTask + "  value: {<<: {}}", `line 3, column 11: a key that is text is wanted, not "<<"`},
-	{oneTask + "  value: -.inf", `line 3, column 10: "-.inf" is not to be written in JSON`},
-	{oneTask + "  value: !!set {a}", "line 3, column 10: a tag, !!set"},
-	{oneTask + "  value: !mine a", "line 3, column 10: a tag, !mine"},
-	{oneTask + "  value: [&b 1, *b]", "line 3, column 17: an alias; write it out"},
-	{oneTask + "  priority: 40000", "line 3, column 13: a number from -32768 to 32767 is wanted"},
-	{oneTask + "  priority: high", "line 3, column 13: a number from -32768 to 32767 is wanted"},
-	{oneTask + "  max_tries: -2", "line 3, column 14: a number from -1 to 2147483647 is wanted"},
+	{oneTask + "  value: {b: 1, b: 1}", `line 3, column 17: duplicate key "b"`},
+	{oneTask + "  value: {1: 1}", `line 3, column 11: expected a text key, got "1"`},
+	{oneTask + "  value: {<<: {}}", `line 3, column 11: expected a text key, got "<<"`},
+	{oneTask + "  value: -.inf", `line 3, column 10: "-.inf" cannot be written in JSON`},
+	{oneTask + "  value: !!set {a}", "line 3, column 10: unsupported tag !!set"},
+	{oneTask + "  value: !mine a", "line 3, column 10: unsupported tag !mine"},
+	{oneTask + "  value: [&b 1, *b]", "line 3, column 17: an alias is not supported; write it out"},
+	{oneTask + "  priority: 40000", "line 3, column 13: expected a number from -32768 to 32767"},
+	{oneTask + "  priority: high", "line 3, column 13: expected a number from -32768 to 32767"},
+	{oneTask + "  max_tries: -2", "line 3, column 14: expected a number from -1 to 2147483647"},
 	{
 		oneTask + "  deadline: soon",
-		"line 3, column 13: a time such as 2026-12-31T08:00:00Z is wanted",
+		"line 3, column 13: expected a time such as 2026-12-31T08:00:00Z",
 	},
-	{oneTask + "  on_abort: run", "line 3, column 13: abort-too or run-anyway is wanted"},
+	{oneTask + "  on_abort: run", "line 3, column 13: expected abort-too or run-anyway"},
 }
 
 func TestParse_SaysWhereItIsWrong(t *testing.T) {

@@ -29,7 +29,7 @@ type writer struct {
 
 func (w *writer) write(value *yaml.Node) {
 	if value.Style&yaml.TaggedStyle != 0 {
-		w.refuse(value, "a tag, %.80s", value.Tag)
+		w.refuse(value, "unsupported tag %.80s", value.Tag)
 		return
 	}
 	switch value.Kind {
@@ -47,7 +47,7 @@ func (w *writer) write(value *yaml.Node) {
 	case yaml.ScalarNode:
 		w.writeScalar(value)
 	default:
-		w.refuse(value, "%s; write it out", describe(value))
+		w.refuse(value, "%s is not supported; write it out", describe(value))
 	}
 }
 
@@ -58,10 +58,10 @@ func (w *writer) writeMapping(mapping *yaml.Node) {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
-			w.refuse(key, "a key that is text is wanted, not %s", describe(key))
+			w.refuse(key, "expected a text key, got %s", describe(key))
 			continue
 		case seen[key.Value]:
-			w.refuse(key, "key %.80q comes twice", key.Value)
+			w.refuse(key, "duplicate key %.80q", key.Value)
 			continue
 		}
 		seen[key.Value] = true
@@ -74,7 +74,7 @@ func (w *writer) writeMapping(mapping *yaml.Node) {
 		case key.Value != resultKey:
 			w.write(value)
 		case len(mapping.Content) > 2:
-			w.refuse(key, "%s with other keys beside it", resultKey)
+			w.refuse(key, "%s must be the only key", resultKey)
 		default:
 			w.writeReference(value)
 		}
@@ -108,10 +108,10 @@ func (w *writer) writeScalar(value *yaml.Node) {
 		w.json.WriteString("null")
 	case "!!bool", "!!int", "!!float":
 		if err := w.writeOther(value); err != nil {
-			w.refuse(value, "%.80q is not to be written in JSON", value.Value)
+			w.refuse(value, "%.80q cannot be written in JSON", value.Value)
 		}
 	default:
-		w.refuse(value, "a tag, %.80s", value.Tag)
+		w.refuse(value, "unsupported tag %.80s", value.Tag)
 	}
 }
 
