@@ -1,8 +1,8 @@
 package stint_test
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"

@@ -36,7 +36,8 @@ var (
 		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
 		"graph_tasks", "list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"list_problems", "pruning_behind", "sample_tasks", "schema_version", "task_ids", "unsettled_edges", "waited_tasks",
+		"list_problems", "pruning_behind", "sample_tasks", "schema_version", "task_ids",
+		"unsettled_edges", "waited_tasks",
 	}
 )
 

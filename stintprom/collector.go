@@ -26,10 +26,10 @@
 //	stint_worker_running{action}                      performances under way
 //
 // An action has all outcomes from its first performance on. These are completed, retried (given
-// back for another try), aborted (also when no tries are left), stopped (given back because the
-// worker stops) and lost (nothing was returned). Failed performances are retried or aborted. The
-// duration is a native histogram where the server asks for one, else one with buckets from 1 ms to
-// 10 min.
+// back for another try), snoozed (given back until later, without a try), aborted (also when no
+// tries are left), stopped (given back because the worker stops) and lost (nothing was returned).
+// Failed performances are retried or aborted. The duration is a native histogram where the server
+// asks for one, else one with buckets from 1 ms to 10 min.
 //
 // The names are those of packages stintotel and worker, by Prometheus' rules; the labels are
 // shorter. docs/alerts.yml and docs/grafana.json in the repository use them.

@@ -355,7 +355,9 @@ func TestWorker_GivesHandlersInputsAndRecordsTheirStatus(t *testing.T) {
 			text := fmt.Sprint(got.Status, " ", got.Progress)
 			return worker.Result{Bytes: []byte(text)}, nil
 		}),
-		worker.Handle("second", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		worker.Handle("second", func(
+			ctx context.Context, task *worker.Task,
+		) (worker.Result, error) {
 			inputs, err := task.Inputs(ctx)
 			if err != nil {
 				return worker.Result{}, err

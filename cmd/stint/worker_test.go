@@ -285,7 +285,8 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("the program runs on: %v", err)
 			}
-			if got := db.get(t, "a"); got.StatusCode != stint.StatusPending || got.Tries != test.tries {
+			if got := db.get(t, "a"); got.StatusCode != stint.StatusPending ||
+				got.Tries != test.tries {
 				t.Errorf("the task is %s with %d tries, want it given back", got.State, got.Tries)
 			}
 			working = work(t, env, dir)
