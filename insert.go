@@ -74,8 +74,8 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	return s.insertMany(ctx, tasks)
 }
 
-// giveIDs gives random IDs to the tasks that have none. They are in the order of time, so tasks that
-// are inserted together lie together in the index.
+// giveIDs gives random IDs to the tasks that have none. They are in the order of time, so that
+// tasks of one time lie together in the index.
 func giveIDs(tasks []Task) {
 	for i := range tasks {
 		if tasks[i].ID == "" {

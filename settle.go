@@ -51,8 +51,8 @@ func (s *Store) settle(
 	}
 }
 
-// readSettled reads actions of tasks that became ready, keys of tasks that ended, and how many tasks
-// ended for the counted cause.
+// readSettled reads actions of tasks that became ready, keys of tasks that ended, and how many of
+// them ended for the counted cause.
 func readSettled(pending *notices) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -145,7 +145,8 @@ func TestSQL_PinsThePathWithoutATransaction(t *testing.T) {
 	}
 	defer conn.Release()
 	_, err = conn.Exec(ctx, "CREATE SCHEMA mine; SET search_path = mine, pg_catalog; "+
-		"CREATE FUNCTION mine.octet_length(text) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 9'")
+		"CREATE FUNCTION mine.octet_length(text) RETURNS integer IMMUTABLE LANGUAGE sql "+
+		"AS 'SELECT 9'")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestPgxTx_RefusesToReadABatchTwice(t *testing.T) {
 	if err := results.QueryRow().Scan(&n); err == nil {
 		t.Error("QueryRow is not refused")
 	}
-	if _, err := results.Query(); err == nil {
+	if _, err := results.Query(); err == nil { //nolint:sqlclosecheck // it is refused
 		t.Error("Query is not refused")
 	}
 	if _, err := results.Exec(); err == nil {

@@ -33,8 +33,11 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	tasks := []stint.Task{
-		{ID: "job/1", Action: "copy"}, {ID: "job/2", Action: "copy"}, {ID: "other", Action: "cut"},
-		{ID: "job/has spaces", Action: "has spaces"}, {ID: "job/$(evil)", Action: "copy"},
+		{ID: "job/1", Action: "copy"},
+		{ID: "job/2", Action: "copy"},
+		{ID: "other", Action: "cut"},
+		{ID: "job/has spaces", Action: "has spaces"},
+		{ID: "job/$(evil)", Action: "copy"},
 		{ID: "--json", Action: "copy"},
 	}
 	for _, name := range []string{"a", "b"} {

@@ -22,9 +22,11 @@ func TestPoll_GoesOnUntilTheTaskHasFinished(t *testing.T) {
 		answers []answer
 		err     error
 	}{
-		"finished":        {[]answer{{true, nil}}, nil},
-		"later":           {[]answer{{false, nil}, {false, nil}, {true, nil}}, nil},
-		"while cut off":   {[]answer{{false, nil}, {false, io.EOF}, {false, nil}, {true, nil}}, nil},
+		"finished": {[]answer{{true, nil}}, nil},
+		"later":    {[]answer{{false, nil}, {false, nil}, {true, nil}}, nil},
+		"while cut off": {
+			[]answer{{false, nil}, {false, io.EOF}, {false, nil}, {true, nil}}, nil,
+		},
 		"deleted":         {[]answer{{false, nil}, {false, gone}}, gone},
 		"with time to go": {[]answer{{false, nil}, {false, nil}}, context.DeadlineExceeded},
 	} {
