@@ -33,7 +33,8 @@ func ends(t *testing.T, options worker.Options) {
 	}
 	w := newWorker(t, store, options,
 		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-			if !trace.SpanFromContext(ctx).SpanContext().IsValid() && options.TracerProvider != nil {
+			span := trace.SpanFromContext(ctx).SpanContext()
+			if !span.IsValid() && options.TracerProvider != nil {
 				t.Error("the handler's context has no span")
 			}
 			switch task.ID {
