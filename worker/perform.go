@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -163,12 +164,12 @@ func (e *execution) conclude(p *performance, o Outcome) {
 	case p.ending.err == nil:
 		e.log(p, slog.LevelDebug, "task completed")
 	case o == OutcomeSnoozed:
-		e.log(p, slog.LevelDebug, "task snoozed", slog.String("error", p.ending.text))
+		e.log(p, slog.LevelDebug, "task snoozed", slog.String("error", logged(p.ending.text)))
 	case errors.As(p.ending.err, &panicked):
 		e.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
 			slog.String("stack", string(panicked.stack)))
 	default:
-		e.log(p, slog.LevelWarn, "handler failed", slog.String("error", p.ending.text),
+		e.log(p, slog.LevelWarn, "handler failed", slog.String("error", logged(p.ending.text)),
 			slog.String("outcome", string(o)))
 	}
 	p.end(nil)
@@ -204,6 +205,18 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outc
 		return ret, OutcomeAborted // by the store
 	}
 	return ret, OutcomeRetried
+}
+
+// loggedBytesMax is how much of the text of an error is logged. The status of the task has more.
+const loggedBytesMax = 2 << 10
+
+// logged cuts the text of an error that would flood a log, such as the output of a program.
+func logged(text string) string {
+	if len(text) <= loggedBytesMax {
+		return text
+	}
+	begun := strings.ToValidUTF8(text[:loggedBytesMax], "")
+	return fmt.Sprintf("%s... (%d bytes)", begun, len(text))
 }
 
 // log logs a record about a task.

@@ -420,3 +420,25 @@ func TestSnooze_PutsOffATaskWithoutATry(t *testing.T) {
 		t.Errorf("got %+v, want it scheduled in an hour, with its try", got)
 	}
 }
+
+func TestWorker_LogsTheBeginningOfALongError(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
+	logger, logged := recorder(t)
+	text := strings.Repeat("é", 10_000)
+	w := newWorker(t, store, worker.Options{Logger: logger},
+		worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{}, errors.New(text)
+		}))
+	if _, _, err := w.PerformNext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := attr(logged(t, "handler failed"), "error").String()
+	if want := strings.Repeat("é", 1024) + "... (20000 bytes)"; got != want {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+	if got := info(t, store, "a").Status; got != text {
+		t.Errorf("the status has %d bytes, want all %d", len(got), len(text))
+	}
+}

@@ -29,10 +29,11 @@ func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
 	prune("would prune 1 task\n", "--completed-after", "39d", "--dry-run")
 	prune(`{"would_prune":2}`, "--completed-after", "39d", "--aborted-after", "39d", "--dry-run",
 		"--json")
-	prune("pruned 0 tasks\n", "--completed-after", "41d", "--aborted-after", "41d")
+	prune("pruned 0 tasks\n3 completed and 1 aborted tasks stay\n", "--completed-after", "41d",
+		"--aborted-after", "41d")
 	prune("pruned 1 task\n", "--completed-after", "39d")
-	prune(`{"pruned":1}`, "--aborted-after", "39d23h", "--json")
-	prune("pruned 1 task\n", "--completed-after", "0")
+	prune(`{"aborted":0,"completed":2,"pruned":1}`, "--aborted-after", "39d23h", "--json")
+	prune("pruned 1 task\n1 completed and 0 aborted tasks stay\n", "--completed-after", "0")
 	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"asked", "asks", "left"}) {
 		t.Errorf("there are %q", got)
 	}
@@ -41,7 +42,7 @@ func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
 func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	db.run(t, "", "prune").wantExit(t, 2, "--completed-after, --aborted-after or both")
+	db.run(t, "", "prune").wantExit(t, 2, "expected --completed-after, --aborted-after or both")
 	db.run(t, "", "prune", "--dry-run").wantExit(t, 2)
 	for _, age := range []string{"", "-1h", "7", "7 days", "never"} {
 		db.run(t, "", "prune", "--aborted-after", age).wantExit(t, 2, "such as 90m")

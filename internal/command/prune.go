@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ func (p *program) pruneCommand() *cobra.Command {
 say, which frees their IDs. Workers do this automatically, at the ages of their
 Options.Retention.
 
-Tasks that somebody may still ask for stay, however old: the predecessors of tasks that
+The command says how many finished tasks stay. Besides those that are not old enough, these
+are tasks that somebody may still ask for, however old: the predecessors of tasks that
 have not completed and, for an hour, tasks with post_result. An aborted task keeps its
 predecessors until it is pruned itself, since it may be retried.
 
@@ -30,14 +32,15 @@ The command works in small transactions and may be interrupted: it then says how
 tasks it has pruned, and these are gone. --dry-run prunes in one transaction and rolls it
 back: it writes as much and, while it runs, holds up vacuum and inserts of the same IDs.
 
-With --json: pruned, the number of tasks; with --dry-run would_prune instead.`,
+With --json: pruned, the number of tasks, and completed and aborted, how many of these
+stay; with --dry-run would_prune alone.`,
 		Example: `  stint prune --completed-after 1d12h
   stint prune --completed-after 7d --aborted-after 90d --dry-run`,
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !completed.given && !aborted.given {
-				return fmt.Errorf("%w: want --completed-after, --aborted-after or both", errInput)
+				return said(errInput, "expected --completed-after, --aborted-after or both")
 			}
 			keep := stint.Retention{
 				Completed: completed.retention(), Aborted: aborted.retention(),
@@ -63,10 +66,36 @@ func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
 	if err != nil && pruned == 0 {
 		return err
 	}
-	if p.json {
-		return errors.Join(err, p.printJSON(map[string]int64{"pruned": pruned}))
+	result := map[string]int64{"pruned": pruned}
+	text := fmt.Sprintf("pruned %s\n", readable.Count(pruned, "task"))
+	if err == nil {
+		var completed, aborted int64
+		var about string
+		completed, aborted, about, err = finishedTasks(ctx, db.store)
+		result["completed"], result["aborted"] = completed, aborted
+		text += fmt.Sprintf("%s%s completed and %s aborted tasks stay\n", about,
+			readable.Number(completed), readable.Number(aborted))
 	}
-	return errors.Join(err, p.printf("pruned %s\n", readable.Count(pruned, "task")))
+	if p.json {
+		return errors.Join(err, p.printJSON(result))
+	}
+	return errors.Join(err, p.printf("%s", text))
+}
+
+// finishedTasks returns how many tasks have completed and how many were aborted. About is a word
+// that says so where these are estimates.
+func finishedTasks(
+	ctx context.Context, store *stint.Store,
+) (completed, aborted int64, about string, err error) {
+	stats, err := store.Stats(ctx)
+	for _, action := range stats.Actions {
+		completed, aborted = completed+action.Completed, aborted+action.Aborted
+	}
+	if slices.Contains(stats.Estimated, stint.StateCompleted) ||
+		slices.Contains(stats.Estimated, stint.StateAborted) {
+		about = "about "
+	}
+	return completed, aborted, about, err
 }
 
 // errUndo makes a dry run roll back.
