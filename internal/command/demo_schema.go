@@ -62,13 +62,10 @@ func (p *program) withDemoSchema(
 
 // makeDemoSchema makes an empty schema with the mark of stint demo.
 func (p *program) makeDemoSchema(ctx context.Context, conn *pgx.Conn) error {
-	var mine, exists bool
-	if err := conn.QueryRow(ctx, lockDemo, p.schema).Scan(&mine); err != nil {
-		return fmt.Errorf("lock schema %q: %w", p.schema, err)
+	if err := p.lockDemoSchema(ctx, conn); err != nil {
+		return err
 	}
-	if !mine {
-		return fmt.Errorf("%w: another stint demo works in %q", errTaken, p.schema)
-	}
+	var exists bool
 	var says string
 	name := pgx.Identifier{p.schema}.Sanitize()
 	if err := conn.QueryRow(ctx, findDemoSchema, name).Scan(&exists, &says); err != nil {
@@ -91,6 +88,29 @@ func (p *program) makeDemoSchema(ctx context.Context, conn *pgx.Conn) error {
 		}
 		return nil
 	})
+}
+
+// lockDemoSchema makes sure that no other demo works in the schema. The session of a demo that has
+// just ended, or that was killed, holds the lock until the server notices.
+func (p *program) lockDemoSchema(ctx context.Context, conn *pgx.Conn) error {
+	const tries, pause = 50, 100 * time.Millisecond
+	for try := 1; ; try++ {
+		var mine bool
+		if err := conn.QueryRow(ctx, lockDemo, p.schema).Scan(&mine); err != nil {
+			return fmt.Errorf("lock schema %q: %w", p.schema, err)
+		}
+		switch {
+		case mine:
+			return nil
+		case try == tries:
+			return fmt.Errorf("%w: another stint demo works in %q", errTaken, p.schema)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (p *program) dropDemoSchema(ctx context.Context, conn *pgx.Conn) error {
