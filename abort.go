@@ -22,7 +22,8 @@ type Affected struct {
 // them.
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
-// such ID, and no task is aborted. The call may be repeated after any failure.
+// such ID, and no task is aborted. The call may be repeated after any failure; its result then
+// lacks the tasks that the first call has aborted.
 func (s *Store) AbortTasks(
 	ctx context.Context, ids []TaskID, status string,
 ) (aborted Affected, err error) {

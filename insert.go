@@ -25,8 +25,8 @@ const (
 
 // InsertTasks adds all tasks, or none if one of them cannot be added. Tasks that wait for nothing
 // can be owned from the moment the call returns. An empty list is no error. A task without an ID
-// gets a random one, which the call sets in tasks before anything else, so a call with the same
-// slice repeats the same tasks.
+// gets a random one, which the call sets in the slice before anything else: a call with the same
+// slice repeats the same tasks, so clear their IDs to insert others.
 //
 // Dependencies may be named from either end, [Task.After] and [Task.ToSignalAfter], or from both; a
 // dependency that is named twice counts once (R2). The other task is in the same call or in the
@@ -179,7 +179,8 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
 // in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
 // [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without an ID
-// gets a random one, which the caller does not learn.
+// gets a random one, which the caller does not learn; so a call without IDs whose outcome is
+// unknown cannot be repeated safely.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {

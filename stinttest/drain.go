@@ -110,14 +110,15 @@ func (d *drain) run(ctx context.Context) (err error) {
 	}
 }
 
-// note notes a performance. It puts a task off that came back for another try, unless scheduled
+// note notes a performance. It puts a task off that came back for another time, unless scheduled
 // tasks are performed as well.
 func (d *drain) note(ctx context.Context, performed worker.Performed) error {
 	d.performed = append(d.performed, performed)
 	if len(d.performed) > d.limit {
 		return d.endless()
 	}
-	if d.scheduled || performed.Outcome != worker.OutcomeRetried {
+	outcome := performed.Outcome
+	if d.scheduled || outcome != worker.OutcomeRetried && outcome != worker.OutcomeSnoozed {
 		return nil
 	}
 	d.aside = append(d.aside, performed.Task.ID)

@@ -149,6 +149,17 @@ func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
 	})
 }
 
+// A task that is put off comes back in no plain Drain, however short its pause.
+func TestDrain_PerformsASnoozedTaskOnce(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "1", Action: "act"})
+	w := newWorker(t, store, func(context.Context, *worker.Task) (worker.Result, error) {
+		return worker.Result{}, worker.Snooze(0)
+	})
+	wantPerformed(t, stinttest.Drain(t, store, w), "1 1 snoozed")
+}
+
 // A handler may fail the test, and what was set aside is put back all the same.
 func TestDrain_LetsHandlersFailTheTest(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (a Action[P, R]) Params(body []byte) (P, error) {
 }
 
 // errNoResult says what the error of encoding/json about no bytes at all does not.
-var errNoResult = errors.New("there is none; only a completed task has a result")
+var errNoResult = errors.New("the task has left none")
 
 // Result decodes the result of a task: the Result of a [stint.TaskInfo] or [stint.Input]. It
 // returns an error if there is none, as after an abort, or if it is not the JSON of an R.

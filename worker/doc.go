@@ -65,7 +65,9 @@
 // [Options.StopGrace] to finish. Then their contexts end, and a task whose handler returns an error
 // is ready for others at once. If handlers still do not return, their tasks are given back as well,
 // and Run returns [ErrStillRunning]. A try that a stop cuts short does not count, so deploys do not
-// use up the tries of a long task.
+// use up the tries of a long task; but a task with a single try is aborted. The try counts as well
+// if the worker cannot return the task: its process was killed, the database cannot be reached, or
+// the handler has called ReturnIn.
 //
 // # Connections
 //
@@ -75,11 +77,12 @@
 //
 // # Logs
 //
-// Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts and stops.
-// Warn: a handler failed or aborted its task, or still runs a second after its time-out; the
-// database cannot be reached, and will be tried again. Error: a handler panicked, or a task could
-// not be returned. Records about a task have the attributes task, action and try. Tokens are never
-// logged. Without [Options.Logger], warnings and errors go to the default logger of log/slog.
+// Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts, stops, and
+// gives a task back because it stops. Warn: a handler failed or aborted its task, or still runs a
+// second after its time-out; the database cannot be reached, and will be tried again. Error: a
+// handler panicked, or a task could not be returned. Records about a task have the attributes task,
+// action and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
+// default logger of log/slog.
 //
 // # Telemetry
 //

@@ -55,12 +55,17 @@ type Task struct {
 // If the task was lost, the error is [stint.ErrInvalidToken], and the handler should roll back.
 // From this call on, the handler's context no longer ends when the task is lost, since only tx can
 // tell. If the handler returns no error without a commit, the task stays in progress until its
-// lease expires.
+// lease expires. A second call after the first commit is refused with [stint.ErrAlreadyReturned],
+// so a handler that repeats its transaction, since the reply to the commit was lost, does not
+// commit twice.
 func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
 	// This comes first: the commit ends the ownership, which must not look like a loss.
 	t.returned.Store(true)
 	err := returnOne(ctx, t.store.WithTx(tx), t.completion(result))
-	if err != nil && !errors.Is(err, stint.ErrAlreadyReturned) {
+	switch {
+	case errors.Is(err, stint.ErrAlreadyReturned):
+		return fmt.Errorf("return in transaction: %w", err) // tx must not be committed as well
+	case err != nil:
 		t.returned.Store(false)
 		return fmt.Errorf("return in transaction: %w", err)
 	}

@@ -163,6 +163,9 @@ func (e *execution) conclude(p *performance, o Outcome) {
 	case o == OutcomeLost: // the reason was logged
 	case p.ending.err == nil:
 		e.log(p, slog.LevelDebug, "task completed")
+	case o == OutcomeStopped:
+		e.log(p, slog.LevelInfo, "task given back, since the worker stops",
+			slog.String("error", logged(p.ending.text)))
 	case o == OutcomeSnoozed:
 		e.log(p, slog.LevelDebug, "task snoozed", slog.String("error", logged(p.ending.text)))
 	case errors.As(p.ending.err, &panicked):
@@ -193,11 +196,15 @@ func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outc
 	case errors.As(end.err, &snooze):
 		ret.RetryAfter, ret.Release = snooze.pause, true
 		return ret, OutcomeSnoozed
+	case errors.Is(cause, ErrStopping):
+		// Deploys must not use up the tries of a long task; but one try is one try.
+		ret.Release = t.MaxTries != 1
+		if errors.As(end.err, &later) {
+			ret.RetryAfter = later.after
+		}
+		return ret, OutcomeStopped
 	case errors.As(end.err, &later):
 		ret.RetryAfter = later.after
-	case errors.Is(cause, ErrStopping):
-		ret.Release = true // deploys must not use up the tries of a long task
-		return ret, OutcomeStopped
 	default:
 		ret.RetryAfter = retry.pause(t.Try)
 	}

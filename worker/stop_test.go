@@ -154,3 +154,20 @@ func TestRun_EndsWithoutADatabase(t *testing.T) {
 		t.Errorf("got %+v, want it left to the end of its lease", got)
 	}
 }
+
+// One try is one try: who allows no other must not get one by a stop.
+func TestRun_EndsATaskWithASingleTryThatIsNotFinished(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
+	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)
+	stop := run(t, newWorker(t, store, worker.Options{},
+		worker.Handle("a", lost(entered, causes))))
+	receive(t, "the task", entered)
+	if err := stop(); err != nil {
+		t.Fatalf("Run = %v", err)
+	}
+	if got := info(t, store, "a"); got.AbortCause != stint.CauseTries || got.Tries != 1 {
+		t.Errorf("got %+v, want it aborted after its try", got)
+	}
+}

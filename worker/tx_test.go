@@ -202,3 +202,30 @@ func TestWorker_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 		}
 	}
 }
+
+// The reply to a commit may be lost. A handler that repeats its transaction then must not commit
+// its rows a second time.
+func TestReturnIn_RefusesToBeRepeatedAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t)
+	rows := keepsRows(t, pool)
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	var repeated error
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			for range 2 {
+				repeated = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+					return keep(ctx, tx, task)
+				})
+			}
+			return worker.Result{}, repeated
+		}))
+	performed, ok, err := w.PerformNext(t.Context())
+	if err != nil || !ok || performed.Outcome != worker.OutcomeCompleted {
+		t.Fatalf("PerformNext = %+v, %v, %v, want it completed", performed, ok, err)
+	}
+	wantErr(t, "the second transaction", repeated, stint.ErrAlreadyReturned)
+	if n := rows(); n != 1 {
+		t.Errorf("%d rows were committed, want 1", n)
+	}
+}

@@ -418,24 +418,6 @@ func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 	db.run(t, "", "abort").wantExit(t, 2)
 }
 
-func TestAbort_TakesFiltersAndAsks(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
-		stint.Task{ID: "blocked", Action: "mail", After: []stint.TaskID{"owned"}},
-		stint.Task{ID: "other", Action: "act"})
-	db.own(t, "mail")
-	db.run(t, "", "abort", "--action", "mail").wantExit(t, 2,
-		"it would abort 2 tasks; add --yes to do it without a question")
-	db.run(t, "", "abort", "owned", "--action", "mail").wantExit(t, 2, "IDs or filters, not both")
-	db.run(t, "", "abort", "--yes").wantExit(t, 2, "expected task IDs, or filters")
-	r := db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0)
-	r.wantOutput(t, "aborted 2 tasks\n")
-	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
-		wantOutput(t, "aborted 0 tasks\n")
-	db.run(t, "", "show", "other").wantOutput(t, "ready")
-}
-
 func TestRetry_OpensWhatWasAborted(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -453,21 +435,6 @@ func TestRetry_OpensWhatWasAborted(t *testing.T) {
 	db.run(t, "", "retry").wantExit(t, 2)
 }
 
-// Those that were aborted because of others come along, without being asked for.
-func TestRetry_TakesFilters(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "first", Action: "act"},
-		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}},
-		stint.Task{ID: "other", Action: "other"})
-	db.run(t, "", "abort", "first", "other").wantExit(t, 0)
-	db.run(t, "", "retry", "--action", "act", "--since", "0s", "--yes").wantExit(t, 0).
-		wantOutput(t, "retried 0 tasks\n")
-	db.run(t, "", "retry", "--aborted", "--action", "act", "--since", "1h", "--yes").
-		wantExit(t, 0).wantOutput(t, "retried 1 task and 1 dependent\n")
-	db.run(t, "", "show", "other").wantOutput(t, "aborted")
-}
-
 func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -483,24 +450,6 @@ func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 	db.insert(t, stint.Task{ID: "ready", Action: "act"})
 	r := db.run(t, "", "delete", "ready", "--json").wantExit(t, 0)
 	r.wantOutput(t, `{"deleted":["ready"],"others":0}`)
-}
-
-func TestDelete_TakesFilters(t *testing.T) {
-	t.Parallel()
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "a/1", Action: "act"},
-		stint.Task{ID: "a/2", Action: stint.Spontaneous, After: []stint.TaskID{"a/1"}},
-		stint.Task{ID: "b", Action: "act"})
-	db.own(t, "own")
-	db.run(t, "", "delete", "a/1").wantExit(t, 0).wantOutput(t, "deleted 1 task and 1 dependent\n")
-	db.insert(t, stint.Task{ID: "a/1", Action: "act"})
-	db.run(t, "", "delete", "--prefix", "a/", "--yes").wantExit(t, 0).
-		wantOutput(t, "deleted 1 task\n")
-	db.run(t, "", "delete", "--older-than", "0s", "--yes").wantExit(t, 0).
-		wantOutput(t, "deleted 1 task\n")
-	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"owned"}) {
-		t.Errorf("there are %q, want the owned one", got)
-	}
 }
 
 func TestWait_TellsHowTheTaskEnded(t *testing.T) {

@@ -29,7 +29,7 @@ func nightly(night time.Time) stint.Task {
 // insertNightly inserts the task of the night after now, unless it is there. Every start of the
 // service calls it.
 func insertNightly(ctx context.Context, store *stint.Store, now time.Time) error {
-	err := store.InsertTasks(ctx, []stint.Task{nightly(now.AddDate(0, 0, 1))})
+	err := store.InsertTasks(ctx, []stint.Task{nightly(now.UTC().AddDate(0, 0, 1))})
 	if errors.Is(err, stint.ErrTaskExists) {
 		return nil // another process, or the handler
 	}
@@ -66,7 +66,7 @@ func TestNightly_PerformsEachNightOnce(t *testing.T) {
 	t.Parallel()
 	store := stinttest.New(t, stint.Options{})
 	const nights = 4
-	first := time.Now().AddDate(0, 0, -nights) // its task is for the night after
+	first := time.Now().UTC().AddDate(0, 0, -nights) // its task is for the night after
 	for range 2 {
 		if err := insertNightly(t.Context(), store.Store, first); err != nil {
 			t.Fatalf("insertNightly = %v", err)

@@ -122,6 +122,7 @@ func serve(ctx context.Context, url string, listener net.Listener, stdout io.Wri
 		worker.HandleJSON(Charge, service.charge, worker.WithTimeout(time.Minute)),
 		worker.HandleJSON(Confirm, service.confirm))
 	if err != nil {
+		err = errors.Join(err, service.store.Close(ctx))
 		pool.Close()
 		return err
 	}
@@ -136,7 +137,11 @@ func serve(ctx context.Context, url string, listener net.Listener, stdout io.Wri
 	}
 	server.RegisterOnShutdown(endWaits)
 	parts, failed := errgroup.WithContext(ctx)
-	parts.Go(func() error { return performer.Run(working) })
+	var workErr error
+	parts.Go(func() error {
+		workErr = performer.Run(working)
+		return workErr
+	})
 	parts.Go(func() error {
 		err := server.Serve(listener)
 		if errors.Is(err, http.ErrServerClosed) {
@@ -145,12 +150,16 @@ func serve(ctx context.Context, url string, listener net.Listener, stdout io.Wri
 		return err
 	})
 	<-failed.Done() // a signal has come, or a part has failed
-	return stop(context.WithoutCancel(ctx), server, endWork, parts, service, stdout)
+	endWorker := func() (err, ofWorker error) {
+		endWork()
+		return parts.Wait(), workErr
+	}
+	return stop(context.WithoutCancel(ctx), server, endWorker, service, stdout)
 }
 
 // stop ends the parts, each before those that it uses.
 func stop(
-	ctx context.Context, server *http.Server, endWork func(), parts *errgroup.Group,
+	ctx context.Context, server *http.Server, endWorker func() (err, ofWorker error),
 	service *service, stdout io.Writer,
 ) error {
 	// 1. Take no more requests, and let those under way end. Shutdown waits for them, and does not
@@ -168,14 +177,13 @@ func stop(
 	// 2. End the worker: it owns no more tasks, handlers have their grace, and what they have not
 	// ended is given back at once. Tasks of the last requests wait in the database for another
 	// process.
-	endWork()
-	workErr := parts.Wait()
+	partsErr, workErr := endWorker()
 	fmt.Fprintln(stdout, "the worker has ended")
 
 	// 3. Close the store, which worker and requests have used.
 	closing, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
-	err = errors.Join(err, workErr, service.store.Close(closing))
+	err = errors.Join(err, partsErr, service.store.Close(closing))
 	fmt.Fprintln(stdout, "the store is closed")
 
 	// 4. Close the pool, which everybody has used. It waits until all connections are back, so not

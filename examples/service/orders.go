@@ -179,6 +179,9 @@ func (s *service) confirm(ctx context.Context, task *worker.Task, order Order) (
 	if err != nil {
 		return Mail{}, err
 	}
+	if len(inputs) != 1 { // somebody has deleted the charge
+		return Mail{}, worker.Abort(fmt.Errorf("%d predecessors, expected the charge", len(inputs)))
+	}
 	receipt, err := Charge.Result(inputs[0].Result)
 	if err != nil {
 		return Mail{}, worker.Abort(err)

@@ -15,6 +15,9 @@ func (p *program) abortCommand() *cobra.Command {
 		states: []stint.State{
 			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
 		},
+		possible: []stint.State{
+			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
+		},
 		do: func(
 			ctx context.Context, store *stint.Store, ids []stint.TaskID,
 		) (stint.Affected, error) {
@@ -29,8 +32,8 @@ anyway. A task that has finished already stays as it is, and the command says so
 one of the IDs has no task, nothing is aborted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those that have not finished. The
-command says how many they are, and asks; --yes does without the question. It aborts
-1,000 of them at a time.
+command says how many they are and asks for confirmation, unless --yes is given. It aborts
+100 of them at a time.
 
 With --json: aborted, the IDs of the tasks; others, how many dependents were aborted with
 them; and unchanged, the IDs given whose tasks had finished.`,

@@ -1,14 +1,15 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
@@ -16,15 +17,15 @@ import (
 )
 
 // batchTasksMax is how many tasks that a filter has found are changed in one transaction.
-const batchTasksMax = 1000
+const batchTasksMax = 100
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
 type change struct {
 	verb, done string // such as abort, aborted
 	// unchanged says why tasks that were named have stayed as they are; empty if none can.
 	unchanged string
-	// states are those that a filter without --state looks at.
-	states []stint.State
+	// states are those that a filter looks at without --state, possible those that it may name.
+	states, possible []stint.State
 	// skip leaves out a task that passes the filters.
 	skip func(task *stint.TaskInfo, now time.Time) bool
 	do   func(ctx context.Context, store *stint.Store, ids []stint.TaskID) (stint.Affected, error)
@@ -33,26 +34,44 @@ type change struct {
 	yes    bool
 }
 
+// errPartly says that a change by filters has stopped on the way.
+var errPartly = errors.New("stopped")
+
 // command completes a sub-command that makes the change.
 func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 	cmd.Use = c.verb + " [ID...]"
 	cmd.GroupID = groupTasks
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch filtered := c.filter.given(cmd); {
+		filtered := c.filter.given(cmd)
+		switch {
 		case filtered && len(args) > 0:
 			return errors.New("expected IDs or filters, not both")
-		case filtered:
-			return nil
-		case len(args) == 0:
+		case !filtered && len(args) == 0:
 			return errors.New("expected task IDs, or filters such as --action")
+		case !filtered:
+			return someIDs(cmd, args)
+		case !c.yes && !isTerminal(p.stdin):
+			return errors.New("there is no terminal to ask for confirmation; give --yes")
 		}
-		return someIDs(cmd, args)
+		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return p.changeFiltered(cmd.Context(), c)
+		if len(args) > 0 {
+			return p.changeNamed(cmd.Context(), c, args)
 		}
-		return p.changeNamed(cmd.Context(), c, args)
+		filter, err := c.filter.filter(cmd)
+		if err != nil {
+			return err
+		}
+		for _, state := range filter.States {
+			if !slices.Contains(c.possible, state) {
+				return said(errInput, "invalid --state %q: there is nothing to %s", state, c.verb)
+			}
+		}
+		if len(filter.States) == 0 {
+			filter.States = c.states
+		}
+		return p.changeFiltered(cmd.Context(), c, filter)
 	}
 	c.filter.add(p, cmd)
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask before changing the tasks of a filter")
@@ -76,112 +95,204 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 			_, found := slices.BinarySearch(affected.Tasks, id)
 			return found
 		})
-		return p.printAffected(c, affected, unchanged)
+		return p.printNamed(c, affected, unchanged)
 	})
 }
 
 // changeFiltered changes the tasks that pass the filters, in batches, after a question.
-func (p *program) changeFiltered(ctx context.Context, c *change) error {
-	filter, err := c.filter.filter()
-	if err != nil {
-		return err
-	}
-	if len(filter.States) == 0 {
-		filter.States = c.states
-	}
+func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Filter) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		ids, err := c.find(ctx, db, filter)
+		tasks, skipped, err := c.find(ctx, db, filter)
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 && !c.yes {
-			if err := p.ask(fmt.Sprintf("%s %s", c.verb,
-				readable.Count(int64(len(ids)), "task"))); err != nil {
+		if skipped > 0 {
+			fmt.Fprintf(p.stderr, "left out %s aborted because of others: retry these others\n",
+				readable.Count(int64(skipped), "task"))
+		}
+		if len(tasks) > 0 && !c.yes {
+			question := fmt.Sprintf("%s %s in the schema %q of %s", c.verb,
+				readable.Count(int64(len(tasks)), "task"), p.schema, db.name())
+			if err := p.confirm(ctx, question); err != nil {
 				return err
 			}
 		}
-		affected, err := c.inBatches(ctx, db.store, ids)
+		affected, refusal, err := c.inBatches(ctx, db, filter, tasks)
 		if err != nil && len(affected.Tasks) == 0 {
 			return err
 		}
-		return errors.Join(err, p.printAffected(c, affected, nil))
+		printErr := p.printFiltered(c, affected, len(tasks))
+		switch left := len(tasks) - len(affected.Tasks); {
+		case err != nil && ctx.Err() == nil:
+			err = said(errPartly, "stopped after %s of %s: %v",
+				readable.Number(int64(len(affected.Tasks))),
+				readable.Count(int64(len(tasks)), "task"), err)
+		case err == nil && refusal != nil:
+			err = said(errPartly, "left out %s: %v", readable.Count(int64(left), "task"), refusal)
+		case err == nil && left > 0:
+			fmt.Fprintf(p.stderr, "left out %s, changed by others meanwhile\n",
+				readable.Count(int64(left), "task"))
+		}
+		return errors.Join(printErr, err)
 	})
 }
 
-// find returns the IDs of the tasks that pass the filter.
+// A foundTask is a task as it was when it passed the filters.
+type foundTask struct {
+	id                 stint.TaskID
+	inserted, finished time.Time
+}
+
+// find returns the tasks that pass the filters, each once, and how many it has skipped because they
+// were aborted because of others.
 func (c *change) find(
 	ctx context.Context, db *database, filter stint.Filter,
-) ([]stint.TaskID, error) {
+) (tasks []foundTask, skipped int, err error) {
+	const pageTasksMax = 1000
 	now, err := db.now(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var ids []stint.TaskID
-	filter.Limit = listedTasksMax
+	filter.Limit = pageTasksMax
 	for {
 		page, err := db.store.ListTasks(ctx, filter)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for i := range page.Tasks {
-			if c.skip == nil || !c.skip(&page.Tasks[i], now) {
-				ids = append(ids, page.Tasks[i].ID)
+			task := &page.Tasks[i]
+			switch {
+			case c.skip == nil || !c.skip(task, now):
+				tasks = append(tasks, foundTask{task.ID, task.InsertedAt, task.FinishedAt})
+			case task.AbortCause == stint.CauseDependency:
+				skipped++
 			}
 		}
 		if page.Next == "" {
-			return ids, nil
+			break
 		}
 		filter.After = page.Next
 	}
+	byID := func(a, b foundTask) int { return strings.Compare(string(a.id), string(b.id)) }
+	slices.SortFunc(tasks, byID)
+	same := func(a, b foundTask) bool { return a.id == b.id }
+	return slices.CompactFunc(tasks, same), skipped, nil
 }
 
-// inBatches changes tasks batch by batch. Tasks that have left the store, or that others have begun
-// since they were found, are left out.
+// inBatches changes tasks batch by batch. A batch that is refused is divided, so that only the
+// tasks concerned are left out. They are tried again as long as that changes any: a task whose
+// aborted predecessor is in a later batch can be retried then. Refusal says why tasks were left out
+// in the end.
 func (c *change) inBatches(
-	ctx context.Context, store *stint.Store, ids []stint.TaskID,
-) (all stint.Affected, err error) {
-	for batch := range slices.Chunk(ids, batchTasksMax) {
-		for len(batch) > 0 {
-			affected, err := c.do(ctx, store, batch)
-			var named *stint.TaskError
-			if errors.As(err, &named) && (errors.Is(err, stint.ErrTaskNotFound) ||
-				errors.Is(err, stint.ErrTaskInProgress)) {
-				batch = slices.DeleteFunc(slices.Clone(batch), func(id stint.TaskID) bool {
-					return slices.Contains(named.IDs, id)
-				})
-				continue
-			}
-			if err != nil {
-				return all, err
-			}
+	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+) (all stint.Affected, refusal, err error) {
+	var left []foundTask
+	var change func(batch []foundTask) error
+	change = func(batch []foundTask) error {
+		affected, err := c.changeBatch(ctx, db, filter, batch)
+		switch half := len(batch) / 2; {
+		case err == nil:
 			all.Tasks = append(all.Tasks, affected.Tasks...)
 			all.Others += affected.Others
-			break
+			return nil
+		case !isRefused(err):
+			return err
+		case half == 0:
+			left, refusal = append(left, batch...), err
+			return nil
+		default:
+			if err := change(batch[:half]); err != nil {
+				return err
+			}
+			return change(batch[half:])
 		}
 	}
-	return all, nil
+	for before := -1; len(tasks) > 0 && len(all.Tasks) > before; tasks = left {
+		before, left, refusal = len(all.Tasks), nil, nil
+		for batch := range slices.Chunk(tasks, batchTasksMax) {
+			if err := change(batch); err != nil {
+				return all, nil, err
+			}
+		}
+	}
+	return all, refusal, nil
 }
 
-// ask asks the user of a terminal whether to go on. Where there is no terminal, it is an error.
-func (p *program) ask(question string) error {
-	if !isTerminal(p.stdin) {
-		return said(errInput, "it would %s; add --yes to do it without a question", question)
-	}
-	fmt.Fprintf(p.stderr, "%s? [y/N] ", question)
-	var answer string
-	if _, err := fmt.Fscanln(p.stdin, &answer); err != nil && !errors.Is(err, io.EOF) &&
-		answer != "" {
+// isRefused reports whether a change is impossible for the state of some of its tasks.
+func isRefused(err error) bool {
+	return errors.Is(err, stint.ErrTaskNotFound) || errors.Is(err, stint.ErrTaskInProgress) ||
+		errors.Is(err, stint.ErrPredecessorAborted) || errors.Is(err, stint.ErrCycle)
+}
+
+// changeBatch changes those tasks that still are as they were when they passed the filters: the
+// user may have taken a while to answer.
+func (c *change) changeBatch(
+	ctx context.Context, db *database, filter stint.Filter, batch []foundTask,
+) (affected stint.Affected, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	err = pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
+		store := db.store.WithTx(tx)
+		ids, err := stillFound(ctx, store, filter, batch)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		affected, err = c.do(ctx, store, ids)
 		return err
-	}
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return errDeclined
-	}
-	return nil
+	})
+	return affected, err
 }
 
-func (p *program) printAffected(
-	c *change, affected stint.Affected, unchanged []stint.TaskID,
-) error {
+func stillFound(
+	ctx context.Context, store *stint.Store, filter stint.Filter, batch []foundTask,
+) ([]stint.TaskID, error) {
+	found := make(map[stint.TaskID]foundTask, len(batch))
+	ids := make([]stint.TaskID, len(batch))
+	for i, task := range batch {
+		found[task.id], ids[i] = task, task.id
+	}
+	infos, err := store.GetTasks(ctx, ids)
+	var missing *stint.TaskError
+	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) {
+		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
+			return slices.Contains(missing.IDs, id)
+		})
+		infos, err = store.GetTasks(ctx, ids)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids = nil
+	for _, info := range infos {
+		was := found[info.ID]
+		if slices.Contains(filter.States, info.State) && info.InsertedAt.Equal(was.inserted) &&
+			info.FinishedAt.Equal(was.finished) {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids, nil
+}
+
+// confirm asks the user of a terminal whether to go on.
+func (p *program) confirm(ctx context.Context, question string) error {
+	fmt.Fprintf(p.stderr, "%s? [y/N] ", question)
+	answered := make(chan string, 1)
+	go func() { // so that Ctrl-C need not wait for the answer
+		line, _ := bufio.NewReader(p.stdin).ReadString('\n') // what there is of it is the answer
+		answered <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answered:
+		if answer != "y" && answer != "yes" {
+			return said(errInput, "nothing was changed")
+		}
+		return nil
+	case <-ctx.Done():
+		fmt.Fprintln(p.stderr)
+		return ctx.Err()
+	}
+}
+
+func (p *program) printNamed(c *change, affected stint.Affected, unchanged []stint.TaskID) error {
 	if p.json {
 		document := map[string]any{c.done: orEmpty(affected.Tasks), "others": affected.Others}
 		if c.unchanged != "" {
@@ -189,15 +300,8 @@ func (p *program) printAffected(
 		}
 		return p.printJSON(document)
 	}
-	text := c.done + " " + readable.Count(int64(len(affected.Tasks)), "task")
-	if affected.Others > 0 {
-		text += " and " + readable.Count(int64(affected.Others), "dependent")
-	}
-	if err := p.printf("%s\n", text); err != nil {
+	if err := p.printAffected(c, affected); err != nil || len(unchanged) == 0 {
 		return err
-	}
-	if len(unchanged) == 0 {
-		return nil
 	}
 	const shown = 10
 	names := make([]string, 0, shown)
@@ -210,6 +314,23 @@ func (p *program) printAffected(
 	_, err := fmt.Fprintf(p.stderr, "%s %s: %s\n",
 		readable.Count(int64(len(unchanged)), "task"), c.unchanged, strings.Join(names, ", "))
 	return err
+}
+
+func (p *program) printFiltered(c *change, affected stint.Affected, found int) error {
+	if p.json {
+		return p.printJSON(map[string]any{
+			c.done: orEmpty(affected.Tasks), "others": affected.Others, "found": found,
+		})
+	}
+	return p.printAffected(c, affected)
+}
+
+func (p *program) printAffected(c *change, affected stint.Affected) error {
+	text := c.done + " " + readable.Count(int64(len(affected.Tasks)), "task")
+	if affected.Others > 0 {
+		text += " and " + readable.Count(int64(affected.Others), "dependent")
+	}
+	return p.printf("%s\n", text)
 }
 
 // orEmpty makes a list that JSON shows as [] instead of null.

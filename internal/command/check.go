@@ -32,7 +32,7 @@ func (p *program) checkCommand() *cobra.Command {
 
 An error is a fault, a warning calls for action, a note is for information. The exit code
 is 9 if there are errors or warnings. The command changes nothing, and reads all tables
-from end to end: a second per few hundred thousand tasks.
+from end to end: a second per hundred thousand tasks.
 
 The role stint_monitor is enough. A note names what the role may not see; to see what the
 transactions of other roles hold up, it needs pg_read_all_stats.

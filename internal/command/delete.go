@@ -15,6 +15,10 @@ func (p *program) deleteCommand() *cobra.Command {
 			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
 			stint.StateCompleted,
 		},
+		possible: []stint.State{
+			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
+			stint.StateCompleted,
+		},
 		do: func(
 			ctx context.Context, store *stint.Store, ids []stint.TaskID,
 		) (stint.Affected, error) {
@@ -30,8 +34,8 @@ left to wait for is deleted too. If one of the tasks is in progress, or one of t
 no task, nothing is deleted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those not in progress. The
-command says how many they are, and asks; --yes does without the question. It deletes
-1,000 of them at a time.
+command says how many they are and asks for confirmation, unless --yes is given. It deletes
+100 of them at a time.
 
 With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
 with them.`,

@@ -45,8 +45,9 @@ func exitCodesTopic() *cobra.Command {
 		Long: `The exit codes of stint:
 
     0  done; of wait and submit --wait: completed; of worker: stopped when told to
-    1  any other error
-    2  the command line or the input is wrong; nothing was changed
+    1  any other error; of abort, retry and delete with filters: tasks were left out
+    2  the command line or the input is wrong, or a question was not answered by yes;
+       nothing was changed
     3  there is no such task; nothing was changed
     4  the database cannot be reached, or does not let you in
     5  the schema is missing, older than this release or too new for it (see: stint help
@@ -71,7 +72,6 @@ retried once more.`,
 // These errors have an exit code and do not come from the library.
 var (
 	errInput       = errors.New("invalid input")
-	errDeclined    = errors.New("nothing was changed")
 	errUnreachable = errors.New("database cannot be reached")
 	errAborted     = errors.New("task was aborted")
 	errTimedOut    = errors.New("timed out")

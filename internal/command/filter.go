@@ -14,8 +14,9 @@ type filterFlags struct {
 	actions, states      []string
 	prefix, actor        string
 	olderThan, newerThan age
-	// names are the names of the flags.
+	// names are the names of the flags. More is another one, if there is one.
 	names []string
+	more  *bool
 }
 
 func (f *filterFlags) add(p *program, cmd *cobra.Command) {
@@ -37,11 +38,20 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 
 // given reports whether the user has given any of the flags.
 func (f *filterFlags) given(cmd *cobra.Command) bool {
-	return slices.ContainsFunc(f.names, cmd.Flags().Changed)
+	return slices.ContainsFunc(f.names, cmd.Flags().Changed) || f.more != nil && *f.more
 }
 
-// filter returns what the flags say.
-func (f *filterFlags) filter() (stint.Filter, error) {
+// filter returns what the flags say. A flag that is given must say something: an empty value, as of
+// a variable that is not set, would pick all tasks.
+func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
+	for name, empty := range map[string]bool{
+		"prefix": f.prefix == "", "actor": f.actor == "", "state": len(f.states) == 0,
+		"newer-than": f.newerThan.ago == 0,
+	} {
+		if empty && cmd.Flags().Changed(name) {
+			return stint.Filter{}, said(errInput, "invalid --%s: it is empty", name)
+		}
+	}
 	filter := stint.Filter{
 		Actions: f.actions, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
 		MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,

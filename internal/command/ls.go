@@ -35,7 +35,7 @@ With --json, a task to a line (see: stint help json).`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := chosen.filter()
+			filter, err := chosen.filter(cmd)
 			if err != nil {
 				return err
 			}

@@ -69,9 +69,11 @@ func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
 	result := map[string]int64{"pruned": pruned}
 	text := fmt.Sprintf("pruned %s\n", readable.Count(pruned, "task"))
 	if err == nil {
-		var completed, aborted int64
-		var about string
-		completed, aborted, about, err = finishedTasks(ctx, db.store)
+		completed, aborted, about, statsErr := finishedTasks(ctx, db.store)
+		if statsErr != nil {
+			statsErr = fmt.Errorf("count the tasks that stay: %w", statsErr)
+			return errors.Join(p.printf("%s", text), statsErr)
+		}
 		result["completed"], result["aborted"] = completed, aborted
 		text += fmt.Sprintf("%s%s completed and %s aborted tasks stay\n", about,
 			readable.Number(completed), readable.Number(aborted))

@@ -13,14 +13,15 @@ func (p *program) retryCommand() *cobra.Command {
 	var since age
 	retry := &change{
 		verb: "retry", done: "retried", unchanged: "had not finished",
-		states: []stint.State{stint.StateAborted},
+		states:   []stint.State{stint.StateAborted},
+		possible: []stint.State{stint.StateAborted, stint.StateCompleted},
 		do: func(
 			ctx context.Context, store *stint.Store, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.RetryTasks(ctx, ids)
 		},
 		skip: func(task *stint.TaskInfo, now time.Time) bool {
-			return task.FinishedAt.IsZero() || task.AbortCause == stint.CauseDependency ||
+			return task.AbortCause == stint.CauseDependency ||
 				since.given && now.Sub(task.FinishedAt) > since.ago
 		},
 	}
@@ -34,19 +35,20 @@ not. A task that has not finished stays as it is, and the command says so.
 Nothing is changed if one of the IDs has no task, if a predecessor of one of the tasks was
 aborted and is not named too, or if tasks would wait for each other.
 
-Instead of IDs, filters can choose the tasks, as in ls: aborted ones unless --state says
-completed, but not those that were aborted because of others: they come along. The
-command says how many they are, and asks; --yes does without the question. It retries
-1,000 of them at a time.
+Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
+completed, but not those that were aborted because of others: they are opened with these
+others. The command says how many they are and asks for confirmation, unless --yes is
+given. It retries 100 of them at a time.
 
 With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
 and unchanged, the IDs given whose tasks had not finished.`,
 		Example: `  stint retry export/main/0042
   stint retry --action mail --aborted --since 1h`,
 	})
-	cmd.Flags().Bool("aborted", false, "only aborted tasks: the same as --state aborted")
+	aborted := cmd.Flags().Bool("aborted", false, "only aborted tasks: the same as --state aborted")
 	cmd.Flags().Var(&since, "since", "only tasks that finished at most this `age` ago")
-	retry.filter.names = append(retry.filter.names, "aborted", "since")
+	retry.filter.names = append(retry.filter.names, "since")
+	retry.filter.more = aborted
 	cmd.MarkFlagsMutuallyExclusive("aborted", "state")
 	return cmd
 }

@@ -36,7 +36,7 @@ const (
 	graceDefault  = 20 * time.Second
 
 	retryBaseDefault = time.Second
-	retryMaxDefault  = 10 * time.Minute
+	retryMaxDefault  = 12 * time.Hour
 	retryLongest     = 10 * 365 * 24 * time.Hour // for the worker
 
 	completedDefault = 24 * time.Hour
@@ -189,7 +189,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	options := stint.Options{Logger: logger, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
-	p.quiet = true // the log says it, as JSON if asked for
+	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
 		logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
 			slog.String("database", db.name()))

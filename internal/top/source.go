@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -36,10 +37,10 @@ type Source interface {
 	Open(ctx context.Context, id stint.TaskID, known *Details) (*Details, error)
 
 	// Abort aborts a task, with everything that depends on it.
-	Abort(ctx context.Context, id stint.TaskID) error
+	Abort(ctx context.Context, id stint.TaskID) error // errUnchanged if it has finished
 
 	// Retry reopens a finished task.
-	Retry(ctx context.Context, id stint.TaskID) error
+	Retry(ctx context.Context, id stint.TaskID) error // errUnchanged if it has not finished
 }
 
 // A Store is a store as a source.
@@ -98,12 +99,20 @@ func (s Store) Open(
 
 // Abort implements [Source].
 func (s Store) Abort(ctx context.Context, id stint.TaskID) error {
-	_, err := s.AbortTasks(ctx, []stint.TaskID{id}, "")
-	return err
+	return changed(s.AbortTasks(ctx, []stint.TaskID{id}, ""))
 }
 
 // Retry implements [Source].
 func (s Store) Retry(ctx context.Context, id stint.TaskID) error {
-	_, err := s.RetryTasks(ctx, []stint.TaskID{id})
+	return changed(s.RetryTasks(ctx, []stint.TaskID{id}))
+}
+
+// errUnchanged says that somebody else was faster.
+var errUnchanged = errors.New("nothing was changed: the task is in another state by now")
+
+func changed(affected stint.Affected, err error) error {
+	if err == nil && len(affected.Tasks) == 0 {
+		return errUnchanged
+	}
 	return err
 }

@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/stint-tasks/stint"
+)
+
+func TestAbort_TakesFiltersAndAsks(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
+		stint.Task{ID: "blocked", Action: "mail", After: []stint.TaskID{"owned"}},
+		stint.Task{ID: "other", Action: "act"})
+	db.own(t, "mail")
+	db.run(t, "", "abort", "--action", "mail").wantExit(t, 2, "no terminal", "give --yes")
+	db.run(t, "", "abort", "owned", "--action", "mail").wantExit(t, 2, "IDs or filters, not both")
+	db.run(t, "", "abort", "--yes").wantExit(t, 2, "expected task IDs, or filters")
+	r := db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0)
+	r.wantOutput(t, "aborted 2 tasks\n")
+	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
+		wantOutput(t, "aborted 0 tasks\n")
+	db.run(t, "", "show", "other").wantOutput(t, "ready")
+}
+
+// Those that were aborted because of others come along, without being asked for.
+func TestRetry_TakesFilters(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "first", Action: "act"},
+		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}},
+		stint.Task{ID: "other", Action: "other"})
+	db.run(t, "", "abort", "first", "other").wantExit(t, 0)
+	db.run(t, "", "retry", "--action", "act", "--since", "0s", "--yes").wantExit(t, 0).
+		wantOutput(t, "retried 0 tasks\n")
+	db.run(t, "", "retry", "--aborted", "--action", "act", "--since", "1h", "--yes").
+		wantExit(t, 0).wantOutput(t, "retried 1 task and 1 dependent\n")
+	db.run(t, "", "show", "other").wantOutput(t, "aborted")
+}
+
+func TestDelete_TakesFilters(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "a/1", Action: "act"},
+		stint.Task{ID: "a/2", Action: stint.Spontaneous, After: []stint.TaskID{"a/1"}},
+		stint.Task{ID: "b", Action: "act"})
+	db.own(t, "own")
+	db.run(t, "", "delete", "a/1").wantExit(t, 0).wantOutput(t, "deleted 1 task and 1 dependent\n")
+	db.insert(t, stint.Task{ID: "a/1", Action: "act"})
+	db.run(t, "", "delete", "--prefix", "a/", "--yes").wantExit(t, 0).
+		wantOutput(t, "deleted 1 task\n")
+	db.run(t, "", "delete", "--older-than", "0s", "--yes").wantExit(t, 0).
+		wantOutput(t, "deleted 1 task\n")
+	if got := db.ids(t); !slices.Equal(got, []stint.TaskID{"owned"}) {
+		t.Errorf("there are %q, want the owned one", got)
+	}
+}
+
+// An empty value, as of a variable that is not set, must not mean all tasks.
+func TestFilters_RefuseEmptyValues(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	for _, flag := range []string{
+		"--prefix=", "--actor=", "--state=", "--action=", "--newer-than=0s",
+	} {
+		for _, verb := range []string{"delete", "abort", "retry"} {
+			db.run(t, "", verb, flag, "--yes").wantExit(t, 2, "invalid "+flag[:len("--st")])
+		}
+	}
+	db.run(t, "", "retry", "--aborted=false", "--yes").wantExit(t, 2, "expected task IDs")
+	db.run(t, "", "delete", "--state", "in-progress", "--yes").wantExit(t, 2, "nothing to delete")
+	db.run(t, "", "show", "a").wantOutput(t, "ready")
+}
+
+// The predecessors of a network may be in a later batch than their dependents.
+func TestRetry_OpensANetworkLargerThanABatch(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const n = 250
+	tasks := make([]stint.Task, n)
+	ids := []string{"abort"}
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("%03d", n-i)), Action: "act"}
+		if i > 0 {
+			tasks[i].After = []stint.TaskID{tasks[i-1].ID}
+		}
+		ids = append(ids, string(tasks[i].ID))
+	}
+	db.insert(t, tasks...)
+	db.run(t, "", ids...).wantExit(t, 0)
+	db.run(t, "", "retry", "--aborted", "--yes").wantExit(t, 0).
+		wantOutput(t, "retried 250 tasks\n")
+}
+
+func TestAbort_AsksOnATerminal(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "mail"})
+	for _, test := range []struct {
+		answer, says string
+		code         int
+	}{{"n\n", "nothing was changed", 2}, {"yes\n", "aborted 1 task", 0}} {
+		cmd := newCommand(t, db.env, "abort", "--action", "mail")
+		terminal, err := pty.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(terminal, test.answer); err != nil {
+			t.Fatal(err)
+		}
+		output, _ := io.ReadAll(terminal) // fails when the command has ended, as terminals do
+		_ = cmd.Wait()                    // the exit code says it all
+		if code := cmd.ProcessState.ExitCode(); code != test.code {
+			t.Errorf("answered %q, exit code %d, want %d", test.answer, code, test.code)
+		}
+		for _, want := range []string{"abort 1 task in the schema", "? [y/N]", test.says} {
+			if !strings.Contains(string(output), want) {
+				t.Errorf("answered %q, it says %q, want %q in it", test.answer, output, want)
+			}
+		}
+	}
+}
