@@ -81,13 +81,14 @@ func TestFilters_RefuseEmptyValues(t *testing.T) {
 	db.run(t, "", "show", "a").wantOutput(t, "ready")
 }
 
-// The predecessors of a network may be in a later batch than their dependents.
-func TestRetry_OpensANetworkLargerThanABatch(t *testing.T) {
+// A network is opened whole, in whatever order its tasks are found; a task whose aborted predecessor
+// the filters leave out stays aborted, and holds up no other.
+func TestRetry_OpensANetwork(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	const n = 250
 	tasks := make([]stint.Task, n)
-	ids := []string{"abort"}
+	ids := []string{"abort", "outside", "behind"}
 	for i := range tasks {
 		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("%03d", n-i)), Action: "act"}
 		if i > 0 {
@@ -95,10 +96,13 @@ func TestRetry_OpensANetworkLargerThanABatch(t *testing.T) {
 		}
 		ids = append(ids, string(tasks[i].ID))
 	}
-	db.insert(t, tasks...)
+	db.insert(t, append(tasks, stint.Task{ID: "outside", Action: "other"},
+		stint.Task{ID: "behind", Action: "act", After: []stint.TaskID{"outside"}})...)
 	db.run(t, "", ids...).wantExit(t, 0)
-	db.run(t, "", "retry", "--aborted", "--yes").wantExit(t, 0).
+	db.run(t, "", "retry", "--action", "act", "--aborted", "--yes").wantExit(t, 1,
+		"left out 1 task: ", `predecessor was aborted: "outside"`).
 		wantOutput(t, "retried 250 tasks\n")
+	db.run(t, "", "show", "behind").wantOutput(t, "aborted")
 }
 
 func TestAbort_AsksOnATerminal(t *testing.T) {

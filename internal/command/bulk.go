@@ -16,8 +16,13 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
-// batchTasksMax is how many tasks that a filter has found are changed in one transaction.
-const batchTasksMax = 100
+const (
+	// batchTasksMax is how many tasks that a filter has found are changed in one transaction: as
+	// many as most networks have, whose tasks must be retried together.
+	batchTasksMax = 10_000
+	// lookedAtOnce is how many tasks are read at once, with their bodies.
+	lookedAtOnce = 100
+)
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
 type change struct {
@@ -179,32 +184,37 @@ func (c *change) find(
 	return slices.CompactFunc(tasks, same), skipped, nil
 }
 
-// inBatches changes tasks batch by batch. A batch that is refused is divided, so that only the
-// tasks concerned are left out. They are tried again as long as that changes any: a task whose
-// aborted predecessor is in a later batch can be retried then. Refusal says why tasks were left out
-// in the end.
+// inBatches changes tasks batch by batch. The tasks because of which a batch is refused are left
+// out of it. They are tried again as long as that changes any: a task whose aborted predecessor is
+// in a later batch can be retried then. Refusal says why tasks were left out in the end.
 func (c *change) inBatches(
 	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
 ) (all stint.Affected, refusal, err error) {
 	var left []foundTask
-	var change func(batch []foundTask) error
-	change = func(batch []foundTask) error {
-		affected, err := c.changeBatch(ctx, db, filter, batch)
-		switch half := len(batch) / 2; {
-		case err == nil:
-			all.Tasks = append(all.Tasks, affected.Tasks...)
-			all.Others += affected.Others
-			return nil
-		case !isRefused(err):
-			return err
-		case half == 0:
-			left, refusal = append(left, batch...), err
-			return nil
-		default:
-			if err := change(batch[:half]); err != nil {
+	change := func(batch []foundTask) error {
+		for {
+			affected, err := c.changeBatch(ctx, db, filter, batch)
+			if err == nil {
+				all.Tasks = append(all.Tasks, affected.Tasks...)
+				all.Others += affected.Others
+				return nil
+			}
+			refused, findErr := refusedBy(ctx, db.store, err)
+			if findErr != nil {
+				return findErr
+			}
+			var rest []foundTask
+			for _, task := range batch {
+				if refused[task.id] {
+					left = append(left, task)
+				} else {
+					rest = append(rest, task)
+				}
+			}
+			if len(rest) == len(batch) {
 				return err
 			}
-			return change(batch[half:])
+			batch, refusal = rest, err
 		}
 	}
 	for before := -1; len(tasks) > 0 && len(all.Tasks) > before; tasks = left {
@@ -218,10 +228,32 @@ func (c *change) inBatches(
 	return all, refusal, nil
 }
 
-// isRefused reports whether a change is impossible for the state of some of its tasks.
-func isRefused(err error) bool {
-	return errors.Is(err, stint.ErrTaskNotFound) || errors.Is(err, stint.ErrTaskInProgress) ||
-		errors.Is(err, stint.ErrPredecessorAborted) || errors.Is(err, stint.ErrCycle)
+// refusedBy returns the tasks because of which a change was refused: those that the error names or,
+// where it names aborted predecessors, their dependents.
+func refusedBy(
+	ctx context.Context, store *stint.Store, err error,
+) (map[stint.TaskID]bool, error) {
+	refused := map[stint.TaskID]bool{}
+	var named *stint.TaskError
+	if !errors.As(err, &named) {
+		return refused, nil
+	}
+	for _, id := range named.IDs {
+		if !errors.Is(err, stint.ErrPredecessorAborted) {
+			refused[id] = true
+			continue
+		}
+		graph, err := store.Graph(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for _, dependency := range graph.Dependencies {
+			if dependency.Predecessor == id {
+				refused[dependency.Dependent] = true
+			}
+		}
+	}
+	return refused, nil
 }
 
 // changeBatch changes those tasks that still are as they were when they passed the filters: the
@@ -232,9 +264,16 @@ func (c *change) changeBatch(
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
 		store := db.store.WithTx(tx)
-		ids, err := stillFound(ctx, store, filter, batch)
-		if err != nil || len(ids) == 0 {
-			return err
+		var ids []stint.TaskID
+		for some := range slices.Chunk(batch, lookedAtOnce) {
+			still, err := stillFound(ctx, store, filter, some)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, still...)
+		}
+		if len(ids) == 0 {
+			return nil
 		}
 		affected, err = c.do(ctx, store, ids)
 		return err
