@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // What a task costs the server in bytes of WAL, from insert to the end, is what bounds the speed of
@@ -17,6 +18,7 @@ import (
 //
 //nolint:paralleltest // as the comment says
 func TestCost_WALBytesPerTask(t *testing.T) {
+	testrun.Long(t)
 	const n = 10_000
 	for name, test := range map[string]struct {
 		keep        stint.Retention

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A lostHandOut is a way for the answer of OwnTasks to get lost.
@@ -146,6 +147,7 @@ func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 // once the lease has expired.
 func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "act"})
 	ownTwo := func(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func (v *cutVerb) wantAgain(t *testing.T, err error) {
@@ -51,6 +52,7 @@ func forEachCut(
 // Maintain is more than one transaction; those ahead of the lost request stay done.
 func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachCut(t, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
@@ -92,6 +94,7 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 // F5: if the reply to the commit is lost, all was done once, and the call repeated tells so.
 func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachCut(t, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
@@ -112,6 +115,7 @@ func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 // A request that its client has given up may still arrive, even after its repetition.
 func TestVerbs_ArrivingAfterTheirRepetitionChangeNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachCut(t, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
@@ -135,6 +139,7 @@ func TestVerbs_ArrivingAfterTheirRepetitionChangeNothing(t *testing.T) {
 // 57P01: a server that is shut down says so, and that nothing was done.
 func TestVerbs_EndedByTheServerSucceedAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachCut(t, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // wantNone checks that a table is empty.
@@ -156,6 +157,7 @@ func TestMaintain_CostsWhatIsDue(t *testing.T) {
 // Leases that never expire are not looked through every second.
 func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t, stint.Options{})
 	_, spy := watches(t, pool)
 	spy.sees(t, "promote_scheduled", 4)
@@ -168,6 +170,7 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 // together with it.
 func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const others = 7
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1},

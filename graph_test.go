@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
@@ -116,6 +117,7 @@ func TestGraph_IsTheNetworkAroundATask(t *testing.T) {
 // The task that was asked for is the last one inserted, and all others are next to it.
 func TestGraph_IsCutWhereItIsFarthest(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const most = 10_000
 	tasks := make([]stint.Task, most)

@@ -15,10 +15,12 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestGroupCommit_EachCallerGetsItsOwnAnswer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const goroutines, each = 200, 20
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", goroutines*each)...)
@@ -73,6 +75,7 @@ func TestGroupCommit_EachCallerGetsItsOwnAnswer(t *testing.T) {
 // Calls for different numbers of tasks each get at most what they ask for.
 func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks = 20_000
 	store := newStore(t)
 	insert(t, store, numbered("t", tasks)...)
@@ -116,6 +119,7 @@ func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 // What is wrong with one return is the verdict on that one alone.
 func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const each = 60
 	store := newStore(t)
 	insert(t, store, numbered("t", 3*each)...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -178,6 +179,7 @@ func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 
 func TestInsertTasks_TakesValuesAtTheirLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	if testing.Short() {
 		t.Skip("moves 64 MiB")
 	}

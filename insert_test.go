@@ -266,6 +266,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 
 //nolint:paralleltest // the memory of other tests would count
 func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
+	testrun.Long(t)
 	store := newStore(t)
 	n := testrun.Rounds(1_000_000)
 	var before, now runtime.MemStats
@@ -303,6 +304,7 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 // Opposite orders make the database undo one of the calls; its caller must not notice.
 func TestInsertTasks_OfSameIDsInOppositeOrdersLetsOneWin(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	for round := range 10 {
 		n := []int{30, 300}[round%2]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A jitWatch notes the statements that are sent where they may be compiled: outside a transaction,
@@ -84,6 +85,7 @@ var uncompiled = []string{"keep_planner", "set_path", "set_planner", "restore_pl
 // nobody waits for.
 func TestVerbs_AreNotCompiled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	watch := &jitWatch{off: map[*pgx.Conn]bool{}, compiled: map[string]bool{}}
 	pool := poolOf(t, clean, func(config *pgxpool.Config) {

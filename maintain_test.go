@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // R13.
@@ -204,6 +205,7 @@ func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
 
 func TestMaintain_WorksThroughMoreThanOneBatch(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Retention: stint.Retention{Completed: time.Hour},
 	})
@@ -307,6 +309,7 @@ func TestMaintain_MayRunManyTimesAtOnce(t *testing.T) {
 // R13: with any worker alive, though it finds nothing to do.
 func TestStore_MaintainsItselfOnceItOwns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	for _, mode := range []stint.Maintenance{stint.MaintainWhenOwning, stint.MaintainAlways} {
 		store, err := stint.New(pool, stint.Options{Maintenance: mode})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // What an edge costs beyond the tasks at its ends: at insert, and at the end of the predecessor,
@@ -14,6 +15,7 @@ import (
 //
 //nolint:paralleltest // see TestCost_WALBytesPerTask
 func TestCost_WALBytesPerEdge(t *testing.T) {
+	testrun.Long(t)
 	const n = 10_000
 	for name, test := range map[string]struct {
 		dependents  int // tasks behind the n

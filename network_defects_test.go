@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // R4 is about tasks that would wait for each other. Nobody waits for x here: a, which did, is
@@ -218,6 +219,7 @@ func TestAbortTasks_AgainstAReturnDoesNotDeadlock(t *testing.T) {
 // the locks that it needs to let go are older than the verb.
 func TestWithTx_ReportsADeadlockAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("x"), after("w"), anyway("3", "x", "7"), after("7", "x"))
 	x := ownOne(t, store)

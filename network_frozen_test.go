@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // idledTooLong is PostgreSQL's code for a session that ends since its transaction did not go on.
@@ -147,6 +148,7 @@ func TestFrozenProcess_HoldsNobodyUpWhileItCopies(t *testing.T) {
 // A stream lasts as long as its sequence takes.
 func TestInsertTasksFrom_MayRest(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	_, err := store.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
 		if yield(after("a"), nil) {

@@ -29,6 +29,7 @@ import (
 // R19: where no notification arrives, what is waited for is found within a poll interval.
 func TestNotifications_LostCostAPollInterval(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const poll, rounds = 200 * time.Millisecond, 15
 	pool := testdb.New(t)
 	proxy := pgcut.New(t, pool)
@@ -213,6 +214,7 @@ func (l *load) end(t *testing.T) {
 //
 //nolint:paralleltest // looks at all goroutines
 func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
+	testrun.Long(t)
 	const waiters = 200
 	kills := testrun.Rounds(20)
 	outer := testdb.New(t)
@@ -394,6 +396,7 @@ func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 // F1: the server is stopped, stays away for a while, and is started again.
 func TestNotifications_SurviveARestartOfTheServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	//nolint:usetesting // t.TempDir is closed to the account of the server
 	dir, err := os.MkdirTemp("", "stint-restart-")
 	wantErr(t, "MkdirTemp", err, nil)

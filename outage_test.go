@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A gate counts the attempts of a pool, and of the session, to connect, and lets them fail.
@@ -121,6 +122,7 @@ func busyInTheBackground(t *testing.T, pool *pgxpool.Pool, logger *slog.Logger) 
 // is soon itself again.
 func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	gate := newGate(t, pool)
 	logger, log := record()
@@ -162,6 +164,7 @@ func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 // What runs in the background when the store is closed has not gone wrong.
 func TestClose_LogsNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	logger, log := record()
 	store := busyInTheBackground(t, pool, logger)

@@ -13,11 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A part of a hand-out is extended at a cost that grows with the part.
 func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const few, many = 400, 4000
 	var each [2]float64
 	for i, n := range []int{few, many} {
@@ -127,6 +129,7 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 // A page of a few tasks does not unpack all that are in the spans of as many.
 func TestListTasks_UnpacksWhatAPageHolds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const spans, each = 20, 1000
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 3*spans*each)...)

@@ -332,6 +332,7 @@ func checkPruningReads(t *testing.T, conn *pgxpool.Conn) {
 
 func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	n := max(testrun.Rounds(300_000), 50_000) // fewer are read from end to end, and rightly so
 	store, pool := newUncheckedStore(t, stint.Options{})
 	for _, table := range []string{

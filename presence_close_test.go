@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Nobody looks for sessions here, and the grace is long.
@@ -43,6 +44,7 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 // Whatever is under way while the store is closed, its actors own nothing afterwards.
 func TestClose_LeavesNothingOwnedByItsActors(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const rounds, callers = 30, 8
 	pool := testdb.New(t)
 	inserter := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})

@@ -153,6 +153,7 @@ func databaseURL(pool *pgxpool.Pool) string {
 // before that. BenchmarkWorkerProcess_Killed tells when.
 func TestWorkerProcess_KilledIsSurvived(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	t.Cleanup(func() { checkStore(t, pool) })
 	logDistribution(t, "kill to the next owner of all",

@@ -11,11 +11,13 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // F15: a worker that is frozen past its lease finds its tasks lost, and returns none of them.
 func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks, lease = 10, time.Second
 	pool := testdb.New(t)
 	t.Cleanup(func() { checkStore(t, pool) })
@@ -48,6 +50,7 @@ func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 // A worker that lives loses nothing, though it is watched.
 func TestWorkerProcess_AliveKeepsItsTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks = 10
 	pool := testdb.New(t)
 	watcher, spy := watches(t, pool)

@@ -10,6 +10,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestRegisterActor_ShowsWhoIsThere(t *testing.T) {
@@ -74,6 +75,7 @@ func TestRegisterActor_RefusesBadArguments(t *testing.T) {
 // R15: with a grace of half a second, about a second.
 func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	heir, _ := watches(t, pool)
 	var took []time.Duration
@@ -101,6 +103,7 @@ func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
 // All the other stores only wait, and look for nobody's session; it is all up to one.
 func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	idle, err := pool.Acquire(t.Context())
 	wantErr(t, "Acquire", err, nil)
@@ -126,6 +129,7 @@ func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
 // A session that comes back in time costs nothing.
 func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Hour, "actor")
 	insert(t, store.Store, numbered("t", 20)...)
@@ -167,6 +171,7 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 // back before anybody takes them for dead.
 func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const stores, outage = 10, 4 * time.Second
 	pool := testdb.New(t)
 	var workers []*present
@@ -210,6 +215,7 @@ func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 // hands on as others do.
 func TestRegisterActor_HandsOnThoughTheHeirHasNoSession(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	proxy := pgcut.New(t, pool)
 	heir := &present{proxy: proxy, pool: pool, Store: openStore(t, proxy.Pool(t, 4), stint.Options{
@@ -229,6 +235,7 @@ func TestRegisterActor_HandsOnThoughTheHeirHasNoSession(t *testing.T) {
 
 func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const grace = 2 * time.Second
 	pool := testdb.New(t)
 	store := newPresent(t, pool, grace, "actor")
@@ -324,6 +331,7 @@ func TestRegisterActor_LetsALateOwnerReturn(t *testing.T) {
 // long as its lease.
 func TestRegisterActor_LeavesTheLeasesOfOthersAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "actor", "gone")
 	insert(t, store.Store, numbered("t", 5)...)
@@ -379,6 +387,7 @@ func TestRegisterActor_ComesBackAfterTheHandOver(t *testing.T) {
 // So does a lease that somebody held while the others were handed on.
 func TestRegisterActor_WhatWasHeldIsHandedOnLater(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "actor")
 	insert(t, store.Store, numbered("t", 2)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // pruning is a store that keeps completed tasks for an hour, and prunes when it is told to.
@@ -90,6 +91,7 @@ func TestPrune_TakesANetworkWithItsLastTask(t *testing.T) {
 // the last task that might have asked.
 func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const n = 6000
 	traffic := testdb.NewTraffic(t)
 	store := openStore(t, traffic.Pool, pruning)
@@ -125,6 +127,7 @@ func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 // While somebody opens tasks again, a store that maintains waits, and goes on then.
 func TestPrune_GoesOnBehindARetry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	insert(t, store, after("opened"), after("b"), after("c"))
 	completeEach(t, store, 3)
@@ -232,6 +235,7 @@ func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 // A pass that takes long tells how far it is, and what it only spares does not count.
 func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	const n = 20 // more than the first transaction takes
 	insert(t, store, numbered("t", n)...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A task of a transaction that takes long becomes ready behind others in time, but ahead of them in
@@ -62,6 +63,7 @@ func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 // index. They are not walked at each call.
 func TestOwnTasks_DoesNotWalkWhatWasTakenLongAgo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	pinned, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	wantErr(t, "Begin", err, nil)

@@ -8,12 +8,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
 // Where transactions only read unless they say that they write, those of the store do.
 func TestVerbs_WriteWhereTransactionsReadByDefault(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.NewEmpty(t)
 	pool := poolOf(t, clean, func(config *pgxpool.Config) {
 		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // The program of the README does its work as it stands there, also a second time: only the address
 // of the database is another.
 func TestReadme_ProgramRunsTwice(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const url = "postgres://localhost/app"
 	readme, err := os.ReadFile("README.md")
 	wantErr(t, "ReadFile", err, nil)

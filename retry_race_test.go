@@ -21,6 +21,7 @@ import (
 // verbs say; the tables agree in the end, and all that is left completes.
 func TestRetryTasks_AmongAllOtherVerbs(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t, stint.Options{}) // which checks the tables in the end
 	r := &retryRace{pool: pool, tasks: 10 + rand.IntN(50), store: openStore(t, pool, stint.Options{
 		Maintenance: stint.MaintainNever,

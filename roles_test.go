@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -353,6 +354,7 @@ func may(t *testing.T, conn *pgxpool.Conn, role, statement string) bool {
 // away.
 func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	roles := newRoles(t)
 	conn, err := roles.pool.Acquire(t.Context())
 	wantErr(t, "Acquire", err, nil)

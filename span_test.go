@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // ownShared owns 100 tasks that share one row of the table leased.
@@ -287,6 +288,7 @@ func TestMaintain_TellsTasksOfAHandOutApart(t *testing.T) {
 // Several return, extend and set the status of tasks of one hand-out, one by one, all at once.
 func TestReturnTask_OfOneHandOutByManyAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	stores := make([]*stint.Store, 4) // whose calls do not share statements
 	for i := range stores {

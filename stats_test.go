@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func statsOf(t *testing.T, store *stint.Store) (stint.Stats, map[string]stint.ActionStats) {
@@ -97,6 +98,7 @@ func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 
 func TestStats_CountsTriesOfAllStores(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	stores := []*stint.Store{
 		openStore(t, pool, stint.Options{}),
@@ -123,6 +125,7 @@ func TestStats_CountsTriesOfAllStores(t *testing.T) {
 // An action is there as long as its counts are, so that counters do not come and go.
 func TestStats_KeepsActionsOfWhichNoTaskIsLeft(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{
 		Retention: stint.Retention{Completed: stint.KeepNone},

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // isSerializationFailure reports what the retry loop of a caller looks for.
@@ -242,6 +243,7 @@ func returnOutcome(verdicts []error, err error) error {
 // of this package, or fails with a serialization failure; and the tables agree.
 func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	known := []error{
 		stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrTaskStarted,

@@ -438,6 +438,7 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 //
 //nolint:paralleltest // looks at all goroutines
 func TestWaitForTask_ServesThousandsOfWaiters(t *testing.T) {
+	testrun.Long(t)
 	const bytesEach = 32 << 10
 	waiters := testrun.Rounds(10_000)
 	testdb.New(t) // starts the server, which stays

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // An awaitCase is a way in which tasks with action "act" become ready. What others own there has
@@ -164,6 +165,7 @@ func TestWaitToOwnTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 // An action is any text, and travels in a notification of text.
 func TestWaitToOwnTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	for i, action := range []string{
 		"a b", " ", " act", "act ", "ready act", "line\nline", "\t",
@@ -344,6 +346,7 @@ func awaitCancelled(
 // again, or its owner knows.
 func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const rounds, callers = 100, 8
 	h := newHeardStore(t, stint.Options{})
 	var known ownedKnowingly
@@ -383,6 +386,7 @@ func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 // The same where a process shuts down: it cancels its calls and closes the store.
 func TestWaitToOwnTasks_CancelledBeforeCloseLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const rounds, callers = 60, 8
 	store, pool := newStoreAndPool(t, stint.Options{})
 	var known ownedKnowingly

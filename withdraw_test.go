@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestAbortTasks_CancelsInAnyState(t *testing.T) {
@@ -178,6 +179,7 @@ func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 // The newest of many replacements wins, and no call fails but for a task in progress.
 func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	var wait sync.WaitGroup
 	for worker := range 8 {
@@ -202,6 +204,7 @@ func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 // Verbs that take tasks out of shared spans, while others own from the same spans.
 func TestWithdrawal_RacesWithOwnersWithoutLoss(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const n = 2000
 	insert(t, store, numbered("t", n)...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -120,6 +121,7 @@ func TestDrain_WithScheduledGoesOnInTheOrderOfTime(t *testing.T) {
 // The time of a task may come by itself at any instant, so also between two looks.
 func TestDrain_WithScheduledMissesNoneThatBecomesDueMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tries = 200
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "fails", Action: "act", MaxTries: tries})

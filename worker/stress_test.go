@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -141,6 +142,7 @@ func (p *play) wantAsScripted(t *testing.T, got stint.TaskInfo) {
 // not counted, and is never performed by two at once.
 func TestWorkers_PerformEveryTaskAsItsScriptSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

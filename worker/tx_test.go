@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -122,6 +123,7 @@ func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 // holds up the leases of others.
 func TestReturnIn_DisturbsNobodyWhileTheTransactionIsOpen(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	proxy := pgcut.New(t, pool)
 	store := newStore(t, proxy.Pool(t, 20))

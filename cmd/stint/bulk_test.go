@@ -81,8 +81,8 @@ func TestFilters_RefuseEmptyValues(t *testing.T) {
 	db.run(t, "", "show", "a").wantOutput(t, "ready")
 }
 
-// A network is opened whole, in whatever order its tasks are found; a task whose aborted predecessor
-// the filters leave out stays aborted, and holds up no other.
+// A network is opened whole, in whatever order its tasks are found; a task whose aborted
+// predecessor the filters leave out stays aborted, and holds up no other.
 func TestRetry_OpensANetwork(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A checked is what stint check --json prints.
@@ -70,6 +71,7 @@ func (c checked) wantNo(t *testing.T, topics ...string) {
 
 func TestCheck_FindsNothingWhereNothingIsWrong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, "", "check").wantExit(t, 0).wantOutput(t, "nothing is wrong\n")
 	run(t, env, `{"action": "act"}`, "insert").wantExit(t, 0)
@@ -185,6 +187,7 @@ func TestCheck_FindsDeadRows(t *testing.T) {
 
 func TestCheck_FindsWhatNobodySeesTo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "expired", Action: "expired"},
 		stint.Task{ID: "orphan", Action: "orphan"}, stint.Task{ID: "waiting", Action: "waiting"})

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // completions are what a shell is offered for the last word of a line, without the texts beside.
@@ -102,6 +103,7 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 // Nor does it say what is wrong, or wait for an answer: it is asked while somebody types.
 func TestComplete_IsSilentWithoutADatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	silent := serve(t, func(net.Conn) {})
 	for name, env := range map[string][]string{

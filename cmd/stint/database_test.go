@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/creack/pty"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -133,31 +132,6 @@ func TestInput_FromTerminalsIsAskedFor(t *testing.T) {
 	if r := db.run(t, "", "insert").wantExit(t, 0); strings.Contains(r.stderr, "type") {
 		t.Errorf("insert without a terminal printed %q", r.stderr)
 	}
-}
-
-// onTerminal is what a command prints on a terminal.
-func onTerminal(t *testing.T, env []string, args ...string) string {
-	t.Helper()
-	return typed(t, env, "", args...)
-}
-
-// typed is what a command prints on a terminal at which somebody types.
-func typed(t *testing.T, env []string, text string, args ...string) string {
-	t.Helper()
-	cmd := newCommand(t, append([]string{"TERM=xterm"}, env...), args...)
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
-	if _, err := terminal.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	output, _ := io.ReadAll(terminal) // ends with an error on some systems
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("stint %q: %v\n%s", args, err, output)
-	}
-	return string(output)
 }
 
 // linesOnDatabase has a line for each sub-command that works on a database.
@@ -427,6 +401,7 @@ func isLocked(t *testing.T, dir string) bool {
 
 func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	var both [2]*process // at once, so both find the database missing
 	for i := range both {
@@ -461,6 +436,7 @@ func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
 
 func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, `{"id": "slow", "action": "slow", "post_result": true}`, "insert").wantExit(t, 0)
 	waiting := start(t, newCommand(t, env, "wait", "slow"))
@@ -473,6 +449,7 @@ func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 
 func TestPrivate_IsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const named = "using the private PostgreSQL; " +
 		"--database-url or STINT_DATABASE_URL names another\n"
 	env, _ := privateHome(t)
@@ -504,6 +481,7 @@ func TestPrivate_IsNamed(t *testing.T) {
 // Ctrl-C while initdb runs, which does not end by itself here.
 func TestPrivate_LeavesNoServerWhenInterruptedInInitdb(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	programs, running := slowPrograms(t)
 	starting := start(t, newCommand(t, append(env, "STINT_PG_BIN="+programs), "ls"))
@@ -546,6 +524,7 @@ func slowPrograms(t *testing.T) (dir, running string) {
 // Ctrl-C while the server starts, which never ends here: it waits for more to recover.
 func TestPrivate_LeavesNoServerWhenInterruptedInItsStart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, "", "ls").wantExit(t, 0)
 	makeStandby(t, dir, "hot_standby = off")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/demo"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // wantNoDemo checks that nothing of a demo is left: no process that has a connection, no schema.
@@ -57,6 +58,7 @@ func decodeDemo(t *testing.T, output io.Reader) []demoEvent {
 
 func TestDemo_EndsAsItShould(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	r := db.run(t, "", "demo", "--json").wantExit(t, 0)
 	db.wantNoDemo(t)
@@ -95,6 +97,7 @@ func TestDemo_EndsAsItShould(t *testing.T) {
 
 func TestDemo_OnTerminalsIsDrawn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	got := onTerminal(t, db.env, "demo", "--keep")
 	for _, part := range []string{
@@ -115,6 +118,7 @@ func TestDemo_OnTerminalsIsDrawn(t *testing.T) {
 
 func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	playing := start(t, newCommand(t, db.env, "demo"))
 	playing.says(t, "own tasks")
@@ -129,6 +133,7 @@ func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 
 func TestDemo_InterruptedLeavesNoServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	playing := start(t, newCommand(t, env, "demo"))
 	playing.says(t, "own tasks")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -315,4 +317,29 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// onTerminal is what a command prints on a terminal.
+func onTerminal(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	return typed(t, env, "", args...)
+}
+
+// typed is what a command prints on a terminal at which somebody types.
+func typed(t *testing.T, env []string, text string, args ...string) string {
+	t.Helper()
+	cmd := newCommand(t, append([]string{"TERM=xterm"}, env...), args...)
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	if _, err := terminal.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	output, _ := io.ReadAll(terminal) // ends with an error on some systems
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("stint %q: %v\n%s", args, err, output)
+	}
+	return string(output)
 }

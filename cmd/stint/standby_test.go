@@ -2,11 +2,16 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
+)
 
 // A hot standby has no transactions but those that only read.
 func TestLooks_WorkOnAHotStandby(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 	makeStandby(t, dir, "")

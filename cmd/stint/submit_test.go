@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func writeFile(t *testing.T, text string) string {
@@ -125,6 +126,7 @@ func TestSubmit_RunsTrees(t *testing.T) {
 
 func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := programtest.Write(t, map[string]string{
 		"good": `[ "$STINT_TRY" = 2 ] || exit 75; cat "$STINT_INPUTS"`,

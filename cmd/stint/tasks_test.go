@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestInsert_PrintsTheIDsItMakes(t *testing.T) {
@@ -163,6 +164,7 @@ func TestInsert_AddsAllOrNothing(t *testing.T) {
 
 func TestInsert_StreamsLongInput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const n = 100_001
 	db := newDatabase(t)
 	var input strings.Builder
@@ -195,6 +197,7 @@ func TestInsert_StreamsLongInput(t *testing.T) {
 
 func TestList_Filters(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t,
 		stint.Task{ID: "a/1", Action: "copy"}, stint.Task{ID: "a/2", Action: "move"},

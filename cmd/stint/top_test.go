@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A terminal is one that the command draws on.
@@ -305,6 +306,7 @@ func TestTop_LeavesNoServer(t *testing.T) {
 // one under nohup, and SIGINT one of what a script starts in the background.
 func TestTop_EndsWithItsTerminal(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	for _, ignored := range []string{"", "HUP", "INT", "HUP INT QUIT TERM"} {
 		var stderr bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // work starts a worker with these programs. The test ends it.
@@ -97,6 +98,7 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 
 func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := programtest.Write(t, map[string]string{
 		"later": `[ "$STINT_TRY" -ge 2 ] || { echo not yet >&2; exit 75; }` + "\nprintf done",

@@ -15,12 +15,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 const promise = "every request got the one result of its computation"
 
 func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	journal := filepath.Join(t.TempDir(), "journal")
 	run := start(t, nil, "-journal", journal, "-limit", "4m", "-clients", "2", "-workers", "3",
 		"-requests", "60", "-names", "20", "-hardest", "10000000",
@@ -43,6 +45,7 @@ func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing
 // However soon the work would be done, it is not over before everything has struck.
 func TestCompute_IsStruckByEverything(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	journal := filepath.Join(t.TempDir(), "journal")
 	run := start(t, nil, "-journal", journal, "-limit", "4m", "-hardest", "1000",
 		"-requests", "6", "-names", "3", "-kill", "1s", "-pause", "500ms", "-crash", "1s")
@@ -57,6 +60,7 @@ func TestCompute_IsStruckByEverything(t *testing.T) {
 
 func TestCompute_LeavesNothingInADatabaseOfYours(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	run := start(t, nil, "-database-url", urlOf(t, pool), "-limit", "4m", "-hardest", "1000000",
 		"-requests", "60", "-names", "20", "-kill", "200ms", "-pause", "0")
@@ -72,6 +76,7 @@ func TestCompute_LeavesNothingInADatabaseOfYours(t *testing.T) {
 
 func TestCompute_CtrlCLeavesNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	temporary := openTempDir(t)
 	journals := filepath.Join(temporary, "stint-compute-*", "journal")
 	run := start(t, []string{"TMPDIR=" + temporary}, "-hardest", "1000000000", "-pause", "100ms")
@@ -93,6 +98,7 @@ func TestCompute_CtrlCLeavesNothing(t *testing.T) {
 
 func TestCompute_NoProcessOutlivesIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	journal := filepath.Join(t.TempDir(), "journal")
 	run := start(t, nil, "-database-url", urlOf(t, testdb.NewEmpty(t)), "-journal", journal,
 		"-hardest", "1000000000", "-pause", "0")
@@ -103,6 +109,7 @@ func TestCompute_NoProcessOutlivesIt(t *testing.T) {
 
 func TestCompute_FailsIfRequestsAreNotAnswered(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	run := start(t, nil, "-database-url", urlOf(t, testdb.NewEmpty(t)), "-limit", "3s",
 		"-hardest", "1000000000", "-workers", "1", "-pause", "0", "-kill", "100ms")
 	run.wantExit(t, exitFailed)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 const branchesEqual = "the destinations equal the newest commits, byte for byte"
@@ -45,6 +47,7 @@ func (d *database) startBranches(t *testing.T, to string, more ...string) *proce
 // Without -to it needs nothing but the programs of PostgreSQL, and leaves nothing.
 func TestBranches_LeaveNothingBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := openTempDir(t)
 	env := []string{"TMPDIR=" + dir, "HOME=" + dir, "XDG_DATA_HOME=" + dir}
 	from := numberedFiles(t, 5)
@@ -64,6 +67,7 @@ func TestBranches_LeaveNothingBehind(t *testing.T) {
 // Processes of workers are killed all the time.
 func TestBranches_SurviveKills(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	run := db.startBranches(t, filepath.Join(t.TempDir(), "to"),
 		"-commits", "15", "-pause", "100ms", "-kill", "300ms", "-lease", "1s", "-workers", "3")
@@ -80,6 +84,7 @@ func TestBranches_SurviveKills(t *testing.T) {
 // What a killed run has not done, the next one does, and the processes it had started end.
 func TestBranches_GoOnAfterTheProgramWasKilled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	to := filepath.Join(t.TempDir(), "to")
 	args := []string{"-commits", "40", "-pause", "10ms", "-lease", "1s", "-workers", "3"}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // programEnv makes the test binary be the program, so that the tests see what its users see, and
@@ -63,6 +64,7 @@ func TestExport_CopiesAnEmptyTree(t *testing.T) {
 
 func TestExport_CopiesWhatHasChangedSince(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	from, to := numberedFiles(t, 10), t.TempDir()
 	db.export(t, from, to).wantExit(t, exitCopied)
@@ -134,6 +136,7 @@ func TestExport_ReportsADatabaseThatDoesNotAnswer(t *testing.T) {
 
 func TestExport_ListsWhatItCannotCopy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	from, to := numberedFiles(t, 40), t.TempDir()
 	blocking := filepath.Join(to, "0005", "in the way")
@@ -208,6 +211,7 @@ func TestExport_DoesNotFollowLinksOutOfTheDestination(t *testing.T) {
 // What was returned before the kill is not copied again; what was owned is, once its lease ends.
 func TestExport_GoesOnAfterItWasKilled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const files = 1500
 	db := newDatabase(t)
 	from, to := numberedFiles(t, files), t.TempDir()
@@ -291,6 +295,7 @@ func TestExport_GivesBackItsTasksAtCtrlC(t *testing.T) {
 
 func TestExport_TwoAtOnceShareTheWork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const files = 1500
 	db := newDatabase(t)
 	from, to := numberedFiles(t, files), t.TempDir()
@@ -308,6 +313,7 @@ func TestExport_TwoAtOnceShareTheWork(t *testing.T) {
 // The program ends its own server however it is ended, or, after a kill, the next time.
 func TestExport_LeavesNoServerBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	data := openTempDir(t)
 	env := []string{"XDG_DATA_HOME=" + data, "HOME=" + data}
 	servers := func() []string {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -45,6 +46,7 @@ func oneAtATime(
 // Tasks of a customer never overlap, those of several do, and waiting costs no tries.
 func TestOneAtATime_ServesACustomerInTurn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const customers, each, work, pause = 2, 20, 10 * time.Millisecond, 100 * time.Millisecond
 	store := stinttest.New(t, stint.Options{Maintenance: stint.MaintainAlways})
 	var tasks []stint.Task

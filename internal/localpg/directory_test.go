@@ -11,10 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestStart_ServesADirectoryWhosePathIsTooLongForASocket(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := filepath.Join(persistentDir(t), strings.Repeat("long", 20), strings.Repeat("long", 20))
 	server := mustStart(t, dir)
 	if filepath.Dir(server.socketDir) == dir {
@@ -73,6 +76,7 @@ func TestMakeSocketDir_RefusesADirectoryThatOthersCanEnter(t *testing.T) {
 
 func TestStart_StartsOverWhereInitdbWasCutShort(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	if err := os.MkdirAll(filepath.Join(dir, halfMadeName, "base"), 0o755); err != nil {
 		t.Fatal(err)
@@ -123,6 +127,7 @@ func TestStart_ReportsTheLogOfDamagedData(t *testing.T) {
 
 func TestStart_IsNotFooledByAProcessNumberUsedAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
 	s := serverDirOf(t, dir)
@@ -142,6 +147,7 @@ func TestStart_IsNotFooledByAProcessNumberUsedAgain(t *testing.T) {
 
 func TestStart_RefusesDataThatAServerStartedByHandUses(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
 	s := serverDirOf(t, dir)

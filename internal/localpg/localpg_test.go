@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestStart_ServesATemporaryDirectoryUntilClose(t *testing.T) {
@@ -37,6 +39,7 @@ func TestStart_ServesATemporaryDirectoryUntilClose(t *testing.T) {
 
 func TestStart_KeepsDataInItsDirectory(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	server := mustStart(t, dir)
 	query(t, server, keepSQL)
@@ -50,6 +53,7 @@ func TestStart_KeepsDataInItsDirectory(t *testing.T) {
 
 func TestStart_JoinsARunningServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	first := mustStart(t, dir)
 	pid := pidOf(t, dir)
@@ -69,6 +73,7 @@ func TestStart_JoinsARunningServer(t *testing.T) {
 
 func TestJoin_StartsNoServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	missing := filepath.Join(dir, "none")
 	wantNotRunning := func(dir string) {
@@ -99,6 +104,7 @@ func TestJoin_StartsNoServer(t *testing.T) {
 
 func TestStart_SharesOneServerAmongConcurrentCallers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	ctx := testContext(t)
 	var callers sync.WaitGroup
@@ -123,6 +129,7 @@ func TestStart_SharesOneServerAmongConcurrentCallers(t *testing.T) {
 
 func TestStart_JoinsTheServerOfAKilledProcess(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	killed := startHelper(t, dir)
 	pid := pidOf(t, dir)
@@ -142,6 +149,7 @@ func TestStart_JoinsTheServerOfAKilledProcess(t *testing.T) {
 
 func TestClose_LeavesTheServerToAnotherProcess(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	other := startHelper(t, dir)
 	mustClose(t, mustStart(t, dir))
@@ -161,6 +169,7 @@ func TestClose_LeavesTheServerToAnotherProcess(t *testing.T) {
 
 func TestClose_StopsTheServerCleanlyAfterCtrlC(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	program := startHelper(t, dir)
 	pid := pidOf(t, dir)
@@ -189,6 +198,7 @@ func TestClose_StopsTheServerCleanlyAfterCtrlC(t *testing.T) {
 
 func TestStart_RemovesTemporaryServersOfKilledProcesses(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	killed := startHelper(t, "")
 	pid := pidOf(t, killed.dir)
 	killed.kill(t)
@@ -207,6 +217,7 @@ func TestStart_RemovesTemporaryServersOfKilledProcesses(t *testing.T) {
 
 func TestStart_ReplacesAServerThatWasKilled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	first := mustStart(t, dir)
 	query(t, first, keepSQL)
@@ -222,6 +233,7 @@ func TestStart_ReplacesAServerThatWasKilled(t *testing.T) {
 
 func TestStart_AppliesSettings(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := testContext(t)
 	settings := map[string]string{"fsync": "off", "TimeZone": "Etc/GMT+5"}
 	server, err := Start(ctx, Config{Settings: settings})
@@ -252,6 +264,7 @@ func TestStart_RefusesToListenElsewhere(t *testing.T) {
 
 func TestStart_ReportsTheLogOfAServerThatDoesNotStart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	settings := map[string]string{"fsync": "off", "work_mem": "a lot"}
 	_, err := Start(testContext(t), Config{Dir: dir, Settings: settings})

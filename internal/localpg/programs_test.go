@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 var errOffline = errors.New("no route to the network")
@@ -60,6 +62,7 @@ func TestStart_RefusesAWrongDirectoryOfPrograms(t *testing.T) {
 
 func TestStart_NamesBothVersionsWhenTheDataAreOfAnother(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
 	major := realPrograms(t).major

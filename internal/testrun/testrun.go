@@ -33,3 +33,11 @@ func Rounds(most int) int {
 	}
 	return most
 }
+
+// Long leaves a test that takes more than about a second out of a run with -short.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("takes long; run without -short")
+	}
+}

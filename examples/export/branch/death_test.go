@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Each task is performed by four workers, one after the other. The first dies before the work, the
@@ -18,6 +19,7 @@ import (
 // change nothing.
 func TestExport_SurvivesDeathsAtEveryStep(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
@@ -300,6 +302,7 @@ func TestDestination_ShutsOutEarlierExports(t *testing.T) {
 // at it all the time, so they are caught between finding the directory and renaming, too.
 func TestDestination_ShutsOutWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const exports, writers = 200, 4
 	d := openNew(t, &Exporter{dir: t.TempDir()})
 	fence := begin(t, d, 0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Commits of several branches race with their exports, while workers die at random, leases are
@@ -20,6 +21,7 @@ import (
 // instant, a branch has tasks of one export at most.
 func TestExport_ManyBranchesManyCommitsManyDeaths(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branches, commits, workers = 3, 20, 5
 	s := newStory(t)
 	var names []string
@@ -249,6 +251,7 @@ func (d *deaths) comeBack(ctx context.Context, e *Exporter) error {
 // Without deaths, the loop of the program performs it.
 func TestWork_ExportsManyBranchesAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branches, commits, workers = 4, 20, 6
 	s := newStory(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A tampering changes what there is of a branch.
@@ -99,6 +101,7 @@ var tamperings = []struct {
 // Whatever is not as promised, in the files or in the tables, is found and named.
 func TestReport_FindsTampering(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newStory(t)
 	name := func(n int) string { return fmt.Sprintf("branch-%02d", n) }
 	for range 2 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestCommit_WhenNothingIsUnderWay(t *testing.T) {
@@ -79,6 +80,7 @@ func TestCommit_WhileNextExportIsInProgress(t *testing.T) {
 // is exported.
 func TestCommit_WhenTheExportEndsAtThisMoment(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newStory(t)
 	mortal := s.mortal(t)
 	for n, meeting := range []meeting{
