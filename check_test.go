@@ -10,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A check that was never seen to find anything proves nothing.
 func TestCheck_FindsWhatCannotBe(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	oneOfEachState(t, store)
 	const key = "(SELECT key FROM stint.tasks WHERE id = '"

@@ -58,6 +58,7 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 // each kind prepare their statements, so the third is counted.
 func TestCost_RoundTripsPerCall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	want := map[string]int{
 		"InsertTasks of few":  1,

@@ -178,6 +178,7 @@ func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 // not take place behind the back of the caller.
 func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
 	holding := begin(t, c.truthPool) // own_tasks has taken the task when it comes to this
@@ -257,6 +258,7 @@ func TestReturnTask_RepeatedWithKeepNoneFindsNoTask(t *testing.T) {
 // The tasks that were put in place may be taken up before the repetition.
 func TestReplaceTasks_RepeatedMayFindItsTasksInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "old"})
 	replace := func() error {
@@ -292,6 +294,7 @@ func TestWithTx_CutInAVerbUndoesTheTransaction(t *testing.T) {
 // A verb whose context ends between two requests leaves the caller's transaction as it was.
 func TestWithTx_ContextEndingBetweenRequestsLeavesTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	err := pgx.BeginFunc(t.Context(), c.pool, func(tx pgx.Tx) error {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -314,6 +317,7 @@ func TestWithTx_ContextEndingBetweenRequestsLeavesTheTransaction(t *testing.T) {
 // A statement that the connection has not prepared yet would meet the lock ahead of the savepoint.
 func TestWithTx_LockTimeoutLeavesTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	maintain(t, c.Store)
 	err := pgx.BeginFunc(t.Context(), c.pool, func(tx pgx.Tx) error {

@@ -161,6 +161,7 @@ func TestVerbs_EndedByTheServerSucceedAgain(t *testing.T) {
 // F4: a context that ends ends the call at once, silent though the server may be; the pool is fit
 // for use, and nothing is left running.
 func TestVerbs_EndWithTheirContext(t *testing.T) { //nolint:paralleltest // looks at all goroutines
+	testrun.Long(t)
 	testdb.New(t) // starts the server, which stays
 	leaks := goleak.IgnoreCurrent()
 	//nolint:paralleltest // the leaks are looked for behind the loop

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // The tests of this file are the defects found in the implementation that these concepts come from,
@@ -43,6 +44,7 @@ func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 // There, a statement prepared while the queue was empty handed out more than LIMIT.
 func TestDefect_LimitIsNoLimit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	exec(t, pool, "ANALYZE")
 	for range 7 { // custom plans first, then a generic one
@@ -121,6 +123,7 @@ func TestDefect_ExtensionRevivesAndShortens(t *testing.T) {
 // There, OwnTasks looked at every task that was ever inserted, finished ones included.
 func TestDefect_FetchLooksAtAllTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	fill(t, pool, 20_000)
 	conn, err := pool.Acquire(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -152,6 +153,7 @@ func TestMigrate_CallsNobodysFunctions(t *testing.T) {
 // does under the path of the connection.
 func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	exec(t, clean, "CREATE SCHEMA evil")
 	for _, element := range []string{"bigint", "text"} {
@@ -165,6 +167,7 @@ func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
 // can be done about these.
 func TestVerbs_ArePreparedWhateverOperatorsThereAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	exec(t, clean, "CREATE SCHEMA evil")
 	for _, types := range []string{

@@ -58,6 +58,7 @@ func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 // So it is with deadlines that have passed, and with scheduled tasks that are due.
 func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const held = 2000
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := withDeadlines(held + 5)
@@ -81,6 +82,7 @@ func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 
 func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const held = 2000
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := later("act", held+5)
@@ -99,6 +101,7 @@ func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 // Some tasks of one hand-out have tries left, and some have not; some leases are of such ones only.
 func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := numbered("t", 3000)
 	for i := range tasks {
@@ -195,6 +198,7 @@ func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {
 // What cannot end at all is told, and keeps no others from ending either.
 func TestMaintain_EndsWhatIsTriedTogetherWithWhatFails(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const others = 7
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := withDeadlines(others + 2)
@@ -227,6 +231,7 @@ func TestMaintain_EndsWhatIsTriedTogetherWithWhatFails(t *testing.T) {
 // However much of one kind is due, the others are looked at again before its end.
 func TestMaintain_LooksAtAllKindsBehindABacklogOfOne(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const looks, inALook = 20, 1000
 	pool := testdb.New(t)
 	spied, spy := spyOn(t, pool, 1)

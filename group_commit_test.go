@@ -172,6 +172,7 @@ func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 // Callers that leave take nobody with them.
 func TestGroupCommit_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks = 2000
 	store := newStore(t)
 	insert(t, store, numbered("t", tasks)...)
@@ -492,6 +493,7 @@ func TestGroupCommit_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
 // batch repeat theirs, whoever holds its task meanwhile.
 func TestGroupCommit_ALateReturnChangesNoOtherAnswer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Retention: stint.Retention{
 		Completed: stint.KeepNone,
 	}})

@@ -331,6 +331,7 @@ func TestNew_RefusesBadOptions(t *testing.T) {
 
 func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	for _, schema := range []string{`Odd "name"'s.x`, "select", "sch\u00e9ma", "stint_2"} {
 		conn, err := pool.Acquire(t.Context())
@@ -410,6 +411,7 @@ var filters = map[string]struct {
 
 func TestListTasks_Filters(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := listed(t)
 	for name, test := range filters {
 		list, err := listTasks(t.Context(), store, test.filter)

@@ -221,6 +221,7 @@ func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
 
 func TestInsertTasksFrom_InsertsAWholeStream(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const n = 45_000 // three pieces
 	inserted, err := store.InsertTasksFrom(t.Context(), stream(numbered("t", n), nil))

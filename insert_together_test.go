@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Of many who insert the same IDs at once one succeeds with each, and the others learn which ID it
 // was.
 func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const goroutines, ids = 100, 40
 	store, pool := newStoreAndPool(t, stint.Options{})
 	var inserted [ids]atomic.Int32
@@ -58,6 +60,7 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 // holds up nobody else.
 func TestInsertTasks_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // The tests of this file were failures of the model and of histories, made small.
@@ -193,6 +194,7 @@ func lostLastTry(t *testing.T) (*stint.Store, *pgxpool.Pool, stint.OwnedTask) {
 // R8, R11, R13: the expiry has ended the task as the return would have, but could not say why.
 func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	type returning func(*stint.Store, stint.OwnedTask, stint.Return) error
 	pick := func(verdicts []error, err error) error {
 		return errors.Join(append(slices.Clone(verdicts), err)...)

@@ -19,6 +19,7 @@ import (
 // R13.
 func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := numbered("t", 100)
 	for i := range tasks {
@@ -164,6 +165,7 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 // R18.
 func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{
 		Retention: stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
@@ -280,6 +282,7 @@ func TestMaintain_DropsLeasesThatHoldNothing(t *testing.T) {
 
 func TestMaintain_MayRunManyTimesAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	const n = 3000
 	insert(t, store, numbered("t", n)...)
@@ -356,6 +359,7 @@ func TestClose_EndsTheBackgroundWork(t *testing.T) {
 
 func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	var lines lockedBuffer
 	store, err := stint.New(pool, stint.Options{

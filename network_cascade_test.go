@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // cascades are the ways in which tasks end others behind them. What is called with the first of a
@@ -211,6 +212,7 @@ func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 // The lock on v, which comes behind y, keeps the return from taking z before it is renewed.
 func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("x"))
 	x := ownOne(t, store)

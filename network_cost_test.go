@@ -64,6 +64,7 @@ func TestCost_WALBytesPerEdge(t *testing.T) {
 // A network goes in, and settles as deep as a chord, in the round trip of a call without one.
 func TestCost_RoundTripsWithDependencies(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	for _, round := range []string{"warm up ", "counted "} {
 		count := func(want int, name string, call func() error) {

@@ -205,6 +205,7 @@ func TestReturnTask_ThroughAJoinDoesNotDeadlock(t *testing.T) {
 // What is cancelled is locked before what depends on it, whatever their keys.
 func TestAbortTasks_AgainstAReturnDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("x"), anyway("3", "x", "7"), after("5", "x"), after("7", "x"))
 	x := ownOne(t, store)
@@ -246,6 +247,7 @@ func TestWithTx_ReportsADeadlockAtOnce(t *testing.T) {
 // ready in a span with others, which must not share its fate.
 func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, chosen := range []stint.TaskID{"d1", "d2"} {
 		store, pool := newStoreAndPool(t, stint.Options{})
 		crowd := benchTasks("e", 200)
@@ -282,6 +284,7 @@ func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T
 // A stricter transaction than READ COMMITTED fails, rather than overlook an edge.
 func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, end := range map[string]func(*stint.Store, stint.OwnedTask) error{
 		"return": func(inside *stint.Store, p stint.OwnedTask) error {
 			return inside.ReturnTask(t.Context(), "p", p.Token, "", stint.StatusCompleted)

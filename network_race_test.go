@@ -257,6 +257,7 @@ func TestInsertTasks_IsSignalledByWhatEndsMeanwhile(t *testing.T) {
 // having locked z ahead. Whoever is ending z at that moment goes first.
 func TestReturnTask_PassesOverWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("x"), after("w"), after("y", "x"), after("q", "x"), after("z", "w"))
 	x := ownOne(t, store)

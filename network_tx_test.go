@@ -107,6 +107,7 @@ func TestHoldOwnership_RefusesToHoldOutsideATransaction(t *testing.T) {
 // Whoever is late may ask too, as long as nobody else was given the task.
 func TestInputs_AreForTheOwner(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	finish(t, store, "a", stint.StatusCompleted)
@@ -160,6 +161,7 @@ func TestMaintain_SparesResultsThatAreStillToBeAskedFor(t *testing.T) {
 // An aborted task may be retried, and then asks for the results of those that completed.
 func TestMaintain_SparesResultsForTasksThatMayBeRetried(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Retention: stint.Retention{Completed: time.Minute, Aborted: time.Hour},
 	})
@@ -195,6 +197,7 @@ func TestMaintain_SparesResultsForTasksThatMayBeRetried(t *testing.T) {
 // lets it wait for the end of the present one, while that end comes.
 func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecessor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	for range testrun.Rounds(60) {
 		insert(t, store, after("copy"), join("done", "copy"),

@@ -248,6 +248,7 @@ func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 // F28: what others send on the channel is a hint at best.
 func TestNotifications_SurviveJunk(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	insert(t, h.Store, stint.Task{ID: "w", Action: "none", PostResult: true}, stint.Task{
 		ID: "o", Action: "own",
@@ -307,6 +308,7 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 // The channel is named like the schema, so stores on two schemas of a database do not meet.
 func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	for _, schema := range []string{
 		`Odd "name"'s.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63),
@@ -346,6 +348,7 @@ func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 // was to tell of.
 func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{PollOnly: true})
 	exec(t, pool, "ALTER TABLE stint.sessions RENAME TO elsewhere")
 	exec(t, pool, "INSERT INTO stint.elsewhere (id, grace, topics) VALUES (1, '1 s', '{}')")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestOwnTasks_GivesNothingWhenNothingIsReady(t *testing.T) {
@@ -440,6 +441,7 @@ func TestSetStatus_ShowsUntilTheReturn(t *testing.T) {
 // Each of many late returns at once makes a part of the lease.
 func TestOwnership_LateReturnsAtOnceAllSucceed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 64)...)
 	owned := own(t, store, 64)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // hearLosses makes sure that a store hears of lost tasks: it then watches one that it owns.
@@ -29,6 +30,7 @@ func hearLosses(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 // With a poll interval of an hour, only a notification ends it.
 func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const aborts = 20
 	store, pool := newStoreAndPool(t, stint.Options{PollInterval: pollNever})
 	another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
@@ -164,6 +166,7 @@ func TestOwnershipContext_EndsWithTheContextItIsMadeFrom(t *testing.T) {
 
 func TestOwnershipContext_EndsWhenTheStoreIsClosed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, pollOnly := range []bool{false, true} {
 		store, _ := newStoreAndPool(t, stint.Options{PollInterval: pollNever, PollOnly: pollOnly})
 		insert(t, store, numbered("t", 2)...)

@@ -51,6 +51,7 @@ func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 // A hand-out of many actions costs a look at each queue, and what is handed out.
 func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const queues, each, wanted, pagesMost = 200, 50, 500, 25
 	store, pool := newStoreAndPool(t, stint.Options{})
 	var tasks []stint.Task
@@ -195,6 +196,7 @@ func (n *planNode) rows() float64 {
 // An edge from a task that waits for nothing closes no cycle, whatever lies ahead of it.
 func TestAddDependencies_LooksAheadOnlyWhereACycleMayClose(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const pagesMost = 300
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("before"), after("root"))
@@ -235,6 +237,7 @@ func TestAddDependencies_LooksAheadOnlyWhereACycleMayClose(t *testing.T) {
 // What picks few tasks reads few pages, wherever they are among the others.
 func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const pagesMost = 300
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("many", 5000)...)
@@ -325,6 +328,7 @@ func TestListTasks_ListsTheNewestFirst(t *testing.T) {
 // A look at very many tasks is cut, says so, and goes on where it was.
 func TestListTasks_CutsALongLook(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const lookedMost = 10_000
 	store := newStore(t)
 	insert(t, store, numbered("many", 2*lookedMost)...)

@@ -253,6 +253,7 @@ func TestRegisterActor_HandsNothingOnWithinTheGrace(t *testing.T) {
 // The tasks of an actor are handed on in one transaction, those of another one in another.
 func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "a", "b", "c")
 	insert(t, store.Store, numbered("t", 30)...)
@@ -283,6 +284,7 @@ func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
 // R13.
 func TestRegisterActor_EndsWhatHasNoTriesLeft(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "actor")
 	insert(t, store.Store, stint.Task{ID: "a", Action: "act", MaxTries: 1}, after("b", "a"),
@@ -302,6 +304,7 @@ func TestRegisterActor_EndsWhatHasNoTriesLeft(t *testing.T) {
 // R8: a late owner, here one whose session alone was lost, is refused only once somebody else owns.
 func TestRegisterActor_LetsALateOwnerReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "actor")
 	insert(t, store.Store, numbered("t", 3)...)
@@ -363,6 +366,7 @@ func TestRegisterActor_LeavesTheLeasesOfOthersAlone(t *testing.T) {
 // A store that was taken for dead, and was not, is there again.
 func TestRegisterActor_ComesBackAfterTheHandOver(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Millisecond, "actor")
 	insert(t, store.Store, numbered("t", 2)...)
@@ -427,6 +431,7 @@ func TestRegisterActor_ReturnsWithItsContextAndRegistersLater(t *testing.T) {
 // R20.
 func TestRegisterActor_DoesNothingWithPollOnly(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{
 		PollOnly: true, Maintenance: stint.MaintainNever, Grace: time.Millisecond,

@@ -150,6 +150,7 @@ func TestPrune_GoesOnBehindARetry(t *testing.T) {
 // Pruners that work at the same time prune each task once, and none fails.
 func TestPrune_MayRunManyTimesAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	const chords, members, pruners = 40, 30, 6
 	for i := range chords {
@@ -278,6 +279,7 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 // since it posts its result.
 func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever,
 		Retention:   stint.Retention{Completed: time.Minute, Aborted: time.Minute},
@@ -344,6 +346,7 @@ func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 // not deadlock over them: each deadlock would take a second.
 func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	const layers, width, fanIn, pruners = 20, 60, 20, 6
 	id := func(layer, place int) stint.TaskID {
@@ -394,6 +397,7 @@ func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 // R18. A transaction that does not see who asks, since its snapshot is older, prunes nothing.
 func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, level := range strictLevels {
 		store, pool := newStoreAndPool(t, pruning)
 		insert(t, store, after("asked for"))

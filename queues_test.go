@@ -19,6 +19,7 @@ import (
 // the queue. It is found, whether there are others or not.
 func TestOwnTasks_FindsWhatASlowTransactionInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insertSlowly := func(id stint.TaskID) (commit func()) {
 		tx, err := pool.Begin(t.Context())
@@ -47,6 +48,7 @@ func TestOwnTasks_FindsWhatASlowTransactionInserted(t *testing.T) {
 // R7, priorities: a task of a higher priority is handed out next, however far the queue has got.
 func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("many", 1000)...)
 	for i := range 50 {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // pausedAt runs a statement that stops, with its snapshot, in one of its parts, has meanwhile
@@ -120,6 +121,7 @@ func TestExtendTasksOwnership_LooksAgainAtWhatIsChangedMeanwhile(t *testing.T) {
 // The deadline of a task that is retried is watched, although its end was to be forgotten.
 func TestRetryTasks_WatchesADeadlineThatIsAboutToBeForgotten(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{
 		ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour), OnAbort: stint.AbortToo,

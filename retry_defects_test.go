@@ -9,12 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // What waits for a final task may be waited for by that task's predecessor: no cycle, until the
 // task is opened again.
 func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	ctx := t.Context()
 	insert(t, store, after("x"), after("down", "x"), anyway("y", "down"))
@@ -34,6 +36,7 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 // R18: the result of a predecessor is kept for a task that is opened at the same moment.
 func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	pruner := openStore(t, pool, stint.Options{
 		Maintenance: stint.MaintainNever,

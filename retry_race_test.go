@@ -207,6 +207,7 @@ func (r *retryRace) judge(verb string, err error, within bool) error {
 // Whoever counts on the end of a task says so before it holds other tasks, as RetryTasks does.
 func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ctx := t.Context()
 	for round := range testrun.Rounds(40) {

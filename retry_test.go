@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestRetryTasks_OpensATaskAndWhatItBroughtDown(t *testing.T) {
@@ -35,6 +36,7 @@ func TestRetryTasks_OpensATaskAndWhatItBroughtDown(t *testing.T) {
 
 func TestRetryTasks_GivesAllTriesAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 2})
 	for range 2 {
@@ -121,6 +123,7 @@ func TestRetryTasks_LeavesDownWhatAnotherPredecessorKeepsDown(t *testing.T) {
 
 func TestRetryTasks_RefusesWhatCannotBegin(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	ctx := t.Context()
 	insert(t, store, after("a"), after("b", "a"), after("c", "b"), after("d"), anyway("e", "d"))
@@ -230,6 +233,7 @@ func TestRetryTasks_OfAJoinCountsAnew(t *testing.T) {
 
 func TestRetryTasks_WatchesDeadlinesAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour)})
 	fail(t, store, "a")

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestReturnTask_EndsTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for code, want := range map[stint.StatusCode]stint.TaskInfo{
 		stint.StatusCompleted: {State: stint.StateCompleted},
 		stint.StatusAborted:   {State: stint.StateAborted, AbortCause: stint.CauseReturned},
@@ -74,6 +76,7 @@ func TestReturnTask_AsPendingAbortsAfterTheLastTry(t *testing.T) {
 // R11: the same return repeated succeeds in effect, another one does not.
 func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	codes := []stint.StatusCode{stint.StatusCompleted, stint.StatusAborted, stint.StatusPending}
 	for _, first := range codes {
 		store := newStore(t)
@@ -94,6 +97,7 @@ func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 
 func TestReturnTask_RefusesTokensOfOtherTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("t", 3)...)
 	owned := own(t, store, 2)

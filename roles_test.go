@@ -111,6 +111,7 @@ func wantRefused(t *testing.T, what string, err error) {
 
 func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	roles := newRoles(t)
 	store := roles.store(t, "producer", stint.Options{PollInterval: pollNever})
@@ -169,6 +170,7 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 
 func TestRoles_WorkerDoesEverything(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	roles := newRoles(t)
 	pool := roles.login(t, "worker")
@@ -253,6 +255,7 @@ func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
 
 func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	roles := newRoles(t)
 	admin := openStore(t, roles.pool, stint.Options{Maintenance: stint.MaintainNever})

@@ -43,6 +43,7 @@ func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 
 func TestReturnTasks_EndsSomeOfAHandOutAndNoOthers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, keep := range []stint.Retention{{}, {Completed: stint.KeepNone}} {
 		store, pool := newStoreAndPool(t, stint.Options{Retention: keep})
 		owned := ownShared(t, store, pool)
@@ -71,6 +72,7 @@ func TestReturnTasks_EndsSomeOfAHandOutAndNoOthers(t *testing.T) {
 // Of returns in one call, those that say something of their own are recorded so.
 func TestReturnTasks_TellsTasksOfAHandOutApart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	owned := ownShared(t, store, pool)
 	returns := completed(owned)
@@ -187,6 +189,7 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 // So it is where a connection takes long to open, as on a busy machine.
 func TestWithTx_LeavesTheNeighboursOfAHandOutAloneHoweverSlowThePool(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	slow := poolOf(t, direct, func(config *pgxpool.Config) {
 		config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
@@ -238,6 +241,7 @@ func TestAbortTasks_TakesOneOfAHandOut(t *testing.T) {
 
 func TestDeleteTasks_TakesSomeOfThoseThatEndedTogether(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	owned := ownShared(t, store, pool)
 	complete(t, store, owned...)
@@ -266,6 +270,7 @@ func TestDeleteTasks_TakesSomeOfThoseThatEndedTogether(t *testing.T) {
 // A lease on a hand-out of which some have tries left, and others not.
 func TestMaintain_TellsTasksOfAHandOutApart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	owned := ownShared(t, store, pool)
 	exec(t, pool, "UPDATE stint.tasks SET max_tries = 1 WHERE id = ANY ($1)",
@@ -325,6 +330,7 @@ func TestReturnTask_OfOneHandOutByManyAtOnce(t *testing.T) {
 
 func TestMaintain_PrunesWhatEndedTogether(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	owned := ownShared(t, store, pool)
 	insert(t, store, stint.Task{

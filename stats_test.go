@@ -77,6 +77,7 @@ func TestStats_CountsByActionAndState(t *testing.T) {
 // Of many it says about how many, but it counts the few that are ready among them.
 func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{})
 	const many = 20_000
@@ -172,6 +173,7 @@ func TestStats_SamplesBesideWhatWasReplaced(t *testing.T) {
 // One among those that are counted does not make these pass for all.
 func TestStats_EstimatesBehindWhatWasReplaced(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const kept = 1001
 	store := newStore(t)
 	insert(t, store, numbered("t", kept)...)

@@ -26,6 +26,7 @@ func isSerializationFailure(err error) bool {
 // sees it.
 func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	many := func(last stint.Task) []stint.Task { return append(numbered("many", 100), last) }
 	for name, insertInto := range map[string]func(*stint.Store, stint.TaskID) error{

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestTryReturnTasks_JudgesEachReturn(t *testing.T) {
@@ -26,6 +27,7 @@ func TestTryReturnTasks_JudgesEachReturn(t *testing.T) {
 // the others are.
 func TestTryReturnTasks_DoesNotWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 2)...)
 	insert(t, store, after("dependent", numbered("t", 2)[0].ID))

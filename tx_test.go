@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // R21: a worker completes a task, inserts its successors and writes its own rows in one commit, or
@@ -180,6 +181,7 @@ func acceptedVerbs(
 // R10: a lease is measured from the statement, not from the start of the transaction.
 func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
 	tx, err := pool.Begin(t.Context())

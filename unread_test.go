@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // unreadable makes a pool that takes times for something else, so that no answer that holds one can
@@ -31,6 +32,7 @@ func unreadable(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 // A hand-out whose answer cannot be read behind the commit is undone, whatever the reason.
 func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	reader := openStore(t, clean, stint.Options{Maintenance: stint.MaintainNever})
 	pool := unreadable(t, clean)

@@ -305,6 +305,7 @@ func (h *heardStore) notified(t *testing.T) {
 
 func TestWaitForTasks_WaitsForAllAndAnswersInTheOrderAsked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	tasks := numbered("t", 4)
 	for i := range tasks {

@@ -258,6 +258,7 @@ func TestWaitToOwnTasks_Polls(t *testing.T) {
 // Waiters share what comes: nobody is given more than asked, one task wakes one of them for good.
 func TestWaitToOwnTasks_SharesWhatComesAmongThoseWhoWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	const waiters = 50
 	ctx, cancel := context.WithCancel(t.Context())
@@ -442,6 +443,7 @@ func observe(t *testing.T, h *heardStore, during func()) (payloads []string) {
 // nobody wants to hear, and a burst sends few.
 func TestInsertTasks_NotifiesOnlyThoseWhoWaitAndFewTimes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const goroutines, each = 20, 25
 	h := newHeardStore(t, stint.Options{})
 	burst := func(action string) (took time.Duration) {
@@ -478,6 +480,7 @@ func TestInsertTasks_NotifiesOnlyThoseWhoWaitAndFewTimes(t *testing.T) {
 // A process that inserts and ends at once is heard all the same.
 func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	for i := range 10 {
 		awaiting := h.await(t.Context(), t, 1)

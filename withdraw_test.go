@@ -136,6 +136,7 @@ func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 // R5: any of them in progress, and nothing is replaced.
 func TestReplaceTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	running := oneInEachState(t, store)
 	err := store.ReplaceTasks(t.Context(), []stint.Task{
@@ -163,6 +164,7 @@ func TestReplaceTasks_RefusesAnIDThatComesTwice(t *testing.T) {
 // A token of the old task is no good for the new one.
 func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
 	old := ownOne(t, store)

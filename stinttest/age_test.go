@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 )
 
 func TestExpireLeases_HandsOnTheTasksNamedOnly(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	var tasks []stint.Task
 	for i := range 40 {
@@ -67,6 +69,7 @@ func TestExpireLeases_AbortsWhatHasNoTriesLeft(t *testing.T) {
 
 func TestExpireLeases_EndsLeasesWithoutADeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "1", Action: "act"}, stint.Task{ID: "2", Action: "act"})
 	_, err := store.OwnTasks(t.Context(), "actor", 2, []string{"act"}, stint.NoExpiry)
@@ -132,6 +135,7 @@ func TestPassDeadlines_AbortsInWhateverState(t *testing.T) {
 
 func TestAgeing_SaysInWhichStateTasksAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "owned", Action: "act"})
 	own(t, store, 1)

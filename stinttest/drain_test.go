@@ -154,6 +154,7 @@ func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
 // A task that is put off comes back in no plain Drain, however short its pause.
 func TestDrain_PerformsASnoozedTaskOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "1", Action: "act"})
 	w := newWorker(t, store, func(context.Context, *worker.Task) (worker.Result, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 )
 
@@ -17,6 +18,7 @@ func TestNew_GivesEachTestADatabase(t *testing.T) {
 
 func TestNew_MigratesAnySchema(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{Schema: `Mine "and" yours`})
 	insert(t, store, stint.Task{ID: "task", Action: "act", NotBefore: time.Now().Add(time.Hour)})
 	stinttest.MakeDue(t, store, "task")

@@ -7,11 +7,13 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
 //nolint:paralleltest // the goroutines of other tests would count
 func TestRun_LeavesNoGoroutines(t *testing.T) {
+	testrun.Long(t)
 	pool := testdb.New(t)
 	ignore := goleak.IgnoreCurrent()
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})

@@ -185,6 +185,7 @@ func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 
 func TestWorker_ReturnsAllThatWasDoneInAnOutage(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	var down atomic.Bool
 	failed := make(chan error, 1000)
@@ -260,6 +261,7 @@ func TestWorker_TakesAReturnWhoseAnswerWasCutOffForDone(t *testing.T) {
 
 func TestWorker_GivesUpReturningWhenTheLeaseExpires(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
@@ -303,6 +305,7 @@ func TestWorker_IsPresentWhileItRuns(t *testing.T) {
 
 func TestWorker_StartsWithoutADatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	down.Store(true)

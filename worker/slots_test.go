@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -86,6 +87,7 @@ func TestWorker_OwnsNoMoreThanItPerforms(t *testing.T) {
 
 func TestWorker_KeepsToItsConcurrencies(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	limits := map[string]int{"one": 1, "two": 2, "many": 4, "all": 6}
 	var ids []stint.TaskID
@@ -125,6 +127,7 @@ func TestWorker_KeepsToItsConcurrencies(t *testing.T) {
 // What waits for a quiet action must not keep a slot from a busy one.
 func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	quiet, busy := newStage(), newStage()
 	w := newWorker(t, store, worker.Options{Concurrency: 3},

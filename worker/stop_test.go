@@ -91,6 +91,7 @@ func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 
 func TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"}, stint.Task{ID: "tx", Action: "tx"})
@@ -137,6 +138,7 @@ func TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext(t *testing.T) {
 
 func TestRun_EndsWithoutADatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -231,6 +232,7 @@ func TestOptions_WarningsGoToTheDefaultLogger(t *testing.T) { //nolint:parallelt
 // A handler that does not return when its time is over is told of while it goes on.
 func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	logger, logged := recorder(t)
 	release := make(chan struct{})

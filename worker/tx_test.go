@@ -43,6 +43,7 @@ func keep(ctx context.Context, tx pgx.Tx, task *worker.Task) error {
 
 func TestReturnIn_CompletesTheTaskWithTheCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -175,6 +176,7 @@ func TestReturnIn_DisturbsNobodyWhileTheTransactionIsOpen(t *testing.T) {
 // what comes after.
 func TestWorker_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "held up", Action: "a"})
 	insert(t, store, stint.Task{ID: "after", Action: "a", After: []stint.TaskID{"held up"}})

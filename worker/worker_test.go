@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -139,6 +140,7 @@ func TestWorker_CompletesTasksWithTheResultOfTheHandler(t *testing.T) {
 
 func TestWorker_TriesAgainAfterAnError(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store,
 		stint.Task{ID: "third time lucky", Action: "a"},

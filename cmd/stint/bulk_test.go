@@ -12,10 +12,12 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestAbort_TakesFiltersAndAsks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
 		stint.Task{ID: "blocked", Action: "mail", After: []stint.TaskID{"owned"}},

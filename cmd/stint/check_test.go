@@ -87,6 +87,7 @@ func TestCheck_FindsNothingWhereNothingIsWrong(t *testing.T) {
 
 func TestCheck_FindsTablesThatDoNotAgree(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "lost", Action: "act"}, stint.Task{ID: "kept", Action: "other"})
 	check(t, db.env).wantNo(t, "consistency", "schema", "vacuum", "maintenance", "clock", "pooler")
@@ -104,6 +105,7 @@ func TestCheck_FindsTablesThatDoNotAgree(t *testing.T) {
 
 func TestCheck_FindsPartsOfTheSchemaThatAreMissing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.exec(t, `DROP INDEX stint.ready_order;
 		ALTER TABLE stint.finished SET UNLOGGED;
@@ -141,6 +143,7 @@ func TestCheck_WorksOnOtherSchemas(t *testing.T) {
 
 func TestCheck_NamesWhoHoldsVacuumUp(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	conn, err := pgx.Connect(t.Context(), address(t, db.pool))
 	if err != nil {
@@ -266,6 +269,7 @@ func (d *database) accounts(t *testing.T, groups ...string) map[string][]string 
 
 func TestCheck_TellsRolesWhatTheyMaySee(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	envs := db.accounts(t, "monitor", "producer")
@@ -287,6 +291,7 @@ func TestCheck_TellsRolesWhatTheyMaySee(t *testing.T) {
 
 func TestCheck_SaysThatThisIsAHotStandby(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, `{"action": "act"}`, "insert").wantExit(t, 0)
 	makeStandby(t, dir, "")

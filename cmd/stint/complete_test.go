@@ -32,6 +32,7 @@ func completions(t *testing.T, env []string, words ...string) []string {
 
 func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	tasks := []stint.Task{
 		{ID: "job/1", Action: "copy"},
@@ -125,6 +126,7 @@ func TestComplete_IsSilentWithoutADatabase(t *testing.T) {
 
 func TestComplete_StartsNoPrivateServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 	if got := completions(t, env, "show", "a"); len(got) != 0 {

@@ -308,6 +308,7 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 
 func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.exec(t, "UPDATE stint.stint_schema_version SET version = 99")
 	db.run(t, "", "ls").wantExit(t, 0)
@@ -328,6 +329,7 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 
 func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	env := []string{"STINT_DATABASE_URL=" + nowhere}
 	for _, schema := range []string{"stint", "other"} {
@@ -344,6 +346,7 @@ func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
 
 func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "kept", Action: "act"})
 	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops tasks", "--down")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/programs/programtest"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestInsert_IsInterruptedWhileItReads(t *testing.T) {
@@ -84,6 +85,7 @@ func (d *database) waitForLock(t *testing.T) {
 
 func TestCommands_AreInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true},
 		stint.Task{ID: "b", Action: "act", After: []stint.TaskID{"a"}},
@@ -126,6 +128,7 @@ func TestCommands_AreInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 
 func TestWorker_IsInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	db.whileLocked(t, "IN ('ready', 'leases')", func() {

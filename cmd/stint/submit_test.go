@@ -272,6 +272,7 @@ func TestSubmit_IsInterruptedWhileItReads(t *testing.T) {
 
 func TestSubmit_DrawsBarsOnTerminals(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	working := work(t, db.env, programtest.Write(t, map[string]string{"good": "", "other": ""}))
 	tree := writeFile(t, `

@@ -22,6 +22,7 @@ import (
 
 func TestInsert_PrintsTheIDsItMakes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	input := "{\"action\": \"act\"}\n\n{\"id\": \"given\", \"action\": \"act\"}\r\n" +
 		"{\"id\": null, \"action\": \"act\"}"
@@ -88,6 +89,7 @@ func TestInsert_TakesEveryField(t *testing.T) {
 
 func TestInsert_TakesBodiesOfEveryKind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	for member, want := range map[string]struct{ body, base64 any }{
 		``:                             {nil, nil},
@@ -272,6 +274,7 @@ func TestShow_ShowsAllOfATask(t *testing.T) {
 
 func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "known", Action: "act"})
 	for _, args := range [][]string{
@@ -390,6 +393,7 @@ func TestGraph_DrawsAPicture(t *testing.T) {
 
 func TestGraph_SaysThatTheNetworkGoesOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	tasks := make([]stint.Task, 10_000)
 	last := stint.Task{ID: "last", Action: stint.Spontaneous}
@@ -423,6 +427,7 @@ func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 
 func TestRetry_OpensWhatWasAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
@@ -457,6 +462,7 @@ func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 
 func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
 		stint.Task{ID: "bad", Action: "bad", PostResult: true},

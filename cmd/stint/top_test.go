@@ -178,6 +178,7 @@ func TestTop_ShowsTasksUntilItIsQuit(t *testing.T) {
 
 func TestTop_AbortsTheTaskThatWasConfirmed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"},
 		stint.Task{ID: "greet/others", Action: "greet", After: []stint.TaskID{"greet/world"}})
@@ -289,6 +290,7 @@ func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 
 func TestTop_LeavesNoServer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	for _, c := range []struct {
 		keys string

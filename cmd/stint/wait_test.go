@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Somebody else inserted the task, and did not ask for its end.
 func TestWait_WaitsForTasksThatPostNoResult(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "good", Action: "good"}, stint.Task{ID: "bad", Action: "bad"},
 		stint.Task{ID: "gone", Action: "gone"})

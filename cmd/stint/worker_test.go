@@ -67,6 +67,7 @@ func (d *database) wait(t *testing.T, id stint.TaskID) stint.TaskInfo {
 
 func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := programtest.Write(t, map[string]string{"act": ""})
 	for want, args := range map[string][]string{
 		"--dir is missing":       {},
@@ -328,6 +329,7 @@ func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 
 func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := programtest.Write(t, map[string]string{"act": stubborn})
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -357,6 +359,7 @@ func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 
 func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := programtest.Write(t, map[string]string{
 		"act": `trap 'echo bye > "$BEGUN.bye"; exit' TERM; echo $$ > "$BEGUN"
@@ -373,6 +376,7 @@ func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 
 func TestPrivate_IsSharedByWorkerAndSubmit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env, dir := privateHome(t)
 	working := work(t, env, programtest.Write(t, map[string]string{"greet": "echo hello, $(cat)"}),
 		"--log-level", "debug")

@@ -229,6 +229,7 @@ func (b *bench) worker(actor stint.ActorID) *worker {
 // A worker that has lost its task without knowing leaves no trace.
 func TestWorker_LateResultIsRefused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	b := newBench(t)
 	b.insert(t, computationA)
 	late := performance{OwnedTask: b.own(t, "late", time.Microsecond), name: "late/1"}
@@ -266,6 +267,7 @@ func TestWorker_ReturnsTwiceWithOneResult(t *testing.T) {
 
 func TestWorker_StopsComputingWhatItHasLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	b := newBench(t)
 	const prime = 1<<62 - 57 // Seconds of work, for nothing.
 	id := stint.TaskID(factorPrefix + strconv.Itoa(prime))

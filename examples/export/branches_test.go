@@ -137,6 +137,7 @@ func (d *database) applicationSchema(t *testing.T) (schema string) {
 // The exit code tells if something was not as promised, also by an earlier run.
 func TestBranches_ReportWhatIsNotAsPromised(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	to := t.TempDir()
 	args := []string{"-commits", "2", "-pause", "0"}

@@ -56,6 +56,7 @@ func TestExport_CopiesAnAwkwardTree(t *testing.T) {
 
 func TestExport_CopiesAnEmptyTree(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	to := filepath.Join(t.TempDir(), "to")
 	run := newDatabase(t).export(t, t.TempDir(), to)
 	run.wantExit(t, exitCopied)
@@ -265,6 +266,7 @@ func TestExport_GoesOnAfterItWasKilled(t *testing.T) {
 
 func TestExport_GivesBackItsTasksAtCtrlC(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const files = 1500
 	db := newDatabase(t)
 	from, to := numberedFiles(t, files), t.TempDir()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/stintsql"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/structures"
@@ -124,6 +125,7 @@ func billSQL(db *sql.DB) worker.Handler {
 // An owner whose task was handed on writes nothing.
 func TestBill_WritesOneInvoice(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := stinttest.New(t, stint.Options{})
 	db := stdlib.OpenDBFromPool(store.Pool)
 	t.Cleanup(func() { _ = db.Close() })
@@ -199,6 +201,7 @@ func TestSignUp_AddsBothOrNeither(t *testing.T) {
 
 func TestReport_IsSharedByThoseWhoAsk(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := stinttest.New(t, stint.Options{})
 	count := func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		return worker.Result{Bytes: task.Body}, nil

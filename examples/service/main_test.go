@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -101,6 +102,7 @@ func (r *running) wantAnswer(t *testing.T, method, path, body string, code int, 
 // An order is charged while its request waits, and then confirmed with the receipt.
 func TestService_ChargesAndConfirms(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	r.wantAnswer(t, "POST", "/orders", `{"item":"tea","quantity":2}`,
 		http.StatusCreated, `{"id":1,"item":"tea","quantity":2}`)
@@ -159,6 +161,7 @@ func TestService_ConfirmsWithTheReceipt(t *testing.T) {
 // A request that waits for a task is released when the service stops, and holds nothing up.
 func TestService_StopsWhileARequestWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	// The service has made its tables when it answers.
 	r.ask(t, "GET", "/ready", "")
@@ -225,6 +228,7 @@ func (r *running) awaitWaiting(t *testing.T) {
 // The numbers of tasks and of performances are there.
 func TestService_HasMetrics(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	r.ask(t, "POST", "/orders", `{"item":"tea","quantity":2}`)
 	r.ask(t, "GET", "/orders/1", "")
@@ -246,6 +250,7 @@ func TestService_HasMetrics(t *testing.T) {
 // The command of the README prints what the README shows.
 func TestRun_PlacesAnOrderOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	address := databaseURL(testdb.New(t))
 	for _, id := range []string{"1", "2"} {
 		var printed bytes.Buffer

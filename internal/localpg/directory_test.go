@@ -38,6 +38,7 @@ func TestStart_ServesADirectoryWhosePathIsTooLongForASocket(t *testing.T) {
 
 func TestClose_RemovesASocketDirectoryOutsideOfTheDirectory(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	server := mustStart(t, filepath.Join(persistentDir(t), "a,comma"))
 	mustClose(t, server)
 	if _, err := os.Stat(server.socketDir); !errors.Is(err, fs.ErrNotExist) {
@@ -47,6 +48,7 @@ func TestClose_RemovesASocketDirectoryOutsideOfTheDirectory(t *testing.T) {
 
 func TestStart_ServesADirectoryWithAnAwkwardName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	mustStart(t, filepath.Join(persistentDir(t), `a "quoted" name & 'more' %41`))
 }
 
@@ -112,6 +114,7 @@ func TestStart_RefusesFilesThatAreNoDatabase(t *testing.T) {
 
 func TestStart_ReportsTheLogOfDamagedData(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	mustClose(t, mustStart(t, dir))
 	if err := os.Remove(filepath.Join(dir, dataName, "global", "pg_control")); err != nil {
@@ -193,6 +196,7 @@ func TestStart_NamesTheDirectoryThatTheServerCannotEnter(t *testing.T) {
 
 func TestStart_TakesOverAnEmptyDirectory(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := persistentDir(t)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

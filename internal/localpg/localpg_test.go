@@ -20,6 +20,7 @@ import (
 
 func TestStart_ServesATemporaryDirectoryUntilClose(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	server := mustStart(t, "")
 	dir := filepath.Dir(server.socketDir)
 	query(t, server, keepSQL)

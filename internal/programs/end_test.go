@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -131,6 +132,7 @@ func TestPerform_IgnoresTheExitStatusOfWhatWasEnded(t *testing.T) {
 
 func TestPerform_TriesAgainAfterTheTimeout(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 2})
 	d := newDirectory(t, map[string]string{"a": "exec sleep 1000"})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
@@ -96,6 +97,7 @@ func TestPerform_TriesAgainWhatCannotBeStarted(t *testing.T) {
 
 func TestPerform_AbortsATaskWithTooMuchOutput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDirectory(t, map[string]string{
 		"over": "echo log >&2; yes", "fits": "printf 1234567890",
 	})
@@ -115,6 +117,7 @@ func TestPerform_AbortsATaskWithTooMuchOutput(t *testing.T) {
 
 func TestPerform_KeepsTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDirectory(t, map[string]string{"a": `
 		i=0
 		while [ $i -lt 30000 ]; do echo "line $i: é"; i=$((i + 1)); done >&2
@@ -131,6 +134,7 @@ func TestPerform_KeepsTheEndOfTheLog(t *testing.T) {
 
 func TestPerform_OffersTheInputs(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store,
 		stint.Task{ID: "json", Action: "json"}, stint.Task{ID: "text", Action: "text"},

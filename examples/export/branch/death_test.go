@@ -203,6 +203,7 @@ func TestExport_GoesOnAfterItWasAborted(t *testing.T) {
 
 func TestWorker_ExtendsWhatTakesLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)

@@ -33,6 +33,7 @@ func TestCommit_WhenNothingIsUnderWay(t *testing.T) {
 // newest is exported next and the others are not.
 func TestCommit_WhileAnExportIsUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
@@ -57,6 +58,7 @@ func TestCommit_WhileAnExportIsUnderWay(t *testing.T) {
 // that owner has died.
 func TestCommit_WhileNextExportIsInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
