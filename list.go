@@ -90,7 +90,8 @@ type Filter struct {
 	MinAge, MaxAge time.Duration
 
 	// NewestFirst lists the task first that was inserted last, to within a minute, whatever its
-	// state.
+	// state. The store then reads all tasks in that order, 10,000 at most for a page, not only
+	// those of the prefix, states or actor.
 	NewestFirst bool
 
 	// After asks for the next page: set it to the Next of a page, and leave the rest of the filter

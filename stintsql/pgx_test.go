@@ -18,17 +18,9 @@ import (
 	"github.com/stint-tasks/stint/stintsql"
 )
 
-// Code for pgx finds in a transaction of database/sql what it finds in one of pgx.
-func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
-	t.Parallel()
-	s := newService(t, stint.Options{})
-	ctx := t.Context()
-	tx, _ := s.begin(t)
-	ours := bind(t, tx)
-	theirs, err := s.pool.Begin(ctx)
-	wantErr(t, "Begin", err, nil)
-	defer func() { _ = theirs.Rollback(ctx) }()
-	for name, ask := range map[string]func(tx pgx.Tx) (any, error){
+// questions are what code may ask of a pgx.Tx.
+func questions(ctx context.Context) map[string]func(tx pgx.Tx) (any, error) {
+	answers := map[string]func(tx pgx.Tx) (any, error){
 		"rows": func(tx pgx.Tx) (any, error) {
 			rows, err := tx.Query(ctx, "SELECT g AS n, 'text ' || g AS t, NULL AS nothing, "+
 				"ARRAY[g, 2] AS list FROM generate_series(1, $1::integer) AS g", 3)
@@ -75,6 +67,15 @@ func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
 			})
 			return n, err
 		},
+		"an ended savepoint": func(tx pgx.Tx) (any, error) {
+			inner, err := tx.Begin(ctx)
+			if err != nil {
+				return nil, err
+			}
+			err = inner.Commit(ctx)
+			_, later := inner.Exec(ctx, "SELECT 1")
+			return errors.Is(later, pgx.ErrTxClosed), errors.Join(err, inner.Commit(ctx))
+		},
 		"a batch": func(tx pgx.Tx) (any, error) {
 			var n int
 			var tag pgconn.CommandTag
@@ -93,7 +94,21 @@ func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
 			}
 			return n, tx.QueryRow(ctx, "ten").Scan(&n)
 		},
-	} {
+	}
+	return answers
+}
+
+// Code for pgx finds in a transaction of database/sql what it finds in one of pgx.
+func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
+	t.Parallel()
+	s := newService(t, stint.Options{})
+	ctx := t.Context()
+	tx, _ := s.begin(t)
+	ours := bind(t, tx)
+	theirs, err := s.pool.Begin(ctx)
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = theirs.Rollback(ctx) }()
+	for name, ask := range questions(ctx) {
 		want, refused := ask(theirs)
 		got, err := ask(ours)
 		if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(err) != fmt.Sprint(refused) {

@@ -46,7 +46,7 @@ type Execer interface {
 // QueryRow of the results are refused. There are no LargeObjects. Do not send anything through
 // Conn. As with any transaction, one goroutine at a time may use it.
 func PgxTx(ctx context.Context, tx Execer) (pgx.Tx, error) {
-	t := &transaction{execer: tx}
+	t := &transaction{execer: tx, savepoints: new(int)}
 	err := t.do(ctx, func(conn *pgx.Conn) error {
 		t.conn = conn
 		return nil
@@ -62,7 +62,8 @@ type transaction struct {
 	pgx.Tx     // nil: for methods that later versions of pgx add
 	execer     Execer
 	conn       *pgx.Conn
-	savepoints int
+	savepoints *int // made so far
+	ended      bool // of a savepoint
 }
 
 //go:embed lend_connection.sql
@@ -75,6 +76,9 @@ var lendConnection string
 func (t *transaction) do(ctx context.Context, work func(*pgx.Conn) error) error {
 	const advice = "open the *sql.DB by stdlib.OpenDBFromPool of pgx/v5; " +
 		"of a bun.Tx give the field Tx"
+	if t.ended {
+		return pgx.ErrTxClosed
+	}
 	argument := &visitor{work: work}
 	_, err := t.execer.ExecContext(ctx, lendConnection, argument)
 	switch {
@@ -112,12 +116,13 @@ func (v *visitor) RewriteQuery(
 }
 
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
-	t.savepoints++
-	s := &savepoint{transaction: t, name: "stintsql_" + strconv.Itoa(t.savepoints)}
-	if _, err := t.Exec(ctx, "savepoint "+s.name); err != nil {
+	*t.savepoints++
+	name := "stintsql_" + strconv.Itoa(*t.savepoints)
+	if _, err := t.Exec(ctx, "savepoint "+name); err != nil {
 		return nil, err
 	}
-	return s, nil
+	inner := *t
+	return &savepoint{&inner, name}, nil
 }
 
 func (*transaction) Commit(context.Context) error { return errNotOurs }
@@ -189,8 +194,7 @@ func (t *transaction) Conn() *pgx.Conn { return t.conn }
 // A savepoint is the part of a transaction from which on it can be undone.
 type savepoint struct {
 	*transaction
-	name  string
-	ended bool
+	name string
 }
 
 func (s *savepoint) Commit(ctx context.Context) error { return s.end(ctx, "release savepoint ") }
@@ -200,10 +204,7 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 }
 
 func (s *savepoint) end(ctx context.Context, how string) error {
-	if s.ended {
-		return pgx.ErrTxClosed
-	}
-	s.ended = true
 	_, err := s.Exec(ctx, how+s.name)
+	s.ended = true
 	return err
 }

@@ -23,8 +23,8 @@ and of those that wait for it (dependents), ten each are shown with their states
 unfinished ones first; stint graph draws them all.
 
 With --json, the task (see: stint help json) with its whole body and result, and
-predecessors and dependents: lists of tasks without bodies and results, at most 10,000
-together, left out if there are none.`,
+predecessors and dependents: lists of tasks without bodies and results, left out if there
+are none. In a network of over 10,000 tasks some may be missing, which neighbours_cut says.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,
@@ -47,7 +47,10 @@ together, left out if there are none.`,
 
 // neighbours are the tasks that a task waits for, and those that wait for it, unfinished ones
 // first.
-type neighbours struct{ predecessors, dependents []stint.TaskInfo }
+type neighbours struct {
+	predecessors, dependents []stint.TaskInfo
+	cut                      bool // there may be more
+}
 
 // neighboursOf picks a task's neighbours from the network around it. A graph that is cut has the
 // nearest tasks, so it lacks neighbours only if there are more of them than it may hold.
@@ -56,7 +59,7 @@ func neighboursOf(graph *stint.Graph, id stint.TaskID) neighbours {
 	for _, task := range graph.Tasks {
 		tasks[task.ID] = task
 	}
-	var n neighbours
+	n := neighbours{cut: graph.Cut}
 	for _, dependency := range graph.Dependencies {
 		switch id {
 		case dependency.Dependent:
@@ -87,7 +90,11 @@ func (n neighbours) lines(paint readable.Painter) []readable.Line {
 		var named []string
 		for i := range tasks {
 			if i == namedMax {
-				named = append(named, fmt.Sprintf("and %s more",
+				more := "and %s more"
+				if n.cut {
+					more = "and at least %s more"
+				}
+				named = append(named, fmt.Sprintf(more,
 					readable.Number(int64(len(tasks)-namedMax))))
 				break
 			}
@@ -108,6 +115,7 @@ type shownJSON struct {
 	taskJSON
 	Predecessors []taskJSON `json:"predecessors,omitempty"`
 	Dependents   []taskJSON `json:"dependents,omitempty"`
+	Cut          bool       `json:"neighbours_cut,omitempty"`
 }
 
 func (p *program) printTask(
@@ -115,7 +123,7 @@ func (p *program) printTask(
 ) error {
 	if p.json {
 		return p.printJSON(shownJSON{
-			newTaskJSON(task), tasksJSON(n.predecessors), tasksJSON(n.dependents),
+			newTaskJSON(task), tasksJSON(n.predecessors), tasksJSON(n.dependents), n.cut,
 		})
 	}
 	now, err := db.now(ctx)
