@@ -63,7 +63,13 @@ func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]stri
 	n.mutex.Lock()
 	change(n.actors)
 	s.changeSession()
-	wanted := n.wanted
+	return s.awaitSession(ctx, n.wanted)
+}
+
+// awaitSession waits until the database knows of so many changes of the session, or there can be
+// none. It unlocks the mutex, which is held.
+func (s *Store) awaitSession(ctx context.Context, wanted int) error {
+	n := s.session
 	for n.known < wanted && !n.pooled {
 		learned := n.learned
 		n.mutex.Unlock()
@@ -80,17 +86,17 @@ func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]stri
 	return nil
 }
 
-// An ActorInfo is what the store knows about a registered actor.
+// An ActorInfo is what the store knows about a registered or attended actor.
 type ActorInfo struct {
 	Actor   ActorID
 	Actions []string
-	Tasks   int       // how many it owns through the store at which it is registered
-	Since   time.Time // when it was registered
+	Tasks   int       // how many it owns through the store at which it is registered, or remotely
+	Since   time.Time // when it was registered, or first attended
 }
 
-// ListActors returns the registered actors of all live processes, in the order of their IDs. An
-// actor that is registered at several stores is listed once for each. A process that dies is gone
-// from the list within a second.
+// ListActors returns the registered actors of all live processes and the remote actors that they
+// attend, in the order of their IDs. An actor that is registered at several stores is listed once
+// for each. A process that dies is gone from the list within a second.
 func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	var actors []ActorInfo
 	err := s.run(ctx, step{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -59,18 +60,21 @@ func pages(t *testing.T, pool *pgxpool.Pool, work func(*stint.Store)) int64 {
 	t.Helper()
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	tx := begin(t, pool)
-	fetched := func() (pages int64) {
-		err := tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint
-			FROM pg_class
-			WHERE relnamespace IN ('stint'::regnamespace, 'pg_toast'::regnamespace)`).Scan(&pages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pages
-	}
-	before := fetched()
+	before := fetched(t, tx)
 	work(store.WithTx(tx))
-	read := fetched() - before
+	read := fetched(t, tx) - before
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	return read
+}
+
+// fetched is how many pages of the store's tables and indexes were read so far.
+func fetched(t *testing.T, tx pgx.Tx) (pages int64) {
+	t.Helper()
+	err := tx.QueryRow(t.Context(), `SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint
+		FROM pg_class
+		WHERE relnamespace IN ('stint'::regnamespace, 'pg_toast'::regnamespace)`).Scan(&pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
 }

@@ -26,7 +26,8 @@ func TestGlossary_HoldsForExportedNames(t *testing.T) {
 	t.Parallel()
 	exported := map[string]bool{}
 	for _, dir := range []string{
-		".", "worker", "structures", "migrations", "stinttest", "stintprom", "stintotel",
+		".", "worker", "structures", "migrations", "stinttest", "stintprom", "stintotel", "service",
+		"client",
 	} {
 		prefix := dir + "."
 		if dir == "." {

@@ -21,6 +21,10 @@ type ownRequest struct {
 	actions  []string
 	lease    time.Duration
 	awaits   bool // asks what to wait for if there are no tasks
+	// chosen is the claim that the caller has chosen, or 0; session is then the number to which the
+	// lease is bound, or 0.
+	chosen  claim
+	session int64
 }
 
 // A handOut is an ownRequest under way: its steps, and what they answer.
@@ -28,6 +32,7 @@ type handOut struct {
 	ownRequest
 	store *Store
 	claim claim
+	taken bool // the claim is the caller's, and was used before
 	scan  queuefloors.Scan
 
 	rows []ownedRow
@@ -47,6 +52,10 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
 		err = h.recover(ctx)
 	}
+	if h.taken || h.chosen != 0 && violates(err, "leases_pkey") {
+		h.taken = true
+		err = h.again(ctx)
+	}
 	if err != nil && h.unread {
 		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
 	}
@@ -60,14 +69,16 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		pause := s.queues.Pause(h.actions)
 		h.next.pause = &pause
 	}
-	s.countTries(h.rows)
+	if !h.taken {
+		s.countTries(h.rows)
+	}
 	s.notify(ctx, &h.pending)
 	return h, nil
 }
 
 // run scans the queues once and, if it finds nothing, perhaps again.
 func (h *handOut) run(ctx context.Context) error {
-	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 {
+	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 || h.taken {
 		return err
 	}
 	if h.awaits { // only now: tasks that are ready must not wait for this
@@ -83,16 +94,26 @@ func (h *handOut) run(ctx context.Context) error {
 
 // ownFirst hands out from the queues, perhaps only from where their rows begin.
 func (h *handOut) ownFirst(ctx context.Context) error {
-	var err error
-	if h.claim, err = newClaim(); err != nil {
+	if err := h.choose(); err != nil {
 		return err
 	}
 	h.scan = h.store.queues.Scan(h.actions, false)
 	steps := []step{h.own()}
+	if h.chosen != 0 {
+		steps = []step{h.look(), h.own()}
+	}
 	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
 		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
 	}
 	return h.store.run(ctx, steps...)
+}
+
+// choose sets the claim: a new one, unless the caller has chosen it.
+func (h *handOut) choose() (err error) {
+	if h.claim = h.chosen; h.chosen == 0 {
+		h.claim, err = newClaim()
+	}
+	return err
 }
 
 // ownAgain hands out from the whole queues. Before that it makes tasks ready that are due, or whose
@@ -132,10 +153,18 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 		name: name,
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
-			h.store.sessionOf(h.actor), h.scan.From, h.scan.To, spread,
+			h.sessionID(), h.scan.From, h.scan.To, spread,
 		},
 		read: read,
 	}
+}
+
+// sessionID is the session that the lease is bound to, or nil.
+func (h *handOut) sessionID() *int64 {
+	if h.session != 0 {
+		return &h.session
+	}
+	return h.store.sessionOf(h.actor)
 }
 
 // due asks what there is to wait for.
@@ -149,10 +178,19 @@ func (h *handOut) due() step {
 
 // recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
 // under its claim. If there are none, and bar_claim has made sure that there never will be, recover
-// hands out tasks under another claim.
+// hands out tasks under another claim. Under a claim that the caller has chosen, it repeats the
+// call as the caller would.
 func (h *handOut) recover(ctx context.Context) error {
 	const attempts = 3
 	var err error
+	if h.chosen != 0 {
+		for range attempts {
+			if err = h.run(ctx); !wasCutOff(err) || ctx.Err() != nil {
+				break
+			}
+		}
+		return err
+	}
 	for range attempts {
 		err = h.store.run(ctx,
 			step{name: "bar_claim", args: []any{int64(h.claim), string(h.actor)}},
@@ -247,16 +285,27 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 	defer cancel()
 	within := *s
 	within.afterClose = true
-	var tasks []OwnedTask
-	err := within.run(ctx, step{
+	tasks, err := within.claimedTasks(ctx, c)
+	if err == nil {
+		err = within.giveBack(ctx, tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("give back what was handed out unread: %w", err)
+	}
+	return nil
+}
+
+// claimedTasks returns the tasks that are owned under a claim, with no more of them than a return
+// needs.
+func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, err error) {
+	err = s.run(ctx, step{
 		name: "claimed_spans", args: []any{int64(c)},
 		read: func(rows pgx.Rows) error {
 			tasks = tasks[:0]
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				for key := of.lo; key <= of.hi; key++ {
-					// The ID could not be read. A return needs only the key and the claim.
-					const id = "unread"
+					const id = "unread" // a return needs only the key and the claim
 					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
 					tasks = append(tasks, OwnedTask{ID: id, Token: token})
 				}
@@ -265,13 +314,7 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 			return err
 		},
 	})
-	if err == nil {
-		err = within.giveBack(ctx, tasks)
-	}
-	if err != nil {
-		return fmt.Errorf("give back what was handed out unread: %w", err)
-	}
-	return nil
+	return tasks, err
 }
 
 // A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.

@@ -31,7 +31,9 @@ import (
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, false)
+	answer, err := s.ownTasks(ctx, ownRequest{
+		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
@@ -44,28 +46,32 @@ type ownAnswer struct {
 	next  nextDue // for a caller that awaits, if there are no tasks
 }
 
-// ownTasks owns tasks. If awaits is set and there are none, the answer says what to wait for.
-func (s *Store) ownTasks(
-	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-	awaits bool,
-) (ownAnswer, error) {
-	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
+// ownTasks owns tasks. If the request awaits and there are none, the answer says what to wait for.
+func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, error) {
+	if err := request.check(); err != nil {
 		return ownAnswer{}, err
 	}
 	if err := s.checkOpen(ctx); err != nil {
 		return ownAnswer{}, err
 	}
 	s.maintainer.owning()
-	maxTasks = min(maxTasks, ownedTasksMax)
+	request.maxTasks = min(request.maxTasks, ownedTasksMax)
 	if s.tx != nil {
-		answer, err := s.handOut(ctx, ownRequest{actor, maxTasks, actions, lease, awaits})
+		answer, err := s.handOut(ctx, request)
 		if err != nil {
 			return ownAnswer{}, err
 		}
 		return ownAnswer{tasks: answer.tasks()}, nil
 	}
-	key := ownKey{actor, strings.Join(actions, "\x00"), lease, awaits}
-	return s.owns.Do(ctx, key, maxTasks)
+	key := ownKey{
+		actor: request.actor, actions: strings.Join(request.actions, "\x00"),
+		lease: request.lease, awaits: request.awaits,
+		chosen: request.chosen, session: request.session,
+	}
+	if request.chosen != 0 {
+		key.alone = s.claims.Add(1)
+	}
+	return s.owns.Do(ctx, key, request.maxTasks)
 }
 
 // An ownKey is what calls of OwnTasks must have in common to share a batch. NUL joins the actions,
@@ -75,6 +81,11 @@ type ownKey struct {
 	actions string
 	lease   time.Duration
 	awaits  bool
+	// chosen and session are those of a claim of the caller's; alone is then a number of the call's
+	// own, since a claim cannot be shared.
+	chosen  claim
+	session int64
+	alone   int64
 }
 
 // ownTogether owns tasks for several callers under one lease, and shares them out in the order of
@@ -87,7 +98,10 @@ func (s *Store) ownTogether(
 		all += n
 	}
 	actions := strings.Split(key.actions, "\x00")
-	answer, err := s.handOut(ctx, ownRequest{key.actor, all, actions, key.lease, key.awaits})
+	answer, err := s.handOut(ctx, ownRequest{
+		actor: key.actor, maxTasks: all, actions: actions, lease: key.lease, awaits: key.awaits,
+		chosen: key.chosen, session: key.session,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +128,12 @@ func (s *Store) release(abandoned ownAnswer) {
 	}
 }
 
-func checkOwn(actor ActorID, maxTasks int, actions []string, lease time.Duration) error {
-	if maxTasks <= 0 {
+func (r *ownRequest) check() error {
+	if r.maxTasks <= 0 {
 		return argumentError("maxTasks", "must be positive")
 	}
-	if err := checkActor(actor, actions); err != nil {
+	if err := checkActor(r.actor, r.actions); err != nil {
 		return err
 	}
-	return checkLease(lease)
+	return checkLease(r.lease)
 }

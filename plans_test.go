@@ -29,7 +29,11 @@ var sample = map[string]struct {
 	indexes []string
 }{
 	"attend_session": {"1, '1 s', true, '{a}', '{actor}', '{act}'", nil},
-	"drop_session":   {"1", []string{"sessions_pkey", "actors_pkey"}},
+	"drop_session":   {"1", []string{"sessions_pkey", "actors_pkey", "actors_attendant"}},
+	"attend_actor":   {"1, 'actor', 2, 3, '{act}'", []string{"actors_pkey"}},
+	"dismiss_actor":  {"1, 'actor', 3", []string{"actors_pkey", "leases_session"}},
+	"forget_actor":   {"1, 'actor', 3", []string{"actors_pkey"}},
+	"claim_taken":    {"7", []string{"leases_pkey"}},
 	"expire_leases":  {"1, 'actor'", []string{"sessions_pkey", "leases_session", "actors_pkey"}},
 	"list_actors":    {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
 	"listen":         {"", nil},

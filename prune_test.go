@@ -268,7 +268,7 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 		  AND coalesce(NOT reloptions @> '{autovacuum_vacuum_cost_delay=0}', true)`)
 	small := []string{
 		"action_stats", "actors", "dependency_lock", "pruning", "sessions",
-		"stint_schema_version", "supported",
+		"stint_schema_version", "supported", "taskstore_reserved",
 	}
 	if !slices.Equal(got, small) {
 		t.Errorf("the default settings of autovacuum are those of %q, want %q only", got, small)

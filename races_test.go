@@ -78,7 +78,8 @@ func TestRegisterActor_CountsWhatIsExtendedMeanwhile(t *testing.T) {
 	owned := ownOne(t, store)
 	exec(t, pool, "INSERT INTO stint.sessions (id, grace, watches, topics) "+
 		"VALUES (7, '0', false, '{}')")
-	exec(t, pool, "INSERT INTO stint.actors (session, actor, actions) VALUES (7, 'actor', '{act}')")
+	exec(t, pool, "INSERT INTO stint.actors (session, attendant, actor, actions) "+
+		"VALUES (7, 7, 'actor', '{act}')")
 	exec(t, pool, "UPDATE stint.leases SET session = 7")
 	pausedAt(t, pool, "expire_leases", "lost", "7, 'actor'", func() {
 		kept, err := store.ExtendTasksOwnership(

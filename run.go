@@ -227,7 +227,7 @@ func (s *Store) send(
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
 	}
-	if !conn.IsClosed() && conn.PgConn().TxStatus() == 'E' {
+	if status(wire, conn) == 'E' {
 		ctx, cancel := undoing(ctx)
 		defer cancel()
 		_, undoErr := wire.Exec(ctx, undo)
@@ -237,6 +237,19 @@ func (s *Store) send(
 		return errors.Join(err, undoErr)
 	}
 	return err
+}
+
+// status returns the state of a transaction as PostgreSQL last told it, or 0 if the connection is
+// closed. A transaction of stintsql has its connection only during a call, and tells how the last
+// call left it.
+func status(tx wire, conn *pgx.Conn) byte {
+	if lent, ok := tx.(interface{ TxStatus() byte }); ok {
+		return lent.TxStatus()
+	}
+	if conn.IsClosed() {
+		return 0
+	}
+	return conn.PgConn().TxStatus()
 }
 
 // undoing returns a context in which to undo something, even if the context of the call has ended.
@@ -277,7 +290,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	ctx, cancel := undoing(ctx)
 	defer cancel()
-	if undoErr := tx.Rollback(ctx); undoErr != nil && !tx.Conn().IsClosed() {
+	if undoErr := tx.Rollback(ctx); undoErr != nil && status(tx, tx.Conn()) != 0 {
 		return errors.Join(err, undoErr)
 	}
 	return err

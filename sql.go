@@ -29,34 +29,6 @@ func (s statements) writing() map[string]bool {
 	return names
 }
 
-// These find the functions and types that a statement names without a schema. A function is a name
-// in lower case before a parenthesis. A name that belongs to the grammar is none; nor is unnest of
-// several arrays, for which the grammar takes PostgreSQL's own.
-var (
-	callPattern   = regexp.MustCompile(`[\w.]+\(`)
-	unnestPattern = regexp.MustCompile(`\bunnest\(([^(),]+)\)`)
-	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
-)
-
-// inFull puts the schema before the functions and types of a statement. The driver prepares
-// statements before the transaction that sets the path, and so under the caller's path: somebody's
-// function of the same name, whose arguments fit better, could make that fail, and somebody's type
-// could check the parameters. inFull does this for all statements, so that none can forget it, and
-// each stays easy to read.
-func inFull(text string) string {
-	text = callPattern.ReplaceAllStringFunc(text, func(call string) string {
-		switch name := strings.TrimSuffix(call, "("); {
-		case strings.ContainsAny(name, ".ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
-			return call
-		case name == "coalesce", name == "greatest", name == "least", name == "unnest":
-			return call
-		}
-		return "pg_catalog." + call
-	})
-	text = unnestPattern.ReplaceAllString(text, "pg_catalog.unnest($1)")
-	return typePattern.ReplaceAllString(text, "::pg_catalog.$1")
-}
-
 // fewQueues is of how many queues own_few hands out at most, manyQueues the condition in own_tasks
 // that there are more.
 const (
@@ -88,7 +60,7 @@ func loadStatements(schema string) (statements, error) {
 	}
 	loaded["own_few"] = strings.ReplaceAll(loaded["own_tasks"], manyQueues, "false")
 	for name, text := range loaded {
-		loaded[name] = qualify.Replace(inFull(text))
+		loaded[name] = qualify.Replace(sqlfile.InFull(text))
 	}
 	return loaded, nil
 }

@@ -136,6 +136,7 @@ type core struct {
 	queues  queuefloors.Floors
 	keys    keyring
 	asked   askedActions
+	claims  atomic.Int64 // counts the calls under claims of their callers
 	tries   tries
 	duty    duty
 	closed  atomic.Bool

@@ -40,12 +40,15 @@ func newClaim() (claim, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make a token: %w", err)
 	}
-	high := binary.BigEndian.Uint64(random[:8])
-	return claim(high&^versionBits | 0x8000), nil //nolint:gosec // the bits are what counts
+	return Claim{Number: binary.BigEndian.Uint64(random[:8])}.claim(), nil
 }
 
-// versionBits are those of the first half of a UUID that say which version it is.
-const versionBits = 0xf000
+// versionBits are those of the first half of a UUID that say which version it is, versionBit the
+// one that says 8.
+const (
+	versionBits = 0xf000
+	versionBit  = 0x8000
+)
 
 // mixed mixes the random bits of a claim with an ID, by the hash FNV-1a, or takes the ID out again.
 func mixed(bits uint64, id TaskID) uint64 {

@@ -21,23 +21,25 @@ const contendedPause = time.Millisecond
 func (s *Store) WaitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	owned, err := s.waitToOwnTasks(ctx, actor, maxTasks, actions, lease)
+	owned, err := s.waitToOwnTasks(ctx, ownRequest{
+		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("wait to own tasks: %w", err)
 	}
 	return owned, nil
 }
 
-func (s *Store) waitToOwnTasks(
-	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-) ([]OwnedTask, error) {
+func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]OwnedTask, error) {
 	if s.tx != nil {
 		return nil, argumentError("store",
 			"must not be in a transaction, where the wait would never end")
 	}
-	if err := checkOwn(actor, maxTasks, actions, lease); err != nil {
+	if err := request.check(); err != nil {
 		return nil, err
 	}
+	request.awaits = true
+	actions := request.actions
 	topics := make([]string, len(actions))
 	for i, action := range actions {
 		topics[i] = readyTopic(action)
@@ -46,7 +48,7 @@ func (s *Store) waitToOwnTasks(
 	defer s.awaiting.leave(actions, wake)
 	retry := contendedPause
 	for {
-		answer, err := s.ownTasks(ctx, actor, maxTasks, actions, lease, true)
+		answer, err := s.ownTasks(ctx, request)
 		if err != nil || len(answer.tasks) > 0 {
 			s.awaiting.readyForMore(actions)
 			return answer.tasks, err

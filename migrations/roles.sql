@@ -1,17 +1,19 @@
--- Four group roles with what each needs of the schema stint, and no more. Run it as an
+-- Five group roles with what each needs of the schema stint, and no more. Run it as an
 -- administrator once the schema has been migrated, in one transaction, and again after each
 -- upgrade, as stint_owner or as the administrator: it may be run any number of times.
 --
 --   stint_owner     owns the schema: migrates, and runs this file
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
 --                   GetTasks, ListTasks, Graph
---   stint_worker    every verb
+--   stint_worker    every verb, and everything of the package taskstore
 --   stint_monitor   Stats, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
---                   PollOnly WaitForTask
+--                   PollOnly WaitForTask; of the package taskstore Get, Tasks, Group, Groups
+--   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
 -- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
 --
--- For another schema, or a second one on the same server, replace every "stint" in this file.
+-- For another schema, or a second one on the same server, replace every "stint" in this file, but
+-- not that of stint_schema_version.
 --
 -- It stands beside the migrations since it changes with them. Privileges are by table: PostgreSQL
 -- asks for those of a whole statement before it runs it, so a role needs them for what the
@@ -26,7 +28,9 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['stint_owner', 'stint_producer', 'stint_worker', 'stint_monitor']
+    FOREACH name IN ARRAY ARRAY[
+        'stint_owner', 'stint_producer', 'stint_worker', 'stint_monitor', 'stint_enqueuer'
+    ]
     LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', name);
@@ -41,12 +45,23 @@ BEGIN
     LOOP
         EXECUTE format('ALTER TABLE %s OWNER TO stint_owner', name);
     END LOOP;
+    FOR name IN
+        SELECT pg_proc.oid::regprocedure
+        FROM pg_proc
+        JOIN pg_namespace ON pg_namespace.oid = pronamespace
+        WHERE nspname = 'stint' AND proname = 'add_task'
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO stint_owner', name);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO stint_enqueuer', name);
+    END LOOP;
 END
 $$;
 
-REVOKE ALL ON ALL TABLES IN SCHEMA stint FROM stint_producer, stint_worker, stint_monitor;
-REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint FROM stint_producer, stint_worker, stint_monitor;
-GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor;
+REVOKE ALL ON ALL TABLES IN SCHEMA stint
+    FROM stint_producer, stint_worker, stint_monitor, stint_enqueuer;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint
+    FROM stint_producer, stint_worker, stint_monitor, stint_enqueuer;
+GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor, stint_enqueuer;
 
 GRANT SELECT ON stint.stint_schema_version, stint.supported, stint.task_states
     TO stint_producer, stint_worker, stint_monitor;
@@ -77,3 +92,11 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning
     TO stint_monitor;
+
+-- The task store of the package taskstore. An update of tasks may add, delete and lock them, so
+-- there is no role that only adds. Tasks are never updated; PostgreSQL lets those lock them who may
+-- update a column.
+GRANT SELECT, INSERT, UPDATE (place), DELETE ON stint.taskstore_tasks TO stint_worker;
+GRANT SELECT, UPDATE ON stint.taskstore_reserved TO stint_worker;
+GRANT UPDATE ON SEQUENCE stint.taskstore_ids TO stint_worker;
+GRANT SELECT ON stint.taskstore_tasks TO stint_monitor;

@@ -20,8 +20,8 @@ WITH session AS (
     DELETE FROM stint.actors
     WHERE actors.session = $1::bigint AND actors.actor <> ALL ($5::text[])
 )
-INSERT INTO stint.actors (session, actor, actions)
-SELECT $1::bigint, named.actor, array_agg(DISTINCT named.action)
+INSERT INTO stint.actors (session, attendant, actor, actions)
+SELECT $1::bigint, $1::bigint, named.actor, array_agg(DISTINCT named.action)
 FROM unnest($5::text[], $6::text[]) AS named (actor, action)
 GROUP BY named.actor
 ON CONFLICT (session, actor) DO UPDATE

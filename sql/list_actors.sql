@@ -1,7 +1,7 @@
 -- name: list_actors
 --
--- Returns the actors that are registered at a session that lives, with how many tasks each owns
--- through it.
+-- Returns the actors that are registered at a session that lives, or attended by a store whose
+-- session does, with how many tasks each owns.
 SELECT actors.actor, actors.actions,
        (SELECT coalesce(sum(part.tasks), 0)::bigint
         FROM (
@@ -21,7 +21,7 @@ SELECT actors.actor, actors.actions,
        actors.since
 FROM stint.actors
 CROSS JOIN LATERAL (
-    SELECT sessions.gone_at FROM stint.sessions WHERE sessions.id = actors.session OFFSET 0
+    SELECT sessions.gone_at FROM stint.sessions WHERE sessions.id = actors.attendant OFFSET 0
 ) AS session
 WHERE session.gone_at IS NULL
 ORDER BY actors.actor, actors.since

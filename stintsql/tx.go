@@ -64,6 +64,18 @@ type transaction struct {
 	conn       *pgx.Conn
 	savepoints *int // made so far
 	ended      bool // of a savepoint
+	status     byte // as the last call left it
+}
+
+// TxStatus tells package stint, which must not ask the connection between calls, the state in which
+// the last call left the transaction, as PostgreSQL's letter, or 0 if the connection was closed.
+func (t *transaction) TxStatus() byte { return t.status }
+
+func statusOf(conn *pgx.Conn) byte {
+	if conn.IsClosed() {
+		return 0
+	}
+	return conn.PgConn().TxStatus()
 }
 
 //go:embed lend_connection.sql
@@ -79,7 +91,10 @@ func (t *transaction) do(ctx context.Context, work func(*pgx.Conn) error) error 
 	if t.ended {
 		return pgx.ErrTxClosed
 	}
-	argument := &visitor{work: work}
+	argument := &visitor{work: func(conn *pgx.Conn) error {
+		defer func() { t.status = statusOf(conn) }()
+		return work(conn)
+	}}
 	_, err := t.execer.ExecContext(ctx, lendConnection, argument)
 	switch {
 	case argument.came:

@@ -326,6 +326,34 @@ func TestPgxTx_ACallEndsBeforeItsTransactionIsRolledBack(t *testing.T) {
 	insert(t, s.Store, numbered("t", 1)...)
 }
 
+// A verb that fails while database/sql rolls back leaves the connection alone, which -race watches.
+func TestPgxTx_AFailedCallLeavesTheConnectionToTheRollback(t *testing.T) {
+	t.Parallel()
+	s := newService(t, stint.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	insert(t, s.Store, numbered("t", 1)...)
+	held, _ := s.begin(t)
+	_, err := held.ExecContext(t.Context(), "LOCK TABLE stint.tasks IN SHARE MODE")
+	wantErr(t, "LOCK", err, nil)
+	tx, err := s.db.BeginTx(ctx, nil)
+	wantErr(t, "BeginTx", err, nil)
+	defer func() { _ = tx.Rollback() }()
+	inside := s.WithTx(bind(t, tx))
+	inserted := make(chan error, 1)
+	go func() { inserted <- inside.InsertTasks(t.Context(), numbered("n", 1)) }()
+	eventually(t, "the verb waits for the first transaction", func() bool {
+		return count(t, s.db, "SELECT count(*) FROM pg_locks WHERE NOT granted AND "+
+			"pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())") == 1
+	})
+	cancel()
+	count(t, s.db, "SELECT count(pg_cancel_backend(pid)) FROM pg_locks WHERE NOT granted AND "+
+		"pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())")
+	if err := <-inserted; err == nil {
+		t.Error("InsertTasks succeeds although its statement was cancelled")
+	}
+}
+
 // A transaction that has ended is closed to the verbs as well.
 func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package stinttest
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -50,8 +51,9 @@ func WithLimit(performances int) DrainOption { return func(d *drain) { d.limit =
 //
 // A handler that fails does not fail the test: see [worker.Performed]. Since the goroutine of the
 // test calls the handler, the handler may itself fail the test, even with FailNow. The test fails
-// when there are more than 1,000 performances ([WithLimit]); the message names the task that was
-// performed most often. It also fails if the worker has no handlers, or the database fails.
+// when there are more than 1,000 performances ([WithLimit]); the message names the action and the
+// task that were performed most often. It also fails if the worker has no handlers, or the database
+// fails.
 func Drain(
 	tb testing.TB, store *Store, w *worker.Worker, options ...DrainOption,
 ) []worker.Performed {
@@ -126,21 +128,25 @@ func (d *drain) note(ctx context.Context, performed worker.Performed) error {
 	return err
 }
 
-// endless returns an error about the task that was performed most often.
+// endless returns an error about the action with the most performances, and the task of it that was
+// performed most often: a handler may give one task back for ever, or insert ever new ones.
 func (d *drain) endless() error {
-	counts := map[stint.TaskID]int{}
-	most := d.performed[len(d.performed)-1]
+	tasks, actions := map[stint.TaskID]int{}, map[string]int{}
 	for _, performed := range d.performed {
-		counts[performed.Task.ID]++
+		tasks[performed.Task.ID]++
+		actions[performed.Task.Action]++
 	}
+	most := d.performed[0]
 	for _, performed := range d.performed { // the last performance of it
-		if counts[performed.Task.ID] >= counts[most.Task.ID] {
+		byAction := cmp.Compare(actions[performed.Task.Action], actions[most.Task.Action])
+		byTask := cmp.Compare(tasks[performed.Task.ID], tasks[most.Task.ID])
+		if cmp.Or(byAction, byTask) >= 0 {
 			most = performed
 		}
 	}
-	return fmt.Errorf("more than %d performances, %d of them of task %q (action %q), which was "+
-		"last %s; see WithLimit", d.limit, counts[most.Task.ID], most.Task.ID,
-		most.Task.Action, describe(most))
+	return fmt.Errorf("more than %d performances, %d of them with action %q, %d of these of task "+
+		"%q, which was last %s; see WithLimit", d.limit, actions[most.Task.Action],
+		most.Task.Action, tasks[most.Task.ID], most.Task.ID, describe(most))
 }
 
 func describe(performed worker.Performed) string {

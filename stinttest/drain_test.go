@@ -144,10 +144,26 @@ func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
 		}
 		return worker.Result{}, nil
 	})
-	wantFailure(t, `Drain: more than 10 performances, 10 of them of task "fails" (action "act"), `+
-		`which was last retried (no luck); see WithLimit`, func(tb testing.TB) {
+	wantFailure(t, `Drain: more than 10 performances, 11 of them with action "act", 10 of these `+
+		`of task "fails", which was last retried (no luck); see WithLimit`, func(tb testing.TB) {
 		tb.Helper()
 		stinttest.Drain(tb, store, w, stinttest.WithScheduled(), stinttest.WithLimit(10))
+	})
+}
+
+// A task that inserts its successor is performed once, and so is that, and so on.
+func TestDrain_FailsWhenTasksRenewThemselves(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "night/", Action: "act"})
+	w := newWorker(t, store, func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		return worker.Result{}, store.InsertTasks(ctx,
+			[]stint.Task{{ID: task.ID + "1", Action: "act"}})
+	})
+	wantFailure(t, `Drain: more than 3 performances, 4 of them with action "act", 1 of these of `+
+		`task "night/111", which was last completed; see WithLimit`, func(tb testing.TB) {
+		tb.Helper()
+		stinttest.Drain(tb, store, w, stinttest.WithLimit(3))
 	})
 }
 

@@ -261,12 +261,12 @@ func (a *asker) ask(ctx context.Context, q *question) {
 		defer q.cancel()
 		ans := answer{question: q, at: now()}
 		if q.wait {
-			ans.owned, ans.err = a.store.WaitToOwnTasks(ctx, a.options.Actor, q.max, actions, lease)
+			ans.owned, ans.err = a.queue.WaitToOwnTasks(ctx, a.options.Actor, q.max, actions, lease)
 			// The lease began a little earlier, after a wait that may have been long. If it was
 			// more than a little, the first heartbeat tells.
 			ans.at = now()
 		} else {
-			ans.owned, ans.err = a.store.OwnTasks(ctx, a.options.Actor, q.max, actions, lease)
+			ans.owned, ans.err = a.queue.OwnTasks(ctx, a.options.Actor, q.max, actions, lease)
 		}
 		a.answers <- ans
 	}()

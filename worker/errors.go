@@ -25,6 +25,9 @@ var (
 	// extended before it expired. Somebody else may own the task.
 	ErrLeaseExpired = errors.New("lease expired")
 
+	// ErrNotStore reports that a worker has no transactions, since its [Queue] is not a store.
+	ErrNotStore = errors.New("the worker's queue is not a store")
+
 	// ErrStopping is the cause of a handler's context that ended because the worker stops.
 	ErrStopping = errors.New("worker is stopping")
 )

@@ -38,7 +38,7 @@ type Middleware func(next Handler) Handler
 type Task struct {
 	stint.OwnedTask
 
-	store *stint.Store
+	queue Queue
 	// returned says that the handler returned the task in a transaction. From then on only the
 	// handler knows whether the task is still owned.
 	returned atomic.Bool
@@ -58,10 +58,16 @@ type Task struct {
 // lease expires. A second call after the first commit is refused with [stint.ErrAlreadyReturned],
 // so a handler that repeats its transaction, since the reply to the commit was lost, does not
 // commit twice.
+//
+// A worker whose [Queue] is not a store has no transactions, and gets [ErrNotStore].
 func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
+	store, ok := t.queue.(txQueue)
+	if !ok {
+		return fmt.Errorf("return in transaction: %w", ErrNotStore)
+	}
 	// This comes first: the commit ends the ownership, which must not look like a loss.
 	t.returned.Store(true)
-	err := returnOne(ctx, t.store.WithTx(tx), t.completion(result))
+	err := returnOne(ctx, store.WithTx(tx), t.completion(result))
 	switch {
 	case errors.Is(err, stint.ErrAlreadyReturned):
 		return fmt.Errorf("return in transaction: %w", err) // tx must not be committed as well
@@ -75,12 +81,12 @@ func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
 // SetStatus records a status text for people, and the progress of the task, from 0 to 1. It is
 // [stint.Store.SetStatus].
 func (t *Task) SetStatus(ctx context.Context, status string, progress float64) error {
-	return t.store.SetStatus(ctx, t.OwnedTask, status, progress)
+	return t.queue.SetStatus(ctx, t.OwnedTask, status, progress)
 }
 
 // Inputs returns the results of the tasks that this one waited for. It is [stint.Store.Inputs].
 func (t *Task) Inputs(ctx context.Context) ([]stint.Input, error) {
-	return t.store.Inputs(ctx, t.OwnedTask)
+	return t.queue.Inputs(ctx, t.OwnedTask)
 }
 
 func (t *Task) completion(result Result) stint.Return {
@@ -90,8 +96,8 @@ func (t *Task) completion(result Result) stint.Return {
 	}
 }
 
-func returnOne(ctx context.Context, store *stint.Store, r stint.Return) error {
-	verdicts, err := store.ReturnTasks(ctx, []stint.Return{r})
+func returnOne(ctx context.Context, queue Queue, r stint.Return) error {
+	verdicts, err := queue.ReturnTasks(ctx, []stint.Return{r})
 	if err != nil {
 		return err
 	}

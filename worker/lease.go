@@ -70,7 +70,7 @@ func (e *execution) extendLeases(ctx context.Context) (tried bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Lease/attemptPart)
 	defer cancel()
 	sent := now()
-	kept, err := e.store.ExtendTasksOwnership(ctx, e.options.Actor, owned, e.options.Lease)
+	kept, err := e.queue.ExtendTasksOwnership(ctx, e.options.Actor, owned, e.options.Lease)
 	if err != nil {
 		return true, err
 	}

@@ -32,6 +32,7 @@ func newStore(t *testing.T, pool *pgxpool.Pool) *stint.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pools.Store(store, pool)
 	t.Cleanup(func() {
 		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("Close = %v", err)
@@ -90,7 +91,7 @@ func newWorker(
 	if options.StopGrace == 0 {
 		options.StopGrace = time.Millisecond
 	}
-	w, err := worker.New(store, options, handlers...)
+	w, err := worker.New(queueOf(t, store), options, handlers...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool,
 
 func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
 	until := now().Add(w.options.Lease)
-	owned, err := w.store.OwnTasks(ctx, w.options.Actor, 1, w.names(), w.options.Lease)
+	owned, err := w.queue.OwnTasks(ctx, w.options.Actor, 1, w.names(), w.options.Lease)
 	if err != nil || len(owned) == 0 {
 		return Performed{}, false, err
 	}
@@ -62,7 +62,7 @@ func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
 		endTending()
 		tending.Wait()
 	}()
-	defer e.store.WatchOwnership(e.owned, e.lose)()
+	defer e.queue.WatchOwnership(e.owned, e.lose)()
 	defer context.AfterFunc(ctx, func() {
 		p.end(ErrStopping)
 		close(e.stopped)

@@ -73,7 +73,7 @@ func (e *execution) begin(base context.Context, owned []stint.OwnedTask, until t
 func (e *execution) newPerformance(
 	base context.Context, owned stint.OwnedTask, of *handling, until time.Time,
 ) *performance {
-	task := &Task{OwnedTask: owned, store: e.store}
+	task := &Task{OwnedTask: owned, queue: e.queue}
 	p := &performance{task: task, of: of, begun: now(), until: until}
 	p.ctx, p.end = context.WithCancelCause(base)
 	p.ctx, p.span = e.telemetry.begin(p.ctx, &p.of.telemetry, task)

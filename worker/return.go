@@ -147,7 +147,7 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
 	defer cancel()
-	verdicts, err := e.store.TryReturnTasks(ctx, returns)
+	verdicts, err := e.queue.TryReturnTasks(ctx, returns)
 	if unanswered(err) {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (e *execution) returnAlone(p *performance, err error) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
-		err = returnOne(ctx, e.store, p.ret)
+		err = returnOne(ctx, e.queue, p.ret)
 		cancel()
 		if e.isOver(p, err) {
 			break

@@ -43,7 +43,7 @@ func (e *execution) run(ctx context.Context) error {
 	tending.Go(func() { e.attend(tended, registered) })
 	tending.Go(func() { e.keepLeases(tended) })
 	tending.Go(func() { e.expireLeases(tended) })
-	defer e.store.WatchOwnership(e.owned, e.lose)()
+	defer e.queue.WatchOwnership(e.owned, e.lose)()
 	// If the worker dies, tasks that it owned before it was registered are handed on only when
 	// their leases expire.
 	within(presenceMax, registered)
@@ -106,7 +106,7 @@ func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
 	e.performing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
 		defer cancel()
-		verdicts, err := e.store.ReturnTasks(ctx, returns)
+		verdicts, err := e.queue.ReturnTasks(ctx, returns)
 		if err = errors.Join(append(verdicts, err)...); err != nil {
 			e.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
 				slog.Int("tasks", len(returns)), slog.Any("error", err))
@@ -125,7 +125,7 @@ func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
 	defer cancel()
-	err = e.store.UnregisterActor(ctx, e.options.Actor)
+	err = e.queue.UnregisterActor(ctx, e.options.Actor)
 	if err != nil && !errors.Is(err, stint.ErrClosed) {
 		e.logger.LogAttrs(ctx, slog.LevelWarn, "could not unregister the actor",
 			slog.Any("error", err))
@@ -136,7 +136,7 @@ func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
 func (e *execution) register(ctx context.Context) error {
 	outages := outage.New(e.logger, "could not register the actor")
 	for try := 1; ; try++ {
-		err := e.store.RegisterActor(ctx, e.options.Actor, e.names())
+		err := e.queue.RegisterActor(ctx, e.options.Actor, e.names())
 		if err == nil {
 			outages.Worked(ctx)
 			return nil

@@ -74,29 +74,30 @@ const (
 
 // A Worker performs tasks with handlers. [New] makes it, and [Worker.Run] runs it once.
 type Worker struct {
-	store     *stint.Store
+	queue     Queue
 	options   Options
 	telemetry *telemetry
 	actions   map[string]*handling
 	started   atomic.Bool
 }
 
-// New returns a worker that performs tasks of store with handlers, which [Handle] and [HandleJSON]
-// make, one for each action. It does not contact the database yet.
+// New returns a worker that performs tasks of queue, which is a *[stint.Store] or a client of a
+// service, with handlers, which [Handle] and [HandleJSON] make, one for each action. It does not
+// contact the database yet.
 //
 // New refuses invalid options, no handlers, a nil handler, an action that no task can have, and a
 // second handler of an action, with a [*stint.ArgumentError].
-func New(store *stint.Store, options Options, handlers ...Registration) (*Worker, error) {
-	w, err := newWorker(store, options, handlers)
+func New(queue Queue, options Options, handlers ...Registration) (*Worker, error) {
+	w, err := newWorker(queue, options, handlers)
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	return w, nil
 }
 
-func newWorker(store *stint.Store, options Options, handlers []Registration) (*Worker, error) {
-	if store == nil {
-		return nil, argumentError("store", "must not be nil")
+func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, error) {
+	if store, ok := queue.(*stint.Store); queue == nil || ok && store == nil {
+		return nil, argumentError("queue", "must not be nil")
 	}
 	options, err := options.withDefaults()
 	if err != nil {
@@ -107,7 +108,7 @@ func newWorker(store *stint.Store, options Options, handlers []Registration) (*W
 		return nil, err
 	}
 	w := &Worker{
-		store: store, options: options, telemetry: telemetry, actions: map[string]*handling{},
+		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")

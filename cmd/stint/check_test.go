@@ -128,6 +128,19 @@ func TestCheck_FindsPartsOfTheSchemaThatAreMissing(t *testing.T) {
 	check(t, db.env).want(t, "warning", "whether the tables agree could not be looked at")
 }
 
+func TestCheck_FindsAnOldFunction(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	db.run(t, "", "migrate", "functions").wantExit(t, 0)
+	check(t, db.env).wantNo(t, "schema")
+	r := db.run(t, "", "migrate", "functions", "--print-sql").wantExit(t, 0)
+	db.exec(t, strings.Replace(r.stdout, "-- Version 1 ", "-- Version 0 ", 1))
+	check(t, db.env).want(t, "warning", "add_task is of version 0", "stint migrate functions")
+	db.run(t, "", "migrate", "functions").wantExit(t, 0)
+	check(t, db.env).wantNo(t, "schema")
+}
+
 // In a schema of another name, whose text is not of the simplest.
 func TestCheck_WorksOnOtherSchemas(t *testing.T) {
 	t.Parallel()
@@ -236,7 +249,7 @@ func (d *database) accounts(t *testing.T, groups ...string) map[string][]string 
 		t.Fatal(err)
 	}
 	suffix := strings.ReplaceAll(uuid.NewString(), "-", "")
-	all := []string{"owner", "producer", "worker", "monitor"}
+	all := []string{"owner", "producer", "worker", "monitor", "enqueuer"}
 	text := string(script)
 	var roles []string
 	for _, group := range all {

@@ -22,7 +22,6 @@ import (
 	"github.com/stint-tasks/stint/internal/programs/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/migrations"
 )
 
 func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
@@ -50,7 +49,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"abort", "expected task IDs, or filters such as --action (see: stint abort --help)"},
 		{"abort a \xff", `invalid task ID "\xff": must be 1 to 512 bytes of UTF-8`},
 		{"wait a --timeout 5", `--timeout "5": must be a time with its unit, such as 90s`},
-		{"submit", "expected one FILE (- is standard input), got none"},
+		{"submit a b", "expected at most one FILE, got 2"},
 		{"help lst", "did you mean ls?"},
 		{"help migrate stats", "did you mean status?"},
 		{"help nope", `there is no sub-command "nope" (see: stint`},
@@ -141,6 +140,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"migrate"},
 		{"migrate", "up"},
 		{"migrate", "status"},
+		{"migrate", "functions"},
 		{"insert"},
 		{"submit", writeFile(t, "- {name: a, action: act}")},
 		{"worker", "--dir", programtest.Write(t, map[string]string{"act": ""})},
@@ -325,39 +325,6 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	if r := db.run(t, "", "migrate", "status", "--json"); !strings.Contains(r.stdout, `:99,`) {
 		t.Errorf("migrate status --json = %s", r.stdout)
 	}
-}
-
-func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	db := databaseOn(t, testdb.NewEmpty(t))
-	env := []string{"STINT_DATABASE_URL=" + nowhere}
-	for _, schema := range []string{"stint", "other"} {
-		args := []string{"migrate", "--print-sql", "--schema", schema}
-		db.exec(t, run(t, env, "", args...).wantExit(t, 0).stdout)
-		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0).wantOutput(t, "already")
-		db.run(t, `{"action": "act"}`, "insert", "--schema", schema).wantExit(t, 0)
-	}
-	args := []string{"migrate", "--print-sql", "--from", "1", "--to", "0", "--down", "--json"}
-	run(t, env, "", args...).wantExit(t, 0).wantOutput(t, `"migrated_to":0`, "DROP TABLE")
-	db.exec(t, run(t, env, "", args[:len(args)-1]...).wantExit(t, 0).stdout)
-	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
-}
-
-func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "kept", Action: "act"})
-	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops tasks", "--down")
-	db.run(t, "", "show", "kept").wantExit(t, 0)
-	r := db.run(t, "", "migrate", "--to", "0", "--down", "--json").wantExit(t, 0)
-	want := fmt.Sprintf(`{"schema":"stint","version":%d,"newest":%d,"migrated_to":0}`,
-		migrations.Version(), migrations.Version())
-	r.wantOutput(t, want)
-	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
-	db.run(t, "", "migrate", "--to", "1").wantExit(t, 0)
-	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
 }
 
 // privateHome returns a new data directory, as the environment has it, and where the private server

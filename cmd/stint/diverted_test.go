@@ -28,6 +28,7 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 				env := []string{"STINT_DATABASE_URL=" + withSettings(t, address(t, pool), values)}
 				run(t, env, "", "migrate").wantExit(t, 0)
 				run(t, env, "", "migrate", "status").wantExit(t, 0)
+				run(t, env, "", "migrate", "functions").wantExit(t, 0)
 				run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 				for _, args := range [][]string{
 					{"ls"},

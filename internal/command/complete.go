@@ -41,7 +41,7 @@ func (p *program) completeRest(cmd *cobra.Command) {
 		}
 	case strings.HasSuffix(cmd.Use, " [ID...]"):
 		cmd.ValidArgsFunction = p.taskIDs
-	case cmd.ValidArgsFunction == nil && !strings.HasSuffix(cmd.Use, " FILE"):
+	case cmd.ValidArgsFunction == nil && !strings.HasSuffix(cmd.Use, " [FILE]"):
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {

@@ -92,6 +92,9 @@ func (p *program) connect(ctx context.Context, db *database) error {
 		}
 		url = db.server.URL(privateDatabase)
 	}
+	if !isDatabaseURL(url) { // the flag was looked at before
+		return said(errInput, "invalid %s %s: %s", urlVariable, shownURL(url), wantURL)
+	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return err

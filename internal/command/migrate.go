@@ -78,7 +78,7 @@ code is 0 if this release works with the schema, else 5. The command changes not
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrateStatus(cmd.Context())
 		},
-	})
+	}, p.functionsCommand())
 	return cmd
 }
 

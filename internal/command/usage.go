@@ -73,6 +73,14 @@ func someIDs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneFileAtMost is for sub-commands that read a file, or standard input.
+func oneFileAtMost(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("expected at most one FILE, got " + number(args))
+	}
+	return nil
+}
+
 func checkID(id string) error {
 	const idBytesMax = 512
 	if id == "" || len(id) > idBytesMax || !utf8.ValidString(id) {

@@ -109,13 +109,7 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			return c.askRows(ctx, "settings", "check_overrides",
 				readAll(c, pgx.RowTo[string], overrideFindings))
 		},
-		func() error {
-			say := func(objects []object) []Finding {
-				return objectFindings(c.schema, expectedObjects(), objects)
-			}
-			return c.askRows(ctx, "schema", "check_objects",
-				readAll(c, pgx.RowToStructByName[object], say), c.schema)
-		},
+		func() error { return c.askSchema(ctx) },
 		func() error {
 			say := func(h horizon) []Finding { return horizonFindings("database", h, settings) }
 			return c.askRows(ctx, "wraparound", "check_databases", readEach(c, say))
@@ -223,6 +217,23 @@ func (c *checkup) askServer(ctx context.Context) (server, map[string]string, err
 		return err
 	}, settingNames())
 	return s, settings, err
+}
+
+// askSchema asks for the parts of the schema, and for the function add_task.
+func (c *checkup) askSchema(ctx context.Context) error {
+	objects := func(objects []object) []Finding {
+		return objectFindings(c.schema, expectedObjects(), objects)
+	}
+	err := c.askRows(ctx, "schema", "check_objects",
+		readAll(c, pgx.RowToStructByName[object], objects), c.schema)
+	if err != nil {
+		return err
+	}
+	functions := func(installed []int32) []Finding {
+		return functionFindings(functionVersion(), installed)
+	}
+	return c.askRows(ctx, "schema", "check_functions",
+		readAll(c, pgx.RowTo[int32], functions), c.schema)
 }
 
 // readAll reads rows, and adds the findings about all of them together.

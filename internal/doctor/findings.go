@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/migrations"
 )
 
 // A Severity says how bad a finding is.
@@ -228,6 +229,32 @@ func isRelation(objects map[string]bool, name string) bool {
 		_, ok := objects[kind+name]
 		return ok
 	})
+}
+
+// functionVersion is the version of the function add_task that this release has.
+func functionVersion() (version int32) {
+	text, err := migrations.Functions(migrations.DefaultSchema)
+	if err != nil {
+		return 0 // cannot be: the file is embedded
+	}
+	// It is where check_functions looks for it, too.
+	_, behind, _ := strings.Cut(text, "-- Version ")
+	if _, err := fmt.Sscan(behind, &version); err != nil {
+		return 0 // cannot be either
+	}
+	return version
+}
+
+func functionFindings(newest int32, installed []int32) []Finding {
+	var findings []Finding
+	for _, version := range installed {
+		if version < newest {
+			findings = append(findings, found(SeverityWarning, "schema", "the function add_task "+
+				"is of version %d, and this release has version %d: bring it up to date with: "+
+				"stint migrate functions", version, newest))
+		}
+	}
+	return findings
 }
 
 // A horizon is how old the oldest transaction and multixact are in a table or a database.

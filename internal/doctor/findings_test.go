@@ -109,6 +109,18 @@ func TestSettingFindings_AreAboutDurabilityVacuumAndLocks(t *testing.T) {
 		"note: off for a,", "note: off for every role,")
 }
 
+func TestFunctionFindings_NameAnOldFunction(t *testing.T) {
+	t.Parallel()
+	newest := functionVersion()
+	if newest < 1 {
+		t.Fatalf("the function of this release has version %d", newest)
+	}
+	wantFindings(t, "none", functionFindings(newest, nil))
+	wantFindings(t, "new", functionFindings(newest, []int32{newest, newest + 1}))
+	wantFindings(t, "old", functionFindings(newest, []int32{newest - 1}),
+		"warning: up to date with: stint migrate functions")
+}
+
 func TestObjectFindings_CompareWithTheMigrations(t *testing.T) {
 	t.Parallel()
 	expected := []string{

@@ -1,7 +1,10 @@
 // Package sqlfile reads statements from files of SQL, one to a file.
 package sqlfile
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Statement returns the statement of a file. It drops all lines of comment but the first line,
 // which names the statement: it shows in pg_stat_activity and in traces. A comment behind code
@@ -14,4 +17,32 @@ func Statement(file string) string {
 		}
 	}
 	return strings.Join(kept, "\n")
+}
+
+// These find the functions and types that a statement names without a schema. A function is a name
+// in lower case before a parenthesis. A name that belongs to the grammar is none; nor is unnest of
+// several arrays, for which the grammar takes PostgreSQL's own.
+var (
+	callPattern   = regexp.MustCompile(`[\w.]+\(`)
+	unnestPattern = regexp.MustCompile(`\bunnest\(([^(),]+)\)`)
+	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
+)
+
+// InFull puts the schema before the functions and types of a statement. The driver prepares
+// statements before the transaction that sets the path, and so under the caller's path: somebody's
+// function of the same name, whose arguments fit better, could make that fail, and somebody's type
+// could check the parameters. InFull does this for all statements, so that none can forget it, and
+// each stays easy to read.
+func InFull(text string) string {
+	text = callPattern.ReplaceAllStringFunc(text, func(call string) string {
+		switch name := strings.TrimSuffix(call, "("); {
+		case strings.ContainsAny(name, ".ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
+			return call
+		case name == "coalesce", name == "greatest", name == "least", name == "unnest":
+			return call
+		}
+		return "pg_catalog." + call
+	})
+	text = unnestPattern.ReplaceAllString(text, "pg_catalog.unnest($1)")
+	return typePattern.ReplaceAllString(text, "::pg_catalog.$1")
 }

@@ -268,14 +268,20 @@ CREATE TABLE {{.schema}}.sessions (
     CONSTRAINT sessions_pkey PRIMARY KEY (id)
 );
 
+-- The actors that are registered at a session, and remote ones: these have a number of their own
+-- for session, which their leases carry, and are in no table of sessions. attendant is the session
+-- of the store to which a remote actor is connected, epoch counts its connections.
 CREATE TABLE {{.schema}}.actors (
-    session bigint      NOT NULL,
-    since   timestamptz NOT NULL DEFAULT statement_timestamp(),
-    actor   text        COLLATE "C" NOT NULL,
-    actions text[]      COLLATE "C" NOT NULL,
+    session   bigint      NOT NULL,
+    attendant bigint      NOT NULL,
+    epoch     bigint      NOT NULL DEFAULT 0,
+    since     timestamptz NOT NULL DEFAULT statement_timestamp(),
+    actor     text        COLLATE "C" NOT NULL,
+    actions   text[]      COLLATE "C" NOT NULL,
 
     CONSTRAINT actors_pkey PRIMARY KEY (session, actor)
 );
+CREATE INDEX actors_attendant ON {{.schema}}.actors (attendant);
 
 -- At most one row: how far pruning has come. behind is how much longer than their retention those
 -- finished tasks have stayed that were pruned last, 0 where none was left. Room is left for new
@@ -376,7 +382,52 @@ ALTER TABLE {{.schema}}.joined SET (autovacuum_vacuum_scale_factor = 0.05,
 ALTER TABLE {{.schema}}.deadlines SET (autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
+-- The task store of the package taskstore: tasks that are never updated, only deleted and inserted
+-- again under a larger ID. It shares nothing with the tables above but the schema.
+
+-- IDs are used up to upto and no further, and upto is on disk before they are used. The sequence is
+-- not logged: a crash, or the promotion of a standby, sets it back to its START, where no ID is
+-- positive. Whoever gets an ID that is not positive, or over upto, first raises upto and sets the
+-- sequence behind the old one (reserve_ids). So no ID is used twice, even if a crash loses tasks
+-- that were committed without waiting for the disk.
+CREATE UNLOGGED SEQUENCE {{.schema}}.taskstore_ids
+    MINVALUE -9223372036854775808 START -9223372036854775808;
+CREATE TABLE {{.schema}}.taskstore_reserved (
+    upto   bigint  NOT NULL,
+    single boolean NOT NULL DEFAULT true,
+
+    CONSTRAINT taskstore_reserved_pkey   PRIMARY KEY (single),
+    CONSTRAINT taskstore_reserved_single CHECK (single)
+);
+INSERT INTO {{.schema}}.taskstore_reserved VALUES (0);
+
+-- available is in milliseconds since the Epoch: until then the task belongs to owner, the client
+-- that wrote it. place is random: claims begin at a random one, so they meet rarely, and find a
+-- task by 64 look-ups at most, however many tasks of the group are owned.
+CREATE TABLE {{.schema}}.taskstore_tasks (
+    id         bigint   NOT NULL,
+    available  bigint   NOT NULL,
+    owner      bigint   NOT NULL,
+    place      smallint NOT NULL DEFAULT floor(random() * 64),
+    group_name text     COLLATE "C" NOT NULL,
+    data       bytea    NOT NULL,
+
+    CONSTRAINT taskstore_tasks_pkey         PRIMARY KEY (id),
+    CONSTRAINT taskstore_tasks_id_sign      CHECK (id > 0),
+    CONSTRAINT taskstore_tasks_place_known  CHECK (place BETWEEN 0 AND 63),
+    CONSTRAINT taskstore_tasks_group_length CHECK (octet_length(group_name) BETWEEN 1 AND 255),
+    CONSTRAINT taskstore_tasks_data_length  CHECK (octet_length(data) <= 1048576)
+);
+CREATE INDEX taskstore_tasks_order ON {{.schema}}.taskstore_tasks (group_name, place, available);
+
+ALTER TABLE {{.schema}}.taskstore_tasks SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_cost_delay = 0);
+
 ---- create above / drop below ----
+
+DROP TABLE {{.schema}}.taskstore_tasks, {{.schema}}.taskstore_reserved;
+DROP SEQUENCE {{.schema}}.taskstore_ids;
 
 DROP VIEW {{.schema}}.task_states;
 DROP TABLE {{.schema}}.supported, {{.schema}}.pruning, {{.schema}}.actors, {{.schema}}.sessions,

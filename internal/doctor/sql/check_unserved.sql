@@ -18,7 +18,7 @@ WHERE (action_stats.asked_at IS NULL
   AND NOT EXISTS (
       SELECT
       FROM stint.actors
-      JOIN stint.sessions ON sessions.id = actors.session AND sessions.gone_at IS NULL
+      JOIN stint.sessions ON sessions.id = actors.attendant AND sessions.gone_at IS NULL
       WHERE waiting.action = ANY (actors.actions)
   )
 ORDER BY waiting.oldest DESC

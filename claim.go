@@ -1,0 +1,165 @@
+package stint
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrClaimSpent reports that nothing is handed out under a [Claim] any more: it was released, or
+// tasks were handed out under it that the actor does not own. The caller goes on under a new claim.
+var ErrClaimSpent = errors.New("claim was used before")
+
+// A Claim names a hand-out before it takes place, so that a caller whose answer was lost, on the
+// way through a service for example, can repeat the call, and learns of every task that it was
+// given. [Store.ClaimTasks] says how.
+type Claim struct {
+	// Number is random, and new for each hand-out: [NewClaim] makes it. It becomes a part of the
+	// tokens, so keep it out of logs.
+	Number uint64
+
+	// Session is the Session of the [RemoteActor] that owns the tasks, or 0 if it is none.
+	Session int64
+}
+
+// NewClaim makes a claim for a hand-out to an actor with this session.
+func NewClaim(session int64) (Claim, error) {
+	random, err := uuid.NewRandom()
+	if err != nil {
+		return Claim{}, fmt.Errorf("new claim: %w", err)
+	}
+	return Claim{binary.BigEndian.Uint64(random[:8]), session}, nil
+}
+
+// claim is the claim in the tables, in the form of the first half of a UUID of version 8.
+func (c Claim) claim() claim {
+	return claim(c.Number&^versionBits | versionBit) //nolint:gosec // the bits are what counts
+}
+
+// ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
+// calls again with the same claim, at any store on the schema, until it gets one. If tasks were
+// handed out under the claim, the answer has those that the actor still owns, under a new lease,
+// and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses a new claim; one
+// that has handed out nothing may be used again.
+//
+// While another call under the claim is still at work, a call that finds nothing else to hand out
+// answers without tasks. So a caller whose earlier answer was lost, and that is not going to call
+// again, calls [Store.ReleaseClaim].
+//
+// Calls share no statement with others, unlike those of OwnTasks. In a transaction the call is
+// refused with an [*ArgumentError].
+func (s *Store) ClaimTasks(
+	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
+	lease time.Duration,
+) ([]OwnedTask, error) {
+	request, err := s.claiming(c, actor, maxTasks, actions, lease)
+	if err != nil {
+		return nil, fmt.Errorf("claim tasks: %w", err)
+	}
+	answer, err := s.ownTasks(ctx, request)
+	if err != nil {
+		return nil, fmt.Errorf("claim tasks: %w", err)
+	}
+	return answer.tasks, nil
+}
+
+// WaitToClaimTasks is [Store.ClaimTasks], but waits until there are tasks, as
+// [Store.WaitToOwnTasks] does.
+func (s *Store) WaitToClaimTasks(
+	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
+	lease time.Duration,
+) ([]OwnedTask, error) {
+	request, err := s.claiming(c, actor, maxTasks, actions, lease)
+	if err != nil {
+		return nil, fmt.Errorf("wait to claim tasks: %w", err)
+	}
+	owned, err := s.waitToOwnTasks(ctx, request)
+	if err != nil {
+		return nil, fmt.Errorf("wait to claim tasks: %w", err)
+	}
+	return owned, nil
+}
+
+func (s *Store) claiming(
+	c Claim, actor ActorID, maxTasks int, actions []string, lease time.Duration,
+) (ownRequest, error) {
+	switch {
+	case c.Number == 0:
+		return ownRequest{}, argumentError("Claim.Number", "must not be 0; NewClaim makes one")
+	case s.tx != nil:
+		return ownRequest{}, argumentError("store",
+			"must not be in a transaction, whose end decides what was handed out")
+	}
+	return ownRequest{
+		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
+		chosen: c.claim(), session: c.Session,
+	}, nil
+}
+
+// ReleaseClaim gives back, with their tries refunded, the tasks that were handed out under a claim
+// and are still owned under it, and sees to it that none are handed out for the next minute: a call
+// of [Store.ClaimTasks] that is still on its way fails. The call may be repeated after any failure.
+func (s *Store) ReleaseClaim(ctx context.Context, c Claim, actor ActorID) error {
+	if err := s.releaseClaim(ctx, c, actor); err != nil {
+		return fmt.Errorf("release claim: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return err
+	}
+	err := s.run(ctx, step{name: "bar_claim", args: []any{int64(c.claim()), string(actor)}})
+	if err != nil {
+		return err
+	}
+	tasks, err := s.claimedTasks(ctx, c.claim())
+	if err != nil {
+		return err
+	}
+	return s.giveBack(ctx, tasks)
+}
+
+// look asks whether tasks were handed out under a claim of the caller's.
+func (h *handOut) look() step {
+	return step{
+		name: "claim_taken", args: []any{int64(h.chosen)},
+		read: func(rows pgx.Rows) error {
+			h.taken = rows.Next()
+			rows.Close()
+			return rows.Err()
+		},
+	}
+}
+
+// again answers a repeated call with the tasks that were handed out under its claim before, as far
+// as the actor still owns them.
+func (h *handOut) again(ctx context.Context) error {
+	ask := step{name: "claimed_tasks", args: []any{int64(h.chosen)}, read: h.read}
+	if err := h.store.run(ctx, ask); err != nil {
+		return err
+	}
+	kept, err := h.store.extend(ctx, h.actor, h.tasks(), h.lease)
+	if err != nil {
+		return err
+	}
+	still := map[Token]bool{}
+	for i, row := range h.rows { // which tasks has sorted
+		still[row.task.Token] = kept[i]
+	}
+	if err := h.store.run(ctx, ask); err != nil { // for the deadlines
+		return err
+	}
+	h.rows = slices.DeleteFunc(h.rows, func(row ownedRow) bool { return !still[row.task.Token] })
+	if len(h.rows) == 0 {
+		return ErrClaimSpent
+	}
+	return nil
+}

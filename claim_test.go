@@ -1,0 +1,271 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pgcut"
+)
+
+func newClaim(t *testing.T) stint.Claim {
+	t.Helper()
+	claim, err := stint.NewClaim(0)
+	wantErr(t, "NewClaim", err, nil)
+	return claim
+}
+
+func claims(
+	ctx context.Context, store *stint.Store, claim stint.Claim, n int,
+) ([]stint.OwnedTask, error) {
+	return store.ClaimTasks(ctx, claim, "actor", n, []string{"act"}, time.Hour)
+}
+
+// wantClaimed claims tasks, and fails unless these are handed out at this try.
+func wantClaimed(
+	t *testing.T, store *stint.Store, claim stint.Claim, n, try int, ids ...stint.TaskID,
+) []stint.OwnedTask {
+	t.Helper()
+	owned, err := claims(t.Context(), store, claim, n)
+	if err != nil || !slices.Equal(idsOf(owned), ids) {
+		t.Fatalf("ClaimTasks = %q, %v, want %q", idsOf(owned), err, ids)
+	}
+	for _, task := range owned {
+		if task.Try != try {
+			t.Errorf("%s is in its try %d, want %d", task.ID, task.Try, try)
+		}
+	}
+	return owned
+}
+
+// A repetition, at any store, gives what the first call gave, whether other tasks are ready or not.
+func TestClaimTasks_RepeatedGivesTheSameTasks(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	other := openStore(t, pool, stint.Options{})
+	insert(t, store, after("a"), after("b"), after("c"))
+	claim := newClaim(t)
+	wantClaimed(t, store, claim, 2, 1, "a", "b")
+	for _, again := range []*stint.Store{store, other} {
+		owned := wantClaimed(t, again, claim, 2, 1, "a", "b")
+		for _, task := range owned {
+			if left := time.Until(task.LeaseUntil); left < 50*time.Minute {
+				t.Errorf("the lease of %s lasts %v, want about an hour", task.ID, left)
+			}
+		}
+	}
+	rest := wantClaimed(t, other, newClaim(t), 2, 1, "c")
+	owned := wantClaimed(t, other, claim, 2, 1, "a", "b")
+	complete(t, store, rest[0], owned[1])
+	owned = wantClaimed(t, store, claim, 2, 1, "a")
+	complete(t, other, owned[0])
+	wantState(t, store, stint.StateCompleted, "a", "b", "c")
+}
+
+// A claim that has handed out nothing is as good as new.
+func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	claim := newClaim(t)
+	wantClaimed(t, store, claim, 1, 1)
+	wantClaimed(t, store, claim, 1, 1)
+	insert(t, store, after("a"))
+	wantClaimed(t, store, claim, 1, 1, "a")
+	wantClaimed(t, store, claim, 1, 1, "a")
+}
+
+// The lease begins anew with a repetition, and tasks that somebody else has been given stay theirs.
+func TestClaimTasks_RepeatedKeepsWhatNobodyElseWasGiven(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b"))
+	claim := newClaim(t)
+	wantClaimed(t, store, claim, 2, 1, "a", "b")
+	expireLeases(t, pool)
+	if next := ownOne(t, store); next.ID != "a" || next.Try != 2 {
+		t.Fatalf("OwnTasks gave try %d of %s, want the second one of a", next.Try, next.ID)
+	}
+	wantClaimed(t, store, claim, 2, 2, "b") // handed out anew
+}
+
+func TestClaimTasks_IsSpentForSomebodyElse(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"))
+	claim := newClaim(t)
+	wantClaimed(t, store, claim, 1, 1, "a")
+	for _, call := range []func(
+		context.Context, stint.Claim, stint.ActorID, int, []string, time.Duration,
+	) ([]stint.OwnedTask, error){store.ClaimTasks, store.WaitToClaimTasks} {
+		_, err := call(t.Context(), claim, "somebody else", 1, []string{"act"}, time.Hour)
+		wantErr(t, "ClaimTasks by somebody else", err, stint.ErrClaimSpent)
+	}
+	wantClaimed(t, store, claim, 1, 1, "a")
+	wantState(t, store, stint.StateReady, "b")
+}
+
+// Of two calls with one claim, at two stores, one hands out and the other finds that.
+func TestClaimTasks_AtOnceHandsOutOnce(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	other := openStore(t, pool, stint.Options{})
+	for range 20 {
+		insert(t, store, after("a"), after("b"))
+		claim := newClaim(t)
+		got := [][]stint.OwnedTask{nil, nil}
+		call := func(i int, store *stint.Store) func() error {
+			return func() (err error) {
+				// One may find the tasks locked by the other, and nothing else: it asks again.
+				for len(got[i]) == 0 && err == nil {
+					got[i], err = claims(t.Context(), store, claim, 1)
+				}
+				return err
+			}
+		}
+		for _, err := range atOnce(call(0, store), call(1, other)) {
+			wantErr(t, "ClaimTasks", err, nil)
+		}
+		if len(got[0]) != 1 || !slices.Equal(idsOf(got[0]), idsOf(got[1])) {
+			t.Fatalf("ClaimTasks gave %q and %q, want one task", idsOf(got[0]), idsOf(got[1]))
+		}
+		complete(t, store, got[0][0], ownOne(t, store))
+		if err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})); err != nil {
+			t.Fatalf("DeleteTasks = %v", err)
+		}
+	}
+}
+
+// A wait whose caller has gone hands out to nobody, and the claim is spent if it came to that.
+func TestWaitToClaimTasks_AWaitThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	other := openStore(t, pool, stint.Options{})
+	claim := newClaim(t)
+	wait := func(store *stint.Store) func() ([]stint.OwnedTask, error) {
+		return func() ([]stint.OwnedTask, error) {
+			return store.WaitToClaimTasks(t.Context(), claim, "actor", 1, []string{"act"},
+				time.Hour)
+		}
+	}
+	first, second := start(wait(store)), start(wait(other))
+	wantGoingOn(t, "WaitToClaimTasks", first)
+	insert(t, store, after("a"), after("b"))
+	for _, done := range []<-chan outcome[[]stint.OwnedTask]{first, second} {
+		owned, err := ends(t, "WaitToClaimTasks", done)
+		if err != nil || !slices.Equal(idsOf(owned), []stint.TaskID{"a"}) {
+			t.Errorf("WaitToClaimTasks = %q, %v, want a", idsOf(owned), err)
+		}
+	}
+	wantState(t, store, stint.StateReady, "b")
+}
+
+// Whatever was handed out is given back as if it had not been, and a call that comes late fails.
+func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"))
+	claim := newClaim(t)
+	wantClaimed(t, store, claim, 1, 1, "a")
+	for range 2 {
+		err := store.ReleaseClaim(t.Context(), claim, "actor")
+		wantErr(t, "ReleaseClaim", err, nil)
+	}
+	wantState(t, store, stint.StateReady, "a", "b")
+	_, err := claims(t.Context(), store, claim, 1)
+	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
+
+	unused := newClaim(t)
+	wantErr(t, "ReleaseClaim", store.ReleaseClaim(t.Context(), unused, "actor"), nil)
+	_, err = claims(t.Context(), store, unused, 1)
+	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
+	wantClaimed(t, store, newClaim(t), 2, 1, "b", "a") // a is behind it now
+}
+
+// A connection that breaks anywhere in the call is nothing to the caller.
+func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	for _, when := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
+		insert(t, c.truth, after("a"), after("b"))
+		claim := newClaim(t)
+		c.proxy.Cut(when, pgcut.Executes("own_tasks"))
+		owned := wantClaimed(t, c.Store, claim, 1, 1, "a")
+		wantClaimed(t, c.truth, claim, 1, 1, "a")
+		complete(t, c.truth, owned[0], ownOne(t, c.truth))
+		if err := errOf(c.truth.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})); err != nil {
+			t.Fatalf("DeleteTasks = %v", err)
+		}
+	}
+}
+
+// A caller that leaves during the call is given nothing behind its back.
+func TestClaimTasks_ACallerThatLeavesIsGivenNothing(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	insert(t, c.truth, after("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	trap := c.proxy.Hold(pgcut.AtReply, pgcut.Executes("own_tasks"))
+	done := hold(t, trap, func() error {
+		_, err := claims(ctx, c.Store, newClaim(t), 1)
+		return err
+	})
+	cancel()
+	wantErr(t, "ClaimTasks", <-done, context.Canceled)
+	trap.Release()
+	eventually(t, soon, "the task is ready again", func() bool {
+		return info(t, c.truth, "a").State == stint.StateReady
+	})
+	if task := ownOne(t, c.truth); task.Try != 1 {
+		t.Errorf("the task is in its try %d, want 1", task.Try)
+	}
+}
+
+func TestClaimTasks_RefusesBadArguments(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	ctx, actions := t.Context(), []string{"act"}
+	inTx := store.WithTx(begin(t, pool))
+	claim := newClaim(t)
+	for name, err := range map[string]error{
+		"no number": errOf(store.ClaimTasks(ctx, stint.Claim{}, "a", 1, actions, time.Hour)),
+		"no tasks":  errOf(store.ClaimTasks(ctx, claim, "a", 0, actions, time.Hour)),
+		"no actor":  errOf(store.WaitToClaimTasks(ctx, claim, "", 1, actions, time.Hour)),
+		"no lease":  errOf(store.WaitToClaimTasks(ctx, claim, "a", 1, actions, 0)),
+		"in a transaction": errOf(
+			inTx.ClaimTasks(ctx, claim, "a", 1, actions, time.Hour)),
+		"release by nobody": store.ReleaseClaim(ctx, claim, ""),
+	} {
+		if !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("%s: %v, want %v", name, err, stint.ErrInvalidArgument)
+		}
+	}
+}
+
+func ExampleStore_ClaimTasks() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+	err := store.InsertTasks(ctx, []stint.Task{{ID: "greet/world", Action: "greet"}})
+	if err != nil {
+		panic(err)
+	}
+	claim, err := stint.NewClaim(0)
+	if err != nil {
+		panic(err)
+	}
+	for range 2 { // as if the first answer had been lost
+		owned, err := store.ClaimTasks(ctx, claim, "greeter", 10, []string{"greet"}, time.Minute)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(owned[0].ID, "try", owned[0].Try)
+	}
+	// Output:
+	// greet/world try 1
+	// greet/world try 1
+}

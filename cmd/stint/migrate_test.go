@@ -1,0 +1,81 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := databaseOn(t, testdb.NewEmpty(t))
+	env := []string{"STINT_DATABASE_URL=" + nowhere}
+	for _, schema := range []string{"stint", "other"} {
+		args := []string{"migrate", "--print-sql", "--schema", schema}
+		db.exec(t, run(t, env, "", args...).wantExit(t, 0).stdout)
+		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0).wantOutput(t, "already")
+		db.run(t, `{"action": "act"}`, "insert", "--schema", schema).wantExit(t, 0)
+	}
+	args := []string{"migrate", "--print-sql", "--from", "1", "--to", "0", "--down", "--json"}
+	run(t, env, "", args...).wantExit(t, 0).wantOutput(t, `"migrated_to":0`, "DROP TABLE")
+	db.exec(t, run(t, env, "", args[:len(args)-1]...).wantExit(t, 0).stdout)
+	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
+}
+
+func TestMigrate_MakesTheFunction(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := databaseOn(t, testdb.NewEmpty(t))
+	for _, schema := range []string{"stint", `Quo"ted.x`} {
+		quoted := pgx.Identifier{schema}.Sanitize()
+		args := []string{"migrate", "functions", "--schema", schema}
+		db.run(t, "", args...).wantExit(t, 5, "stint migrate")
+		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0)
+		for range 2 {
+			db.run(t, "", args...).wantExit(t, 0).wantOutput(t, "has the function add_task")
+		}
+		db.run(t, "", append(args, "--json")...).wantExit(t, 0).wantOutput(t, `{"schema":`)
+		db.exec(t, "SELECT "+quoted+".add_task('act', 'body', id => 'from SQL')")
+		db.run(t, "", "show", "from SQL", "--schema", schema).wantExit(t, 0).
+			wantOutput(t, "ready", "body")
+
+		db.exec(t, "DROP FUNCTION "+quoted+".add_task")
+		env := []string{"STINT_DATABASE_URL=" + nowhere}
+		args = append(args, "--print-sql")
+		db.exec(t, run(t, env, "", args...).wantExit(t, 0).stdout)
+		db.exec(t, "SELECT "+quoted+".add_task('act')")
+		var printed struct{ Schema, SQL string }
+		run(t, env, "", append(args, "--json")...).wantExit(t, 0).decode(t, &printed)
+		if printed.Schema != schema || !strings.Contains(printed.SQL, quoted+".add_task") {
+			t.Errorf("stint %q printed %+v", args, printed)
+		}
+	}
+	db.exec(t, "UPDATE stint.stint_schema_version SET version = version + 1")
+	db.run(t, "", "migrate", "functions").wantExit(t, 5, "use the release that migrated it")
+}
+
+func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "kept", Action: "act"})
+	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops tasks", "--down")
+	db.run(t, "", "show", "kept").wantExit(t, 0)
+	r := db.run(t, "", "migrate", "--to", "0", "--down", "--json").wantExit(t, 0)
+	want := fmt.Sprintf(`{"schema":"stint","version":%d,"newest":%d,"migrated_to":0}`,
+		migrations.Version(), migrations.Version())
+	r.wantOutput(t, want)
+	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
+	db.run(t, "", "migrate", "--to", "1").wantExit(t, 0)
+	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
+}

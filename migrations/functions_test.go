@@ -1,0 +1,149 @@
+package migrations_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
+)
+
+func functions(t *testing.T, schema string) string {
+	t.Helper()
+	text, err := migrations.Functions(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func mustExec(t *testing.T, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func TestFunctions_ServeSchemasOfAnyName(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	for _, schema := range []string{
+		"stint", "Upper Case", `quo"te'd.x; --`, "two\n-- lines", "%s", strings.Repeat("x", 63),
+	} {
+		if err := migrate(t.Context(), pool, schema); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			mustExec(t, pool, functions(t, schema))
+		}
+		addAndHear(t, pool, schema)
+	}
+	for _, schema := range []string{"", strings.Repeat("x", 64), "a$add_task$b"} {
+		if _, err := migrations.Functions(schema); err == nil {
+			t.Errorf("Functions accepts %q", schema)
+		}
+	}
+}
+
+// addAndHear calls the function of a schema, and listens on the channel of that name.
+func addAndHear(t *testing.T, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	const soon = 2 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	quoted := pgx.Identifier{schema}.Sanitize()
+	for _, statement := range []string{
+		"INSERT INTO " + quoted + ".sessions (id, grace, topics) VALUES (1, '1 s', '{ready act}')",
+		"LISTEN " + quoted,
+		"SELECT " + quoted + ".add_task('act')",
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	heard, err := conn.Conn().WaitForNotification(ctx)
+	if err != nil || heard.Channel != schema || heard.Payload != "ready act" {
+		t.Errorf("in the schema %q the function notified %+v, %v", schema, heard, err)
+	}
+	var inserted int
+	err = conn.QueryRow(ctx, "SELECT count(*) FROM "+quoted+".ready").Scan(&inserted)
+	if err != nil || inserted != 1 {
+		t.Errorf("the schema %q has %d tasks, %v", schema, inserted, err)
+	}
+}
+
+func TestFunctions_AreTheFile(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("functions.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := functions(t, "stint"), string(file)
+	if strings.ReplaceAll(got, `"`, "") != strings.ReplaceAll(want, `"`, "") {
+		t.Errorf("Functions returns\n%s", got)
+	}
+}
+
+func TestFunctions_MayBeMadeByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	const callers = 8
+	errs := make(chan error, callers)
+	text := functions(t, "stint")
+	for range callers {
+		go func() {
+			_, err := pool.Exec(t.Context(), text)
+			errs <- err
+		}()
+	}
+	for range callers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whoever runs the file, the function is the one of its name, acts as the owner of the tables, and
+// may be called by nobody else; and a grant outlasts the next run.
+func TestFunctions_BelongToTheOwnerOfTheTables(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }() // and with it the roles
+	for _, statement := range []string{
+		"CREATE ROLE stint_test_tables; CREATE ROLE stint_test_caller",
+		"ALTER SCHEMA stint OWNER TO stint_test_tables",
+		"ALTER TABLE stint.tasks OWNER TO stint_test_tables",
+		functions(t, "stint"),
+		"GRANT EXECUTE ON FUNCTION stint.add_task TO stint_test_caller",
+		functions(t, "stint"),
+	} {
+		if _, err := tx.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	var n int
+	var owner, callers string
+	err = tx.QueryRow(t.Context(), `SELECT count(*), min(proowner::regrole::text), (
+			SELECT string_agg(grantee::regrole::text, ' ' ORDER BY grantee::regrole::text)
+			FROM pg_proc, aclexplode(proacl) WHERE proname = 'add_task')
+		FROM pg_proc WHERE proname = 'add_task'`).Scan(&n, &owner, &callers)
+	if err != nil || n != 1 || owner != "stint_test_tables" ||
+		callers != "stint_test_caller stint_test_tables" {
+		t.Errorf("%d functions of %s, to be called by %s, %v", n, owner, callers, err)
+	}
+}
