@@ -1,0 +1,79 @@
+package taskstore
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Options adjust a [Store]. The zero value is a good default.
+type Options struct {
+	// Schema is the database schema that the migrations made. Default: "stint".
+	Schema string
+
+	// Durability says whether changes wait for the disk. Default: [Strict].
+	Durability Durability
+}
+
+// Durability says when a change is on disk.
+type Durability int
+
+const (
+	// Strict commits as the server is set up to: by default, a change is on disk before the call
+	// returns.
+	Strict Durability = iota
+
+	// Opportunistic does not wait for the disk, so calls are faster. A crash of the server loses
+	// the changes of the last moments: at most three times its wal_writer_delay, which is 0.6 s by
+	// default. What is left is the state after some earlier change: no change is lost unless all
+	// later ones are, too. A client may then have been told of a task that the store does not know.
+	// Its update or deletion fails with [ErrConflict], since the ID is not given to another task.
+	// So use it for work that may be repeated.
+	Opportunistic
+)
+
+// A Task is a task as the store has it.
+type Task struct {
+	// ID is positive, and no other task ever has it.
+	ID int64
+
+	Group string
+
+	Data []byte
+
+	// TimeSpec is the available time, in milliseconds since the Epoch. Until then the task belongs
+	// to Owner; from then on to nobody.
+	TimeSpec int64
+
+	// Owner is the client that wrote the task.
+	Owner int64
+}
+
+// A Store keeps tasks in a schema of a PostgreSQL database. It is safe for concurrent use. Any
+// number of stores, in any number of processes, may work on one schema. A store has nothing to
+// close.
+type Store struct {
+	pool       *pgxpool.Pool
+	schema     string
+	durability Durability
+	statements map[string]string
+}
+
+// New returns a store that uses pool, which stays the caller's. New does not contact the database.
+// If the tables are missing, the calls return [stint.ErrSchemaVersion]. An option that cannot be is
+// an [stint.ErrInvalidArgument].
+func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
+	if opts.Schema == "" {
+		opts.Schema = "stint"
+	}
+	if err := checkOptions(pool, opts); err != nil {
+		return nil, fmt.Errorf("new task store: %w", err)
+	}
+	statements, err := loadStatements(opts.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new task store: %w", err)
+	}
+	return &Store{
+		pool: pool, schema: opts.Schema, durability: opts.Durability, statements: statements,
+	}, nil
+}
