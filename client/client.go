@@ -1,0 +1,142 @@
+// Package client has the verbs of a store for processes that do not reach the database, but a
+// service (package service, or the command stint serve). The names, parameters and errors are those
+// of [stint.Store]; a worker of package worker runs on either:
+//
+//	c, err := client.New("http://localhost:7330", client.Options{})
+//	...
+//	w, err := worker.New(c, worker.Options{}, worker.Handle("mail", send))
+//
+// A call whose answer is lost on the way is repeated, for some seconds, so that its effect takes
+// place once: each verb says how. What takes part in a transaction of a database is a
+// [Client.Transact] here.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// The errors of this package, to be matched with [errors.Is].
+var (
+	// ErrUnavailable reports that the service did not answer, or could not reach its database, at
+	// any attempt. The call may have taken effect.
+	ErrUnavailable = errors.New("the service is not available")
+
+	// ErrRefused reports that the service does not let the caller do this.
+	ErrRefused = errors.New("the service refuses the call")
+)
+
+// Options adjust a [Client]. The zero value is a good default.
+type Options struct {
+	// HTTPClient sends the requests. Default: one that speaks HTTP/2, also to http:// addresses,
+	// and drops connections that do not answer a ping within two seconds.
+	HTTPClient *http.Client
+
+	// Logger logs failures in the background: each kind at once, then once a minute as long as it
+	// lasts. Default: [slog.Default].
+	Logger *slog.Logger
+}
+
+// A Client has the verbs of the store of a service. It is safe for concurrent use. Close it when it
+// is no longer needed.
+type Client struct {
+	tasks  stintv1connect.TaskServiceClient
+	owners stintv1connect.WorkerServiceClient
+	logger *slog.Logger
+
+	// session is a number of this client's own: the leases of its actors carry it.
+	session  int64
+	presence presence
+
+	closing    chan struct{}
+	closeOnce  sync.Once
+	background sync.WaitGroup
+}
+
+var _ worker.Queue = (*Client)(nil)
+
+const (
+	messageBytesMax = 80 << 20 // more than any answer of a service
+	idleMax         = time.Minute
+)
+
+// New returns a client of the service at an address such as http://localhost:7330. It does not
+// contact the service yet.
+func New(address string, options Options) (*Client, error) {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("new client: %w", &stint.ArgumentError{
+			Argument: "address", Index: -1, Err: stint.ErrInvalidArgument,
+			Problem: "must have the form http://host:port or https://host:port",
+		})
+	}
+	if options.HTTPClient == nil {
+		options.HTTPClient = newHTTPClient()
+	}
+	address = strings.TrimRight(address, "/")
+	with := []connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(messageBytesMax)}
+	c := &Client{
+		tasks:  stintv1connect.NewTaskServiceClient(options.HTTPClient, address, with...),
+		owners: stintv1connect.NewWorkerServiceClient(options.HTTPClient, address, with...),
+		logger: warnlog.Or(options.Logger), closing: make(chan struct{}),
+		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
+	}
+	c.presence.init()
+	return c, nil
+}
+
+// newHTTPClient returns a client that notices within two seconds that the other end of a connection
+// is gone, although nobody has closed it.
+func newHTTPClient() *http.Client {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: attemptMax, IdleConnTimeout: idleMax,
+	}
+	transport.Protocols = &http.Protocols{}
+	transport.Protocols.SetHTTP2(true)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
+	return &http.Client{Transport: transport}
+}
+
+// Close ends the client's background work, and waits for it no longer than ctx allows: actors that
+// are registered leave, and claims whose answers were lost are released. Afterwards every verb
+// returns [stint.ErrClosed].
+func (c *Client) Close(ctx context.Context) error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	ended := make(chan struct{})
+	go func() {
+		c.background.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close client: %w", ctx.Err())
+	}
+}
+
+func (c *Client) checkOpen() error {
+	select {
+	case <-c.closing:
+		return stint.ErrClosed
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,201 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// OwnTasks is [stint.Store.OwnTasks]. A repetition after a lost answer asks for the same hand-out,
+// at whatever service, so the caller learns of every task that it was given. If ctx ends, or the
+// service cannot be reached for some seconds, the client goes on in the background until it has
+// given back what may have been handed out.
+func (c *Client) OwnTasks(
+	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
+) ([]stint.OwnedTask, error) {
+	owned, err := c.ownTasks(ctx, &stintv1.OwnTasksRequest{
+		Actor: string(actor), MaxTasks: wire.Int32(maxTasks), Actions: actions,
+		Lease: wire.FromDuration(lease),
+	})
+	return owned, said("own tasks", err)
+}
+
+// WaitToOwnTasks is [stint.Store.WaitToOwnTasks], and like [Client.OwnTasks] in all else.
+func (c *Client) WaitToOwnTasks(
+	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
+) ([]stint.OwnedTask, error) {
+	for {
+		owned, err := c.ownTasks(ctx, &stintv1.OwnTasksRequest{
+			Actor: string(actor), MaxTasks: wire.Int32(maxTasks), Actions: actions,
+			Lease: wire.FromDuration(lease), Wait: wire.FromDuration(pollFor),
+		})
+		if err != nil || len(owned) > 0 {
+			return owned, said("wait to own tasks", err)
+		}
+	}
+}
+
+// ownTasks asks for one hand-out, until it is known what was handed out.
+func (c *Client) ownTasks(
+	ctx context.Context, request *stintv1.OwnTasksRequest,
+) ([]stint.OwnedTask, error) {
+	request.Session = c.session
+	var owned []stint.OwnedTask
+	lost := false // an answer to this claim
+	for {
+		claim, err := stint.NewClaim(c.session)
+		if err != nil {
+			return nil, err
+		}
+		request.Claim = claim.Number
+		attempt := request.GetWait().AsDuration() + attemptMax
+		err = c.repeat(ctx, attempt, func(ctx context.Context, _ bool) error {
+			response, err := c.owners.OwnTasks(ctx, request)
+			if err != nil {
+				_, may := isLost(err)
+				lost = lost || may
+				return err
+			}
+			owned, err = wire.ToOwned(response.GetTasks())
+			return err
+		})
+		switch {
+		case errors.Is(err, stint.ErrClaimSpent): // what was handed out was given back
+			lost = false
+			continue
+		case err != nil && lost:
+			c.release(stint.ActorID(request.GetActor()), claim)
+		case len(owned) > 0:
+			c.presence.hold(stint.ActorID(request.GetActor()), owned)
+		case lost: // an attempt that was given up may still hand out
+			c.release(stint.ActorID(request.GetActor()), claim)
+		}
+		return owned, err
+	}
+}
+
+// release gives back in the background what was or will be handed out under a claim.
+func (c *Client) release(actor stint.ActorID, claim stint.Claim) {
+	request := &stintv1.ReleaseClaimRequest{Actor: string(actor), Claim: claim.Number}
+	c.background.Go(func() {
+		outages := outage.New(c.logger,
+			"could not give back tasks that may have been handed out; their leases expire")
+		ctx, cancel := context.WithTimeout(context.Background(), releaseMax)
+		defer cancel()
+		for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
+			_, err := c.owners.ReleaseClaim(ctx, request)
+			if again, _ := isLost(err); !again {
+				outages.Worked(ctx)
+				return
+			}
+			outages.Failed(ctx, err)
+			select {
+			case <-time.After(pause):
+			case <-c.closing: // the last attempt was made
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// releaseMax is for how long a client tries to release a claim: for about as long as it bars it.
+const releaseMax = time.Minute
+
+// ExtendTasksOwnership is [stint.Store.ExtendTasksOwnership].
+func (c *Client) ExtendTasksOwnership(
+	ctx context.Context, actor stint.ActorID, owned []stint.OwnedTask, lease time.Duration,
+) (kept []bool, err error) {
+	request := &stintv1.ExtendTasksOwnershipRequest{
+		Actor: string(actor), Tasks: wire.FromPerformances(owned), Lease: wire.FromDuration(lease),
+	}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.owners.ExtendTasksOwnership(ctx, request)
+		kept = response.GetKept()
+		return err
+	})
+	return kept, said("extend tasks ownership", err)
+}
+
+// ReturnTask is [stint.Store.ReturnTask].
+func (c *Client) ReturnTask(
+	ctx context.Context, id stint.TaskID, token stint.Token, status string, code stint.StatusCode,
+) error {
+	verdicts, err := c.returnTasks(ctx,
+		[]stint.Return{{ID: id, Token: token, Status: status, Code: code}}, false)
+	if err == nil {
+		err = verdicts[0]
+	}
+	return said("return task", err)
+}
+
+// ReturnTasks is [stint.Store.ReturnTasks]. Where the answer to an attempt was lost, and a
+// repetition finds a task returned with the same outcome, the first one has returned it. With
+// KeepNone the store cannot tell that from a task that was lost: the verdict is then
+// [stint.ErrInvalidToken].
+func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
+	verdicts, err := c.returnTasks(ctx, returns, false)
+	return verdicts, said("return tasks", err)
+}
+
+// TryReturnTasks is [stint.Store.TryReturnTasks], repeated as [Client.ReturnTasks] is.
+func (c *Client) TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
+	verdicts, err := c.returnTasks(ctx, returns, true)
+	return verdicts, said("try to return tasks", err)
+}
+
+func (c *Client) returnTasks(
+	ctx context.Context, returns []stint.Return, promptly bool,
+) (verdicts []error, err error) {
+	request := &stintv1.ReturnTasksRequest{
+		Returns: wire.FromReturns(returns), Promptly: promptly,
+	}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+		response, err := c.owners.ReturnTasks(ctx, request)
+		verdicts = make([]error, len(response.GetVerdicts()))
+		for i, message := range response.GetVerdicts() {
+			verdicts[i] = wire.ToVerdict(message)
+			if ambiguous && errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
+				verdicts[i] = nil
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.presence.drop(returns, verdicts)
+	return verdicts, nil
+}
+
+// SetStatus is [stint.Store.SetStatus].
+func (c *Client) SetStatus(
+	ctx context.Context, owned stint.OwnedTask, status string, progress float64,
+) error {
+	request := &stintv1.SetStatusRequest{
+		Id: string(owned.ID), Token: owned.Token.String(), Status: status, Progress: progress,
+	}
+	return said("set status", c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		_, err := c.owners.SetStatus(ctx, request)
+		return err
+	}))
+}
+
+// Inputs is [stint.Store.Inputs].
+func (c *Client) Inputs(
+	ctx context.Context, owned stint.OwnedTask,
+) (inputs []stint.Input, err error) {
+	request := &stintv1.GetInputsRequest{Id: string(owned.ID), Token: owned.Token.String()}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.owners.GetInputs(ctx, request)
+		inputs = wire.ToInputs(response.GetInputs())
+		return err
+	})
+	return inputs, said("inputs", err)
+}

@@ -1,0 +1,304 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// InsertTasks is [stint.Store.InsertTasks]. Where the answer to an attempt was lost, and a
+// repetition finds all IDs taken, the first one has inserted the tasks.
+func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	if err := nameAll(tasks); err != nil {
+		return said("insert tasks", err)
+	}
+	request := &stintv1.InsertTasksRequest{Tasks: wire.FromTasks(tasks)}
+	err := c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+		_, err := c.tasks.InsertTasks(ctx, request)
+		if ambiguous && namesAll(err, "task-exists", len(tasks)) {
+			return nil
+		}
+		return err
+	})
+	return said("insert tasks", err)
+}
+
+// ReplaceTasks is [stint.Store.ReplaceTasks]. It is not repeated, since a repetition would replace
+// the tasks once more: if its answer is lost, the error is [ErrUnavailable].
+func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
+	request := &stintv1.ReplaceTasksRequest{Tasks: wire.FromTasks(tasks)}
+	return said("replace tasks", c.once(ctx, attemptMax,
+		func(ctx context.Context, _ bool) error {
+			_, err := c.tasks.ReplaceTasks(ctx, request)
+			return err
+		}))
+}
+
+// AddDependencies is [stint.Store.AddDependencies].
+func (c *Client) AddDependencies(ctx context.Context, dependencies []stint.Dependency) error {
+	request := &stintv1.AddDependenciesRequest{Dependencies: wire.FromDependencies(dependencies)}
+	return said("add dependencies", c.repeat(ctx, attemptMax,
+		func(ctx context.Context, _ bool) error {
+			_, err := c.tasks.AddDependencies(ctx, request)
+			return err
+		}))
+}
+
+// AbortTasks is [stint.Store.AbortTasks]. If the answer to an attempt was lost, the result lacks
+// what that attempt has aborted.
+func (c *Client) AbortTasks(
+	ctx context.Context, ids []stint.TaskID, status string,
+) (aborted stint.Affected, err error) {
+	request := &stintv1.AbortTasksRequest{Ids: wire.FromIDs(ids), Status: status}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.AbortTasks(ctx, request)
+		aborted = wire.ToAffected(response.GetAborted())
+		return err
+	})
+	return aborted, said("abort tasks", err)
+}
+
+// RetryTasks is [stint.Store.RetryTasks]. If the answer to an attempt was lost, the result lacks
+// what that attempt has opened.
+func (c *Client) RetryTasks(
+	ctx context.Context, ids []stint.TaskID,
+) (retried stint.Affected, err error) {
+	request := &stintv1.RetryTasksRequest{Ids: wire.FromIDs(ids)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.RetryTasks(ctx, request)
+		retried = wire.ToAffected(response.GetRetried())
+		return err
+	})
+	return retried, said("retry tasks", err)
+}
+
+// DeleteTasks is [stint.Store.DeleteTasks]. Where the answer to an attempt was lost, and a
+// repetition finds none of the tasks, the first one has deleted them; how many were aborted with
+// them is then not known.
+func (c *Client) DeleteTasks(
+	ctx context.Context, ids []stint.TaskID,
+) (deleted stint.Affected, err error) {
+	all := slices.Compact(slices.Sorted(slices.Values(ids)))
+	request := &stintv1.DeleteTasksRequest{Ids: wire.FromIDs(ids)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+		response, err := c.tasks.DeleteTasks(ctx, request)
+		if ambiguous && namesAll(err, "task-not-found", len(all)) {
+			deleted = stint.Affected{Tasks: all}
+			return nil
+		}
+		deleted = wire.ToAffected(response.GetDeleted())
+		return err
+	})
+	return deleted, said("delete tasks", err)
+}
+
+// GetTasks is [stint.Store.GetTasks].
+func (c *Client) GetTasks(
+	ctx context.Context, ids []stint.TaskID,
+) (found []stint.TaskInfo, err error) {
+	request := &stintv1.GetTasksRequest{Ids: wire.FromIDs(ids)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.GetTasks(ctx, request)
+		found = wire.ToInfos(response.GetTasks())
+		return err
+	})
+	return found, said("get tasks", err)
+}
+
+// ListTasks is [stint.Store.ListTasks].
+func (c *Client) ListTasks(
+	ctx context.Context, filter stint.Filter,
+) (page stint.TaskPage, err error) {
+	request := &stintv1.ListTasksRequest{
+		Actions: filter.Actions, IdPrefix: filter.IDPrefix, Actor: string(filter.Actor),
+		MinAge: wire.FromDuration(filter.MinAge), MaxAge: wire.FromDuration(filter.MaxAge),
+		NewestFirst: filter.NewestFirst, After: string(filter.After),
+		Limit: wire.Int32(filter.Limit),
+	}
+	for _, state := range filter.States {
+		request.States = append(request.States, string(state))
+	}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.ListTasks(ctx, request)
+		page = stint.TaskPage{
+			Tasks: wire.ToInfos(response.GetTasks()), Next: stint.Cursor(response.GetNext()),
+			Looked: int(response.GetLooked()),
+		}
+		return err
+	})
+	return page, said("list tasks", err)
+}
+
+// Explain is [stint.Store.Explain].
+func (c *Client) Explain(
+	ctx context.Context, id stint.TaskID,
+) (why stint.Explanation, err error) {
+	request := &stintv1.ExplainTaskRequest{Id: string(id)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.ExplainTask(ctx, request)
+		if err != nil {
+			return err
+		}
+		why = stint.Explanation{
+			Task: wire.ToInfo(r.GetTask()), Missing: int(r.GetMissing()),
+			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
+			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(),
+		}
+		if r.GetAskedAt() != nil {
+			why.AskedAt = r.GetAskedAt().AsTime()
+		}
+		return nil
+	})
+	return why, said("explain", err)
+}
+
+// Graph is [stint.Store.Graph].
+func (c *Client) Graph(ctx context.Context, id stint.TaskID) (graph *stint.Graph, err error) {
+	request := &stintv1.GetGraphRequest{Id: string(id)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.GetGraph(ctx, request)
+		if err != nil {
+			return err
+		}
+		graph = &stint.Graph{
+			Tasks: wire.ToInfos(r.GetTasks()), Cut: r.GetCut(),
+			Dependencies: wire.ToDependencies(r.GetDependencies()),
+		}
+		return nil
+	})
+	return graph, said("graph", err)
+}
+
+// Stats is [stint.Store.Stats].
+func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.GetStats(ctx, &stintv1.GetStatsRequest{})
+		if err != nil {
+			return err
+		}
+		stats = stint.Stats{PruningBehind: r.GetPruningBehind().AsDuration()}
+		for _, state := range r.GetEstimated() {
+			stats.Estimated = append(stats.Estimated, stint.State(state))
+		}
+		for _, a := range r.GetActions() {
+			stats.Actions = append(stats.Actions, stint.ActionStats{
+				Action: a.GetAction(), Blocked: a.GetBlocked(), Scheduled: a.GetScheduled(),
+				Ready: a.GetReady(), InProgress: a.GetInProgress(), Completed: a.GetCompleted(),
+				Aborted: a.GetAborted(), OldestReady: a.GetOldestReady().AsDuration(),
+				Tries: a.GetTries(), Retries: a.GetRetries(),
+			})
+		}
+		return nil
+	})
+	return stats, said("stats", err)
+}
+
+// Problems is [stint.Store.Problems].
+func (c *Client) Problems(
+	ctx context.Context, limit int,
+) (problems stint.Problems, err error) {
+	request := &stintv1.ListProblemsRequest{
+		Limit: wire.Int32(limit),
+	}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.ListProblems(ctx, request)
+		problems = stint.Problems{
+			Slow: wire.ToInfos(r.GetSlow()), Failing: wire.ToInfos(r.GetFailing()),
+			Failed: wire.ToInfos(r.GetFailed()),
+		}
+		return err
+	})
+	return problems, said("problems", err)
+}
+
+// ListActors is [stint.Store.ListActors].
+func (c *Client) ListActors(ctx context.Context) (actors []stint.ActorInfo, err error) {
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.ListActors(ctx, &stintv1.ListActorsRequest{})
+		actors = nil
+		for _, a := range r.GetActors() {
+			actors = append(actors, stint.ActorInfo{
+				Actor: stint.ActorID(a.GetActor()), Actions: a.GetActions(),
+				Tasks: int(a.GetTasks()), Since: a.GetSince().AsTime(),
+			})
+		}
+		return err
+	})
+	return actors, said("list actors", err)
+}
+
+// pollFor is how long a call waits for tasks before it asks again.
+const pollFor = 20 * time.Second
+
+// WaitForTask is [stint.Store.WaitForTask], except that it returns [ErrUnavailable] if the service
+// cannot be reached for some seconds.
+func (c *Client) WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error) {
+	infos, err := c.waitForTasks(ctx, []stint.TaskID{id})
+	if err != nil {
+		return stint.TaskInfo{}, said("wait for task", err)
+	}
+	return infos[0], nil
+}
+
+// WaitForTasks is [stint.Store.WaitForTasks], with the same exception as [Client.WaitForTask].
+func (c *Client) WaitForTasks(
+	ctx context.Context, ids []stint.TaskID,
+) ([]stint.TaskInfo, error) {
+	infos, err := c.waitForTasks(ctx, ids)
+	return infos, said("wait for tasks", err)
+}
+
+func (c *Client) waitForTasks(
+	ctx context.Context, ids []stint.TaskID,
+) (infos []stint.TaskInfo, err error) {
+	request := &stintv1.WaitForTasksRequest{
+		Ids: wire.FromIDs(ids), Wait: wire.FromDuration(pollFor),
+	}
+	for finished := false; !finished; {
+		err := c.repeat(ctx, pollFor+attemptMax, func(ctx context.Context, _ bool) error {
+			response, err := c.tasks.WaitForTasks(ctx, request)
+			finished = response.GetFinished()
+			infos = wire.ToInfos(response.GetTasks())
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return infos, nil
+}
+
+// nameAll gives random IDs to tasks that have none: a repetition must name the same tasks.
+func nameAll(tasks []stint.Task) error {
+	for i := range tasks {
+		if tasks[i].ID == "" {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return err
+			}
+			tasks[i].ID = stint.TaskID(id.String())
+		}
+	}
+	return nil
+}
+
+// namesAll reports whether an answer is an error of this kind about so many tasks.
+func namesAll(err error, kind string, tasks int) bool {
+	detail := wire.DetailOf(err)
+	return detail.GetKind() == kind && detail.GetTotal() == int64(tasks)
+}
+
+// said says which verb failed.
+func said(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", verb, err)
+}

@@ -1,0 +1,193 @@
+package wire
+
+import (
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+)
+
+// A kind is an error of the package stint as the messages name it.
+type kind struct {
+	name string
+	err  error
+	code connect.Code
+}
+
+// kinds returns all kinds. One that is also another one comes first.
+func kinds() []kind {
+	return []kind{
+		{"already-returned", stint.ErrAlreadyReturned, connect.CodeAborted},
+		{"invalid-token", stint.ErrInvalidToken, connect.CodeAborted},
+		{"claim-spent", stint.ErrClaimSpent, connect.CodeAborted},
+		{"busy", stint.ErrBusy, connect.CodeAborted},
+		{"task-exists", stint.ErrTaskExists, connect.CodeAlreadyExists},
+		{"task-not-found", stint.ErrTaskNotFound, connect.CodeNotFound},
+		{"task-in-progress", stint.ErrTaskInProgress, connect.CodeFailedPrecondition},
+		{"task-started", stint.ErrTaskStarted, connect.CodeFailedPrecondition},
+		{"task-finished", stint.ErrTaskFinished, connect.CodeFailedPrecondition},
+		{"cycle", stint.ErrCycle, connect.CodeFailedPrecondition},
+		{"predecessor-aborted", stint.ErrPredecessorAborted, connect.CodeFailedPrecondition},
+		{"no-post-result", stint.ErrNoPostResult, connect.CodeFailedPrecondition},
+		{"too-large", stint.ErrTooLarge, connect.CodeInvalidArgument},
+		{"invalid-argument", stint.ErrInvalidArgument, connect.CodeInvalidArgument},
+		{"schema-version", stint.ErrSchemaVersion, connect.CodeUnimplemented},
+		{"closed", stint.ErrClosed, connect.CodeUnavailable},
+	}
+}
+
+func kindOf(err error) (kind, bool) {
+	for _, k := range kinds() {
+		if errors.Is(err, k.err) {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+// named returns the error of a kind, or nil if there is no such kind.
+func named(name string) error {
+	for _, k := range kinds() {
+		if k.name == name {
+			return k.err
+		}
+	}
+	return nil
+}
+
+// detailMax is how many tasks an error names: errors travel in headers, which are short.
+const detailMax = 64
+
+// Detail describes an error of the package stint, and says with which code it travels. It returns
+// false for any other error.
+func Detail(err error) (*stintv1.ErrorDetail, connect.Code, bool) {
+	k, ok := kindOf(err)
+	if !ok {
+		return nil, 0, false
+	}
+	detail := &stintv1.ErrorDetail{Kind: k.name}
+	var tasks *stint.TaskError
+	var argument *stint.ArgumentError
+	var cycle *stint.CycleError
+	var refused *stint.DependencyError
+	switch {
+	case errors.As(err, &argument):
+		detail.Argument, detail.Problem = argument.Argument, argument.Problem
+		detail.Index = Int32(argument.Index)
+		detail.Id = string(argument.ID)
+	case errors.As(err, &cycle):
+		detail.Total = int64(len(cycle.Path))
+		detail.Path = FromIDs(cycle.Path[:min(len(cycle.Path), detailMax)])
+	case errors.As(err, &refused):
+		detail.Total = int64(len(refused.Refused))
+		for _, r := range refused.Refused[:min(len(refused.Refused), detailMax)] {
+			detail.Refused = append(detail.Refused, fromRefused(r))
+		}
+	case errors.As(err, &tasks):
+		detail.Total = int64(len(tasks.IDs))
+		detail.Ids = FromIDs(tasks.IDs[:min(len(tasks.IDs), detailMax)])
+	}
+	return detail, k.code, true
+}
+
+func fromRefused(r stint.RefusedDependency) *stintv1.RefusedDependency {
+	why, _ := kindOf(r.Err)
+	return &stintv1.RefusedDependency{
+		Predecessor: string(r.Predecessor), Dependent: string(r.Dependent), Kind: why.name,
+		PredecessorState: string(r.PredecessorState), DependentState: string(r.DependentState),
+	}
+}
+
+// DetailOf returns the detail that came with an error of a call, or nil.
+func DetailOf(err error) *stintv1.ErrorDetail {
+	var answer *connect.Error
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	for _, packed := range answer.Details() {
+		message, err := packed.Value()
+		if detail, ok := message.(*stintv1.ErrorDetail); ok && err == nil {
+			return detail
+		}
+	}
+	return nil
+}
+
+// ToError returns the error that a detail describes, or nil if this release does not know its kind.
+func ToError(detail *stintv1.ErrorDetail) error {
+	err := named(detail.GetKind())
+	switch {
+	case err == nil:
+		return nil
+	case detail.GetArgument() != "":
+		return &stint.ArgumentError{
+			Argument: detail.GetArgument(), Index: int(detail.GetIndex()),
+			ID: stint.TaskID(detail.GetId()), Problem: detail.GetProblem(), Err: err,
+		}
+	case len(detail.GetPath()) > 0:
+		return &stint.CycleError{Path: ToIDs(detail.GetPath())}
+	case len(detail.GetRefused()) > 0:
+		return toRefused(detail.GetRefused())
+	case len(detail.GetIds()) > 0:
+		return &stint.TaskError{IDs: ToIDs(detail.GetIds()), Err: err}
+	}
+	return err
+}
+
+func toRefused(messages []*stintv1.RefusedDependency) error {
+	refused := &stint.DependencyError{}
+	for _, m := range messages {
+		refused.Refused = append(refused.Refused, stint.RefusedDependency{
+			Dependency: stint.Dependency{
+				Predecessor: stint.TaskID(m.GetPredecessor()),
+				Dependent:   stint.TaskID(m.GetDependent()),
+			},
+			Err:              named(m.GetKind()),
+			PredecessorState: stint.State(m.GetPredecessorState()),
+			DependentState:   stint.State(m.GetDependentState()),
+		})
+	}
+	return refused
+}
+
+// FromVerdict returns the verdict on a return as a message.
+func FromVerdict(verdict error) *stintv1.Verdict {
+	if verdict == nil {
+		return &stintv1.Verdict{}
+	}
+	detail, _, ok := Detail(verdict)
+	if !ok {
+		detail = &stintv1.ErrorDetail{}
+	}
+	return &stintv1.Verdict{Error: detail, Message: verdict.Error()}
+}
+
+// ToVerdict undoes [FromVerdict].
+func ToVerdict(m *stintv1.Verdict) error {
+	if m.GetError() == nil {
+		return nil
+	}
+	if err := ToError(m.GetError()); err != nil {
+		return err
+	}
+	return errors.New(m.GetMessage())
+}
+
+func argumentError(argument, problem string) *stint.ArgumentError {
+	return &stint.ArgumentError{
+		Argument: argument, Index: -1, Problem: problem, Err: stint.ErrInvalidArgument,
+	}
+}
+
+// at adds the place in a list to an argument's error.
+func at(err error, index int, id stint.TaskID) error {
+	var argument *stint.ArgumentError
+	if !errors.As(err, &argument) {
+		return err
+	}
+	placed := *argument
+	placed.Index, placed.ID = index, id
+	return &placed
+}

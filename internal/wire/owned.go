@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+)
+
+// FromOwned returns owned tasks as messages. With text, bodies are text if they are UTF-8.
+func FromOwned(owned []stint.OwnedTask, text bool) []*stintv1.OwnedTask {
+	messages := make([]*stintv1.OwnedTask, len(owned))
+	for i := range owned {
+		t := &owned[i]
+		messages[i] = &stintv1.OwnedTask{
+			Id: string(t.ID), Token: t.Token.String(), Action: t.Action,
+			Try:        Int32(t.Try),
+			MaxTries:   Int32(t.MaxTries),
+			Completed:  Int32(t.Completed),
+			Aborted:    Int32(t.Aborted),
+			LeaseUntil: fromTime(t.LeaseUntil),
+		}
+		switch {
+		case t.Body == nil:
+		case text && utf8.Valid(t.Body):
+			messages[i].Content = &stintv1.OwnedTask_Text{Text: string(t.Body)}
+		default:
+			messages[i].Content = &stintv1.OwnedTask_Body{Body: t.Body}
+		}
+	}
+	return messages
+}
+
+// ToOwned undoes [FromOwned].
+func ToOwned(messages []*stintv1.OwnedTask) ([]stint.OwnedTask, error) {
+	owned := make([]stint.OwnedTask, len(messages))
+	for i, m := range messages {
+		token, err := stint.ParseToken(m.GetToken())
+		if err != nil {
+			return nil, err
+		}
+		owned[i] = stint.OwnedTask{
+			ID: stint.TaskID(m.GetId()), Token: token, Action: m.GetAction(),
+			Try: int(m.GetTry()), MaxTries: int(m.GetMaxTries()),
+			Completed: int(m.GetCompleted()), Aborted: int(m.GetAborted()),
+			LeaseUntil: toTime(m.GetLeaseUntil()),
+		}
+		switch content := m.GetContent().(type) {
+		case *stintv1.OwnedTask_Body:
+			owned[i].Body = present(content.Body)
+		case *stintv1.OwnedTask_Text:
+			owned[i].Body = []byte(content.Text)
+		}
+	}
+	return owned, nil
+}
+
+// FromPerformances returns the IDs and tokens of owned tasks.
+func FromPerformances(owned []stint.OwnedTask) []*stintv1.Performance {
+	messages := make([]*stintv1.Performance, len(owned))
+	for i := range owned {
+		messages[i] = FromPerformance(&owned[i])
+	}
+	return messages
+}
+
+// FromPerformance returns the ID and the token of an owned task.
+func FromPerformance(owned *stint.OwnedTask) *stintv1.Performance {
+	return &stintv1.Performance{Id: string(owned.ID), Token: owned.Token.String()}
+}
+
+// A performance is a message with the ID and the token of a task.
+type performance interface {
+	GetId() string
+	GetToken() string
+}
+
+// ToPerformance returns the task that a message names, with its token.
+func ToPerformance(m performance) (stint.OwnedTask, error) {
+	token, err := stint.ParseToken(m.GetToken())
+	return stint.OwnedTask{ID: stint.TaskID(m.GetId()), Token: token}, err
+}
+
+// ToPerformances is [ToPerformance] for several tasks. An error names the place of the task.
+func ToPerformances(messages []*stintv1.Performance) ([]stint.OwnedTask, error) {
+	owned := make([]stint.OwnedTask, len(messages))
+	for i, message := range messages {
+		var err error
+		if owned[i], err = ToPerformance(message); err != nil {
+			return nil, at(err, i, owned[i].ID)
+		}
+	}
+	return owned, nil
+}
+
+// FromReturns returns returns as messages.
+func FromReturns(returns []stint.Return) []*stintv1.Return {
+	messages := make([]*stintv1.Return, len(returns))
+	for i := range returns {
+		r := &returns[i]
+		messages[i] = &stintv1.Return{
+			Id: string(r.ID), Token: r.Token.String(), Code: string(r.Code),
+			Status: r.Status, RetryAfter: FromDuration(r.RetryAfter), Release: r.Release,
+		}
+		if r.Result != nil {
+			messages[i].Outcome = &stintv1.Return_Result{Result: r.Result}
+		}
+	}
+	return messages
+}
+
+// ToReturns undoes [FromReturns]. An error names the place of the return.
+func ToReturns(messages []*stintv1.Return) ([]stint.Return, error) {
+	returns := make([]stint.Return, len(messages))
+	for i, m := range messages {
+		owned, err := ToPerformance(m)
+		if err != nil {
+			return nil, at(err, i, owned.ID)
+		}
+		returns[i] = stint.Return{
+			ID: owned.ID, Token: owned.Token, Code: stint.StatusCode(m.GetCode()),
+			Status: m.GetStatus(), RetryAfter: m.GetRetryAfter().AsDuration(),
+			Release: m.GetRelease(),
+		}
+		switch outcome := m.GetOutcome().(type) {
+		case *stintv1.Return_Result:
+			returns[i].Result = present(outcome.Result)
+		case *stintv1.Return_ResultText:
+			returns[i].Result = []byte(outcome.ResultText)
+		}
+	}
+	return returns, nil
+}
+
+// FromInputs returns inputs as messages. With text, results are text if they are UTF-8.
+func FromInputs(inputs []stint.Input, text bool) []*stintv1.Input {
+	messages := make([]*stintv1.Input, len(inputs))
+	for i := range inputs {
+		in := &inputs[i]
+		messages[i] = &stintv1.Input{
+			Id: string(in.ID), Action: in.Action, StatusCode: string(in.StatusCode),
+			AbortCause: string(in.AbortCause), Status: in.Status,
+		}
+		switch {
+		case in.Result == nil:
+		case text && utf8.Valid(in.Result):
+			messages[i].Outcome = &stintv1.Input_ResultText{ResultText: string(in.Result)}
+		default:
+			messages[i].Outcome = &stintv1.Input_Result{Result: in.Result}
+		}
+	}
+	return messages
+}
+
+// ToInputs undoes [FromInputs].
+func ToInputs(messages []*stintv1.Input) []stint.Input {
+	inputs := make([]stint.Input, len(messages))
+	for i, m := range messages {
+		inputs[i] = stint.Input{
+			ID: stint.TaskID(m.GetId()), Action: m.GetAction(),
+			StatusCode: stint.StatusCode(m.GetStatusCode()),
+			AbortCause: stint.AbortCause(m.GetAbortCause()), Status: m.GetStatus(),
+		}
+		switch outcome := m.GetOutcome().(type) {
+		case *stintv1.Input_Result:
+			inputs[i].Result = present(outcome.Result)
+		case *stintv1.Input_ResultText:
+			inputs[i].Result = []byte(outcome.ResultText)
+		}
+	}
+	return inputs
+}

@@ -1,0 +1,216 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+const (
+	// attendEvery is how often a service says that it attends an actor: see Store.AttendActor.
+	attendEvery = time.Minute
+
+	// partMax is how long it may take to tell the store that an actor is gone.
+	partMax = 5 * time.Second
+)
+
+// A stream is a connection of an actor that shows that the actor lives.
+type stream struct {
+	*Service
+	remote  stint.RemoteActor
+	actions []string
+	wire    *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse]
+
+	mutex sync.Mutex
+	held  map[stint.Token]stint.TaskID
+	lost  []string
+	left  bool          // the actor has said that it leaves
+	told  chan struct{} // lost is not empty
+}
+
+// Attend keeps a stream until it breaks, the actor leaves, or the service drains.
+func (o *owners) Attend(
+	ctx context.Context, wire *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse],
+) error {
+	if !o.begin() {
+		return stint.ErrClosed
+	}
+	defer o.attending.Done()
+	first, err := wire.Receive()
+	if err != nil {
+		return err
+	}
+	hello := first.GetHello()
+	s := &stream{
+		Service: o.Service, wire: wire, actions: hello.GetActions(),
+		remote: stint.RemoteActor{
+			Actor: stint.ActorID(hello.GetActor()), Session: hello.GetSession(),
+			Epoch: hello.GetEpoch(),
+		},
+		held: map[stint.Token]stint.TaskID{}, told: make(chan struct{}, 1),
+	}
+	if err := s.note(first); err != nil {
+		return err
+	}
+	latest, err := o.store.AttendActor(ctx, s.remote, s.actions)
+	switch {
+	case err != nil:
+		return err
+	case !latest:
+		return errSuperseded()
+	}
+	defer s.end(context.WithoutCancel(ctx))
+	defer o.store.WatchOwnership(s.owned, s.lose)()
+	if err := wire.Send(&stintv1.AttendResponse{Welcome: true}); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+func errSuperseded() error {
+	return connect.NewError(connect.CodeAborted, errors.New("the actor has a later stream"))
+}
+
+// serve passes on what either side has to tell.
+func (s *stream) serve(ctx context.Context) error {
+	received := make(chan error, 1)
+	go func() { received <- s.receive() }()
+	again := time.NewTicker(attendEvery - rand.N(attendEvery/4)) //nolint:gosec,mnd // spreads load
+	defer again.Stop()
+	for {
+		select {
+		case err := <-received:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case <-s.draining.Done():
+			return s.wire.Send(&stintv1.AttendResponse{Stopping: true})
+		case <-s.told:
+			if err := s.wire.Send(&stintv1.AttendResponse{Lost: s.takeLost()}); err != nil {
+				return err
+			}
+		case <-again.C:
+			latest, err := s.store.AttendActor(ctx, s.remote, s.actions)
+			if err == nil && !latest { // without an answer, the stream still shows that it lives
+				return errSuperseded()
+			}
+		}
+	}
+}
+
+// receive notes what the actor tells until the stream ends.
+func (s *stream) receive() error {
+	for {
+		message, err := s.wire.Receive()
+		if err != nil {
+			return err
+		}
+		if err := s.note(message); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *stream) note(message *stintv1.AttendRequest) error {
+	held, err := wire.ToPerformances(message.GetHeld())
+	if err != nil {
+		return err
+	}
+	done, err := wire.ToPerformances(message.GetDone())
+	if err != nil {
+		return err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, task := range held {
+		s.held[task.Token] = task.ID
+	}
+	for _, task := range done {
+		delete(s.held, task.Token)
+	}
+	s.left = s.left || message.GetLeave()
+	return nil
+}
+
+// owned returns the tasks that the actor holds.
+func (s *stream) owned() []stint.OwnedTask {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	owned := make([]stint.OwnedTask, 0, len(s.held))
+	for token, id := range s.held {
+		owned = append(owned, stint.OwnedTask{ID: id, Token: token})
+	}
+	return owned
+}
+
+// lose notes that the actor has lost a task. It is told soon.
+func (s *stream) lose(task stint.OwnedTask, cause error) {
+	if !errors.Is(cause, stint.ErrInvalidToken) {
+		return // the store is closed, which is nothing to the actor
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, ok := s.held[task.Token]; !ok {
+		return
+	}
+	delete(s.held, task.Token)
+	s.lost = append(s.lost, task.Token.String())
+	select {
+	case s.told <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stream) takeLost() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	lost := s.lost
+	s.lost = nil
+	return lost
+}
+
+// end hands the actor's tasks on unless it comes back in time. An actor that has left keeps them
+// until their leases expire, and so does one whose service ends.
+func (s *stream) end(ctx context.Context) {
+	if s.hasLeft() {
+		s.part(ctx, s.store.ForgetActor)
+		return
+	}
+	s.attending.Go(func() {
+		select {
+		case <-time.After(s.grace):
+			s.part(ctx, s.store.DismissActor)
+		case <-s.draining.Done():
+		}
+	})
+}
+
+func (s *stream) hasLeft() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.left
+}
+
+// part tells the store that the actor is gone.
+func (s *stream) part(
+	ctx context.Context, tell func(ctx context.Context, remote stint.RemoteActor) error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, partMax)
+	defer cancel()
+	if err := tell(ctx, s.remote); err != nil {
+		s.logger.LogAttrs(ctx, slog.LevelWarn, "could not tell the store that an actor is gone: "+
+			"its tasks are handed on when their leases expire",
+			slog.String("actor", string(s.remote.Actor)), slog.Any("error", err))
+	}
+}

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// A translator makes the errors of calls those that clients understand.
+type translator struct{ service *Service }
+
+func (t *translator) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		response, err := next(ctx, request)
+		if err != nil {
+			return nil, t.service.translated(ctx, request.Spec().Procedure, err)
+		}
+		return response, nil
+	}
+}
+
+func (*translator) WrapStreamingClient(
+	next connect.StreamingClientFunc,
+) connect.StreamingClientFunc {
+	return next
+}
+
+func (t *translator) WrapStreamingHandler(
+	next connect.StreamingHandlerFunc,
+) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
+		if err := next(ctx, stream); err != nil {
+			return t.service.translated(ctx, stream.Spec().Procedure, err)
+		}
+		return nil
+	}
+}
+
+// translated returns an error as it travels. An error that is not about the call is logged, and its
+// text stays here.
+func (s *Service) translated(ctx context.Context, procedure string, err error) error {
+	var known *connect.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if detail, code, ok := wire.Detail(err); ok {
+		translated := connect.NewError(code, errors.New(err.Error()))
+		if packed, err := connect.NewErrorDetail(detail); err == nil {
+			translated.AddDetail(packed)
+		}
+		if errors.Is(err, stint.ErrSchemaVersion) {
+			s.log(ctx, procedure, err)
+		}
+		return translated
+	}
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, err)
+	case ctx.Err() != nil:
+		return connect.NewError(connect.CodeCanceled, err)
+	}
+	s.log(ctx, procedure, err)
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" {
+		return connect.NewError(connect.CodeInternal,
+			errors.New("the database refuses the call; the service's log says why"))
+	}
+	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
+}
+
+func (s *Service) log(ctx context.Context, procedure string, err error) {
+	s.logger.LogAttrs(ctx, slog.LevelWarn, "call failed",
+		slog.String("procedure", procedure), slog.Any("error", err))
+}

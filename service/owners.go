@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// owners are the verbs of stint.v1.WorkerService.
+type owners struct{ *Service }
+
+func (o *owners) OwnTasks(
+	ctx context.Context, r *stintv1.OwnTasksRequest,
+) (*stintv1.OwnTasksResponse, error) {
+	claim := stint.Claim{Number: r.GetClaim(), Session: r.GetSession()}
+	actor, maxTasks := stint.ActorID(r.GetActor()), int(r.GetMaxTasks())
+	lease, wait := r.GetLease().AsDuration(), r.GetWait().AsDuration()
+	var owned []stint.OwnedTask
+	var over bool
+	var err error
+	if wait > 0 {
+		over, err = o.waiting(ctx, wait, func(ctx context.Context) (err error) {
+			owned, err = o.store.WaitToClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(),
+				lease)
+			return err
+		})
+	} else {
+		owned, err = o.store.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
+	}
+	if err != nil && !over {
+		return nil, err
+	}
+	owned, err = o.cut(ctx, owned)
+	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, err
+}
+
+// cut gives back the tasks at the end whose bodies would make an answer too large.
+func (o *owners) cut(
+	ctx context.Context, owned []stint.OwnedTask,
+) ([]stint.OwnedTask, error) {
+	size := 0
+	for i := range owned {
+		size += len(owned[i].Body)
+		if i == 0 || size <= answerBytes {
+			continue
+		}
+		returns := make([]stint.Return, 0, len(owned)-i)
+		for _, task := range owned[i:] {
+			returns = append(returns, stint.Return{
+				ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
+			})
+		}
+		_, err := o.store.ReturnTasks(ctx, returns) // one that is lost is given back as well
+		return owned[:i], err
+	}
+	return owned, nil
+}
+
+func (o *owners) ReleaseClaim(
+	ctx context.Context, r *stintv1.ReleaseClaimRequest,
+) (*stintv1.ReleaseClaimResponse, error) {
+	claim := stint.Claim{Number: r.GetClaim()}
+	return &stintv1.ReleaseClaimResponse{},
+		o.store.ReleaseClaim(ctx, claim, stint.ActorID(r.GetActor()))
+}
+
+func (o *owners) ExtendTasksOwnership(
+	ctx context.Context, r *stintv1.ExtendTasksOwnershipRequest,
+) (*stintv1.ExtendTasksOwnershipResponse, error) {
+	owned, err := wire.ToPerformances(r.GetTasks())
+	if err != nil {
+		return nil, err
+	}
+	kept, err := o.store.ExtendTasksOwnership(ctx, stint.ActorID(r.GetActor()), owned,
+		r.GetLease().AsDuration())
+	return &stintv1.ExtendTasksOwnershipResponse{Kept: kept}, err
+}
+
+func (o *owners) ReturnTasks(
+	ctx context.Context, r *stintv1.ReturnTasksRequest,
+) (*stintv1.ReturnTasksResponse, error) {
+	returns, err := wire.ToReturns(r.GetReturns())
+	if err != nil {
+		return nil, err
+	}
+	give := o.store.ReturnTasks
+	if r.GetPromptly() {
+		give = o.store.TryReturnTasks
+	}
+	verdicts, err := give(ctx, returns)
+	if err != nil {
+		return nil, err
+	}
+	response := &stintv1.ReturnTasksResponse{Verdicts: make([]*stintv1.Verdict, len(verdicts))}
+	for i, verdict := range verdicts {
+		response.Verdicts[i] = wire.FromVerdict(verdict)
+	}
+	return response, nil
+}
+
+func (o *owners) SetStatus(
+	ctx context.Context, r *stintv1.SetStatusRequest,
+) (*stintv1.SetStatusResponse, error) {
+	owned, err := wire.ToPerformance(r)
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.SetStatusResponse{},
+		o.store.SetStatus(ctx, owned, r.GetStatus(), r.GetProgress())
+}
+
+func (o *owners) GetInputs(
+	ctx context.Context, r *stintv1.GetInputsRequest,
+) (*stintv1.GetInputsResponse, error) {
+	owned, err := wire.ToPerformance(r)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := o.store.Inputs(ctx, owned)
+	return &stintv1.GetInputsResponse{Inputs: wire.FromInputs(inputs, r.GetText())}, err
+}

@@ -1,0 +1,169 @@
+// Package service offers the verbs of a store over the network, to clients in any language: gRPC,
+// gRPC-Web, and JSON over HTTP/1.1 and HTTP/2, on one port. The package client has the same verbs
+// for Go, and proto/stint/v1 says what the messages mean:
+//
+//	curl -d '{"tasks":[{"id":"a","action":"mail","text":"{\"to\":1234}"}]}' \
+//		-H 'Content-Type: application/json' \
+//		http://localhost:7330/stint.v1.TaskService/InsertTasks
+//
+// Any number of services may stand before one schema, and a client may ask each time another one.
+// Neither the end of a service nor its death touches the tasks that remote actors own.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/warnlog"
+)
+
+// Options adjust a [Service]. The zero value is a good default.
+type Options struct {
+	// Grace is how long a remote actor may be without a stream before its tasks are handed on.
+	// Default: 750 ms.
+	Grace time.Duration
+
+	// Logger gets a warning for each call that fails for a reason that its caller cannot know, such
+	// as a database that is away. Default: [slog.Default].
+	Logger *slog.Logger
+}
+
+const (
+	// graceDefault is longer than an actor takes to open another stream.
+	graceDefault = 750 * time.Millisecond
+
+	// waitMax is how long a call waits for tasks at most: proxies cut connections off that are
+	// silent for longer.
+	waitMax = 25 * time.Second
+
+	// messageBytesMax is the size of a request at most: a body of a task at its largest, and what
+	// is around it.
+	messageBytesMax = 65 << 20
+
+	// answerBytes is how much the bodies of a hand-out may take before the rest is given back.
+	answerBytes = 8 << 20
+)
+
+// A Service is a handler of requests. It answers below /stint.v1.TaskService/ and
+// /stint.v1.WorkerService/.
+type Service struct {
+	pool   *pgxpool.Pool
+	store  *stint.Store
+	logger *slog.Logger
+	grace  time.Duration
+	mux    *http.ServeMux
+	// refusals writes errors of requests that no verb sees.
+	refusals *connect.ErrorWriter
+
+	// draining ends when the service is to take no more requests that wait.
+	draining context.Context //nolint:containedctx // of the service, not of a call
+	drain    context.CancelFunc
+	// attending are the streams, and the actors that are dismissed unless they come back. The mutex
+	// keeps new streams from beginning while the service drains.
+	mutex     sync.Mutex
+	attending sync.WaitGroup
+}
+
+// New returns a service of store, which uses pool for transactions of several verbs. Both stay the
+// caller's, and must be open for longer than the service.
+func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, error) {
+	switch {
+	case pool == nil || store == nil:
+		return nil, errors.New("new service: pool and store must not be nil")
+	case options.Grace < 0:
+		return nil, errors.New("new service: Options.Grace must not be negative")
+	case options.Grace == 0:
+		options.Grace = graceDefault
+	}
+	s := &Service{
+		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
+		mux: http.NewServeMux(),
+	}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	handlerOptions := []connect.HandlerOption{
+		connect.WithReadMaxBytes(messageBytesMax), strictCodecs(),
+		connect.WithInterceptors(&translator{s}),
+	}
+	s.refusals = connect.NewErrorWriter(handlerOptions...)
+	s.mux.Handle(stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...))
+	s.mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
+	return s, nil
+}
+
+// ServeHTTP answers a request.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength <= messageBytesMax || !s.refusals.IsSupported(r) {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	// Connect would read it all, and ask the client to try again.
+	err := s.translated(r.Context(), r.URL.Path, &stint.ArgumentError{
+		Argument: "request bytes", Index: -1, Err: stint.ErrTooLarge,
+		Problem: fmt.Sprintf("%d exceeds the limit of %d", r.ContentLength, messageBytesMax),
+	})
+	if err := s.refusals.Write(w, r, err); err != nil {
+		s.log(r.Context(), r.URL.Path, err)
+	}
+}
+
+// Drain ends the calls that wait, with empty answers, and the streams of actors, which open others
+// elsewhere; new ones end at once. Other calls go on. Call it before http.Server.Shutdown, which
+// would wait for the streams for ever, or give it to RegisterOnShutdown.
+func (s *Service) Drain() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.drain()
+}
+
+// begin counts a stream, unless the service drains. The stream calls attending.Done at its end.
+func (s *Service) begin() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.draining.Err() != nil {
+		return false
+	}
+	s.attending.Add(1)
+	return true
+}
+
+// Close drains the service, and waits until nothing uses the store any more but calls, which
+// http.Server.Shutdown waits for. The tasks of remote actors stay with them.
+func (s *Service) Close(ctx context.Context) error {
+	s.Drain()
+	ended := make(chan struct{})
+	go func() {
+		s.attending.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close service: %w", ctx.Err())
+	}
+}
+
+// waiting calls work with a context that lasts no longer than the wait asked for, and ends when the
+// service drains. It reports whether the context, but not the call, had ended when work failed.
+func (s *Service) waiting(
+	ctx context.Context, wait time.Duration, work func(ctx context.Context) error,
+) (over bool, err error) {
+	if s.draining.Err() != nil {
+		return false, stint.ErrClosed // the client asks another service
+	}
+	waiting, cancel := context.WithTimeout(ctx, min(wait, waitMax))
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+	err = work(waiting)
+	return ctx.Err() == nil && waiting.Err() != nil && errors.Is(err, waiting.Err()), err
+}

@@ -1,0 +1,219 @@
+package service
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// tasks are the verbs of stint.v1.TaskService.
+type tasks struct{ *Service }
+
+// insertable returns tasks to insert, with random IDs where they have none.
+func insertable(messages []*stintv1.Task) ([]stint.Task, []string, error) {
+	inserted, err := wire.ToTasks(messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := make([]string, len(inserted))
+	for i := range inserted {
+		if inserted[i].ID == "" {
+			random, err := uuid.NewV7()
+			if err != nil {
+				return nil, nil, err
+			}
+			inserted[i].ID = stint.TaskID(random.String())
+		}
+		ids[i] = string(inserted[i].ID)
+	}
+	return inserted, ids, nil
+}
+
+func (t *tasks) InsertTasks(
+	ctx context.Context, r *stintv1.InsertTasksRequest,
+) (*stintv1.InsertTasksResponse, error) {
+	inserted, ids, err := insertable(r.GetTasks())
+	if err != nil {
+		return nil, err
+	}
+	if err := t.store.InsertTasks(ctx, inserted); err != nil {
+		return nil, err
+	}
+	return &stintv1.InsertTasksResponse{Ids: ids}, nil
+}
+
+func (t *tasks) ReplaceTasks(
+	ctx context.Context, r *stintv1.ReplaceTasksRequest,
+) (*stintv1.ReplaceTasksResponse, error) {
+	replacing, err := wire.ToTasks(r.GetTasks())
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.ReplaceTasksResponse{}, t.store.ReplaceTasks(ctx, replacing)
+}
+
+func (t *tasks) AddDependencies(
+	ctx context.Context, r *stintv1.AddDependenciesRequest,
+) (*stintv1.AddDependenciesResponse, error) {
+	return &stintv1.AddDependenciesResponse{},
+		t.store.AddDependencies(ctx, wire.ToDependencies(r.GetDependencies()))
+}
+
+func (t *tasks) AbortTasks(
+	ctx context.Context, r *stintv1.AbortTasksRequest,
+) (*stintv1.AbortTasksResponse, error) {
+	aborted, err := t.store.AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
+	return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
+}
+
+func (t *tasks) RetryTasks(
+	ctx context.Context, r *stintv1.RetryTasksRequest,
+) (*stintv1.RetryTasksResponse, error) {
+	retried, err := t.store.RetryTasks(ctx, wire.ToIDs(r.GetIds()))
+	return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
+}
+
+func (t *tasks) DeleteTasks(
+	ctx context.Context, r *stintv1.DeleteTasksRequest,
+) (*stintv1.DeleteTasksResponse, error) {
+	deleted, err := t.store.DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
+	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
+}
+
+func (t *tasks) GetTasks(
+	ctx context.Context, r *stintv1.GetTasksRequest,
+) (*stintv1.GetTasksResponse, error) {
+	found, err := t.store.GetTasks(ctx, wire.ToIDs(r.GetIds()))
+	return &stintv1.GetTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}, err
+}
+
+func (t *tasks) ListTasks(
+	ctx context.Context, r *stintv1.ListTasksRequest,
+) (*stintv1.ListTasksResponse, error) {
+	filter := stint.Filter{
+		Actions: r.GetActions(), IDPrefix: r.GetIdPrefix(), Actor: stint.ActorID(r.GetActor()),
+		MinAge: r.GetMinAge().AsDuration(), MaxAge: r.GetMaxAge().AsDuration(),
+		NewestFirst: r.GetNewestFirst(), After: stint.Cursor(r.GetAfter()),
+		Limit: int(r.GetLimit()),
+	}
+	for _, state := range r.GetStates() {
+		filter.States = append(filter.States, stint.State(state))
+	}
+	page, err := t.store.ListTasks(ctx, filter)
+	return &stintv1.ListTasksResponse{
+		Tasks: wire.FromInfos(page.Tasks, false), Next: string(page.Next),
+		Looked: wire.Int32(page.Looked),
+	}, err
+}
+
+func (t *tasks) ExplainTask(
+	ctx context.Context, r *stintv1.ExplainTaskRequest,
+) (*stintv1.ExplainTaskResponse, error) {
+	why, err := t.store.Explain(ctx, stint.TaskID(r.GetId()))
+	if err != nil {
+		return nil, err
+	}
+	response := &stintv1.ExplainTaskResponse{
+		Task:      wire.FromInfo(&why.Task, false),
+		Missing:   wire.Int32(why.Missing),
+		WaitsFor:  wire.FromInfos(why.WaitsFor, false),
+		BecauseOf: wire.FromInfos(why.BecauseOf, false),
+		TriesLeft: wire.Int32(why.TriesLeft),
+		Now:       timestamppb.New(why.Now),
+	}
+	if !why.AskedAt.IsZero() {
+		response.AskedAt = timestamppb.New(why.AskedAt)
+	}
+	return response, nil
+}
+
+func (t *tasks) GetGraph(
+	ctx context.Context, r *stintv1.GetGraphRequest,
+) (*stintv1.GetGraphResponse, error) {
+	graph, err := t.store.Graph(ctx, stint.TaskID(r.GetId()))
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.GetGraphResponse{
+		Tasks:        wire.FromInfos(graph.Tasks, false),
+		Dependencies: wire.FromDependencies(graph.Dependencies), Cut: graph.Cut,
+	}, nil
+}
+
+func (t *tasks) GetStats(
+	ctx context.Context, _ *stintv1.GetStatsRequest,
+) (*stintv1.GetStatsResponse, error) {
+	stats, err := t.store.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &stintv1.GetStatsResponse{PruningBehind: durationpb.New(stats.PruningBehind)}
+	for _, state := range stats.Estimated {
+		response.Estimated = append(response.Estimated, string(state))
+	}
+	for _, a := range stats.Actions {
+		response.Actions = append(response.Actions, &stintv1.ActionStats{
+			Action: a.Action, Blocked: a.Blocked, Scheduled: a.Scheduled, Ready: a.Ready,
+			InProgress: a.InProgress, Completed: a.Completed, Aborted: a.Aborted,
+			OldestReady: durationpb.New(a.OldestReady), Tries: a.Tries, Retries: a.Retries,
+		})
+	}
+	return response, nil
+}
+
+func (t *tasks) ListProblems(
+	ctx context.Context, r *stintv1.ListProblemsRequest,
+) (*stintv1.ListProblemsResponse, error) {
+	problems, err := t.store.Problems(ctx, int(r.GetLimit()))
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.ListProblemsResponse{
+		Slow:    wire.FromInfos(problems.Slow, false),
+		Failing: wire.FromInfos(problems.Failing, false),
+		Failed:  wire.FromInfos(problems.Failed, false),
+	}, nil
+}
+
+func (t *tasks) ListActors(
+	ctx context.Context, _ *stintv1.ListActorsRequest,
+) (*stintv1.ListActorsResponse, error) {
+	actors, err := t.store.ListActors(ctx)
+	response := &stintv1.ListActorsResponse{}
+	for _, a := range actors {
+		response.Actors = append(response.Actors, &stintv1.ActorInfo{
+			Actor: string(a.Actor), Actions: a.Actions, Tasks: int64(a.Tasks),
+			Since: timestamppb.New(a.Since),
+		})
+	}
+	return response, err
+}
+
+func (t *tasks) WaitForTasks(
+	ctx context.Context, r *stintv1.WaitForTasksRequest,
+) (*stintv1.WaitForTasksResponse, error) {
+	wait := r.GetWait().AsDuration()
+	if r.GetWait() == nil {
+		wait = waitMax
+	}
+	var found []stint.TaskInfo
+	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
+		found, err = t.store.WaitForTasks(ctx, wire.ToIDs(r.GetIds()))
+		return err
+	})
+	switch {
+	case over:
+		return &stintv1.WaitForTasksResponse{}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &stintv1.WaitForTasksResponse{
+		Finished: true, Tasks: wire.FromInfos(found, r.GetText()),
+	}, nil
+}

@@ -1,0 +1,156 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// A transaction is what a TransactRequest asks for.
+type transaction struct {
+	hold            []stint.OwnedTask
+	insert, replace []stint.Task
+	returns         []stint.Return
+	ids             []string
+}
+
+func newTransaction(r *stintv1.TransactRequest) (*transaction, error) {
+	t := &transaction{}
+	var err error
+	if t.hold, err = wire.ToPerformances(r.GetHold()); err != nil {
+		return nil, err
+	}
+	if t.insert, t.ids, err = insertable(r.GetInsert()); err != nil {
+		return nil, err
+	}
+	if t.replace, err = wire.ToTasks(r.GetReplace()); err != nil {
+		return nil, err
+	}
+	t.returns, err = wire.ToReturns(r.GetReturn())
+	return t, err
+}
+
+// Transact does several verbs in one commit.
+func (t *tasks) Transact(
+	ctx context.Context, r *stintv1.TransactRequest,
+) (*stintv1.TransactResponse, error) {
+	parts, err := newTransaction(r)
+	if err != nil {
+		return nil, err
+	}
+	const attempts = 5
+	response := &stintv1.TransactResponse{Ids: parts.ids}
+	if r.GetRepeated() {
+		if done, err := t.isDone(ctx, parts); done || err != nil {
+			return response, err
+		}
+	}
+	for range attempts {
+		err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
+			response, err = parts.execute(ctx, t.store.WithTx(tx), r)
+			return err
+		})
+		if !isUndone(err) {
+			break
+		}
+	}
+	return response, err
+}
+
+// isDone reports whether a transaction that is repeated has committed before.
+func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
+	if len(parts.ids) > 0 {
+		_, err := t.store.GetTasks(ctx, wire.ToIDs(parts.ids))
+		if errors.Is(err, stint.ErrTaskNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if len(parts.returns) == 0 {
+		return false, nil
+	}
+	done := true
+	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
+		verdicts, err := t.store.WithTx(tx).ReturnTasks(ctx, parts.returns)
+		for _, verdict := range verdicts {
+			done = done && errors.Is(verdict, stint.ErrAlreadyReturned)
+		}
+		if err != nil {
+			return err
+		}
+		return errUndo
+	})
+	if errors.Is(err, errUndo) {
+		return done, nil
+	}
+	return false, err
+}
+
+// errUndo rolls back a transaction that only asks.
+var errUndo = errors.New("only asked")
+
+// isUndone reports whether PostgreSQL undid a transaction to let others go on.
+func isUndone(err error) bool {
+	const serializationFailure, deadlockDetected = "40001", "40P01"
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) &&
+		(answer.Code == serializationFailure || answer.Code == deadlockDetected)
+}
+
+func (t *transaction) execute(
+	ctx context.Context, store *stint.Store, r *stintv1.TransactRequest,
+) (*stintv1.TransactResponse, error) {
+	response := &stintv1.TransactResponse{Ids: t.ids}
+	affected := func(into **stintv1.Affected, verb func() (stint.Affected, error)) func() error {
+		return func() error {
+			a, err := verb()
+			*into = wire.FromAffected(a)
+			return err
+		}
+	}
+	for _, part := range []struct {
+		size int
+		do   func() error
+	}{
+		{len(t.hold), func() error { return store.HoldOwnership(ctx, t.hold) }},
+		{len(r.GetMustExist()), func() error {
+			_, err := store.GetTasks(ctx, wire.ToIDs(r.GetMustExist()))
+			return err
+		}},
+		{len(t.insert), func() error { return store.InsertTasks(ctx, t.insert) }},
+		{len(t.replace), func() error { return store.ReplaceTasks(ctx, t.replace) }},
+		{len(r.GetDepend()), func() error {
+			return store.AddDependencies(ctx, wire.ToDependencies(r.GetDepend()))
+		}},
+		{len(r.GetRetry()), affected(&response.Retried, func() (stint.Affected, error) {
+			return store.RetryTasks(ctx, wire.ToIDs(r.GetRetry()))
+		})},
+		{len(r.GetAbort()), affected(&response.Aborted, func() (stint.Affected, error) {
+			return store.AbortTasks(ctx, wire.ToIDs(r.GetAbort()), r.GetAbortStatus())
+		})},
+		{len(r.GetDelete()), affected(&response.Deleted, func() (stint.Affected, error) {
+			return store.DeleteTasks(ctx, wire.ToIDs(r.GetDelete()))
+		})},
+		{len(t.returns), func() error { return returnAll(ctx, store, t.returns) }},
+	} {
+		if part.size == 0 {
+			continue
+		}
+		if err := part.do(); err != nil {
+			return nil, err
+		}
+	}
+	return response, nil
+}
+
+// returnAll returns tasks, and fails if one of them cannot be returned.
+func returnAll(ctx context.Context, store *stint.Store, returns []stint.Return) error {
+	verdicts, err := store.ReturnTasks(ctx, returns)
+	return errors.Join(append(verdicts, err)...)
+}
