@@ -204,6 +204,7 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 		one + ", deadline: today}":                              "column 34: expected a time",
 		one + "}\n- {name: \xff, action: b}":                    "line 2, column 10: invalid",
 		"\n" + one + strings.Repeat(long, 32) + "}":             "column 3: action bytes: 257",
+		"- {method: a, name: b}":                                "column 15: field \"name\" does",
 		"- {action: a, name: " + strings.Repeat(long, 64) + "}": "line 1, column 3: id bytes: 549",
 	} {
 		r := db.run(t, file, "submit", "-").wantExit(t, 2, "stint: invalid input: ", want)
@@ -213,7 +214,7 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 	}
 	good := writeFile(t, "- {name: a, action: b}")
 	for want, args := range map[string][]string{
-		"expected one FILE":                {},
+		"standard input: no tasks":         {},
 		"tree.yaml.no":                     {good + ".no"},
 		"is a directory":                   {filepath.Dir(good)},
 		"--prefix is":                      {good, "--prefix", ""},

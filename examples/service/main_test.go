@@ -99,8 +99,8 @@ func (r *running) wantAnswer(t *testing.T, method, path, body string, code int, 
 	}
 }
 
-// An order is charged while its request waits, and then confirmed with the receipt.
-func TestService_ChargesAndConfirms(t *testing.T) {
+// An order is charged while its request waits.
+func TestService_Charges(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	r := start(t)
@@ -122,39 +122,6 @@ func TestService_ChargesAndConfirms(t *testing.T) {
 	}
 	if code, text := r.ask(t, "GET", "/ready", ""); code != http.StatusOK {
 		t.Errorf("GET /ready = %d %s", code, text)
-	}
-}
-
-// The confirmation gets the result of the charge.
-func TestService_ConfirmsWithTheReceipt(t *testing.T) {
-	t.Parallel()
-	r := start(t)
-	last := stint.Task{
-		ID: "last", Action: stint.Spontaneous, PostResult: true, After: []stint.TaskID{"confirm"},
-	}
-	order := Order{ID: 7, Item: "tea", Quantity: 2}
-	charge, err := Charge.Task(order)
-	if err != nil {
-		t.Fatalf("Task = %v", err)
-	}
-	confirm, err := Confirm.Task(order)
-	if err != nil {
-		t.Fatalf("Task = %v", err)
-	}
-	charge.ID, confirm.ID, confirm.After = "charge", "confirm", []stint.TaskID{"charge"}
-	insert(t, r.store, charge, confirm, last)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := r.store.WaitForTask(ctx, "last"); err != nil {
-		t.Fatalf("WaitForTask = %v", err)
-	}
-	info, err := r.store.GetTasks(t.Context(), []stint.TaskID{"confirm"})
-	if err != nil {
-		t.Fatalf("GetTasks = %v", err)
-	}
-	mail, err := Confirm.Result(info[0].Result)
-	if want := "2 × tea, receipt R-000007"; mail.Text != want || err != nil {
-		t.Errorf("the mail is %q, %v, want %q", mail.Text, err, want)
 	}
 }
 

@@ -33,13 +33,10 @@ var getOrder string
 //go:embed sql/set_receipt.sql
 var setReceipt string
 
-// The actions. Whoever inserts a task and whoever performs it use the same constant.
-const (
-	Charge  typed.Action[Order, Receipt] = "charge"
-	Confirm typed.Action[Order, Mail]    = "confirm"
-)
+// Charge is an action. Whoever inserts a task and whoever performs it use the same constant.
+const Charge typed.Action[Order, Receipt] = "charge"
 
-// An Order is a row of the table, and what the tasks are about.
+// An Order is a row of the table, and what the task is about.
 type Order struct {
 	ID       int64  `json:"id"`
 	Item     string `json:"item"`
@@ -47,11 +44,8 @@ type Order struct {
 	Receipt  string `json:"receipt,omitempty"`
 }
 
-// A Receipt is the result of a charge, a Mail that of a confirmation.
-type (
-	Receipt struct{ Number string }
-	Mail    struct{ Text string }
-)
+// A Receipt is the result of a charge.
+type Receipt struct{ Number string }
 
 type service struct {
 	pool  *pgxpool.Pool
@@ -81,7 +75,7 @@ func chargeID(order int64) stint.TaskID {
 	return stint.TaskID(fmt.Sprintf("order/%d/charge", order))
 }
 
-// postOrder adds the order and its tasks, all or nothing.
+// postOrder adds the order and its task, or neither.
 func (s *service) postOrder(w http.ResponseWriter, r *http.Request) {
 	const bodyBytesMax = 1 << 16
 	var order Order
@@ -100,13 +94,8 @@ func (s *service) postOrder(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		confirm, err := Confirm.Task(order)
-		if err != nil {
-			return err
-		}
 		charge.ID, charge.PostResult = chargeID(order.ID), true // so that requests can wait for it
-		confirm.After = []stint.TaskID{charge.ID}
-		return s.store.WithTx(tx).InsertTasks(ctx, []stint.Task{charge, confirm})
+		return s.store.WithTx(tx).InsertTasks(ctx, []stint.Task{charge})
 	})
 	if err != nil {
 		fail(ctx, w, err)
@@ -171,24 +160,6 @@ func (s *service) charge(ctx context.Context, task *worker.Task, order Order) (R
 		}
 		return task.ReturnIn(ctx, tx, worker.Result{Bytes: result})
 	})
-}
-
-// confirm performs the task that comes after the charge, and uses its result.
-func (s *service) confirm(ctx context.Context, task *worker.Task, order Order) (Mail, error) {
-	inputs, err := task.Inputs(ctx)
-	if err != nil {
-		return Mail{}, err
-	}
-	if len(inputs) != 1 { // somebody has deleted the charge
-		return Mail{}, worker.Abort(fmt.Errorf("%d predecessors, expected the charge", len(inputs)))
-	}
-	receipt, err := Charge.Result(inputs[0].Result)
-	if err != nil {
-		return Mail{}, worker.Abort(err)
-	}
-	// A mail would be sent here, again with task.ID as the idempotency key.
-	return Mail{Text: fmt.Sprintf("%d × %s, receipt %s", order.Quantity, order.Item,
-		receipt.Number)}, nil
 }
 
 // answer writes a value, or a message, as JSON.

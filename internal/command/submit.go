@@ -26,10 +26,10 @@ type submission struct {
 func (p *program) submitCommand() *cobra.Command {
 	s := submission{}
 	cmd := &cobra.Command{
-		Use:   "submit FILE",
+		Use:   "submit [FILE]",
 		Short: "Insert the tasks of a file, which use each other's results",
-		Long: `Insert the tasks of a file, all or none. FILE is YAML or JSON ("-" is standard
-input): a list of tasks, each with these fields:
+		Long: `Insert the tasks of a file, or of standard input (no FILE, or "-"), all or none.
+The file is YAML or JSON: a list of tasks, each with these fields:
 
   name        names the task within the file; required
   action      the name of the procedure to perform; required
@@ -55,6 +55,17 @@ task waits for that one. Programs run by stint worker read the result in its pla
 The ID of a task is the prefix, a slash and its name. The default of the prefix is a new
 UUID; a prefix of your own makes it safe to submit the file again.
 
+A file may instead have the form of enq, in which these are the same tasks, except that
+their names are 1/save and 1/email:
+
+  [{"task_id": {"shard": "1", "id": "save"}, "method": "save-user-data",
+    "args": [{"type": "VALUE", "value_json": "eyJ1aWQiOjEyMzR9"}]},
+   {"task_id": {"shard": "1", "id": "email"}, "method": "send-mail",
+    "args": [{"type": "TASKREF", "task_id": {"shard": "1", "id": "save"}}]}]
+
+The method is the action, and the args are the items of the value. A value_json is JSON in
+base64, or JSON. The shard is only a part of the name: it does not choose a worker.
+
 Prints the name and the ID of each task. With --wait, it then shows progress on standard
 error; when all tasks have finished, it prints how each ended and its result. The
 exit code is 7 if a task was aborted, and 8 if the timeout passes before all have finished.
@@ -64,34 +75,42 @@ With --json: ids, an object with the ID for each name; with --wait, if all have 
 also tasks, an object with the task for each name (see: stint help json).`,
 		Example: `  stint submit tree.yaml --wait --timeout 10m
   id=$(stint submit tree.yaml --json | jq -r .ids.email)
-  echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit -`,
+  echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit
+  stint submit --wait < task.json`,
 		GroupID: groupTasks,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("expected one FILE (- is standard input), got " + number(args))
-			}
-			return nil
-		},
+		Args:    oneFileAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.file = args[0]
-			switch {
-			case s.prefix == "" && cmd.Flags().Changed("prefix"):
-				return said(errInput, "--prefix is empty")
-			case !s.wait && cmd.Flags().Changed("timeout"):
-				return said(errInput, "--timeout needs --wait")
+			s.file = "-"
+			if len(args) == 1 {
+				s.file = args[0]
 			}
-			if err := checkTimeout(cmd, s.timeout); err != nil {
+			if err := s.check(cmd); err != nil {
 				return err
 			}
 			return p.submit(cmd.Context(), s)
 		},
 	}
+	s.addFlags(cmd)
+	return cmd
+}
+
+func (s *submission) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&s.wait, "wait", false, "wait until all the tasks have finished")
 	flags.DurationVar(&s.timeout, "timeout", 0,
 		"give up waiting after this `time`, such as 90s or 1h30m (default: wait for ever)")
 	flags.StringVar(&s.prefix, "prefix", "", "begin the IDs with this `text` and a slash")
-	return cmd
+}
+
+// check refuses flags before anything is done.
+func (s *submission) check(cmd *cobra.Command) error {
+	switch {
+	case s.prefix == "" && cmd.Flags().Changed("prefix"):
+		return said(errInput, "--prefix is empty")
+	case !s.wait && cmd.Flags().Changed("timeout"):
+		return said(errInput, "--timeout needs --wait")
+	}
+	return checkTimeout(cmd, s.timeout)
 }
 
 func (p *program) submit(ctx context.Context, s submission) error {

@@ -22,6 +22,7 @@ import (
 // A workerSetup holds the flags of worker.
 type workerSetup struct {
 	dir, actor            string
+	actions               []string
 	concurrency           int
 	timeout, lease, grace time.Duration
 	retryBase, retryMax   time.Duration
@@ -53,7 +54,7 @@ func (p *program) workerCommand() *cobra.Command {
 		Short:      "Perform tasks by running programs",
 		Long: `Perform tasks by running programs, in any language: the executable file DIR/send-mail
 performs the tasks with the action send-mail. The directory is read once; hidden files are
-ignored.
+ignored. With --action, only the programs named are run.
 
 A program is given the task's body on standard input, the worker's environment, and
 
@@ -118,6 +119,8 @@ started; elsewhere, write a worker in Go.`,
 func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory` (required)")
+	flags.StringArrayVar(&s.actions, "action", nil,
+		"perform only tasks with this `action` (repeatable; default: those of all programs)")
 	flags.StringVar(&s.actor, "actor", "",
 		"`name` of the worker (default: the host, the process and a random part)")
 	flags.IntVar(&s.concurrency, "concurrency", 0,
@@ -176,9 +179,9 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 }
 
 func (p *program) work(ctx context.Context, s workerSetup) error {
-	directory, err := programs.Open(s.dir)
+	directory, err := programs.Open(s.dir, s.actions...)
 	if err != nil {
-		return said(errInput, "invalid --dir: %v", err)
+		return said(errInput, "no programs to run: %v", err)
 	}
 	logger, err := p.logger(s.logLevel)
 	if err != nil {

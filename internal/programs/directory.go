@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,17 +52,19 @@ type Directory struct {
 	close   func()
 }
 
-// Open reads which programs are in a directory. A directory without any is refused with
-// [ErrNoPrograms], and any directory with [ErrUnsupported] where the system is not Unix.
-func Open(path string) (*Directory, error) {
-	d, err := open(path)
+// Open reads which programs are in a directory, or looks for those of the actions given, if any
+// are. A directory without any is refused with [ErrNoPrograms], an action without a program with
+// [ErrNotProgram] or [os.ErrNotExist], and any directory with [ErrUnsupported] where the system is
+// not Unix.
+func Open(path string, actions ...string) (*Directory, error) {
+	d, err := open(path, actions)
 	if err != nil {
 		return nil, fmt.Errorf("open programs: %w", err)
 	}
 	return d, nil
 }
 
-func open(path string) (*Directory, error) {
+func open(path string, actions []string) (*Directory, error) {
 	if !supported {
 		return nil, fmt.Errorf("%w, not on %s: write a worker with package worker", ErrUnsupported,
 			runtime.GOOS)
@@ -70,15 +73,24 @@ func open(path string) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
 	d := &Directory{
 		path: path, resultBytesMax: resultBytesMax, killGrace: killGrace,
 		closing: make(chan struct{}),
 	}
 	d.close = sync.OnceFunc(func() { close(d.closing) })
+	for _, action := range actions {
+		if _, err := d.program(action); err != nil {
+			return nil, err
+		}
+	}
+	if len(actions) > 0 {
+		d.actions = slices.Compact(slices.Sorted(slices.Values(actions)))
+		return d, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
 	for _, entry := range entries {
 		_, err := d.program(entry.Name())
 		switch {

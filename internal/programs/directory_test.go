@@ -35,6 +35,25 @@ func TestOpen_FindsExecutableRegularFiles(t *testing.T) {
 	}
 }
 
+func TestOpen_TakesOnlyTheActionsNamed(t *testing.T) {
+	t.Parallel()
+	dir := programtest.Write(t, map[string]string{"a": "", "b": "", "c": "", ".hidden": ""})
+	d, err := Open(dir, "c", "a", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Actions(); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("actions = %q", got)
+	}
+	for action, want := range map[string]error{
+		"d": os.ErrNotExist, ".hidden": ErrNotProgram, "": ErrNotProgram, "../a": ErrNotProgram,
+	} {
+		if _, err := Open(dir, "a", action); !errors.Is(err, want) {
+			t.Errorf("%q: error = %v, want %v", action, err, want)
+		}
+	}
+}
+
 func TestOpen_RefusesADirectoryWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.TempDir()); !errors.Is(err, ErrNoPrograms) {

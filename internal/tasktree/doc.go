@@ -40,9 +40,25 @@
 // before it runs a program, so send-mail reads [{"link": "https://download/1234"}]; a worker in Go
 // finds it by [stint.Store.Inputs]. A program is also offered all inputs in a file of its own.
 //
+// # The form of enq
+//
+// A file may instead have the form of enq, another queue whose workers run programs. Then its tasks
+// have these fields, of which args may be left out.
+//
+//	task_id     names the task: {"shard": "1", "id": "save"} is the name 1/save
+//	method      is the action
+//	args        is a list, which makes the value, also a list: each item makes one item
+//
+//	{"type": "VALUE", "value_json": "eyJ1aWQiOjEyMzR9"}              {"uid":1234}
+//	{"type": "TASKREF", "task_id": {"shard": "1", "id": "save"}}     {$result: 1/save}
+//
+// A value_json is JSON in base64, or JSON: the documentation of enq has both, and also commas after
+// last items, which YAML allows.
+//
 // # What is refused
 //
 // Unknown and repeated fields, names that come twice or that no task has, tasks that wait for
 // themselves through one another, further documents; and, in values, everything that JSON does not
-// have: keys that are not text, infinite numbers, tags, aliases (*name).
+// have: keys that are not text, infinite numbers, tags, aliases (*name). Also fields of both forms
+// in one file, a shard with a slash, and the key $result in a value_json.
 package tasktree

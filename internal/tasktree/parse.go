@@ -33,8 +33,6 @@ type node struct {
 	after []reference
 
 	line, column int
-	// given are the fields that it has.
-	given map[string]bool
 }
 
 type reference struct {
@@ -118,39 +116,55 @@ func (p *parser) parseList(list *yaml.Node) {
 	if len(list.Content) == 0 {
 		p.refuse(list, "no tasks")
 	}
+	enq, ok := p.isOfEnq(list)
+	if !ok {
+		return
+	}
+	needed, parseField := []string{"name", "action"}, p.parseField
+	if enq {
+		needed, parseField = []string{"task_id", "method"}, p.parseEnqField
+	}
 	p.places = make(map[string]int, len(list.Content))
 	for _, item := range list.Content {
 		if item.Kind != yaml.MappingNode {
 			p.refuse(item, "expected a task, got %s", describe(item))
 			continue
 		}
-		p.parseTask(item)
+		t := &node{line: item.Line, column: item.Column}
+		p.parseFields(item, needed, func(key, value *yaml.Node) { parseField(t, key, value) })
+		if enq && t.value == nil {
+			t.value = []piece{{json: "[]"}}
+		}
+		p.tasks = append(p.tasks, t)
 	}
 }
 
-func (p *parser) parseTask(mapping *yaml.Node) {
-	t := &node{line: mapping.Line, column: mapping.Column, given: map[string]bool{}}
+// parseFields parses the fields of a mapping, and refuses those that come twice and a mapping that
+// lacks a needed one.
+func (p *parser) parseFields(
+	mapping *yaml.Node, needed []string, parse func(key, value *yaml.Node),
+) {
+	given := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, value := mapping.Content[i], mapping.Content[i+1]
-		if t.given[key.Value] {
+		if given[key.Value] {
 			p.refuse(key, "duplicate field %.80q", key.Value)
 			continue
 		}
-		t.given[key.Value] = true
-		p.parseField(t, key, value)
+		given[key.Value] = true
+		parse(key, value)
 	}
-	for _, field := range []string{"name", "action"} {
-		if !t.given[field] {
+	for _, field := range needed {
+		if !given[field] {
 			p.refuse(mapping, "missing field %q", field)
 		}
 	}
-	p.tasks = append(p.tasks, t)
 }
 
 func (p *parser) parseField(t *node, key, value *yaml.Node) {
 	switch key.Value {
 	case "name":
-		p.parseName(t, value)
+		p.setName(t, p.text(value), value)
 	case "action":
 		t.task.Action = p.text(value)
 	case "value":
@@ -169,20 +183,23 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 	case "on_abort":
 		t.task.OnAbort = p.policy(value)
 	default:
-		p.refuse(key, "unknown field %.80q", key.Value)
+		p.refuseField(key)
 	}
 }
 
-func (p *parser) parseName(t *node, value *yaml.Node) {
-	t.name = p.text(value)
-	if t.name == "" {
+func (p *parser) refuseField(key *yaml.Node) { p.refuse(key, "unknown field %.80q", key.Value) }
+
+// setName names a task, unless the name is empty, which was refused.
+func (p *parser) setName(t *node, name string, at *yaml.Node) {
+	t.name = name
+	if name == "" {
 		return
 	}
-	if place, ok := p.places[t.name]; ok {
-		p.refuse(value, "name %.80q is already used at line %d", t.name, p.tasks[place].line)
+	if place, ok := p.places[name]; ok {
+		p.refuse(at, "name %.80q is already used at line %d", name, p.tasks[place].line)
 		return
 	}
-	p.places[t.name] = len(p.tasks)
+	p.places[name] = len(p.tasks)
 }
 
 func (p *parser) parseAfter(t *node, list *yaml.Node) {

@@ -231,6 +231,8 @@ func TestParse_ShortensALongCycle(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("- {name: a, action: x, value: [{$result: b}]}\n- {name: b, action: y}"))
 	f.Add([]byte(`[{"name": "a", "action": "x", "value": {"\ud83d\ude00": 1e400}}]`))
+	f.Add([]byte(ofEnq(`[{"type": "VALUE", "value_json": "MTI="},
+		{"type": "TASKREF", "task_id": {"shard": "1", "id": "a",}}]`)))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		tree, err := tasktree.Parse(file)
 		if err != nil {

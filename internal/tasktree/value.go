@@ -76,19 +76,18 @@ func (w *writer) writeMapping(mapping *yaml.Node) {
 		case len(mapping.Content) > 2:
 			w.refuse(key, "%s must be the only key", resultKey)
 		default:
-			w.writeReference(value)
+			w.writeReference(w.text(value), value)
 		}
 	}
 	w.json.WriteByte('}')
 }
 
-// writeReference ends a piece with a reference.
-func (w *writer) writeReference(value *yaml.Node) {
-	name := w.text(value)
+// writeReference ends a piece with a reference, unless the name is empty, which was refused.
+func (w *writer) writeReference(name string, at *yaml.Node) {
 	if name == "" {
 		return
 	}
-	w.task.waitFor(name, value)
+	w.task.waitFor(name, at)
 	w.task.value = append(w.task.value, piece{json: w.json.String(), name: name})
 	w.json.Reset()
 }

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/programs/programtest"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// enqFile is a file of enq's quick start, word for word.
+func enqFile(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "internal", "tasktree", "testdata", "enq")
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The commands of docs/enq.md print what the page says. There are three processes: PostgreSQL, the
+// worker and submit.
+func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "enq.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"task.json", "tree.json"} {
+		if !strings.Contains(string(text), "\n"+enqFile(t, name)) {
+			t.Errorf("docs/enq.md lacks %s as it is", name)
+		}
+	}
+	var script, want strings.Builder
+	fence := regexp.MustCompile("(?ms)^```(sh)?\n(.*?)^```$")
+	for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
+		if found[1] == "sh" {
+			script.WriteString(found[2])
+		} else {
+			want.WriteString(found[2])
+		}
+	}
+	// stint serve: its address takes the place of this one.
+	const url = "postgres://localhost/test"
+	server := "'" + strings.ReplaceAll(address(t, testdb.NewEmpty(t)), "'", `'\''`) + "'"
+	if strings.Count(script.String(), url) != 1 {
+		t.Fatalf("docs/enq.md does not name %s once", url)
+	}
+	output := runScript(t, strings.Replace(script.String(), url, server, 1))
+	migrated, output, _ := strings.Cut(output, "\n")
+	if !strings.HasPrefix(migrated, `migrated schema "stint"`) {
+		t.Errorf("migrate printed %s", migrated)
+	}
+	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	without := func(text string) string { return uuid.ReplaceAllString(text, "UUID") }
+	if without(output) != without(want.String()) {
+		t.Errorf("the commands of docs/enq.md printed\n%s\nwant\n%s", output, want.String())
+	}
+}
+
+// runScript runs a shell script that finds stint and jq, and returns what it prints.
+func runScript(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Dir(binary)
+	if _, err := exec.LookPath("jq"); err != nil { // what it prints of an object's only field
+		path += ":" + programtest.Write(t, map[string]string{"jq": `
+value=$(tr '{,}' '\n\n\n' | sed -n "s/^\"${1##*.}\"://p")
+echo "${value:-null}"`})
+	}
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd := exec.CommandContext(testContext(t), "sh", "-ec", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = newCommand(t, []string{"PATH=" + path + ":" + os.Getenv("PATH")}).Env
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a script that failed leaves behind
+	text, readErr := os.ReadFile(output.Name())
+	if err != nil || readErr != nil {
+		t.Fatalf("%v, %v:\n%s", err, readErr, text)
+	}
+	return string(text)
+}
+
+// The tree whose last task uses results of two shards.
+func TestSubmit_RunsTheShardsOfEnq(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	working := work(t, db.env, programtest.Write(t, quickstartPrograms))
+	r := db.run(t, enqFile(t, "tree2.json"), "submit", "--wait", "--prefix", "t").wantExit(t, 0,
+		"1/save completed\n", "2/save completed\n", "3 of 3: 1/email completed\n")
+	const names = "NAME     ID\n1/save   t/1/save\n2/save   t/2/save\n1/email  t/1/email\n"
+	if !strings.HasPrefix(r.stdout, names) {
+		t.Errorf("it printed\n%s\nwant first\n%s", r.stdout, names)
+	}
+	const link = `{"link":"https://download/for/1234"}`
+	email := db.get(t, "t/1/email")
+	if want := "[" + link + "," + link + "]\n"; email.Status != want {
+		t.Errorf("the program was given %q, want %q", email.Status, want)
+	}
+	working.end(t)
+}
