@@ -302,9 +302,14 @@ func (p *presence) drop(returns []stint.Return, verdicts []error) {
 	}
 }
 
-// lose tells the watchers of a task that its actor has lost.
+// lose tells the watchers of a task that its actor has lost. The service may take a task for lost
+// that the actor has just returned.
 func (p *presence) lose(a *attended, token stint.Token) {
 	p.mutex.Lock()
+	if _, held := a.held[token]; !held {
+		p.mutex.Unlock()
+		return
+	}
 	delete(a.held, token)
 	watchers := slices.Collect(maps.Keys(p.watchers))
 	p.mutex.Unlock()
