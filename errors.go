@@ -58,6 +58,10 @@ var (
 	// ErrTooLarge reports a value over its limit. It is also an [ErrInvalidArgument].
 	ErrTooLarge = fmt.Errorf("too large: %w", ErrInvalidArgument)
 
+	// ErrRefused reports that a service does not let its caller do this, or does not know the
+	// caller: see the package service. A store never returns it.
+	ErrRefused = errors.New("the service refuses the call")
+
 	// ErrClosed reports that the store was closed.
 	ErrClosed = errors.New("store is closed")
 

@@ -318,6 +318,17 @@ func ExampleStore_GetTasks() {
 	// get tasks: task not found: "b"
 }
 
+func ExampleStore_FindActions() {
+	ctx := context.Background()
+	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})
+	defer drop()
+
+	actions, err := store.FindActions(ctx, []stint.TaskID{"a", "b"})
+	fmt.Println(actions, err)
+	// Output:
+	// map[a:copy] <nil>
+}
+
 func ExampleStore_ListTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore(

@@ -264,8 +264,11 @@ func (s *Store) takenIDs(ctx context.Context, tasks []Task) ([]TaskID, error) {
 	err := s.run(ctx, step{
 		name: "existing_tasks", args: []any{ids},
 		read: func(rows pgx.Rows) error {
-			existing, err := pgx.CollectRows(rows, pgx.RowTo[TaskID])
-			taken = append(taken, existing...)
+			var id TaskID
+			_, err := pgx.ForEachRow(rows, []any{&id, nil}, func() error {
+				taken = append(taken, id)
+				return nil
+			})
 			return err
 		},
 	})

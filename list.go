@@ -52,6 +52,31 @@ func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) 
 	return infos, nil
 }
 
+// FindActions returns the actions of tasks by their IDs, without the rest of them. IDs that no task
+// has are left out.
+func (s *Store) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]string, error) {
+	if err := checkIDs(ids); err != nil {
+		return nil, fmt.Errorf("find actions: %w", err)
+	}
+	actions := make(map[TaskID]string, len(ids))
+	err := s.run(ctx, step{
+		name: "existing_tasks", args: []any{texts(ids)},
+		read: func(rows pgx.Rows) error {
+			var id TaskID
+			var action string
+			_, err := pgx.ForEachRow(rows, []any{&id, &action}, func() error {
+				actions[id] = action
+				return nil
+			})
+			return err
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find actions: %w", err)
+	}
+	return actions, nil
+}
+
 // A foundTask is a task with what the store knows of it.
 type foundTask struct {
 	key  int64

@@ -33,12 +33,13 @@ import (
 
 // The errors of this package, to be matched with [errors.Is].
 var (
-	// ErrUnavailable reports that the service did not answer, or could not reach its database, at
-	// any attempt. The call may have taken effect.
+	// ErrUnavailable reports that the service did not answer, could not reach its database, or had
+	// too much to do, at any attempt. The call may have taken effect.
 	ErrUnavailable = errors.New("the service is not available")
 
-	// ErrRefused reports that the service does not let the caller do this.
-	ErrRefused = errors.New("the service refuses the call")
+	// ErrRefused is [stint.ErrRefused]: the service does not let the caller do this, or does not
+	// know the caller.
+	ErrRefused = stint.ErrRefused
 )
 
 // Options adjust a [Client]. The zero value is a good default.

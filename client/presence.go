@@ -47,6 +47,7 @@ type attended struct {
 
 	welcome     chan struct{} // closed when a stream stands for the first time
 	welcomeOnce sync.Once
+	refused     chan error // before the first stream stood
 	ended       chan struct{}
 	stop        context.CancelFunc
 }
@@ -65,7 +66,8 @@ func (p *presence) init() {
 // RegisterActor is [stint.Store.RegisterActor]: it shows by a stream to the service that the actor
 // lives. If the stream breaks, the client opens another one, at whatever service; if none stands
 // for about a second, the actor's tasks are handed on. The call returns when a stream stands, or
-// when ctx ends; the client goes on trying until the actor is unregistered. Over HTTP/1.1 there are
+// when ctx ends; the client goes on trying until the actor is unregistered, unless the first stream
+// is refused, which is the error then ([ErrRefused]). Over HTTP/1.1 there are
 // no such streams, so no call returns before its ctx ends, and tasks are handed on when their
 // leases expire.
 func (c *Client) RegisterActor(
@@ -78,6 +80,8 @@ func (c *Client) RegisterActor(
 	select {
 	case <-a.welcome:
 		return nil
+	case err := <-a.refused:
+		return fmt.Errorf("register actor: %w", err)
 	case <-ctx.Done():
 		return fmt.Errorf("register actor: %w", ctx.Err())
 	case <-c.closing:
@@ -94,7 +98,8 @@ func (c *Client) attend(actor stint.ActorID, actions []string) *attended {
 	a := &attended{
 		actor: actor, actions: actions, held: map[stint.Token]stint.OwnedTask{},
 		changed: make(chan struct{}, 1), welcome: make(chan struct{}),
-		ended: make(chan struct{}), stop: stop,
+		refused: make(chan error, 1),
+		ended:   make(chan struct{}), stop: stop,
 	}
 	if before := p.actors[actor]; before != nil {
 		before.stop()
@@ -147,10 +152,14 @@ func (c *Client) leave(a *attended) {
 // keepStream opens streams until the actor leaves.
 func (c *Client) keepStream(ctx context.Context, a *attended) {
 	outages := outage.New(c.logger, "the service does not see that the actor lives")
-	pause := comeBackFirst
+	pause, everStood := comeBackFirst, false
 	for ctx.Err() == nil {
 		stood, err := c.stream(ctx, a, func() { outages.Worked(ctx) })
 		if c.isLeaving(a) || ctx.Err() != nil {
+			return
+		}
+		if everStood = everStood || stood; !everStood && isRefused(err) {
+			a.refused <- translated(ctx, err)
 			return
 		}
 		if stood {

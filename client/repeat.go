@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -79,6 +80,9 @@ func isLost(err error) (again, mayHaveRun bool) {
 	case !connect.IsWireError(err): // the service has not answered
 		return true, true
 	}
+	if wire.DetailOf(err).GetKind() == wire.Limited {
+		return true, false
+	}
 	unavailable := connect.CodeOf(err) == connect.CodeUnavailable
 	return unavailable, unavailable // its database may have been lost in the middle
 }
@@ -94,17 +98,27 @@ func translated(ctx context.Context, err error) error {
 	if again, _ := isLost(err); again {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	var answer *connect.Error
+	if isRefused(err) && errors.As(err, &answer) {
+		return fmt.Errorf("%w%s", ErrRefused,
+			strings.TrimPrefix(answer.Message(), ErrRefused.Error()))
+	}
 	if known := wire.ToError(wire.DetailOf(err)); known != nil {
 		return known
 	}
 	switch connect.CodeOf(err) {
-	case connect.CodePermissionDenied, connect.CodeUnauthenticated:
-		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case connect.CodeResourceExhausted: // what the service reads of a message is limited
 		return fmt.Errorf("%w: make the call with fewer tasks: %w", stint.ErrTooLarge, err)
 	default:
 		return err
 	}
+}
+
+// isRefused reports whether the service does not let the caller do something, or does not know the
+// caller.
+func isRefused(err error) bool {
+	code := connect.CodeOf(err)
+	return code == connect.CodePermissionDenied || code == connect.CodeUnauthenticated
 }
 
 // now is the time of this process, for pauses between attempts.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -46,6 +47,9 @@ func (o *owners) Attend(
 		return stint.ErrClosed
 	}
 	defer o.attending.Done()
+	if err := callerOf(ctx).wait(); err != nil {
+		return err
+	}
 	first, err := wire.Receive()
 	if err != nil {
 		return err
@@ -138,6 +142,12 @@ func (s *stream) note(message *stintv1.AttendRequest) error {
 	}
 	for _, task := range done {
 		delete(s.held, task.Token)
+	}
+	if len(s.held) > heldMax {
+		return &stint.ArgumentError{
+			Argument: "held", Index: -1, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("an actor may hold %d tasks at a time", heldMax),
+		}
 	}
 	s.left = s.left || message.GetLeave()
 	return nil

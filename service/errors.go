@@ -3,12 +3,14 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -77,4 +79,27 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 func (s *Service) log(ctx context.Context, procedure string, err error) {
 	s.logger.LogAttrs(ctx, slog.LevelWarn, "call failed",
 		slog.String("procedure", procedure), slog.Any("error", err))
+}
+
+// errUnknown is the error of a call whose caller is not known.
+func errUnknown(err error) error {
+	if err == nil {
+		err = errors.New("it names no principal")
+	}
+	return detailed(connect.CodeUnauthenticated, "refused",
+		fmt.Errorf("%w: %w", stint.ErrRefused, err))
+}
+
+// errLimited is the error of a call too many.
+func errLimited(problem string) *connect.Error {
+	return detailed(connect.CodeResourceExhausted, wire.Limited,
+		errors.New("over a limit: the caller "+problem+"; repeat the call a little later"))
+}
+
+func detailed(code connect.Code, kind string, err error) *connect.Error {
+	with := connect.NewError(code, err)
+	if packed, err := connect.NewErrorDetail(&stintv1.ErrorDetail{Kind: kind}); err == nil {
+		with.AddDetail(packed)
+	}
+	return with
 }

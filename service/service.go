@@ -6,7 +6,8 @@
 //		-H 'Content-Type: application/json' \
 //		http://localhost:7330/stint.v1.TaskService/InsertTasks
 //
-// Any number of services may stand before one schema, and a client may ask each time another one.
+// [Options.Authenticate] says who has sent a request, and the package access who may do what. Any
+// number of services may stand before one schema, and a client may ask each time another one.
 // Neither the end of a service nor its death touches the tasks that remote actors own.
 package service
 
@@ -25,6 +26,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/service/access"
 )
 
 // Options adjust a [Service]. The zero value is a good default.
@@ -32,6 +34,14 @@ type Options struct {
 	// Grace is how long a remote actor may be without a stream before its tasks are handed on.
 	// Default: 750 ms.
 	Grace time.Duration
+
+	// Authenticate finds out who has sent a request. Its errors are told to whoever has, so they
+	// must not say why a credential is not valid. Default: nobody is asked who he is, and everybody
+	// who can reach the service may do everything.
+	Authenticate func(r *http.Request) (*access.Principal, error)
+
+	// Limits bound what each principal may ask for at a time.
+	Limits Limits
 
 	// Logger gets a warning for each call that fails for a reason that its caller cannot know, such
 	// as a database that is away. Default: [slog.Default].
@@ -46,10 +56,6 @@ const (
 	// silent for longer.
 	waitMax = 25 * time.Second
 
-	// messageBytesMax is the size of a request at most: a body of a task at its largest, and what
-	// is around it.
-	messageBytesMax = 65 << 20
-
 	// answerBytes is how much the bodies of a hand-out may take before the rest is given back.
 	answerBytes = 8 << 20
 )
@@ -62,6 +68,10 @@ type Service struct {
 	logger *slog.Logger
 	grace  time.Duration
 	mux    *http.ServeMux
+
+	authenticate func(r *http.Request) (*access.Principal, error)
+	limits       limits
+	policies     map[string]policy
 	// refusals writes errors of requests that no verb sees.
 	refusals *connect.ErrorWriter
 
@@ -82,17 +92,21 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		return nil, errors.New("new service: pool and store must not be nil")
 	case options.Grace < 0:
 		return nil, errors.New("new service: Options.Grace must not be negative")
+	case min(options.Limits.Calls, options.Limits.Waiting, options.Limits.MessageBytes) < 0,
+		options.Limits.Rate < 0:
+		return nil, errors.New("new service: Options.Limits must not be negative")
 	case options.Grace == 0:
 		options.Grace = graceDefault
 	}
 	s := &Service{
 		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
-		mux: http.NewServeMux(),
+		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
+		limits: limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
-		connect.WithReadMaxBytes(messageBytesMax), strictCodecs(),
-		connect.WithInterceptors(&translator{s}),
+		connect.WithReadMaxBytes(s.limits.MessageBytes), strictCodecs(),
+		connect.WithInterceptors(&translator{s}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)
 	s.mux.Handle(stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...))
@@ -102,18 +116,36 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 
 // ServeHTTP answers a request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength <= messageBytesMax || !s.refusals.IsSupported(r) {
-		s.mux.ServeHTTP(w, r)
-		return
-	}
-	// Connect would read it all, and ask the client to try again.
-	err := s.translated(r.Context(), r.URL.Path, &stint.ArgumentError{
-		Argument: "request bytes", Index: -1, Err: stint.ErrTooLarge,
-		Problem: fmt.Sprintf("%d exceeds the limit of %d", r.ContentLength, messageBytesMax),
+	s.admitted(s.sized(s.mux)).ServeHTTP(w, r)
+}
+
+// Guard returns a handler that passes on the requests of principals that may do something which is
+// no verb of this service, such as [access.TaskStore], within their limits.
+func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
+	return s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if principal := Principal(r.Context()); !principal.Has(verb) {
+			http.Error(w, stint.ErrRefused.Error()+": it needs a grant of "+string(verb),
+				http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
+
+// sized refuses requests that say that they are too large: Connect would read them, and ask the
+// client to try again.
+func (s *Service) sized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bytesMax := s.limits.MessageBytes
+		if r.ContentLength <= int64(bytesMax) || !s.refusals.IsSupported(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.refuse(w, r, s.translated(r.Context(), r.URL.Path, &stint.ArgumentError{
+			Argument: "request bytes", Index: -1, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("%d exceeds the limit of %d", r.ContentLength, bytesMax),
+		}))
 	})
-	if err := s.refusals.Write(w, r, err); err != nil {
-		s.log(r.Context(), r.URL.Path, err)
-	}
 }
 
 // Drain ends the calls that wait, with empty answers, and the streams of actors, which open others
@@ -161,6 +193,10 @@ func (s *Service) waiting(
 	if s.draining.Err() != nil {
 		return false, stint.ErrClosed // the client asks another service
 	}
+	if err := callerOf(ctx).wait(); err != nil {
+		return false, err
+	}
+	defer callerOf(ctx).resume()
 	waiting, cancel := context.WithTimeout(ctx, min(wait, waitMax))
 	defer cancel()
 	defer context.AfterFunc(s.draining, cancel)()

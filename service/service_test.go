@@ -29,9 +29,15 @@ type running struct {
 	pool    *pgxpool.Pool
 	address string
 	stop    func() error
+	token   string // of the caller; empty for none
 }
 
 func start(t *testing.T) *running {
+	t.Helper()
+	return startWith(t, service.Options{})
+}
+
+func startWith(t *testing.T, options service.Options) *running {
 	t.Helper()
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
@@ -43,8 +49,8 @@ func start(t *testing.T) *running {
 			t.Errorf("Close = %v", err)
 		}
 	})
-	address, stop := testservice.Start(t, pool, store, service.Options{})
-	return &running{store, pool, address, stop}
+	address, stop := testservice.Start(t, pool, store, options)
+	return &running{store: store, pool: pool, address: address, stop: stop}
 }
 
 // post calls a verb as curl does, and returns the status and the answer.
@@ -66,6 +72,9 @@ func (r *running) send(t *testing.T, verb, kind string, body io.Reader) (int, []
 		t.Fatalf("NewRequest = %v", err)
 	}
 	request.Header.Set("Content-Type", kind)
+	if r.token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("%s: %v", verb, err)
@@ -215,7 +224,8 @@ func TestService_StopsThoughCallsWait(t *testing.T) {
 			answered <- fmt.Sprintf("%d %s", code, text)
 		}()
 	}
-	r.awaitCalls(t)
+	r.awaitTopic(t, "finished")
+	r.awaitTopic(t, "ready act")
 	wantErr(t, "stop", r.stop(), nil)
 	for range 2 {
 		if got := <-answered; got != "200 {}" {
@@ -224,25 +234,24 @@ func TestService_StopsThoughCallsWait(t *testing.T) {
 	}
 }
 
-// awaitCalls waits until somebody waits for the end of a task, and somebody for tasks.
-func (r *running) awaitCalls(t *testing.T) {
+// awaitTopic waits until a session wants to be told of a topic.
+func (r *running) awaitTopic(t *testing.T, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
-		var both bool
-		err := r.pool.QueryRow(ctx, `SELECT
-			EXISTS (SELECT FROM stint.sessions WHERE 'finished' = ANY (topics))
-			AND EXISTS (SELECT FROM stint.sessions WHERE 'ready act' = ANY (topics))`).Scan(&both)
+		var wanted bool
+		err := r.pool.QueryRow(ctx, `SELECT EXISTS (
+			SELECT FROM stint.sessions WHERE $1 = ANY (topics))`, topic).Scan(&wanted)
 		if err != nil {
 			t.Fatalf("look for who waits = %v", err)
 		}
-		if both {
+		if wanted {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatal("nobody waits")
+			t.Fatalf("nobody waits for %q", topic)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -58,5 +58,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // hopeless reports whether a call fails with err however often it is repeated.
 func hopeless(err error) bool {
 	return errors.Is(err, stint.ErrSchemaVersion) || errors.Is(err, stint.ErrClosed) ||
-		errors.Is(err, stint.ErrInvalidArgument)
+		errors.Is(err, stint.ErrInvalidArgument) || errors.Is(err, stint.ErrRefused)
 }

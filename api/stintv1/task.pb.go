@@ -1051,7 +1051,8 @@ type ErrorDetail struct {
 	// The name of the Go package's error without its Err, in lower case with hyphens: "task-exists",
 	// "task-not-found", "task-in-progress", "task-started", "task-finished", "cycle",
 	// "predecessor-aborted", "invalid-token", "already-returned", "no-post-result", "busy",
-	// "invalid-argument", "too-large", "claim-spent", "closed", "schema-version".
+	// "invalid-argument", "too-large", "claim-spent", "refused", "closed", "schema-version". And "limited":
+	// the service has not begun the call, since its caller has made too many; repeat it a little later.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The tasks concerned: as many as fit, of total.
 	Ids   []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`

@@ -33,6 +33,7 @@ func kinds() []kind {
 		{"no-post-result", stint.ErrNoPostResult, connect.CodeFailedPrecondition},
 		{"too-large", stint.ErrTooLarge, connect.CodeInvalidArgument},
 		{"invalid-argument", stint.ErrInvalidArgument, connect.CodeInvalidArgument},
+		{"refused", stint.ErrRefused, connect.CodePermissionDenied},
 		{"schema-version", stint.ErrSchemaVersion, connect.CodeUnimplemented},
 		{"closed", stint.ErrClosed, connect.CodeUnavailable},
 	}
@@ -56,6 +57,10 @@ func named(name string) error {
 	}
 	return nil
 }
+
+// Limited is the kind of an error of a call that a service has not begun, because its caller has
+// made too many. A caller that waits a little may repeat it.
+const Limited = "limited"
 
 // detailMax is how many tasks an error names: errors travel in headers, which are short.
 const detailMax = 64

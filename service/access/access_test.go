@@ -1,0 +1,112 @@
+package access_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/service/access"
+)
+
+const grants = `
+mailer:
+  - verbs: [own]
+    actions: ["mail/*", bill]
+    actors: ["mailer-*"]
+shop:
+  - verbs: [insert, read, control]
+    actions: ["mail/*", "bill"]
+    ids: ["shop/*"]
+auditor:
+  - verbs: [read-bodies]
+    actions: [bill, "ship"]
+  - verbs: [read]
+    actions: [mail/send]
+root:
+  - verbs: ["*"]
+    actions: ["*"]
+"*":
+  - verbs: [metrics]
+`
+
+func parse(t *testing.T, text string) access.Grants {
+	t.Helper()
+	parsed, err := access.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("Parse = %v", err)
+	}
+	return parsed
+}
+
+func TestPrincipal_MayWhatIsGranted(t *testing.T) {
+	t.Parallel()
+	all := parse(t, grants)
+	mailer, shop := all.Principal("mailer"), all.Principal("shop")
+	auditor, root, nobody := all.Principal("auditor"), all.Principal("root"), all.Principal("x")
+	var anyone *access.Principal
+	for _, c := range []struct {
+		name      string
+		got, want bool
+	}{
+		{"own for its actor", mailer.MayOwn("mailer-1", []string{"mail/send", "bill"}), true},
+		{"own for another actor", mailer.MayOwn("other", []string{"mail/send"}), false},
+		{"own another action", mailer.MayOwn("mailer-1", []string{"bill", "ship"}), false},
+		{"own the beginning of an action", mailer.MayOwn("mailer-1", []string{"mail"}), false},
+		{"own as its actor", mailer.MayOwn("mailer-1", nil), true},
+		{"insert by the owner", mailer.May(access.Insert, "mail/send", "shop/1"), false},
+		{"insert", shop.May(access.Insert, "mail/send", "shop/1"), true},
+		{"insert another ID", shop.May(access.Insert, "mail/send", "other/1"), false},
+		{"insert another action", shop.May(access.Insert, "bills", "shop/1"), false},
+		{"control by ID alone", shop.MayByID(access.Control, "shop/1"), false},
+		{"read bodies without the verb", shop.May(access.ReadBodies, "bill", "shop/1"), false},
+		{"read with read-bodies", auditor.May(access.Read, "bill", "a"), true},
+		{"list within the prefix", shop.MayList([]string{"bill", "mail/a"}, "shop/1"), true},
+		{"list all of it", shop.MayList([]string{"bill"}, ""), false},
+		{"list the beginning of the prefix", shop.MayList([]string{"bill"}, "sho"), false},
+		{"list all actions", shop.MayList(nil, "shop/"), false},
+		{"list actions of two grants", auditor.MayList([]string{"bill", "mail/send"}, ""), true},
+		{"list all", auditor.MayList(nil, ""), false},
+		{"everything", root.MayList(nil, "") && root.MayByID(access.Control, "x") &&
+			root.MayOwn("a", []string{"b"}) && root.Has(access.TaskStore), true},
+		{"nothing", nobody.Has(access.Insert) || nobody.Has(access.Own) ||
+			nobody.MayList([]string{"bill"}, "x") || nobody.MayOwn("", nil), false},
+		{"what everybody may", nobody.Has(access.Metrics) && mailer.Has(access.Metrics), true},
+		{"without a principal", anyone.Has(access.Own) && anyone.MayList(nil, "") &&
+			anyone.MayByID(access.Read, "a"), true},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	names, ok := auditor.ReadActions()
+	if !ok || strings.Join(names, " ") != "bill ship mail/send" {
+		t.Errorf("ReadActions = %q, %v", names, ok)
+	}
+	if names, ok := shop.ReadActions(); ok {
+		t.Errorf("ReadActions of a principal with IDs = %q", names)
+	}
+}
+
+func TestParse_RefusesWhatMayMeanSomethingElse(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`a: [{verbs: [own]}]`:                                       `"own" needs actions`,
+		`a: [{actions: ["*"]}]`:                                     "verbs are missing",
+		`a: [{verbs: [owns], actions: ["*"]}]`:                      `there is no verb "owns"`,
+		`a: [{verbs: [read], actions: ["*mail"]}]`:                  "star at its end",
+		`a: [{verbs: [read], actions: [""]}]`:                       "must be a name",
+		`a: [{verbs: [own], actions: ["*"], ids: [x]}]`:             "cannot be narrowed by ids",
+		`a: [{verbs: ["*"], actions: ["*"], ids: [x]}]`:             "cannot be narrowed by ids",
+		`a: [{verb: [read], actions: ["*"]}]`:                       "verb",
+		"a: [{verbs: [metrics]}]\na: [{verbs: [metrics]}]":          "already defined",
+		"a: [{verbs: [metrics]}]\n---\nb: [{verbs: [taskstore]}]\n": "more than one document",
+		`[]`: "grants",
+	} {
+		_, err := access.Parse([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want %q", text, err, want)
+		}
+	}
+	if empty := parse(t, ""); empty.Principal("a").Has(access.Read) {
+		t.Error("no grants allow reading")
+	}
+}

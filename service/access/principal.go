@@ -1,0 +1,95 @@
+package access
+
+import "slices"
+
+// A Principal is somebody who calls a service. The nil Principal may do everything: it calls a
+// service that asks nobody who he is.
+type Principal struct {
+	Name   string
+	Grants []Grant
+}
+
+// Has reports whether the principal may do something on some tasks, or something that is not about
+// tasks.
+func (p *Principal) Has(verb Verb) bool {
+	return p.some(func(g *Grant) bool { return g.allows(verb) })
+}
+
+// May reports whether the principal may do something on a task.
+func (p *Principal) May(verb Verb, action, id string) bool {
+	return p.some(func(g *Grant) bool {
+		return g.allows(verb) && fits(g.Actions, action) && fits(anyOr(g.IDs), id)
+	})
+}
+
+// MayByID reports whether the principal may do something on a task whatever its action.
+func (p *Principal) MayByID(verb Verb, id string) bool {
+	return p.some(func(g *Grant) bool {
+		return g.allows(verb) && slices.Contains(g.Actions, "*") && fits(anyOr(g.IDs), id)
+	})
+}
+
+// MayOwn reports whether the principal may own tasks of all these actions for an actor; of some
+// actions, if none are given.
+func (p *Principal) MayOwn(actor string, actions []string) bool {
+	return p.some(func(g *Grant) bool {
+		return g.allows(Own) && fits(anyOr(g.Actors), actor) &&
+			!slices.ContainsFunc(actions, func(action string) bool {
+				return !fits(g.Actions, action)
+			})
+	})
+}
+
+// MayList reports whether the principal may see every task of these actions whose ID begins with a
+// prefix. No actions stand for all.
+func (p *Principal) MayList(actions []string, prefix string) bool {
+	if len(actions) == 0 {
+		actions = []string{"*"} // which only that pattern fits
+	}
+	return !slices.ContainsFunc(actions, func(action string) bool {
+		return !p.some(func(g *Grant) bool {
+			return g.allows(Read) && fits(g.Actions, action) && slices.ContainsFunc(anyOr(g.IDs),
+				func(pattern string) bool { return within(pattern, prefix) })
+		})
+	})
+}
+
+// within reports whether every name that begins with prefix fits a pattern.
+func within(pattern, prefix string) bool {
+	return pattern[len(pattern)-1] == '*' && fits([]string{pattern}, prefix)
+}
+
+// ReadActions returns the actions whose tasks the principal may all see, if they are names without
+// a star; otherwise false.
+func (p *Principal) ReadActions() ([]string, bool) {
+	if p == nil {
+		return nil, false
+	}
+	var names []string
+	for i := range p.Grants {
+		g := &p.Grants[i]
+		if !g.allows(Read) || len(g.IDs) > 0 && !slices.Contains(g.IDs, "*") {
+			continue
+		}
+		for _, pattern := range g.Actions {
+			if pattern[len(pattern)-1] == '*' {
+				return nil, false
+			}
+			names = append(names, pattern)
+		}
+	}
+	return names, len(names) > 0
+}
+
+// some reports whether one of the grants allows something.
+func (p *Principal) some(allows func(g *Grant) bool) bool {
+	if p == nil {
+		return true
+	}
+	for i := range p.Grants {
+		if allows(&p.Grants[i]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// A caller is whoever has sent a request, with what the request takes of the caller's limits.
+type caller struct {
+	principal *access.Principal // nil if the service asks nobody who he is
+	*place
+}
+
+type callerKey struct{}
+
+// callerOf returns the caller of a request.
+func callerOf(ctx context.Context) caller {
+	of, _ := ctx.Value(callerKey{}).(caller)
+	return of
+}
+
+// admitted returns a handler that finds out who has sent a request, and passes it on within the
+// caller's limits.
+func (s *Service) admitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var by caller
+		if s.authenticate != nil {
+			principal, err := s.authenticate(r)
+			if err != nil || principal == nil {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				s.refuse(w, r, errUnknown(err))
+				return
+			}
+			by.principal = principal
+		}
+		entered, wait := s.limits.enter(by.name())
+		if entered == nil {
+			refusal := errLimited("has made too many calls")
+			refusal.Meta().Set("Retry-After", seconds(wait))
+			s.refuse(w, r, refusal)
+			return
+		}
+		defer entered.leave()
+		by.place = entered
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
+	})
+}
+
+func (c caller) name() string {
+	if c.principal == nil {
+		return ""
+	}
+	return c.principal.Name
+}
+
+// Principal returns who has sent a request that [Options.Authenticate] has let pass; nil if the
+// service asks nobody.
+func Principal(ctx context.Context) *access.Principal { return callerOf(ctx).principal }
+
+// refuse answers a request that no verb sees.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if !s.refusals.IsSupported(r) {
+		http.Error(w, err.Error(), httpStatus(err))
+		return
+	}
+	if err := s.refusals.Write(w, r, err); err != nil {
+		s.log(r.Context(), r.URL.Path, err)
+	}
+}
+
+// httpStatus is the status for those who do not speak the protocol of the service.
+func httpStatus(err error) int {
+	switch connect.CodeOf(err) {
+	case connect.CodeUnauthenticated:
+		return http.StatusUnauthorized
+	case connect.CodeResourceExhausted:
+		return http.StatusTooManyRequests
+	default:
+		return http.StatusBadRequest
+	}
+}

@@ -1,0 +1,153 @@
+package service
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits bound what each principal may ask of a service at a time. A call too many is refused at
+// once; the client repeats it for some seconds. Where nobody is asked who he is, all callers are
+// one principal.
+type Limits struct {
+	// Calls is how many calls may be under way that do not wait for tasks. Default: 1,000.
+	Calls int
+	// Waiting is how many calls may wait for tasks, and how many actors show by a stream that they
+	// live, together. Default: 20,000.
+	Waiting int
+	// Rate is how many calls may begin in a second, on average; so many may begin at once. Default:
+	// no limit.
+	Rate float64
+	// MessageBytes is the size of a request at most. A service may hold that much for each request
+	// under way. Default: 65 MiB, the largest body of a task and what is around it.
+	MessageBytes int
+}
+
+const (
+	callsDefault        = 1000
+	waitingDefault      = 20_000
+	messageBytesDefault = 65 << 20
+
+	// heldMax is how many tasks an actor may tell by its stream that it holds: as many as it can
+	// own by one call.
+	heldMax = 100_000
+
+	// usagesMax is how many principals are remembered after their last call, to keep to their rate.
+	usagesMax = 10_000
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Calls == 0 {
+		l.Calls = callsDefault
+	}
+	if l.Waiting == 0 {
+		l.Waiting = waitingDefault
+	}
+	if l.MessageBytes == 0 {
+		l.MessageBytes = messageBytesDefault
+	}
+	return l
+}
+
+// limits keep principals to their Limits.
+type limits struct {
+	Limits
+
+	mutex  sync.Mutex
+	usages map[string]*usage // of principals by their names
+}
+
+// A usage is how much a principal takes of its limits.
+type usage struct {
+	calls, waiting int
+	rate           *rate.Limiter // nil without a limit
+}
+
+func (u *usage) idle() bool {
+	return u.calls == 0 && u.waiting == 0 &&
+		(u.rate == nil || u.rate.Tokens() >= float64(u.rate.Burst()))
+}
+
+// A place is what one request takes of its principal's limits.
+type place struct {
+	limits *limits
+	name   string
+	usage  *usage
+	waits  bool
+}
+
+// enter takes a place for a call, or says after which time to ask again.
+func (l *limits) enter(name string) (*place, time.Duration) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	used := l.usages[name]
+	if used == nil {
+		used = &usage{}
+		if l.Rate > 0 {
+			used.rate = rate.NewLimiter(rate.Limit(l.Rate), int(max(1, math.Ceil(l.Rate))))
+		}
+		l.usages[name] = used
+	}
+	if used.calls >= l.Calls {
+		return nil, time.Second
+	}
+	if used.rate != nil {
+		if turn := used.rate.Reserve(); turn.Delay() > 0 {
+			wait := turn.Delay()
+			turn.Cancel()
+			return nil, wait
+		}
+	}
+	used.calls++
+	return &place{limits: l, name: name, usage: used}, 0
+}
+
+// wait makes a place that of a call that waits, unless too many wait.
+func (p *place) wait() error {
+	p.limits.mutex.Lock()
+	defer p.limits.mutex.Unlock()
+	if p.usage.waiting >= p.limits.Waiting {
+		return errLimited("has too many calls and streams that wait")
+	}
+	p.usage.calls--
+	p.usage.waiting++
+	p.waits = true
+	return nil
+}
+
+// resume undoes wait. The limit of calls does not hold it up: it has done its work.
+func (p *place) resume() {
+	p.limits.mutex.Lock()
+	defer p.limits.mutex.Unlock()
+	p.usage.calls++
+	p.usage.waiting--
+	p.waits = false
+}
+
+// leave gives the place back.
+func (p *place) leave() {
+	l := p.limits
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if p.waits {
+		p.usage.waiting--
+	} else {
+		p.usage.calls--
+	}
+	if p.usage.idle() {
+		delete(l.usages, p.name)
+	}
+	if len(l.usages) > usagesMax {
+		for name, used := range l.usages {
+			if used.idle() {
+				delete(l.usages, name)
+			}
+		}
+	}
+}
+
+// seconds is a time as a header has it.
+func seconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }

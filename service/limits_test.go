@@ -1,0 +1,99 @@
+package service_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+)
+
+func (r *running) wantLimited(t *testing.T, procedure, request string) {
+	t.Helper()
+	status, answer := r.post(t, procedure, request)
+	if status != http.StatusTooManyRequests || answer["code"] != "resource_exhausted" {
+		t.Errorf("a call too many = %d %v", status, answer)
+	}
+}
+
+func TestLimits_RefuseCallsTooManyOfOnePrincipal(t *testing.T) {
+	t.Parallel()
+	const perDay = 1.0 / (24 * 60 * 60)
+	r := startWith(t, service.Options{
+		Authenticate: byName(t), Limits: service.Limits{Rate: perDay},
+	})
+	r.as("root").wantPosted(t, "TaskService/GetStats", `{}`, `{"pruning_behind":"0s"}`)
+	r.as("root").wantLimited(t, "TaskService/GetStats", `{}`)
+	r.as("reader").wantPosted(t, "TaskService/GetStats", `{}`, `{"pruning_behind":"0s"}`)
+}
+
+// Calls that wait are limited for themselves: they keep no other call waiting.
+func TestLimits_RefuseCallsThatWaitApartFromOthers(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, service.Options{
+		Authenticate: byName(t), Limits: service.Limits{Calls: 1, Waiting: 1},
+	})
+	const poll = `{"actor":"mailer-1","claim":17,"max_tasks":1,"actions":["mail"],` +
+		`"lease":"60s","wait":"25s"}`
+	waiting, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		request, err := http.NewRequestWithContext(waiting, http.MethodPost,
+			r.address+"/stint.v1.WorkerService/OwnTasks", strings.NewReader(poll))
+		if err != nil {
+			ended <- err
+			return
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer mailer")
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		ended <- err
+	}()
+	r.awaitTopic(t, "ready mail")
+	r.as("mailer").wantLimited(t, "WorkerService/OwnTasks", poll)
+	r.as("mailer").wantPosted(t, "WorkerService/ReturnTasks", `{}`, `{}`)
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("the call that waited was answered")
+	}
+}
+
+// A client comes back when there is room again.
+func TestLimits_AreOutlastedByTheClient(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, service.Options{Limits: service.Limits{Rate: 2}})
+	c := testservice.Client(t, r.address, client.Options{})
+	for range 6 {
+		_, err := c.Stats(t.Context())
+		wantErr(t, "Stats", err, nil)
+	}
+}
+
+func TestGuard_AsksForTheVerb(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	s, err := service.New(r.pool, r.store, service.Options{Authenticate: byName(t)})
+	wantErr(t, "New", err, nil)
+	guarded := s.Guard("taskstore", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(service.Principal(r.Context()).Name))
+	}))
+	for token, want := range map[string]int{
+		"root": http.StatusOK, "shop": http.StatusForbidden, "wrong": http.StatusUnauthorized,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/groups", nil)
+		wantErr(t, "NewRequest", err, nil)
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer := httptest.NewRecorder()
+		guarded.ServeHTTP(answer, request)
+		if answer.Code != want || want == http.StatusOK && answer.Body.String() != token {
+			t.Errorf("%s gets %d %q, want %d", token, answer.Code, answer.Body.String(), want)
+		}
+	}
+}

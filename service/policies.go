@@ -1,0 +1,150 @@
+package service
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// newPolicies returns the policies of all procedures.
+func newPolicies() map[string]policy {
+	all := changePolicies()
+	maps.Copy(all, lookPolicies())
+	maps.Copy(all, workerPolicies())
+	return all
+}
+
+// byID is the policy of procedures that name stored tasks.
+func byID[M interface{ GetIds() []string }](verb access.Verb) func(a *asking, request any) error {
+	return on(func(a *asking, r M) error { return a.may(verb, r.GetIds()) })
+}
+
+// byToken is the policy of procedures whose calls prove by a token that the caller owns a task.
+func byToken(a *asking, _ any) error { return a.has(access.Own) }
+
+// byAnyone is the policy of procedures that show nothing, or what trim leaves.
+func byAnyone(*asking, any) error { return nil }
+
+// changePolicies are those of the verbs that change tasks.
+func changePolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.TaskServiceInsertTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.InsertTasksRequest) error {
+				return a.mayInsert(r.GetTasks())
+			}),
+		},
+		stintv1connect.TaskServiceReplaceTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.ReplaceTasksRequest) error {
+				return a.mayReplace(r.GetTasks())
+			}),
+		},
+		stintv1connect.TaskServiceAddDependenciesProcedure: {
+			may: on(func(a *asking, r *stintv1.AddDependenciesRequest) error {
+				return a.mayDepend(r.GetDependencies())
+			}),
+		},
+		stintv1connect.TaskServiceAbortTasksProcedure: {
+			may: byID[*stintv1.AbortTasksRequest](access.Control),
+		},
+		stintv1connect.TaskServiceRetryTasksProcedure: {
+			may: byID[*stintv1.RetryTasksRequest](access.Control),
+		},
+		stintv1connect.TaskServiceDeleteTasksProcedure: {
+			may: byID[*stintv1.DeleteTasksRequest](access.Control),
+		},
+		stintv1connect.TaskServiceTransactProcedure: {
+			may: on((*asking).mayTransact),
+		},
+	}
+}
+
+// lookPolicies are those of the verbs that look at tasks.
+func lookPolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.TaskServiceGetTasksProcedure: {
+			may: byID[*stintv1.GetTasksRequest](access.Read),
+			trim: trimming(func(a *asking, r *stintv1.GetTasksResponse) {
+				a.hideBodies(r.GetTasks())
+			}),
+		},
+		stintv1connect.TaskServiceWaitForTasksProcedure: {
+			may: byID[*stintv1.WaitForTasksRequest](access.Read),
+			trim: trimming(func(a *asking, r *stintv1.WaitForTasksResponse) {
+				a.hideBodies(r.GetTasks())
+			}),
+		},
+		stintv1connect.TaskServiceListTasksProcedure: {may: on((*asking).mayList)},
+		stintv1connect.TaskServiceExplainTaskProcedure: {
+			may: on(func(a *asking, r *stintv1.ExplainTaskRequest) error {
+				return a.may(access.Read, []string{r.GetId()})
+			}),
+			trim: trimming(func(a *asking, r *stintv1.ExplainTaskResponse) {
+				r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
+			}),
+		},
+		stintv1connect.TaskServiceGetGraphProcedure: {
+			may: on(func(a *asking, r *stintv1.GetGraphRequest) error {
+				return a.may(access.Read, []string{r.GetId()})
+			}),
+			trim: trimming((*asking).trimGraph),
+		},
+		stintv1connect.TaskServiceGetStatsProcedure: {
+			may: byAnyone,
+			trim: trimming(func(a *asking, r *stintv1.GetStatsResponse) {
+				r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
+					return !a.principal.MayList([]string{s.GetAction()}, "")
+				})
+			}),
+		},
+		stintv1connect.TaskServiceListProblemsProcedure: {
+			may: byAnyone,
+			trim: trimming(func(a *asking, r *stintv1.ListProblemsResponse) {
+				r.Slow, r.Failing = a.seen(r.GetSlow()), a.seen(r.GetFailing())
+				r.Failed = a.seen(r.GetFailed())
+			}),
+		},
+		stintv1connect.TaskServiceListActorsProcedure: {
+			may: byAnyone,
+			trim: trimming(func(a *asking, r *stintv1.ListActorsResponse) {
+				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
+					return !a.principal.MayList(actor.GetActions(), "")
+				})
+			}),
+		},
+	}
+}
+
+// workerPolicies are those of the verbs of owners.
+func workerPolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.WorkerServiceOwnTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.OwnTasksRequest) error {
+				return a.mayOwn(r.GetActor(), r.GetActions())
+			}),
+		},
+		stintv1connect.WorkerServiceReleaseClaimProcedure: {
+			may: on(func(a *asking, r *stintv1.ReleaseClaimRequest) error {
+				return a.mayOwn(r.GetActor(), nil)
+			}),
+		},
+		stintv1connect.WorkerServiceExtendTasksOwnershipProcedure: {
+			may: on(func(a *asking, r *stintv1.ExtendTasksOwnershipRequest) error {
+				return a.mayOwn(r.GetActor(), nil)
+			}),
+		},
+		stintv1connect.WorkerServiceReturnTasksProcedure: {may: byToken},
+		stintv1connect.WorkerServiceSetStatusProcedure:   {may: byToken},
+		stintv1connect.WorkerServiceGetInputsProcedure:   {may: byToken},
+		stintv1connect.WorkerServiceAttendProcedure: {
+			may: on(func(a *asking, r *stintv1.AttendRequest) error {
+				if r.GetHello() == nil {
+					return a.has(access.Own)
+				}
+				return a.mayOwn(r.GetHello().GetActor(), r.GetHello().GetActions())
+			}),
+		},
+	}
+}

@@ -1,0 +1,302 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// A policy says who may make the calls of a procedure. A procedure without one cannot be called.
+type policy struct {
+	// may returns an error if the principal must not make this call. A stream is asked about each
+	// message that it receives.
+	may func(a *asking, request any) error
+	// trim takes out of an answer what the principal must not see; nil if there is nothing.
+	trim func(a *asking, answer any)
+}
+
+// An asking is a call of a principal.
+type asking struct {
+	ctx       context.Context //nolint:containedctx // of this call
+	principal *access.Principal
+	store     *stint.Store
+}
+
+// on makes a policy's function of one for the messages of a procedure.
+func on[M any](may func(a *asking, request M) error) func(a *asking, request any) error {
+	return func(a *asking, request any) error {
+		message, ok := request.(M)
+		if !ok {
+			return fmt.Errorf("%T is no message of this procedure", request)
+		}
+		return may(a, message)
+	}
+}
+
+// trimming is on for answers.
+func trimming[M any](trim func(a *asking, answer M)) func(a *asking, answer any) {
+	return func(a *asking, answer any) {
+		if message, ok := answer.(M); ok {
+			trim(a, message)
+		}
+	}
+}
+
+// mayNot is the error of a call that is not allowed.
+func (a *asking) mayNot(format string, args ...any) error {
+	return fmt.Errorf("%w: %q may not %s", stint.ErrRefused, a.principal.Name,
+		fmt.Sprintf(format, args...))
+}
+
+// may returns an error unless the principal may do something on all stored tasks with these IDs.
+// Those that are not stored are left to the verb.
+func (a *asking) may(verb access.Verb, ids []string) error {
+	unsure := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return a.principal.MayByID(verb, id)
+	})
+	switch {
+	case !a.principal.Has(verb):
+		return a.mayNot("%s tasks", verb)
+	case len(unsure) == 0:
+		return nil
+	}
+	actions, err := a.store.FindActions(a.ctx, wire.ToIDs(unsure))
+	if err != nil {
+		return err
+	}
+	for _, id := range unsure {
+		action, stored := actions[stint.TaskID(id)]
+		if stored && !a.principal.May(verb, action, id) {
+			return a.mayNot("%s task %q with action %q", verb, id, action)
+		}
+	}
+	return nil
+}
+
+// mayInsert returns an error unless the principal may insert tasks, read those stored tasks that
+// they wait for, and control those that are made to wait.
+func (a *asking) mayInsert(tasks []*stintv1.Task) error {
+	if !a.principal.Has(access.Insert) {
+		return a.mayNot("%s tasks", access.Insert)
+	}
+	inserted := make(map[string]bool, len(tasks))
+	for _, task := range tasks {
+		if !a.principal.May(access.Insert, task.GetAction(), task.GetId()) {
+			return a.mayNot("%s task %q with action %q", access.Insert, task.GetId(),
+				task.GetAction())
+		}
+		inserted[task.GetId()] = true
+	}
+	var after, before []string
+	for _, task := range tasks {
+		after = append(after, task.GetAfter()...)
+		before = append(before, task.GetToSignalAfter()...)
+	}
+	known := func(id string) bool { return inserted[id] }
+	return a.mayLink(slices.DeleteFunc(after, known), slices.DeleteFunc(before, known))
+}
+
+// mayLink returns an error unless the principal may make dependents wait for predecessors.
+func (a *asking) mayLink(predecessors, dependents []string) error {
+	if len(predecessors) > 0 {
+		if err := a.may(access.Read, predecessors); err != nil {
+			return err
+		}
+	}
+	if len(dependents) > 0 {
+		return a.may(access.Control, dependents)
+	}
+	return nil
+}
+
+func (a *asking) mayReplace(tasks []*stintv1.Task) error {
+	ids := make([]string, len(tasks))
+	for i, task := range tasks {
+		ids[i] = task.GetId()
+	}
+	if err := a.mayInsert(tasks); err != nil {
+		return err
+	}
+	return a.may(access.Control, ids)
+}
+
+func (a *asking) mayDepend(dependencies []*stintv1.Dependency) error {
+	var predecessors, dependents []string
+	for _, d := range dependencies {
+		predecessors = append(predecessors, d.GetPredecessor())
+		dependents = append(dependents, d.GetDependent())
+	}
+	if len(dependencies) == 0 && !a.principal.Has(access.Control) {
+		return a.mayNot("%s tasks", access.Control)
+	}
+	return a.mayLink(predecessors, dependents)
+}
+
+// mayOwn returns an error unless the principal may own tasks of these actions for an actor.
+func (a *asking) mayOwn(actor string, actions []string) error {
+	switch {
+	case a.principal.MayOwn(actor, actions):
+		return nil
+	case len(actions) == 0:
+		return a.mayNot("%s tasks as actor %q", access.Own, actor)
+	default:
+		return a.mayNot("%s tasks with actions %q as actor %q", access.Own, actions, actor)
+	}
+}
+
+// has returns an error unless the principal may do something on some tasks, which tokens name.
+func (a *asking) has(verb access.Verb) error {
+	if !a.principal.Has(verb) {
+		return a.mayNot("%s tasks", verb)
+	}
+	return nil
+}
+
+// mayList returns an error unless the principal may see every task that a list may have. A list
+// that names no actions is one of those that the principal may see, if a grant names them.
+func (a *asking) mayList(r *stintv1.ListTasksRequest) error {
+	if a.principal.MayList(r.GetActions(), r.GetIdPrefix()) {
+		return nil
+	}
+	if !a.principal.Has(access.Read) {
+		return a.mayNot("%s tasks", access.Read)
+	}
+	if names, ok := a.principal.ReadActions(); ok && len(r.GetActions()) == 0 {
+		r.Actions = names
+		return nil
+	}
+	return a.mayNot("list all these tasks: name actions, and an id_prefix, whose tasks it may %s",
+		access.Read)
+}
+
+func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
+	type part struct {
+		asked int
+		may   func() error
+	}
+	control := func(ids []string) part {
+		return part{len(ids), func() error { return a.may(access.Control, ids) }}
+	}
+	for _, p := range []part{
+		{len(r.GetHold()) + len(r.GetReturn()), func() error { return a.has(access.Own) }},
+		{len(r.GetMustExist()), func() error { return a.may(access.Read, r.GetMustExist()) }},
+		{len(r.GetInsert()), func() error { return a.mayInsert(r.GetInsert()) }},
+		{len(r.GetReplace()), func() error { return a.mayReplace(r.GetReplace()) }},
+		{len(r.GetDepend()), func() error { return a.mayDepend(r.GetDepend()) }},
+		control(r.GetRetry()), control(r.GetAbort()), control(r.GetDelete()),
+	} {
+		if p.asked == 0 {
+			continue
+		}
+		if err := p.may(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sees reports whether the principal may see a task.
+func (a *asking) sees(task *stintv1.TaskInfo) bool {
+	return a.principal.May(access.Read, task.GetAction(), task.GetId())
+}
+
+// seen returns the tasks that the principal may see.
+func (a *asking) seen(tasks []*stintv1.TaskInfo) []*stintv1.TaskInfo {
+	return slices.DeleteFunc(tasks, func(task *stintv1.TaskInfo) bool { return !a.sees(task) })
+}
+
+// hideBodies takes the bodies and results out that the principal must not see.
+func (a *asking) hideBodies(tasks []*stintv1.TaskInfo) {
+	for _, task := range tasks {
+		if !a.principal.May(access.ReadBodies, task.GetAction(), task.GetId()) {
+			task.Content, task.Outcome = nil, nil
+		}
+	}
+}
+
+// trimGraph leaves the tasks in a graph that the principal may see, and what is between them.
+func (a *asking) trimGraph(graph *stintv1.GetGraphResponse) {
+	all := len(graph.GetTasks())
+	graph.Tasks = a.seen(graph.GetTasks())
+	if len(graph.GetTasks()) == all {
+		return
+	}
+	graph.Cut = true
+	left := make(map[string]bool, len(graph.GetTasks()))
+	for _, task := range graph.GetTasks() {
+		left[task.GetId()] = true
+	}
+	graph.Dependencies = slices.DeleteFunc(graph.GetDependencies(),
+		func(d *stintv1.Dependency) bool {
+			return !left[d.GetPredecessor()] || !left[d.GetDependent()]
+		})
+}
+
+// A guard asks the policies whether calls may be made.
+type guard struct{ service *Service }
+
+func (g *guard) asks(ctx context.Context) *asking {
+	return &asking{ctx: ctx, principal: callerOf(ctx).principal, store: g.service.store}
+}
+
+// may asks the policy of a procedure. It does not ask about callers that may do everything.
+func (g *guard) may(ctx context.Context, procedure string, request any) error {
+	asks, rule := g.asks(ctx), g.service.policies[procedure]
+	switch {
+	case rule.may == nil:
+		return connect.NewError(connect.CodeUnimplemented,
+			fmt.Errorf("%s has no policy", procedure))
+	case asks.principal == nil:
+		return nil
+	}
+	return rule.may(asks, request)
+}
+
+func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		procedure := request.Spec().Procedure
+		if err := g.may(ctx, procedure, request.Any()); err != nil {
+			return nil, err
+		}
+		response, err := next(ctx, request)
+		if trim := g.service.policies[procedure].trim; trim != nil && err == nil {
+			if asks := g.asks(ctx); asks.principal != nil {
+				trim(asks, response.Any())
+			}
+		}
+		return response, err
+	}
+}
+
+func (*guard) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (g *guard) WrapStreamingHandler(
+	next connect.StreamingHandlerFunc,
+) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
+		return next(ctx, &guarded{stream, ctx, g})
+	}
+}
+
+// A guarded stream asks about each message that it receives.
+type guarded struct {
+	connect.StreamingHandlerConn
+	ctx   context.Context //nolint:containedctx // of this stream
+	guard *guard
+}
+
+func (s *guarded) Receive(message any) error {
+	if err := s.StreamingHandlerConn.Receive(message); err != nil {
+		return err
+	}
+	return s.guard.may(s.ctx, s.Spec().Procedure, message)
+}

@@ -1,0 +1,344 @@
+package service_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// shop may do everything with tasks shop/… of the actions mail and bill, but see no bodies. mailer
+// owns tasks with the action mail. reader sees all of one action.
+const grants = `
+shop:
+  - verbs: [insert, read, control]
+    actions: [mail, "bill*"]
+    ids: ["shop/*"]
+mailer:
+  - verbs: [own]
+    actions: [mail]
+    actors: ["mailer-*"]
+reader:
+  - verbs: [read]
+    actions: [mail]
+root:
+  - verbs: ["*"]
+    actions: ["*"]
+`
+
+// byName takes the token for the name of the principal.
+func byName(t *testing.T) func(*http.Request) (*access.Principal, error) {
+	t.Helper()
+	parsed, err := access.Parse([]byte(grants))
+	wantErr(t, "Parse", err, nil)
+	return func(r *http.Request) (*access.Principal, error) {
+		name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || name == "wrong" {
+			return nil, errors.New("the token is not valid")
+		}
+		return parsed.Principal(name), nil
+	}
+}
+
+// startGuarded starts a service with a task of each principal's.
+func startGuarded(t *testing.T) *running {
+	t.Helper()
+	r := startWith(t, service.Options{Authenticate: byName(t)})
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "shop/mail", Action: "mail", Body: []byte("secret"), PostResult: true},
+		{ID: "shop/bills", Action: "bills", After: []stint.TaskID{"shop/mail", "other/mail"}},
+		{ID: "shop/ship", Action: "ship", PostResult: true},
+		{ID: "other/mail", Action: "mail", PostResult: true},
+	}), nil)
+	return r
+}
+
+// as returns the service as a principal sees it.
+func (r *running) as(name string) *running {
+	caller := *r
+	caller.token = name
+	return &caller
+}
+
+const nobodysToken = "0198c2f0-0000-7000-8000-000000000000"
+
+// A call of a procedure: who may make it, and who may not.
+type call struct{ by, request string }
+
+// calls are, for each procedure, those that are allowed, whatever comes of them, and those that are
+// refused.
+var calls = map[string]struct{ allowed, refused []call }{
+	"InsertTasks": {
+		[]call{
+			{"shop", `{"tasks":[{"id":"shop/1","action":"bill1"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/2","action":"mail","after":["shop/3","shop/mail"]},` +
+				`{"id":"shop/3","action":"mail"}]}`},
+			{"root", `{"tasks":[{"action":"mail"}]}`},
+		},
+		[]call{
+			{"mailer", `{"tasks":[{"id":"shop/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"other/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"ship"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail",` +
+				`"to_signal_after":["other/mail"]}]}`},
+			{"mailer", `{}`},
+		},
+	},
+	"ReplaceTasks": {
+		[]call{{"shop", `{"tasks":[{"id":"shop/mail","action":"bill"}]}`}},
+		[]call{
+			{"shop", `{"tasks":[{"id":"shop/ship","action":"mail"}]}`},
+			{"mailer", `{"tasks":[{"id":"shop/mail","action":"mail"}]}`},
+		},
+	},
+	"AddDependencies": {
+		[]call{{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`}},
+		[]call{
+			{"shop", `{"dependencies":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"other/mail"}]}`},
+			{"reader", `{"dependencies":[]}`},
+		},
+	},
+	"AbortTasks": {
+		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"]}`}},
+		[]call{{"shop", `{"ids":["shop/mail","shop/ship"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
+	},
+	"RetryTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"mailer", `{"ids":[]}`}},
+	},
+	"DeleteTasks": {
+		[]call{{"shop", `{"ids":["shop/nobody"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}},
+	},
+	"Transact": {
+		[]call{
+			{"shop", `{"must_exist":["shop/mail"],"insert":[{"id":"shop/9","action":"mail"}],` +
+				`"retry":["shop/nobody"]}`},
+			{"mailer", `{"return":[{"id":"a","token":"` + nobodysToken + `","code":"completed"}]}`},
+		},
+		[]call{
+			{"mailer", `{"must_exist":["shop/mail"]}`},
+			{"shop", `{"must_exist":["other/mail"]}`},
+			{"shop", `{"insert":[{"id":"x","action":"mail"}]}`},
+			{"shop", `{"replace":[{"id":"shop/ship","action":"mail"}]}`},
+			{"shop", `{"depend":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"shop", `{"retry":["other/mail"]}`},
+			{"shop", `{"abort":["other/mail"]}`},
+			{"shop", `{"delete":["other/mail"]}`},
+			{"shop", `{"hold":[{"id":"a","token":"` + nobodysToken + `"}]}`},
+			{"shop", `{"return":[{"id":"a","token":"` + nobodysToken + `","code":"completed"}]}`},
+		},
+	},
+	"GetTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"]}`}, {"reader", `{"ids":["other/mail"]}`}},
+		[]call{{"shop", `{"ids":["shop/ship"]}`}, {"mailer", `{"ids":["shop/mail"]}`}},
+	},
+	"WaitForTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"],"wait":"0.001s"}`}},
+		[]call{{"shop", `{"ids":["shop/mail","other/mail"],"wait":"0.001s"}`}},
+	},
+	"ListTasks": {
+		[]call{
+			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m"}`},
+			{"reader", `{}`},
+			{"reader", `{"actions":["mail"]}`},
+			{"root", `{}`},
+		},
+		[]call{
+			{"shop", `{}`},
+			{"shop", `{"id_prefix":"shop/"}`},
+			{"shop", `{"actions":["mail"]}`},
+			{"reader", `{"actions":["mail","ship"]}`},
+			{"mailer", `{"actions":["mail"]}`},
+		},
+	},
+	"ExplainTask": {
+		[]call{{"shop", `{"id":"shop/bills"}`}},
+		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
+	},
+	"GetGraph": {
+		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
+	},
+	"GetStats":     {[]call{{"nobody", `{}`}}, nil}, // and show what TestService_ShowsWhat… tells
+	"ListProblems": {[]call{{"nobody", `{"limit":1}`}}, nil},
+	"ListActors":   {[]call{{"nobody", `{}`}}, nil},
+	"OwnTasks": {
+		[]call{{"mailer", `{"actor":"mailer-1","session":1,"claim":7,"max_tasks":1,` +
+			`"actions":["mail"],"lease":"60s"}`}},
+		[]call{
+			{"mailer", `{"actor":"mailer-1","actions":["mail","bill"]}`},
+			{"mailer", `{"actor":"other","actions":["mail"]}`},
+			{"shop", `{"actor":"mailer-1","actions":["mail"]}`},
+		},
+	},
+	"ReleaseClaim": {
+		[]call{{"mailer", `{"actor":"mailer-1","claim":7}`}},
+		[]call{{"mailer", `{"actor":"other","claim":7}`}, {"shop", `{"actor":"a","claim":7}`}},
+	},
+	"ExtendTasksOwnership": {
+		[]call{{"mailer", `{"actor":"mailer-1","lease":"60s"}`}},
+		[]call{{"mailer", `{"actor":"other","lease":"60s"}`}},
+	},
+	"ReturnTasks": {
+		[]call{{"mailer", `{"returns":[]}`}}, []call{{"shop", `{"returns":[]}`}},
+	},
+	"SetStatus": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"reader", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
+	"GetInputs": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
+}
+
+// streams have tests of their own: TestAttend_IsRefusedForOthersActors.
+var streams = []string{"Attend"}
+
+// Every procedure that the descriptors have is allowed to those with a grant and to nobody else.
+func TestService_AllowsEachProcedureByGrants(t *testing.T) {
+	t.Parallel()
+	tested := maps.Clone(calls)
+	for _, file := range []protoreflect.FileDescriptor{
+		stintv1.File_stint_v1_task_service_proto, stintv1.File_stint_v1_worker_service_proto,
+	} {
+		of := file.Services().Get(0)
+		for i := range of.Methods().Len() {
+			name := string(of.Methods().Get(i).Name())
+			if slices.Contains(streams, name) {
+				continue
+			}
+			procedure := string(of.Name()) + "/" + name
+			cases, ok := tested[name]
+			if !ok {
+				t.Errorf("%s has no cases here", procedure)
+				continue
+			}
+			delete(tested, name)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				allowsByGrants(t, procedure, cases.allowed, cases.refused)
+			})
+		}
+	}
+	if len(tested) > 0 {
+		t.Errorf("there are no such procedures: %v", slices.Collect(maps.Keys(tested)))
+	}
+}
+
+func allowsByGrants(t *testing.T, procedure string, allowed, refused []call) {
+	t.Helper()
+	r := startGuarded(t)
+	if len(refused) > 0 {
+		refused = append(refused, call{"nobody", allowed[0].request})
+	}
+	before := fmt.Sprint(r.list(t))
+	for _, c := range refused {
+		status, answer := r.as(c.by).post(t, procedure, c.request)
+		if status != http.StatusForbidden || answer["code"] != "permission_denied" ||
+			!strings.Contains(fmt.Sprint(answer["message"]), fmt.Sprintf("%q may not", c.by)) {
+			t.Errorf("%s by %s: %s = %d %v, want a refusal", procedure, c.by, c.request, status,
+				answer)
+		}
+	}
+	if after := fmt.Sprint(r.list(t)); after != before {
+		t.Errorf("refused calls have changed %s to %s", before, after)
+	}
+	for _, token := range []string{"", "wrong"} {
+		status, answer := r.as(token).post(t, procedure, allowed[0].request)
+		if status != http.StatusUnauthorized || answer["code"] != "unauthenticated" {
+			t.Errorf("%s with token %q = %d %v, want unauthenticated", procedure, token, status,
+				answer)
+		}
+	}
+	for _, c := range allowed {
+		status, answer := r.as(c.by).post(t, procedure, c.request)
+		if status == http.StatusForbidden || status == http.StatusUnauthorized ||
+			status >= http.StatusInternalServerError {
+			t.Errorf("%s by %s: %s = %d %v, want no refusal", procedure, c.by, c.request, status,
+				answer)
+		}
+	}
+}
+
+func (r *running) list(t *testing.T) []stint.TaskInfo {
+	t.Helper()
+	page, err := r.store.ListTasks(t.Context(), stint.Filter{})
+	wantErr(t, "ListTasks", err, nil)
+	return page.Tasks
+}
+
+// Answers have nothing of tasks that the caller must not see, and bodies only for those who may
+// read them.
+func TestService_ShowsWhatMayBeSeen(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	for _, c := range []struct{ by, procedure, request, want, hidden string }{
+		{"shop", "GetTasks", `{"ids":["shop/mail"]}`, "shop/mail", "c2VjcmV0"},
+		{"root", "GetTasks", `{"ids":["shop/mail"]}`, "c2VjcmV0", "nothing"},
+		{"shop", "ExplainTask", `{"id":"shop/bills"}`, `"missing":2`, "other/mail"},
+		{"shop", "ExplainTask", `{"id":"shop/bills"}`, "shop/mail", "other/mail"},
+		{"root", "ExplainTask", `{"id":"shop/bills"}`, "other/mail", "nothing"},
+		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"shop/mail"`, "other/mail"},
+		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"cut":true`, "other/mail"},
+		{"root", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"other/mail"`, "cut"},
+		{"shop", "GetStats", `{}`, "{", "mail"},
+		{"reader", "GetStats", `{}`, `"action":"mail"`, "ship"},
+		{"reader", "ListTasks", `{}`, "other/mail", "ship"},
+		{"nobody", "ListActors", `{}`, "{", "mailer"},
+	} {
+		status, text := r.as(c.by).send(t, "TaskService/"+c.procedure, "application/json",
+			strings.NewReader(c.request))
+		got := strings.ReplaceAll(string(text), " ", "")
+		if status != http.StatusOK || !strings.Contains(got, c.want) ||
+			strings.Contains(got, c.hidden) {
+			t.Errorf("%s by %s = %d %s, want %s and not %s", c.procedure, c.by, status, got, c.want,
+				c.hidden)
+		}
+	}
+}
+
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	return (&http.Transport{Protocols: protocols}).RoundTrip(r)
+}
+
+func TestAttend_IsRefusedForOthersActors(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	as := func(name string) *client.Client {
+		return testservice.Client(t, r.address,
+			client.Options{HTTPClient: &http.Client{Transport: bearer{name}}})
+	}
+	wantErr(t, "RegisterActor", as("mailer").RegisterActor(t.Context(), "mailer-1",
+		[]string{"mail"}), nil)
+	for name, actor := range map[string]stint.ActorID{"mailer": "other", "shop": "mailer-1"} {
+		err := as(name).RegisterActor(t.Context(), actor, []string{"mail"})
+		wantErr(t, "RegisterActor of another actor", err, stint.ErrRefused)
+	}
+	actors, err := r.store.ListActors(t.Context())
+	if err != nil || len(actors) != 1 || actors[0].Actor != "mailer-1" {
+		t.Errorf("ListActors = %+v, %v, want mailer-1", actors, err)
+	}
+}

@@ -1,0 +1,96 @@
+package tokens_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/service/tokens"
+)
+
+func newToken(t *testing.T, path, name string) string {
+	t.Helper()
+	token, err := tokens.New(path, name)
+	if err != nil {
+		t.Fatalf("New = %v", err)
+	}
+	return token
+}
+
+func read(t *testing.T, path string) (string, tokens.Tokens) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("ReadFile = %v", err)
+	}
+	parsed, err := tokens.Parse(text)
+	if err != nil {
+		t.Fatalf("Parse = %v", err)
+	}
+	return string(text), parsed
+}
+
+func TestNew_KeepsTheHashOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	first, second := newToken(t, path, "mailer"), newToken(t, path, "mailer")
+	third := newToken(t, path, "shop")
+	text, parsed := read(t, path)
+	for token, want := range map[string]string{
+		first: "mailer", second: "mailer", third: "shop", first + "x": "", "": "", "mailer": "",
+	} {
+		if name, ok := parsed.Name(token); name != want || ok != (want != "") {
+			t.Errorf("Name = %q, %v, want %q", name, ok, want)
+		}
+		if want != "" && (strings.Contains(text, token) || len(token) < 40) {
+			t.Error("the file has the token itself, or the token is short")
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestRemove_EndsOneTokenAndKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte("# of the shop\n\n# end"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	first, second := newToken(t, path, "mailer"), newToken(t, path, "mailer")
+	entries, err := tokens.List(path)
+	if err != nil || len(entries) != 2 || entries[0].Name != "mailer" || entries[0].Made.IsZero() {
+		t.Fatalf("List = %+v, %v", entries, err)
+	}
+	if err := tokens.Remove(path, entries[0].ID); err != nil {
+		t.Fatalf("Remove = %v", err)
+	}
+	text, parsed := read(t, path)
+	if _, ok := parsed.Name(first); ok {
+		t.Error("a token that was removed is valid")
+	}
+	if _, ok := parsed.Name(second); !ok || !strings.HasPrefix(text, "# of the shop\n\n# end\n") {
+		t.Errorf("the rest of the file has changed: %q", text)
+	}
+	if err := tokens.Remove(path, entries[0].ID); !errors.Is(err, tokens.ErrUnknown) {
+		t.Errorf("Remove again = %v", err)
+	}
+}
+
+func TestNew_RefusesWhatItCouldNotReadAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	for _, name := range []string{"", "a b", "a\nb", "#a", "a\x00", strings.Repeat("a", 256)} {
+		if _, err := tokens.New(path, name); err == nil {
+			t.Errorf("New(%.20q) succeeds", name)
+		}
+	}
+	if err := os.WriteFile(path, []byte("this is no file of tokens\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.New(path, "a"); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("New in another kind of file = %v", err)
+	}
+}
