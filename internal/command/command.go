@@ -90,7 +90,8 @@ a schema other than stint, create them with: stint migrate`,
 		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
-		p.pruneCommand(), p.checkCommand(), p.topCommand(), p.versionCommand(),
+		p.serveCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(), p.topCommand(),
+		p.versionCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -101,6 +102,9 @@ func (p *program) connect(ctx context.Context, db *database) error {
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "stint"
+	}
+	if p.connections > 0 && !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = p.connections
 	}
 	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err

@@ -14,6 +14,9 @@ type program struct {
 	schema      string
 	json        bool
 
+	// connections is how many the pool has at most; 0: as many as pgx does.
+	connections int32
+
 	// quiet leaves out which database is used, where something else says it.
 	quiet bool
 	// completing says that a shell asks what a word may be, so no server is started.

@@ -1,0 +1,274 @@
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/service"
+)
+
+// A serveSetup holds the flags of serve.
+type serveSetup struct {
+	listen             string
+	credentials        credentialFiles
+	certificate, key   string
+	insecure           bool
+	limits             service.Limits
+	connections        int32
+	drain              time.Duration
+	completed, aborted keeping
+	logLevel           string
+	listening          net.Listener
+	identify           *identifier // nil if nobody is asked who he is
+	tls                *tls.Config // nil without TLS
+	logger             *slog.Logger
+}
+
+const (
+	listenDefault      = "127.0.0.1:7330"
+	connectionsDefault = 20
+	drainDefault       = 30 * time.Second
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	s := serveSetup{
+		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
+	}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve tasks to clients and workers over the network",
+		Long: `Serve the tasks of the database over the network, to clients and workers in any
+language: by gRPC, gRPC-Web, and JSON over HTTP/1.1 and HTTP/2, on one port. The other
+sub-commands, worker included, use the service with --server. Any number of services may
+stand before one database; when one stops or dies, workers go on with another.
+
+  /stint.v1.TaskService/...    insert tasks, wait for them, look at them, control them
+  /stint.v1.WorkerService/...  own tasks and return them
+  /openapi.json                all of these, described
+  /groups /task /tasks /group /update /claim   the task store (package taskstore)
+  /healthz /readyz             whether the process lives, and whether it can serve; so does
+                               grpc.health.v1.Health
+  /metrics                     for Prometheus
+
+Who calls is told by tokens (--tokens, see: stint help token), by JSON Web Tokens
+(--jwt-keys), by client certificates (--client-ca), or by a token and a certificate,
+if both are asked for. --grants says who may do what; without a grant, nothing is allowed:
+
+  mailer:                      # the name of a token, of a claim or of a certificate
+    - verbs: [own]             # insert, own, read, read-bodies, control, taskstore, metrics
+      actions: ["mail/*"]      # a name, or the beginning of one and a star
+      actors: ["mailer-*"]     # of own; default: any
+  shop:
+    - verbs: [insert, read-bodies, control]
+      actions: ["*"]
+      ids: ["shop/*"]          # default: any; not with own
+  "*":                         # whoever else calls
+    - verbs: [metrics]
+
+Without these flags, nobody is asked who he is: then it serves this machine only, unless
+--insecure is given. Files are read again when they change.
+
+On Ctrl-C or SIGTERM it takes no more requests and ends calls that wait; clients ask
+another service, or come back. Calls under way are finished, for as long as --drain says.
+No worker loses a task. A second Ctrl-C ends it at once.
+
+The service prunes finished tasks as stint worker does (see: stint help worker). It logs
+on standard error, with --json as JSON lines.`,
+		Example: `  stint serve
+  stint serve --listen :7330 --tls-cert cert.pem --tls-key key.pem \
+    --tokens tokens --grants grants.yaml
+  stint ls --server http://localhost:7330`,
+		GroupID: groupOperations,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), s)
+		},
+	}
+	s.addFlags(cmd)
+	return cmd
+}
+
+func (s *serveSetup) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&s.listen, "listen", listenDefault, "listen at this `address`: host:port")
+	flags.StringVar(&s.certificate, "tls-cert", "", "speak TLS with the certificate in this `file`")
+	flags.StringVar(&s.key, "tls-key", "", "and with the key in this `file`")
+	s.credentials.addFlags(cmd)
+	flags.BoolVar(&s.insecure, "insecure", false,
+		"ask nobody who he is, also beyond this machine")
+	flags.IntVar(&s.limits.Calls, "max-calls", 0,
+		"calls under way for each principal, `n` at most (default 1000)")
+	flags.IntVar(&s.limits.Waiting, "max-waiting", 0,
+		"calls that wait and actors that are attended, `n` at most (default 20000)")
+	flags.Float64Var(&s.limits.Rate, "max-rate", 0,
+		"calls a second for each principal, `n` on average (default: any)")
+	flags.IntVar(&s.limits.MessageBytes, "max-message-bytes", 0,
+		"size of a request, `n` at most (default 65 MiB)")
+	flags.Int32Var(&s.connections, "connections", connectionsDefault,
+		"connections to the database, `n` at most")
+	flags.DurationVar(&s.drain, "drain", drainDefault,
+		"let calls continue for this `time` when the service stops")
+	flags.Var(&s.completed, "keep-completed",
+		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
+	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
+		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
+	completeWith(cmd, "log-level", logLevels())
+}
+
+// check refuses what would fail later, or let everybody in.
+func (s *serveSetup) check() error {
+	host, _, err := net.SplitHostPort(s.listen)
+	switch {
+	case err != nil:
+		return said(errInput, "invalid --listen %q: must have the form host:port, or :port for "+
+			"all addresses of this machine", s.listen)
+	case (s.certificate == "") != (s.key == ""):
+		return said(errInput, "--tls-cert and --tls-key belong together")
+	case s.limits.Calls < 0, s.limits.Waiting < 0, s.limits.Rate < 0, s.limits.MessageBytes < 0:
+		return said(errInput, "--max-calls, --max-waiting, --max-rate and --max-message-bytes "+
+			"must not be negative")
+	case s.connections < 1:
+		return said(errInput, "invalid --connections %d: must be at least 1", s.connections)
+	case s.drain < 0:
+		return said(errInput, "invalid --drain %v: must not be negative", s.drain)
+	}
+	if err := s.credentials.check(s.certificate != ""); err != nil {
+		return err
+	}
+	asks := s.credentials.given()
+	switch {
+	case asks && s.insecure:
+		return said(errInput, "--insecure asks nobody who he is, and other flags say how to ask")
+	case !asks && !s.insecure && !isLoopback(host):
+		return said(errInput, "--listen %s reaches beyond this machine: say who may do what, "+
+			"with --tokens, --jwt-keys or --client-ca, and --grants; or --insecure", s.listen)
+	}
+	return nil
+}
+
+// isLoopback reports whether a host is this machine for itself.
+func isLoopback(host string) bool {
+	address := net.ParseIP(host)
+	return host == "localhost" || address != nil && address.IsLoopback()
+}
+
+// serve serves until ctx ends.
+func (p *program) serve(ctx context.Context, s serveSetup) error {
+	var err error
+	if s.logger, err = p.logger(s.logLevel); err != nil {
+		return err
+	}
+	if s.credentials.given() {
+		if s.identify, err = s.credentials.open(ctx, s.logger); err != nil {
+			return err
+		}
+		defer s.identify.close()
+	}
+	if s.certificate != "" {
+		s.tls, err = openTLS(s.logger, s.certificate, s.key, s.credentials.authority)
+		if err != nil {
+			return err
+		}
+	}
+	var listening net.ListenConfig
+	if s.listening, err = listening.Listen(ctx, "tcp", s.listen); err != nil {
+		return fmt.Errorf("%w; another --listen may be free", err)
+	}
+	defer s.listening.Close() //nolint:errcheck // the server has closed it
+	options := stint.Options{Logger: s.logger, Retention: stint.Retention{
+		Completed: s.completed.retention, Aborted: s.aborted.retention,
+	}}
+	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
+	p.connections = s.connections
+	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
+		return s.serve(ctx, db, p.schema)
+	})
+}
+
+// serve serves a database until ctx ends, and then for as long as calls are under way.
+func (s *serveSetup) serve(ctx context.Context, db *database, schema string) error {
+	options := service.Options{Limits: s.limits, Logger: s.logger}
+	if s.identify != nil {
+		options.Authenticate = s.identify.principal
+	}
+	of, err := service.New(db.pool, db.store, options)
+	if err != nil {
+		return err
+	}
+	handler, drain, err := s.handler(of, db, schema)
+	if err != nil {
+		return err
+	}
+	server := service.NewServer(of)
+	server.Handler, server.TLSConfig = handler, s.tls
+	server.ErrorLog = slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)
+	ended := make(chan error, 1)
+	scheme := "http://"
+	go func() {
+		if s.tls == nil {
+			ended <- server.Serve(s.listening)
+			return
+		}
+		ended <- server.ServeTLS(s.listening, "", "")
+	}()
+	if s.tls != nil {
+		scheme = "https://"
+	}
+	s.logger.LogAttrs(ctx, slog.LevelInfo, "serving",
+		slog.String("address", scheme+s.listening.Addr().String()),
+		slog.String("database", db.name()))
+	if s.tls == nil && s.identify != nil && !isLoopback(hostOf(s.listening.Addr().String())) {
+		s.logger.LogAttrs(ctx, slog.LevelWarn, "tokens and tasks travel in plain text beyond this "+
+			"machine, unless something in front of this service speaks TLS; see --tls-cert")
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.logger.LogAttrs(ctx, slog.LevelInfo, "stopping: finishing the calls under way")
+	drain()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, 1))
+	defer cancel()
+	err = errors.Join(server.Shutdown(stopping), of.Close(stopping))
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.Join(said(errTimedOut, "calls were cut off that took longer than --drain"),
+			ignoreClosed(server.Close()))
+	}
+	if ended := ignoreClosed(<-ended); ended != nil {
+		err = errors.Join(err, ended)
+	}
+	if err == nil {
+		s.logger.LogAttrs(ctx, slog.LevelInfo, "stopped")
+	}
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
