@@ -34,10 +34,19 @@ const (
 
 func partGroup(partition int) string { return fmt.Sprintf("part/%d", partition) }
 
+// A taskStore is a task store, or a client of one.
+type taskStore interface {
+	Update(ctx context.Context, r taskstore.Request) ([]taskstore.Task, error)
+	Claim(ctx context.Context, c taskstore.Claim) (taskstore.Task, bool, error)
+	Group(ctx context.Context, group string, limit int, owned bool) ([]taskstore.Task, error)
+}
+
 // A job is a MapReduce.
 type job struct {
-	store *taskstore.Store
+	store taskStore
 	dir   string
+	// name begins the names of all groups, so that several jobs may share a store.
+	name string
 }
 
 // run adds the tasks, does them with so many workers, and returns the counts.
@@ -60,7 +69,10 @@ func (j *job) run(ctx context.Context, lots lots, workers int) (counts, error) {
 		return nil, err
 	}
 	all := counts{}
-	_, err := j.addGroup(ctx, countsGroup, all)
+	ids, err := j.addGroup(ctx, countsGroup, all)
+	if err == nil {
+		_, err = j.store.Update(ctx, taskstore.Request{Client: planner, Deletes: ids})
+	}
 	return all, err
 }
 
@@ -75,14 +87,18 @@ func (j *job) plan(ctx context.Context, lots lots) error {
 		if err != nil {
 			return err
 		}
-		request.Adds = append(request.Adds, taskstore.Add{Group: mapGroup, Data: names})
+		request.Adds = append(request.Adds, taskstore.Add{
+			Group: j.name + mapGroup, Data: names,
+		})
 	}
 	for partition := range partitions {
 		number, err := json.Marshal(partition)
 		if err != nil {
 			return err
 		}
-		request.Adds = append(request.Adds, taskstore.Add{Group: reduceGroup, Data: number})
+		request.Adds = append(request.Adds, taskstore.Add{
+			Group: j.name + reduceGroup, Data: number,
+		})
 	}
 	_, err := j.store.Update(ctx, request)
 	return err
@@ -90,7 +106,7 @@ func (j *job) plan(ctx context.Context, lots lots) error {
 
 // addGroup adds the counts of all tasks of a group to others, and returns the IDs of the tasks.
 func (j *job) addGroup(ctx context.Context, group string, to counts) (ids []int64, err error) {
-	tasks, err := j.store.Group(ctx, group, 0, true)
+	tasks, err := j.store.Group(ctx, j.name+group, 0, true)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +142,7 @@ func (w *worker) work(ctx context.Context) error {
 // stopInTheMiddle claims a task and never does it.
 func (w *worker) stopInTheMiddle(ctx context.Context) error {
 	_, _, err := w.store.Claim(ctx, taskstore.Claim{
-		Client: w.client, Group: mapGroup, Duration: w.lease,
+		Client: w.client, Group: w.name + mapGroup, Duration: w.lease,
 	})
 	return err
 }
@@ -139,13 +155,13 @@ func (w *worker) drain(
 ) error {
 	for {
 		task, found, err := w.store.Claim(ctx, taskstore.Claim{
-			Client: w.client, Group: group, Duration: w.lease,
+			Client: w.client, Group: w.name + group, Duration: w.lease,
 		})
 		if err != nil {
 			return err
 		}
 		if !found {
-			left, err := w.store.Group(ctx, group, 1, true)
+			left, err := w.store.Group(ctx, w.name+group, 1, true)
 			if err != nil || len(left) == 0 {
 				return err
 			}
@@ -198,7 +214,7 @@ func (w *worker) mapLot(_ context.Context, task taskstore.Task) (taskstore.Reque
 		}
 		if part != nil {
 			request.Adds = append(request.Adds, taskstore.Add{
-				Group: partGroup(partition), Data: data,
+				Group: w.name + partGroup(partition), Data: data,
 			})
 		}
 	}
@@ -225,6 +241,6 @@ func (w *worker) reduce(ctx context.Context, task taskstore.Task) (taskstore.Req
 	}
 	request.Deletes = append(request.Deletes, parts...)
 	data, err := json.Marshal(sum)
-	request.Adds = []taskstore.Add{{Group: countsGroup, Data: data}}
+	request.Adds = []taskstore.Add{{Group: w.name + countsGroup, Data: data}}
 	return request, err
 }

@@ -5,7 +5,8 @@
 //
 // Without -dir it counts the words in all of Go's source. It needs no database: it starts a private
 // PostgreSQL, which is gone at the end. With -database-url it works in a schema of its own in a
-// database of yours, and drops it at the end.
+// database of yours, and drops it at the end. With -server it works over the network, on a service
+// (stint serve).
 //
 // Where to read:
 //
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,6 +39,7 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/taskstore"
+	"github.com/stint-tasks/stint/taskstore/client"
 )
 
 func main() {
@@ -53,6 +56,7 @@ type options struct {
 	dir         string
 	workers     int
 	databaseURL string
+	server      string
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
@@ -64,23 +68,22 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if opts.databaseURL == "" {
-		fmt.Fprintln(stdout, "keeping the tasks in a temporary PostgreSQL")
-		server, err := localpg.Start(ctx, localpg.Config{})
-		if err != nil {
+	j := &job{dir: opts.dir}
+	if opts.server == "" {
+		var drop func() error
+		if j.store, drop, err = openStore(ctx, opts.databaseURL, stdout); err != nil {
 			return err
 		}
-		defer server.Close() //nolint:errcheck // nothing in it is needed any more
-		opts.databaseURL = server.URL("postgres")
+		defer func() { err = errors.Join(err, drop()) }()
+	} else {
+		j.name = "mapreduce/" + uuid.NewString() + "/"
+		if j.store, err = client.New(opts.server, http.DefaultClient); err != nil {
+			return err
+		}
 	}
-	store, drop, err := openStore(ctx, opts.databaseURL)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
 	fmt.Fprintf(stdout, "counting the words in %s in %s\n",
 		readable.Count(int64(lots.files()), "Go file"), opts.dir)
-	return count(ctx, store, opts, lots, stdout)
+	return count(ctx, j, opts.workers, lots, stdout)
 }
 
 func parseOptions(ctx context.Context, args []string) (opts options, err error) {
@@ -92,11 +95,16 @@ func parseOptions(ctx context.Context, args []string) (opts options, err error) 
 		"count with `N` workers; the first of several stops in the middle of a task")
 	flags.StringVar(&opts.databaseURL, "database-url", "",
 		"keep the tasks in the database at `URL` instead of a private one")
+	flags.StringVar(&opts.server, "server", "",
+		"keep the tasks in the task store of the service at `URL`: see stint help serve")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
 	if opts.workers < 1 {
 		return opts, errors.New("-workers must be positive")
+	}
+	if opts.server != "" && opts.databaseURL != "" {
+		return opts, errors.New("give -server or -database-url, not both")
 	}
 	if opts.dir == "" {
 		root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
@@ -110,21 +118,20 @@ func parseOptions(ctx context.Context, args []string) (opts options, err error) 
 
 // count counts the words by tasks and directly, compares, and prints what came of it.
 func count(
-	ctx context.Context, store *taskstore.Store, opts options, lots lots, stdout io.Writer,
+	ctx context.Context, j *job, workers int, lots lots, stdout io.Writer,
 ) error {
-	j := &job{store: store, dir: opts.dir}
-	got, err := j.run(ctx, lots, opts.workers)
+	got, err := j.run(ctx, lots, workers)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s and %s are done\n", readable.Count(int64(len(lots)), "map task"),
 		readable.Count(partitions, "reduce task"))
-	if opts.workers > 1 && len(lots) > 0 {
+	if workers > 1 && len(lots) > 0 {
 		fmt.Fprintln(stdout, "a worker stopped in the middle of a task, which another did again")
 	}
 	want := counts{}
 	for _, lot := range lots {
-		if err := want.addFiles(opts.dir, lot); err != nil {
+		if err := want.addFiles(j.dir, lot); err != nil {
 			return err
 		}
 	}
@@ -141,8 +148,28 @@ func count(
 	return nil
 }
 
-// openStore opens a task store in a schema of its own, which drop drops.
+// openStore opens a task store in a schema of its own, which drop drops; without a URL in a
+// temporary PostgreSQL, which drop ends.
 func openStore(
+	ctx context.Context, url string, stdout io.Writer,
+) (store *taskstore.Store, drop func() error, err error) {
+	if url == "" {
+		fmt.Fprintln(stdout, "keeping the tasks in a temporary PostgreSQL")
+		server, err := localpg.Start(ctx, localpg.Config{})
+		if err != nil {
+			return nil, nil, err
+		}
+		store, drop, err := openSchema(ctx, server.URL("postgres"))
+		if err != nil {
+			return nil, nil, errors.Join(err, server.Close())
+		}
+		return store, func() error { return errors.Join(drop(), server.Close()) }, nil
+	}
+	return openSchema(ctx, url)
+}
+
+// openSchema opens a task store in a schema of its own, which drop drops.
+func openSchema(
 	ctx context.Context, url string,
 ) (store *taskstore.Store, drop func() error, err error) {
 	pool, err := pgxpool.New(ctx, url)

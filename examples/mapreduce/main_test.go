@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/taskstore"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -62,12 +64,41 @@ func TestRun_CountsWords(t *testing.T) {
 	}
 }
 
+// Over the network it counts the same, and leaves nothing in the store.
+func TestRun_CountsOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := taskstore.New(testdb.New(t), taskstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(taskstore.Handler(store))
+	defer server.Close()
+	var printed bytes.Buffer
+	args := []string{"-dir", dir, "-workers", "1", "-server", server.URL}
+	if err := run(t.Context(), args, &printed); err != nil {
+		t.Fatalf("run = %v", err)
+	}
+	if !strings.Contains(printed.String(), "           2  different words") {
+		t.Errorf("run prints\n%s", printed.String())
+	}
+	if groups, err := store.Groups(t.Context()); err != nil || len(groups) > 0 {
+		t.Errorf("Groups = %q, %v, want none", groups, err)
+	}
+}
+
 func TestRun_FailsWithoutWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	empty := t.TempDir()
 	for _, args := range [][]string{
 		{"-dir", filepath.Join(empty, "none")},
 		{"-dir", empty, "-database-url", "postgres://127.0.0.1:1/app"},
+		{"-dir", empty, "-server", "localhost"},
+		{"-dir", empty, "-server", "http://127.0.0.1:1"},
+		{"-dir", empty, "-server", "http://127.0.0.1:1", "-database-url", "postgres:///app"},
 		{"-dir", empty, "-workers", "0"},
 		{"-unknown"},
 	} {
