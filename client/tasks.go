@@ -80,7 +80,7 @@ func (c *Client) RetryTasks(
 }
 
 // DeleteTasks is [stint.Store.DeleteTasks]. Where the answer to an attempt was lost, and a
-// repetition finds none of the tasks, the first one has deleted them; how many were aborted with
+// repetition finds none of the tasks, the first one has deleted them; how many were deleted with
 // them is then not known.
 func (c *Client) DeleteTasks(
 	ctx context.Context, ids []stint.TaskID,

@@ -82,7 +82,7 @@ type TaskServiceClient interface {
 	AbortTasks(context.Context, *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
-	// Deletes tasks, which aborts what depends on them.
+	// Deletes tasks, and dependents that then have nothing left to wait for.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)
@@ -379,7 +379,7 @@ type TaskServiceHandler interface {
 	AbortTasks(context.Context, *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
-	// Deletes tasks, which aborts what depends on them.
+	// Deletes tasks, and dependents that then have nothing left to wait for.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)

@@ -1,0 +1,65 @@
+package python_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	process "os/exec"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// interpreter is a Python that the package supports. Where all tests have to run, it has to be
+// there.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	const supported = "import sys; sys.exit(sys.version_info < (3, 9))"
+	for _, program := range []string{"/usr/bin/python3", "python3"} {
+		if process.CommandContext(t.Context(), program, "-c", supported).Run() == nil {
+			return program
+		}
+	}
+	const missing = "there is no Python from 3.9 on here: apt-get install python3"
+	if os.Getenv("STINT_TEST_LONG") != "" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
+}
+
+// The tests of the package, which are in Python, pass on a service.
+func TestPackage_PassesItsTestsOnAService(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	python := interpreter(t)
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatalf("New = %v", err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	address, _ := testservice.Start(t, pool, store, service.Options{})
+	cmd := process.CommandContext(t.Context(), python, "-W", "error::ResourceWarning",
+		"-m", "unittest", "-v")
+	cmd.Env = append(os.Environ(), "STINT_SERVER="+address, "PYTHONDONTWRITEBYTECODE=1")
+	output, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(output, []byte("test_worker")) {
+		t.Errorf("%s -m unittest = %v\n%s", python, err, output)
+	}
+	found, err := store.Check(t.Context())
+	if err != nil || len(found) > 0 {
+		t.Errorf("Check = %v, %v", found, err)
+	}
+}

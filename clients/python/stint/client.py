@@ -1,0 +1,421 @@
+"""The verbs of the service."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import ssl
+import threading
+import time
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
+
+from . import tasks as t
+from .connection import Cancel, Connection, repeat
+from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, StintError, TaskExists
+from .errors import TaskNotFound, Unavailable, new_error
+from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
+
+# How long a call waits at the service at most; proxies cut off what is silent for longer.
+_POLL = 20.0
+# How many tasks a page of a list has at most.
+_PAGE = 1000
+# For how long a claim is released if the service does not answer: for about as long as it bars it.
+_RELEASE_FOR = 60.0
+# How long close waits for claims to be released.
+_CLOSE_FOR = 5.0
+
+_log = logging.getLogger("stint")
+
+IDs = Union[str, Iterable[str]]
+
+
+class Client:
+    """The verbs of a service, for any number of threads, and after a fork.
+
+    A call whose answer is lost is repeated for ten seconds, so that it takes effect once; then it
+    raises Unavailable. Verbs that are not repeated say so. The other errors are those of
+    stint.errors.
+
+    url: the address of the service, such as http://localhost:7330. An http address sends the token
+        in the clear.
+    token: a bearer token. token_file: a file that has it, which is read again when the service does
+        not accept the token any more.
+    ssl_context: for https, with the certificate of the client for example. Default: what
+        ssl.create_default_context() returns.
+    timeout: for how many seconds the service may be silent in an attempt, besides what the call
+        asks it to wait.
+    """
+
+    def __init__(
+        self, url: str, token: Optional[str] = None, token_file: Optional[str] = None,
+        ssl_context: Optional[ssl.SSLContext] = None, timeout: float = 10.0,
+    ) -> None:
+        self._connection = Connection(url, token, token_file, ssl_context, timeout)
+        self._numbered = (0, 0)
+        self._releasing: List[threading.Thread] = []
+
+    def __repr__(self) -> str:
+        return f"Client({self._connection!r})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Waits some seconds until claims whose answers were lost are released.
+
+        It also closes the connection of this thread. The client can be used again.
+        """
+        until = time.monotonic() + _CLOSE_FOR
+        while self._releasing:
+            self._releasing.pop().join(max(0.0, until - time.monotonic()))
+        self._connection.close()
+
+    def _session(self) -> int:
+        """Returns the number of this process: the leases of its actors carry it."""
+        process, number = self._numbered
+        if process != os.getpid():
+            process, number = os.getpid(), secrets.randbelow(1 << 62) + 1
+            self._numbered = process, number
+        return number
+
+    def _call(self, procedure: str, request: t.Message, **how: Any) -> t.Message:
+        """Makes a call that may be repeated as it is."""
+        return repeat(lambda _: self._connection.call(procedure, request, **how))
+
+    # The verbs of those who insert tasks, wait for them, look at them and control them.
+
+    def insert(self, tasks: Union[Task, Iterable[Task]]) -> List[str]:
+        """Inserts all tasks or none, and returns their IDs.
+
+        Where the answer to an attempt was lost, and a repetition finds all IDs taken, the first
+        one has inserted the tasks.
+        """
+        request = {"tasks": t.from_tasks(tasks)}
+        ids = [task["id"] for task in request["tasks"]]
+
+        def attempt(ambiguous: bool) -> None:
+            try:
+                self._connection.call("TaskService/InsertTasks", request)
+            except TaskExists as error:
+                if not ambiguous or error.total != len(ids):
+                    raise
+
+        repeat(attempt)
+        return ids
+
+    def replace(self, tasks: Union[Task, Iterable[Task]]) -> None:
+        """Inserts tasks in place of those with the same IDs that are not in progress.
+
+        It is not repeated, since a repetition would replace the tasks once more.
+        """
+        self._connection.call("TaskService/ReplaceTasks", {"tasks": t.from_tasks(tasks)})
+
+    def add_dependencies(self, dependencies: Iterable[Dependency]) -> None:
+        """Makes stored tasks wait for others, all or none."""
+        self._call("TaskService/AddDependencies",
+                   {"dependencies": t.from_dependencies(dependencies)})
+
+    def abort(self, ids: IDs, status: str = "") -> t.Affected:
+        """Aborts tasks and what depends on them; status says why, for people.
+
+        If the answer to an attempt was lost, the result lacks what that attempt has aborted.
+        """
+        answer = self._call("TaskService/AbortTasks", t.message(ids=t.names(ids), status=status))
+        return t.to_affected(answer.get("aborted"))
+
+    def retry(self, ids: IDs) -> t.Affected:
+        """Opens finished tasks again, with what was aborted because of them.
+
+        If the answer to an attempt was lost, the result lacks what that attempt has opened.
+        """
+        answer = self._call("TaskService/RetryTasks", {"ids": t.names(ids)})
+        return t.to_affected(answer.get("retried"))
+
+    def delete(self, ids: IDs) -> t.Affected:
+        """Deletes tasks, and dependents that then have nothing left to wait for.
+
+        Where the answer to an attempt was lost, and a repetition finds none of the tasks, the first
+        one has deleted them; how many were deleted with them is then not known.
+        """
+        request = {"ids": t.names(ids)}
+        distinct = tuple(sorted(set(request["ids"])))
+
+        def attempt(ambiguous: bool) -> t.Affected:
+            try:
+                answer = self._connection.call("TaskService/DeleteTasks", request)
+            except TaskNotFound as error:
+                if not ambiguous or error.total != len(distinct):
+                    raise
+                return t.Affected(distinct)
+            return t.to_affected(answer.get("deleted"))
+
+        return repeat(attempt)
+
+    def transact(
+        self, hold: Iterable[OwnedTask] = (), must_exist: IDs = (),
+        insert: Union[Task, Iterable[Task]] = (), replace: Union[Task, Iterable[Task]] = (),
+        depend: Iterable[Dependency] = (), retry: IDs = (), abort: IDs = (),
+        abort_status: str = "", delete: IDs = (), returns: Iterable[Return] = (),
+    ) -> t.Transacted:
+        """Does all of this in one commit, in this order, or nothing.
+
+        hold: the caller must still own these tasks. must_exist: these must be in the store.
+        returns: one that is refused undoes the whole.
+
+        A transaction that inserts or returns a task is repeated after a lost answer: if the first
+        attempt has committed, the repetition tells. Others are not repeated.
+        """
+        request = t.message(
+            hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
+            insert=t.from_tasks(insert), replace=t.from_tasks(replace),
+            depend=t.from_dependencies(depend), retry=t.names(retry), abort=t.names(abort),
+            abort_status=abort_status, delete=t.names(delete))
+        request["return"] = [t.from_return(given) for given in returns]
+        ids = [task["id"] for task in request.get("insert", ())]
+
+        def attempt(ambiguous: bool) -> t.Transacted:
+            try:
+                answer = self._connection.call(
+                    "TaskService/Transact", dict(request, repeated=ambiguous))
+            except TaskExists as error:
+                # The attempt before was still under way when this one began.
+                if not ambiguous or error.total != len(ids):
+                    raise
+                answer = {}
+            changes = [t.to_affected(answer.get(name))
+                       for name in ("retried", "aborted", "deleted")]
+            asked = "retry" in request or "abort" in request or "delete" in request
+            known = not ambiguous or not asked or any(c.tasks or c.others for c in changes)
+            return t.Transacted(ids, *changes, changes_known=known)
+
+        if not ids and not request["return"]:
+            return attempt(False)
+        return repeat(attempt)
+
+    def get(self, ids: IDs) -> List[TaskInfo]:
+        """Returns what the store knows about tasks, in the order of the IDs."""
+        answer = self._call("TaskService/GetTasks", {"ids": t.names(ids)})
+        return t.to_infos(answer.get("tasks"))
+
+    def list(
+        self, actions: IDs = (), states: IDs = (), id_prefix: str = "", actor: str = "",
+        min_age: Optional[Duration] = None, max_age: Optional[Duration] = None,
+        newest_first: bool = False, limit: Optional[int] = None,
+    ) -> Iterator[TaskInfo]:
+        """Yields the tasks that pass, at most limit, without bodies and results.
+
+        It asks for a page at a time, so tasks that change meanwhile may be yielded or not.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidArgument("limit must not be negative")
+        request = t.message(
+            actions=t.names(actions), states=t.names(states), id_prefix=id_prefix, actor=actor,
+            min_age=t.from_duration(min_age), max_age=t.from_duration(max_age),
+            newest_first=newest_first)
+        return self._pages(request, limit)
+
+    def _pages(self, request: t.Message, left: Optional[int]) -> Iterator[TaskInfo]:
+        while left is None or left > 0:
+            request["limit"] = _PAGE if left is None else min(_PAGE, left)
+            answer = self._call("TaskService/ListTasks", request)
+            page = answer.get("tasks", ())
+            for info in page:
+                yield t.to_info(info)
+            request["after"] = answer.get("next")
+            if not request["after"]:
+                return
+            if left is not None:
+                left -= len(page)
+
+    def explain(self, id: str) -> t.Explanation:
+        """Says why a task does not run, or because of which others it was aborted."""
+        answer = self._call("TaskService/ExplainTask", {"id": id})
+        return t.Explanation(
+            task=t.to_info(answer.get("task", {})), missing=answer.get("missing", 0),
+            waits_for=t.to_infos(answer.get("waits_for")),
+            because_of=t.to_infos(answer.get("because_of")),
+            tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
+            now=t.to_time(answer.get("now")))
+
+    def graph(self, id: str) -> t.Graph:
+        """Returns the network around a task."""
+        answer = self._call("TaskService/GetGraph", {"id": id})
+        return t.Graph(
+            tasks=t.to_infos(answer.get("tasks")), cut=answer.get("cut", False),
+            dependencies=t.to_dependencies(answer.get("dependencies", ())))
+
+    def stats(self) -> t.Stats:
+        """Counts tasks by action and state."""
+        answer = self._call("TaskService/GetStats", {})
+        return t.Stats(
+            actions=[t.to_action_stats(each) for each in answer.get("actions", ())],
+            estimated=answer.get("estimated", []),
+            pruning_behind=t.to_duration(answer.get("pruning_behind")))
+
+    def problems(self, limit: int = 100) -> t.Problems:
+        """Names the slowest tasks, those that fail, and those that failed: at most limit each."""
+        answer = self._call("TaskService/ListProblems", {"limit": limit})
+        return t.Problems(*(t.to_infos(answer.get(which))
+                            for which in ("slow", "failing", "failed")))
+
+    def actors(self) -> Sequence[t.ActorInfo]:
+        """Returns the live actors that show themselves by a stream, which workers here do not."""
+        answer = self._call("TaskService/ListActors", {})
+        return [t.to_actor(each) for each in answer.get("actors", ())]
+
+    def wait(self, ids: IDs, timeout: Optional[Duration] = None) -> Sequence[TaskInfo]:
+        """Waits until all tasks have finished, and returns them in the order of the IDs.
+
+        It raises TimeoutError if they have not within timeout. Default: it waits for ever. The
+        tasks must have been inserted with post_result.
+        """
+        until = None if timeout is None else time.monotonic() + t.seconds(timeout)
+        while True:
+            left = _POLL if until is None else until - time.monotonic()
+            wait = max(0.001, min(left, _POLL))
+            answer = self._call("TaskService/WaitForTasks", t.message(
+                ids=t.names(ids), wait=t.from_duration(wait)), wait=wait)
+            if answer.get("finished"):
+                return t.to_infos(answer.get("tasks"))
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError("the tasks have not finished")
+
+    # The verbs of those who perform tasks.
+
+    def own(
+        self, actor: str, actions: IDs, max_tasks: int = 1, lease: Duration = 30.0,
+        wait: Duration = 0.0,
+    ) -> List[OwnedTask]:
+        """Owns tasks that are ready, and waits for some for at most wait if there are none.
+
+        A repetition after a lost answer asks for the same hand-out, so the caller learns of every
+        task that it was given. If the call fails all the same, the client goes on in the
+        background, for a minute, to give back what may have been handed out: until then, or until
+        the lease expires, the tasks are nobody's.
+        """
+        until = time.monotonic() + t.seconds(wait)
+        while True:
+            left = min(_POLL, until - time.monotonic())
+            owned = self._own(actor, actions, max_tasks, lease, max(0.0, left), None)
+            if owned or time.monotonic() >= until:
+                return owned
+
+    def _own(
+        self, actor: str, actions: IDs, max_tasks: int, lease: Duration, wait: float,
+        cancel: Optional[Cancel],
+    ) -> List[OwnedTask]:
+        """Asks for one hand-out, until it is known what was handed out."""
+        request = t.message(
+            actor=actor, session=str(self._session()), max_tasks=max_tasks,
+            actions=t.names(actions), lease=t.from_duration(lease), wait=t.from_duration(wait))
+        unseen = False  # an answer that may have had tasks
+
+        def attempt(_: bool) -> t.Message:
+            nonlocal unseen
+            try:
+                return self._connection.call(
+                    "WorkerService/OwnTasks", request, wait=wait, cancel=cancel)
+            except Unavailable as error:
+                unseen = unseen or error.ambiguous
+                raise
+            except StintError:
+                raise
+            except BaseException:  # cancelled, or an exception of a signal handler
+                unseen = True
+                raise
+
+        while True:
+            request["claim"] = str(secrets.randbelow((1 << 64) - 1) + 1)
+            owned: List[OwnedTask] = []
+            try:
+                answer = repeat(attempt, cancel)
+                owned = [t.to_owned(each) for each in answer.get("tasks", ())]
+                return owned
+            except ClaimSpent:  # what was handed out was given back
+                unseen = False
+            finally:
+                if unseen and not owned:  # an attempt that was given up may still hand out
+                    self._release_later(actor, request["claim"])
+
+    def _release_later(self, actor: str, claim: str) -> None:
+        """Gives back in the background what was or will be handed out under a claim."""
+        def release() -> None:
+            try:
+                repeat(lambda _: self._release(actor, claim), repeat_for=_RELEASE_FOR)
+            except StintError as error:
+                _log.warning("could not give back tasks that may have been handed out; "
+                             "their leases expire: %s", error)
+            finally:
+                self._connection.close()
+
+        thread = threading.Thread(target=release, name="stint-release", daemon=True)
+        self._releasing = [each for each in self._releasing if each.is_alive()] + [thread]
+        thread.start()
+
+    def _release(self, actor: str, claim: str) -> None:
+        self._connection.call("WorkerService/ReleaseClaim", {"actor": actor, "claim": claim})
+
+    def release_claim(self, actor: str, claim: int) -> None:
+        """Gives back, with their tries refunded, the tasks that were handed out under a claim.
+
+        It is for callers that make the claims of OwnTasks themselves; own has released its own.
+        """
+        repeat(lambda _: self._release(actor, str(claim)))
+
+    def extend(
+        self, actor: str, tasks: Iterable[OwnedTask], lease: Duration = 30.0,
+    ) -> List[bool]:
+        """Extends leases, and says which of the tasks the actor still owns."""
+        tasks = tuple(tasks)
+        return repeat(lambda _: self._extend(actor, tasks, lease, None))
+
+    def _extend(
+        self, actor: str, tasks: Iterable[OwnedTask], lease: Duration, timeout: Optional[float],
+    ) -> List[bool]:
+        request = t.message(actor=actor, tasks=[t.from_performance(task) for task in tasks],
+                            lease=t.from_duration(lease))
+        answer = self._connection.call(
+            "WorkerService/ExtendTasksOwnership", request, timeout=timeout)
+        return answer.get("kept", [])
+
+    def return_tasks(
+        self, returns: Union[Return, Iterable[Return]], promptly: bool = False,
+    ) -> List[Optional[StintError]]:
+        """Returns tasks, each for itself, and says of each why it was not returned, or None.
+
+        promptly: returns that would have to wait for others are refused with Busy.
+
+        Where the answer to an attempt was lost, and a repetition finds a task returned with the
+        same outcome, the first one has returned it. A store that keeps no finished tasks cannot
+        tell that from a task that was lost: the verdict is then InvalidToken.
+        """
+        given = [returns] if isinstance(returns, Return) else returns
+        request = t.message(returns=[t.from_return(each) for each in given], promptly=promptly)
+
+        def attempt(ambiguous: bool) -> List[Optional[StintError]]:
+            answer = self._connection.call("WorkerService/ReturnTasks", request)
+            verdicts = [_verdict(each) for each in answer.get("verdicts", ())]
+            return [None if ambiguous and isinstance(verdict, AlreadyReturned) else verdict
+                    for verdict in verdicts]
+
+        return repeat(attempt)
+
+    def set_status(self, task: OwnedTask, status: str, progress: float = 0.0) -> None:
+        """Records a text for people, and the progress of a task, from 0 to 1."""
+        self._call("WorkerService/SetStatus", t.message(
+            id=task.id, token=task.token, status=status, progress=progress))
+
+    def inputs(self, task: OwnedTask) -> List[t.Input]:
+        """Returns how the predecessors of an owned task ended."""
+        answer = self._call("WorkerService/GetInputs", t.from_performance(task))
+        return [t.to_input(each) for each in answer.get("inputs", ())]
+
+
+def _verdict(message: Dict[str, Any]) -> Optional[StintError]:
+    if "error" not in message:
+        return None
+    return new_error("", message.get("message", ""), message["error"])

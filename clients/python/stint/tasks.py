@@ -1,0 +1,415 @@
+"""The tasks that calls take and return, and the form that they have in JSON."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+
+from .errors import InvalidArgument
+
+#: Seconds, or a timedelta.
+Duration = Union[timedelta, float, int]
+#: A str is sent as text; in the store both are bytes.
+Content = Union[bytes, str]
+Message = Dict[str, Any]
+
+
+@dataclass
+class Task:
+    """A task to insert. A naive time is refused: say which zone is meant.
+
+    id: 1 to 512 bytes of UTF-8. Default: a random one, made here.
+    body: the parameters of the action, at most 64 MiB, which nobody interprets.
+    max_tries: how often the task is handed out at most. 0 is the default, 25; -1 is no limit.
+    post_result: makes it possible to wait for the task.
+    on_abort: "abort-too", the default, or "run-anyway".
+    after, to_signal_after: the tasks that this one waits for, and those that wait for this one.
+    """
+
+    action: str
+    body: Optional[Content] = None
+    id: str = ""
+    priority: int = 0
+    max_tries: int = 0
+    not_before: Optional[datetime] = None
+    deadline: Optional[datetime] = None
+    post_result: bool = False
+    on_abort: str = ""
+    after: Sequence[str] = ()
+    to_signal_after: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self.id = self.id or str(uuid.uuid4())
+
+
+@dataclass
+class TaskInfo:
+    """What the store knows about a task at one instant.
+
+    max_tries: -1 is no limit.
+    status_code: "pending", "in-progress", "completed" or "aborted".
+    state: the same, more finely: "blocked", "scheduled" and "ready" are pending.
+    body, result: None in a list, and if there is none.
+    """
+
+    id: str
+    action: str
+    body: Optional[bytes] = None
+    priority: int = 0
+    max_tries: int = 0
+    deadline: Optional[datetime] = None
+    post_result: bool = False
+    on_abort: str = ""
+    status_code: str = ""
+    state: str = ""
+    abort_cause: str = ""
+    inserted_at: Optional[datetime] = None
+    not_before: Optional[datetime] = None
+    finished_at: Optional[datetime] = None
+    tries: int = 0
+    actor: str = ""
+    owned_at: Optional[datetime] = None
+    lease_until: Optional[datetime] = None
+    status: str = ""
+    progress: float = 0.0
+    result: Optional[bytes] = None
+
+
+@dataclass
+class OwnedTask:
+    """A task that an actor owns. Whoever has the token controls the task: keep it out of logs.
+
+    try_: the number of this try, from 1.
+    max_tries: -1 is no limit.
+    completed, aborted: how many of the tasks that this one waited for ended so.
+    lease_until: when the lease expires on the database's clock; None if it does not.
+    """
+
+    id: str
+    token: str = field(repr=False)
+    action: str = ""
+    body: Optional[bytes] = field(default=None, repr=False)
+    try_: int = 0
+    max_tries: int = 0
+    completed: int = 0
+    aborted: int = 0
+    lease_until: Optional[datetime] = None
+
+
+@dataclass
+class Return:
+    """The end of a performance.
+
+    code: "completed", "aborted", or "pending" for another try.
+    status: a text for people.
+    retry_after: how long a task that is returned as pending waits.
+    release: refunds the try of a task that is returned as pending.
+    """
+
+    id: str
+    token: str = field(repr=False)
+    code: str = "completed"
+    status: str = ""
+    result: Optional[Content] = field(default=None, repr=False)
+    retry_after: Optional[Duration] = None
+    release: bool = False
+
+    @classmethod
+    def of(cls, task: OwnedTask, code: str = "completed", **other: Any) -> Return:
+        """Returns the return of an owned task."""
+        return cls(task.id, task.token, code, **other)
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """Says that one task waits for another."""
+
+    predecessor: str
+    dependent: str
+
+
+@dataclass(frozen=True)
+class Affected:
+    """Which tasks a call changed: those that it named, and how many with them."""
+
+    tasks: Sequence[str] = ()
+    others: int = 0
+
+
+@dataclass
+class Transacted:
+    """What a transaction did: the IDs that it inserted, and what else it changed.
+
+    changes_known: False if the answer to the attempt that committed was lost: retried, aborted and
+    deleted are then empty, whatever they were.
+    """
+
+    ids: Sequence[str] = ()
+    retried: Affected = Affected()
+    aborted: Affected = Affected()
+    deleted: Affected = Affected()
+    changes_known: bool = True
+
+
+@dataclass
+class Input:
+    """How a predecessor of a task ended."""
+
+    id: str
+    action: str = ""
+    status_code: str = ""
+    abort_cause: str = ""
+    status: str = ""
+    result: Optional[bytes] = None
+
+
+@dataclass
+class Explanation:
+    """Why a task does not run, or because of which others it was aborted.
+
+    missing: how many tasks it waits for.
+    tries_left: -1 is no limit.
+    asked_at: when somebody last asked for tasks of its action; None if nobody has.
+    now: the time on the database's clock.
+    """
+
+    task: TaskInfo
+    missing: int = 0
+    waits_for: Sequence[TaskInfo] = ()
+    because_of: Sequence[TaskInfo] = ()
+    tries_left: int = 0
+    asked_at: Optional[datetime] = None
+    now: Optional[datetime] = None
+
+
+@dataclass
+class Graph:
+    """The network around a task. cut: it is larger than an answer may be."""
+
+    tasks: Sequence[TaskInfo] = ()
+    dependencies: Sequence[Dependency] = ()
+    cut: bool = False
+
+
+@dataclass
+class ActionStats:
+    """How many tasks of an action are in each state, and how often they were tried."""
+
+    action: str
+    blocked: int = 0
+    scheduled: int = 0
+    ready: int = 0
+    in_progress: int = 0
+    completed: int = 0
+    aborted: int = 0
+    oldest_ready: timedelta = timedelta()
+    tries: int = 0
+    retries: int = 0
+
+
+@dataclass
+class Stats:
+    """Counts of all tasks. estimated: the states whose counts are estimates."""
+
+    actions: Sequence[ActionStats] = ()
+    estimated: Sequence[str] = ()
+    pruning_behind: timedelta = timedelta()
+
+
+@dataclass
+class Problems:
+    """The slowest tasks, those that fail, and those that failed."""
+
+    slow: Sequence[TaskInfo] = ()
+    failing: Sequence[TaskInfo] = ()
+    failed: Sequence[TaskInfo] = ()
+
+
+@dataclass
+class ActorInfo:
+    """A live actor: what it performs, and how many tasks it owns."""
+
+    actor: str
+    actions: Sequence[str] = ()
+    tasks: int = 0
+    since: Optional[datetime] = None
+
+
+def seconds(duration: Duration) -> float:
+    """Returns a duration in seconds."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+
+
+def from_duration(duration: Optional[Duration]) -> Optional[str]:
+    """Returns a duration as JSON has it, None for none."""
+    if duration is None:
+        return None
+    try:
+        if not isinstance(duration, timedelta):
+            duration = timedelta(seconds=duration)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidArgument(f"a duration must be a timedelta, or seconds: {error}") from None
+    microseconds = duration // timedelta(microseconds=1)
+    if not microseconds:
+        return None
+    whole, part = divmod(abs(microseconds), 1_000_000)
+    return f"{'-' if microseconds < 0 else ''}{whole}.{part:06d}s"
+
+
+def to_duration(text: Optional[str]) -> timedelta:
+    """Undoes from_duration. What is shorter than a microsecond is cut off."""
+    if not text:
+        return timedelta()
+    whole, _, part = text.rstrip("s").lstrip("-").partition(".")
+    duration = timedelta(seconds=int(whole), microseconds=int((part + "000000")[:6]))
+    return -duration if text.startswith("-") else duration
+
+
+def from_time(time: Optional[datetime]) -> Optional[str]:
+    """Returns a time as JSON has it, None for none."""
+    if time is None:
+        return None
+    if not isinstance(time, datetime) or time.utcoffset() is None:
+        raise InvalidArgument("a time must be a datetime with a zone")
+    return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
+
+
+def to_time(text: Optional[str]) -> Optional[datetime]:
+    """Undoes from_time. What is shorter than a microsecond is cut off."""
+    if not text:
+        return None
+    found = _TIME.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text} is no time")
+    part = int(((found[2] or "") + "000000")[:6])
+    whole = datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S")
+    return whole.replace(microsecond=part, tzinfo=timezone.utc)
+
+
+def message(**fields: Any) -> Message:
+    """Returns a message without the fields that have their defaults."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def names(ids: Union[str, Iterable[str]]) -> List[str]:
+    """Returns IDs as a list; a str is one ID, not its letters."""
+    return [ids] if isinstance(ids, str) else list(ids)
+
+
+def _put(into: Message, content: Optional[Content], for_bytes: str, for_text: str) -> Message:
+    """Adds content, which may be empty, but not if there is none."""
+    if isinstance(content, str):
+        into[for_text] = content
+    elif isinstance(content, (bytes, bytearray, memoryview)):
+        into[for_bytes] = base64.b64encode(content).decode("ascii")
+    elif content is not None:
+        raise InvalidArgument(
+            f"a body or a result must be bytes or str, not {type(content).__name__}")
+    return into
+
+
+def _content(of: Message, for_bytes: str, for_text: str) -> Optional[bytes]:
+    if for_bytes in of:
+        return base64.b64decode(of[for_bytes])
+    return of[for_text].encode("utf-8") if for_text in of else None
+
+
+def from_task(task: Task) -> Message:
+    return _put(message(
+        id=task.id, action=task.action, priority=task.priority, max_tries=task.max_tries,
+        not_before=from_time(task.not_before), deadline=from_time(task.deadline),
+        post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
+        to_signal_after=names(task.to_signal_after),
+    ), task.body, "body", "text")
+
+
+def from_tasks(tasks: Union[Task, Iterable[Task]]) -> List[Message]:
+    return [from_task(task) for task in ([tasks] if isinstance(tasks, Task) else tasks)]
+
+
+def from_performance(task: Any) -> Message:
+    """Returns the ID and the token of whatever has both."""
+    return {"id": task.id, "token": task.token}
+
+
+def from_return(given: Return) -> Message:
+    return _put(message(
+        id=given.id, token=given.token, code=given.code, status=given.status,
+        retry_after=from_duration(given.retry_after), release=given.release,
+    ), given.result, "result", "result_text")
+
+
+def from_dependencies(dependencies: Iterable[Dependency]) -> List[Message]:
+    return [{"predecessor": d.predecessor, "dependent": d.dependent} for d in dependencies]
+
+
+def to_dependencies(messages: Iterable[Message]) -> List[Dependency]:
+    return [Dependency(m.get("predecessor", ""), m.get("dependent", "")) for m in messages]
+
+
+def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
+    m = m or {}
+    return Affected(tuple(m.get("tasks", ())), int(m.get("others", 0)))
+
+
+_TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")
+_PLAIN = (
+    "id", "action", "priority", "max_tries", "post_result", "on_abort", "status_code", "state",
+    "abort_cause", "tries", "actor", "status",
+)
+
+
+def to_info(m: Message) -> TaskInfo:
+    info = TaskInfo(
+        id="", action="", body=_content(m, "body", "text"),
+        result=_content(m, "result", "result_text"), progress=float(m.get("progress", 0)),
+    )
+    for name in _PLAIN:
+        if name in m:
+            setattr(info, name, m[name])
+    for name in _TIMES:
+        setattr(info, name, to_time(m.get(name)))
+    return info
+
+
+def to_infos(messages: Optional[Iterable[Message]]) -> List[TaskInfo]:
+    return [to_info(m) for m in messages or ()]
+
+
+def to_owned(m: Message) -> OwnedTask:
+    return OwnedTask(
+        id=m["id"], token=m["token"], action=m["action"], body=_content(m, "body", "text"),
+        try_=m.get("try", 0), max_tries=m.get("max_tries", 0), completed=m.get("completed", 0),
+        aborted=m.get("aborted", 0), lease_until=to_time(m.get("lease_until")),
+    )
+
+
+def to_input(m: Message) -> Input:
+    return Input(
+        id=m.get("id", ""), action=m.get("action", ""), status_code=m.get("status_code", ""),
+        abort_cause=m.get("abort_cause", ""), status=m.get("status", ""),
+        result=_content(m, "result", "result_text"),
+    )
+
+
+def to_action_stats(m: Message) -> ActionStats:
+    counts = ("blocked", "scheduled", "ready", "in_progress", "completed", "aborted", "tries",
+              "retries")
+    return ActionStats(
+        action=m.get("action", ""), oldest_ready=to_duration(m.get("oldest_ready")),
+        **{name: int(m.get(name, 0)) for name in counts},
+    )
+
+
+def to_actor(m: Message) -> ActorInfo:
+    return ActorInfo(
+        actor=m.get("actor", ""), actions=m.get("actions", []), tasks=int(m.get("tasks", 0)),
+        since=to_time(m.get("since")),
+    )

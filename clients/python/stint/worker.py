@@ -1,0 +1,415 @@
+"""A worker: it owns tasks, performs each by its handler, and returns it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import random
+import secrets
+import signal
+import socket
+import threading
+import time
+import traceback
+from typing import Any, Callable, Dict, List, Optional, TypeVar
+
+from . import tasks as t
+from .client import Client
+from .connection import Cancel, Cancelled
+from .errors import InvalidArgument, InvalidToken, Refused, SchemaVersion, StintError
+from .errors import Limited, Unavailable
+from .tasks import Content, Duration, OwnedTask, Return
+
+# How long a call waits for tasks.
+_POLL = 20.0
+# A heartbeat begins after this part of a lease, may take that part, and is repeated after another
+# one if it fails.
+_BEAT_PART = 3
+_ATTEMPT_PART = 6
+_AGAIN_PART = 20
+# The pause after the first try of a task, and the longest one: see _pause_after.
+_PAUSE_BASE = 1.0
+_PAUSE_MAX = 12 * 3600.0
+# The pauses of a worker whose service does not answer.
+_RECONNECT_FIRST = 0.1
+_RECONNECT_MAX = 5.0
+# How long a worker that stops waits for the answers to its last calls.
+_LAST_CALLS = 5.0
+# How much of a traceback a status holds.
+_STATUS_LINES = 20
+_STATUS_BYTES = 16 << 10
+
+_log = logging.getLogger("stint")
+
+Handler = TypeVar("Handler", bound=Callable[["HeldTask"], Optional[Content]])
+
+
+class Retry(Exception):
+    """Raised by a handler: the task is tried again, after a pause.
+
+    after: how long the pause is. Default: as after any other exception.
+    status: a text for people.
+    """
+
+    def __init__(self, status: str = "", after: Optional[Duration] = None) -> None:
+        super().__init__(status)
+        self.status, self.after = status, after
+
+
+class Abort(Exception):
+    """Raised by a handler: the task is aborted, and with it what depends on it."""
+
+    def __init__(self, status: str = "") -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class HeldTask(OwnedTask):
+    """A task that a handler performs.
+
+    lost: is set when the task is handed on, or may be: because somebody aborted it, its lease
+        expired while the service could not be reached, or the worker stops and its grace is over.
+        A handler that works for long looks at it.
+    """
+
+    def __init__(self, owned: OwnedTask, client: Client, until: float) -> None:
+        super().__init__(**vars(owned))
+        self.lost = threading.Event()
+        self._client = client
+        self._until = until  # by this process's clock, when the lease expires
+        self._handed_on = False  # the service has said so
+        self._returning = False  # who sets it, with the lock of the worker, returns the task
+
+    def set_status(self, status: str, progress: float = 0.0) -> None:
+        """Records a text for people, and the progress of the task, from 0 to 1."""
+        self._client.set_status(self, status, progress)
+
+    def inputs(self) -> List[t.Input]:
+        """Returns how the predecessors of the task ended."""
+        return self._client.inputs(self)
+
+
+class Worker:
+    """Owns tasks of the actions that it has handlers for, and performs them in threads.
+
+        worker = Worker(client)
+
+        @worker.handles("mail")
+        def mail(task):
+            send(task.body)
+
+        worker.run()
+
+    A handler returns None, or the result as bytes or str: the task is completed. It raises Retry or
+    Abort; after any other exception the task is tried again after a pause that grows, and its
+    status has the last lines of the traceback. A task may be performed again if its worker dies, or
+    does not reach the service, for longer than the lease.
+
+    actor: names the worker for people. Default: the host, the process and a random number.
+    concurrency: how many tasks are performed at once, at most.
+    lease: how long tasks stay with a worker that has died. A third of it later, and so on, one call
+        extends the leases of all tasks.
+    grace: how long handlers may continue when the worker stops.
+    """
+
+    def __init__(
+        self, client: Client, actor: Optional[str] = None, concurrency: int = 4,
+        lease: Duration = 30.0, grace: Duration = 20.0,
+    ) -> None:
+        if concurrency < 1:
+            raise InvalidArgument("concurrency must be at least 1")
+        if t.seconds(lease) <= 0 or t.seconds(grace) < 0:
+            raise InvalidArgument("lease must be positive, and grace not negative")
+        self._client = client
+        self._actor = actor
+        self._concurrency = concurrency
+        self._lease = t.seconds(lease)
+        self._grace = t.seconds(grace)
+        self._handlers: Dict[str, Callable[[HeldTask], Optional[Content]]] = {}
+        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._polling = Cancel()
+        self._ended = threading.Event()  # no task is left
+        self._changed = threading.Condition()  # guards the fields below
+        self._held: Dict[str, HeldTask] = {}  # by token
+        self._stopping = False
+        self._began = False
+
+    def handles(self, action: str) -> Callable[[Handler], Handler]:
+        """Returns a decorator that makes a function the handler of an action."""
+        if not action or action in self._handlers:
+            raise InvalidArgument(f"there is a handler of {action!r} already, or it is empty")
+
+        def decorate(handler: Handler) -> Handler:
+            self._handlers[action] = handler
+            return handler
+
+        return decorate
+
+    def stop(self) -> None:
+        """Makes run take no more tasks, and return when those under way are returned."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._polling.cancel()
+
+    def run(self) -> None:
+        """Performs tasks until stop, once in the life of a worker.
+
+        In the main thread, SIGTERM and SIGINT stop the worker too; the second signal does what it
+        did before. What is under way has the grace to finish, then it is given back, without having
+        used up a try. A service that does not answer is asked again, for ever; if it refuses the
+        worker, run stops and raises the error.
+        """
+        with self._changed:
+            if self._began:
+                raise InvalidArgument("a worker runs once")
+            self._began = True
+        if not self._handlers:
+            raise InvalidArgument("the worker has no handlers")
+        if self._actor is None:
+            self._actor = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        threads = [threading.Thread(target=self._beat, name="stint-lease", daemon=True)]
+        for _ in range(self._concurrency):
+            threads.append(threading.Thread(target=self._work, name="stint-task", daemon=True))
+        signals = _Signals(self.stop)
+        try:
+            for thread in threads:
+                thread.start()
+            self._ask()
+        finally:
+            self.stop()
+            try:
+                self._finish()
+            finally:
+                signals.restore()
+
+    def _ask(self) -> None:
+        """Owns tasks for as many threads as are free, until the worker stops."""
+        pause = 0.0
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._stopping or len(self._held) < self._concurrency)
+                if self._stopping:
+                    return
+                free = self._concurrency - len(self._held)
+            try:
+                owned = self._client._own(
+                    self._actor, self._handlers, free, self._lease, _POLL, self._polling)
+                pause = 0.0
+            except Cancelled:
+                return
+            except (Refused, InvalidArgument, SchemaVersion):
+                raise
+            except StintError as error:
+                _log.warning("could not own tasks: %s", error)
+                pause = min(max(2 * pause, _RECONNECT_FIRST), _RECONNECT_MAX)
+                self._polling.pause(random.uniform(pause / 2, pause))
+                continue
+            # The leases began a little earlier. If it was more than a little, a heartbeat tells.
+            until = time.monotonic() + self._lease
+            held = [HeldTask(task, self._client, until) for task in owned]
+            with self._changed:
+                self._held.update((task.token, task) for task in held)
+            for task in held:
+                self._queue.put(task)
+
+    def _finish(self) -> None:
+        """Waits for what is under way, and gives back what is left after the grace."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held, self._grace)
+            left = [task for task in self._held.values() if not task._returning]
+            for task in left:
+                task._returning = True
+        for task in left:
+            task.lost.set()
+        self._give_back(left)
+        with self._changed:
+            for task in left:
+                self._held.pop(task.token, None)
+            self._changed.wait_for(lambda: not self._held, _LAST_CALLS)  # being returned
+        self._ended.set()
+        for _ in range(self._concurrency):
+            self._queue.put(None)
+        self._client.close()
+
+    def _work(self) -> None:
+        """Performs one task after the other."""
+        while True:
+            task = self._queue.get()
+            if task is None:
+                return
+            try:
+                if not self._stopped_before(task):
+                    self._perform(task)
+            finally:
+                with self._changed:
+                    if self._held.pop(task.token, None):
+                        self._changed.notify_all()
+
+    def _stopped_before(self, task: HeldTask) -> bool:
+        """Gives back a task that nobody has begun when the worker stops."""
+        with self._changed:
+            if not self._stopping or task._returning:
+                return task._returning
+            task._returning = True
+        self._give_back([task])
+        return True
+
+    def _perform(self, task: HeldTask) -> None:
+        given = self._outcome(task)
+        with self._changed:
+            if task._returning or task._handed_on:
+                return  # somebody else does what is to be done
+            task._returning = True
+        try:
+            self._give([given], [task])
+        except StintError as error:  # the outcome cannot be stored, a result too large for example
+            _log.warning("task %s could not be returned: %s", task.id, error)
+            status = f"could not be returned: {error}"
+            try:
+                self._give([_again(task, status, None)], [task])
+            except StintError as error:
+                _log.error("task %s stays until its lease expires: %s", task.id, error)
+
+    def _outcome(self, task: HeldTask) -> Return:
+        """Calls the handler, and returns what becomes of the task."""
+        try:
+            result = self._handlers[task.action](task)
+            if result is not None and not isinstance(result, (bytes, str)):
+                raise TypeError(f"a handler must return None, bytes or str, not {type(result)}")
+            return Return.of(task, "completed", result=result)
+        except Retry as retry:
+            return _again(task, retry.status, retry.after)
+        except Abort as abort:
+            return Return.of(task, "aborted", status=_cut(abort.status))
+        except BaseException:  # also SystemExit: it would end this thread only
+            text = traceback.format_exc()
+            _log.warning("task %s failed, try %d:\n%s", task.id, task.try_, text)
+            return _again(task, "\n".join(text.splitlines()[-_STATUS_LINES:]), None)
+
+    def _give_back(self, held: List[HeldTask]) -> None:
+        """Returns tasks to be tried again, with their tries refunded."""
+        if not held:
+            return
+        try:
+            self._give([Return.of(task, "pending", release=True) for task in held], held)
+        except StintError as error:
+            _log.warning("could not give tasks back; their leases expire: %s", error)
+
+    def _give(self, returns: List[Return], held: List[HeldTask]) -> None:
+        """Returns tasks, and does not give up before their leases expire."""
+        while True:
+            try:
+                verdicts = self._client.return_tasks(returns)
+                break
+            except (Unavailable, Limited) as error:
+                _log.warning("could not return tasks: %s", error)
+                if self._ended.is_set() or all(task.lost.is_set() for task in held):
+                    return
+        for task, verdict in zip(held, verdicts):
+            if isinstance(verdict, InvalidToken):
+                task.lost.set()
+            if verdict is not None:
+                _log.warning("task %s was not returned: %s", task.id, verdict)
+
+    def _beat(self) -> None:
+        """Extends the leases of all tasks, until the worker has ended."""
+        pause = self._lease / _BEAT_PART
+        while not self._ended.wait(pause * random.uniform(0.8, 1)):
+            failed = self._extend()
+            with self._changed:
+                until = [task._until for task in self._held.values() if not task.lost.is_set()]
+            pause = self._lease / (_AGAIN_PART if failed else _BEAT_PART)
+            left = min(until, default=float("inf")) - time.monotonic()
+            if failed and left < pause:
+                pause = max(left, 0.001)  # to notice the end in time
+
+    def _extend(self) -> bool:
+        """Makes one attempt to extend the leases, and reports whether it failed."""
+        sent = time.monotonic()
+        with self._changed:
+            held = [task for task in self._held.values() if not task.lost.is_set()]
+            for task in held:
+                if task._until <= sent:
+                    _log.warning("task %s: the lease has expired", task.id)
+                    task.lost.set()
+        held = [task for task in held if not task.lost.is_set()]
+        if not held:
+            return False
+        # A beat that takes longer would keep the end of a lease from being noticed.
+        left = min(task._until for task in held) - sent
+        try:
+            kept = self._client._extend(
+                self._actor, held, self._lease, max(0.01, min(self._lease / _ATTEMPT_PART, left)))
+        except StintError as error:
+            _log.warning("could not extend the leases: %s", error)
+            return True
+        with self._changed:
+            for task, is_kept in zip(held, kept):
+                if is_kept:
+                    task._until = sent + self._lease
+                elif not task._returning and task.token in self._held:
+                    _log.warning("task %s is lost", task.id)
+                    task._handed_on = True
+                    task.lost.set()
+        return False
+
+
+def _again(task: OwnedTask, status: str, after: Optional[Duration]) -> Return:
+    pause = _pause_after(task.try_) if after is None else after
+    return Return.of(task, "pending", status=_cut(status), retry_after=pause)
+
+
+def _pause_after(try_: int) -> float:
+    """Returns how long a task waits after a try: at random, between half of the most and the most.
+
+    So tasks that failed together are spread, and no try follows at once.
+    """
+    most = min(_PAUSE_BASE * 2.0 ** min(max(try_ - 1, 0), 40), _PAUSE_MAX)
+    return random.uniform(most / 2, most)
+
+
+def _cut(status: str) -> str:
+    """Returns the end of a status that is too long, without what PostgreSQL cannot store."""
+    text = status.replace("\0", "\ufffd").encode("utf-8", "replace")
+    return text[-_STATUS_BYTES:].decode("utf-8", "ignore")
+
+
+class _Signals:
+    """Calls stop at the first SIGTERM or SIGINT, if this is the main thread.
+
+    A handler runs between any two steps of the main thread, which may hold a lock just then. So it
+    only wakes a thread up that calls stop.
+    """
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._before: Dict[int, Any] = {}
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._read, self._write = os.pipe()
+        threading.Thread(target=self._wait, args=(stop,), name="stint-signal", daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # None stands for a handler that is not Python's.
+            self._before[number] = signal.getsignal(number) or signal.SIG_DFL
+        for number in self._before:
+            signal.signal(number, self._handle)
+
+    def _handle(self, *_: Any) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        os.write(self._write, b"s")
+
+    def _wait(self, stop: Callable[[], None]) -> None:
+        signalled = os.read(self._read, 1)
+        os.close(self._read)
+        if signalled:
+            stop()
+
+    def restore(self) -> None:
+        if not self._before:
+            return
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        os.close(self._write)

@@ -1,0 +1,39 @@
+"""A worker as a process: python3 -m tests.program URL ACTION LEASE GRACE
+
+It prints a line when a handler begins and when run returns. A handler does what the body says.
+"""
+
+import sys
+import time
+
+from stint import Client, Worker
+
+
+def say(text):
+    sys.stdout.write(text + "\n")  # at once, unlike print
+    sys.stdout.flush()
+
+
+def main():
+    url, action, lease, grace = sys.argv[1:]
+    worker = Worker(Client(url), actor="program", lease=float(lease), grace=float(grace))
+
+    @worker.handles(action)
+    def handle(task):
+        say(f"began {task.id}")
+        if task.body == b"until told":
+            sys.stdin.readline()
+        elif task.body == b"until lost":
+            task.lost.wait()
+            say("lost")
+        elif task.body == b"for ever":
+            while True:
+                time.sleep(1)
+        return "done"
+
+    say("runs")
+    worker.run()
+    say("ended")
+
+
+main()

@@ -1,0 +1,201 @@
+"""The verbs, on a service."""
+
+import os
+import threading
+import time
+import unittest
+from datetime import datetime, timedelta, timezone
+
+import stint
+from stint import Dependency, Return, Task
+
+from .services import ServiceTest
+
+
+class VerbsTest(ServiceTest):
+    def test_a_task_comes_back_as_it_was_inserted(self):
+        at = datetime(2126, 1, 2, 3, 4, 5, 6, timezone(timedelta(hours=1)))
+        self.client.insert([
+            self.task("a", b"\x00\xff", priority=-7, max_tries=3, post_result=True),
+            self.task("b", "ä\n", deadline=at, on_abort="run-anyway", max_tries=-1,
+                      after=[self.name("a")]),
+            self.task("c", b"", not_before=at)])
+        a, b, c = self.client.get([self.name(short) for short in "abc"])
+        self.assertEqual((a.body, a.priority, a.max_tries, a.post_result, a.state),
+                         (b"\x00\xff", -7, 3, True, "ready"))
+        self.assertEqual((b.body, b.deadline, b.on_abort, b.max_tries, b.state),
+                         ("ä\n".encode(), at, "run-anyway", -1, "blocked"))
+        self.assertEqual((c.body, c.not_before, c.state, c.status_code),
+                         (b"", at, "scheduled", "pending"))
+        self.assertEqual(a.inserted_at.tzinfo, timezone.utc)
+        self.assertIsNone(a.finished_at)
+        self.assertIsNone(a.result)
+
+    def test_a_task_is_owned_extended_and_returned(self):
+        self.client.insert([self.task("a", "in", post_result=True),
+                            self.task("b", after=[self.name("a")])])
+        [task] = self.own()
+        self.assertEqual((task.id, task.body, task.action, task.try_, task.max_tries),
+                         (self.name("a"), b"in", self.action, 1, 25))
+        self.assertGreater(task.lease_until, datetime.now(timezone.utc) + timedelta(minutes=30))
+        self.client.set_status(task, "half", 0.5)
+        info = self.info("a")
+        self.assertEqual((info.state, info.actor, info.status, info.progress),
+                         ("in-progress", "actor", "half", 0.5))
+        self.assertEqual(self.client.extend("actor", [task], 7200), [True])
+        given = Return.of(task, result=b"\xff", status="done")
+        self.assertEqual(self.client.return_tasks(given), [None])
+        [again] = self.client.return_tasks([given])
+        self.assertIsInstance(again, stint.AlreadyReturned)
+        self.assertEqual(again.ids, [task.id])
+        self.assertEqual(self.client.extend("actor", [task]), [False])
+        [done] = self.client.wait(task.id)
+        self.assertEqual((done.status_code, done.result, done.status),
+                         ("completed", b"\xff", "done"))
+        [second] = self.own()
+        self.assertEqual(second.completed, 1)
+        [input] = self.client.inputs(second)
+        self.assertEqual((input.id, input.status_code, input.result),
+                         (task.id, "completed", b"\xff"))
+
+    def test_a_task_waits_after_it_was_returned_to_be_tried_again(self):
+        self.insert("a")
+        [task] = self.own()
+        self.client.return_tasks(Return.of(task, "pending", retry_after=timedelta(hours=1)))
+        info = self.info("a")
+        self.assertEqual((info.state, info.tries), ("scheduled", 1))
+        self.assertGreater(info.not_before, info.inserted_at + timedelta(minutes=59))
+
+    def test_tasks_are_aborted_retried_and_deleted(self):
+        self.client.insert([self.task("a"), self.task("b", after=[self.name("a")])])
+        a = self.name("a")
+        self.assertEqual(self.client.abort(a, "why"), stint.Affected((a,), 1))
+        self.assertEqual((self.info("b").state, self.info("a").status), ("aborted", "why"))
+        self.assertEqual(self.client.explain(self.name("b")).because_of[0].id, a)
+        self.assertEqual(self.client.retry([a]), stint.Affected((a,), 1))
+        self.assertEqual(self.client.delete([a]), stint.Affected((a,), 1))
+        with self.assertRaises(stint.TaskNotFound) as caught:
+            self.client.get([a, self.name("b")])
+        self.assertEqual((caught.exception.ids, caught.exception.total), ([a, self.name("b")], 2))
+
+    def test_tasks_are_replaced_and_made_to_wait(self):
+        self.insert("a", "b")
+        self.client.replace(self.task("a", "new"))
+        self.client.add_dependencies([Dependency(self.name("a"), self.name("b"))])
+        self.assertEqual((self.info("a").body, self.info("b").state), (b"new", "blocked"))
+        graph = self.client.graph(self.name("b"))
+        self.assertEqual(graph.dependencies, [Dependency(self.name("a"), self.name("b"))])
+        self.assertEqual((len(graph.tasks), graph.cut), (2, False))
+        with self.assertRaises(stint.Cycle) as caught:
+            self.client.add_dependencies([Dependency(self.name("b"), self.name("a"))])
+        self.assertEqual(len(caught.exception.path), 3)
+
+    def test_a_transaction_does_all_or_nothing(self):
+        self.insert("a", "c")
+        task, other = self.own(2)
+        done = self.client.transact(
+            hold=[task], must_exist=other.id, insert=self.task("b"), abort=[other.id],
+            abort_status="why", returns=[Return.of(task)])
+        self.assertEqual(done, stint.Transacted(
+            [self.name("b")], aborted=stint.Affected((other.id,), 0)))
+        self.assertEqual([self.info(short).state for short in "abc"],
+                         ["completed", "ready", "aborted"])
+        with self.assertRaises(stint.InvalidToken):
+            self.client.transact(insert=self.task("d"), returns=[Return.of(other)])
+        with self.assertRaises(stint.TaskNotFound):
+            self.info("d")
+
+    def test_a_list_has_all_pages(self):
+        self.insert(*(f"{n:04}" for n in range(1001)))
+        listed = list(self.client.list(actions=[self.action], states="ready"))
+        self.assertEqual(len({info.id for info in listed}), 1001)
+        self.assertEqual(len(list(self.client.list(id_prefix=self.action, limit=7))), 7)
+        self.assertEqual(list(self.client.list(actions=[self.action], states=["aborted"])), [])
+
+    def test_what_is_asked_about_all_tasks_has_this_one(self):
+        self.insert("a")
+        self.own()
+        [stats] = [s for s in self.client.stats().actions if s.action == self.action]
+        self.assertEqual((stats.in_progress, stats.blocked, stats.ready), (1, 0, 0))
+        self.assertIn(self.name("a"), [info.id for info in self.client.problems(10000).slow])
+        self.assertIsInstance(self.client.actors(), list)
+
+    def test_waiting_ends_when_its_time_is_over(self):
+        self.insert("a", post_result=True)
+        with self.assertRaises(TimeoutError):
+            self.client.wait([self.name("a")], timeout=0.1)
+        self.assertEqual(self.client.own("actor", ["none"], wait=0.1), [])
+
+    def test_waiting_ends_when_the_task_does(self):
+        self.insert("a", post_result=True)
+        waiter = threading.Thread(target=lambda: waited.append(self.client.wait(self.name("a"))))
+        waited = []
+        waiter.start()
+        [task] = self.own()
+        self.client.return_tasks(Return.of(task, result="out"))
+        waiter.join()
+        self.assertEqual(waited[0][0].result, b"out")
+
+    def test_errors_name_what_is_wrong(self):
+        self.insert("a")
+        with self.assertRaises(stint.TaskExists) as caught:
+            self.insert("a", "b")
+        error = caught.exception
+        self.assertEqual((error.ids, error.total, error.code),
+                         ([self.name("a")], 1, "already_exists"))
+        with self.assertRaises(stint.InvalidArgument) as caught:
+            self.client.insert([self.task("b"), Task("")])
+        self.assertEqual((caught.exception.argument, caught.exception.index), ("Task.Action", 1))
+        with self.assertRaises(stint.NoPostResult):
+            self.client.wait(self.name("a"))
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.insert(self.task("b", "\ud800"))
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.insert(self.task("b", 7))
+
+    def test_a_call_that_is_too_large_is_refused_at_once(self):
+        began = time.monotonic()
+        with self.assertRaises(stint.TooLarge):
+            self.client.insert([self.task("a", bytes(50 << 20))])
+        with self.assertRaises(stint.TooLarge) as caught:
+            self.client.insert(self.task("a", "x" * (64 << 20 | 1)))
+        self.assertEqual(caught.exception.argument, "Task.Body bytes")
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_nothing_is_handed_out_under_a_claim_that_is_released(self):
+        self.client.release_claim("actor", 12345)
+
+
+class ProcessTest(ServiceTest):
+    def test_threads_share_a_client(self):
+        def work(number):
+            ids = self.client.insert([self.task(f"{number}/{n}") for n in range(10)])
+            self.assertEqual(len(self.client.get(ids)), 10)
+            done.append(number)
+
+        done = []
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(done), list(range(16)))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_a_client_is_used_on_both_sides_of_a_fork(self):
+        self.insert("a", "b")
+        [before] = self.own()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                [task] = self.own()
+                good = self.client._session() != before
+                good = good and self.client.return_tasks(Return.of(task)) == [None]
+                code = 0 if good else 1
+            finally:
+                os._exit(code)
+        self.client.return_tasks(Return.of(before))  # at the same time
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual({self.info("a").state, self.info("b").state}, {"completed"})
+        self.assertEqual(self.client.own("actor", [self.action]), [])

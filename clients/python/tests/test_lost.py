@@ -1,0 +1,203 @@
+"""Answers that are lost, refusals and limits: whatever happens on the way, a call is made once."""
+
+import os
+import tempfile
+import time
+import threading
+import unittest
+
+import stint
+from stint import Return
+from stint.connection import Cancel, Cancelled
+
+from .services import Invented, Proxy, ServiceTest
+
+
+class LostTest(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy(self.server)
+        self.addCleanup(self.proxy.close)
+        self.direct = self.client
+        self.client = stint.Client(self.proxy.url)
+        self.addCleanup(self.client.close)
+
+    def takes_effect_once(self, kind):
+        def lost(call):
+            setattr(self.proxy, kind, 2)
+            result = call()
+            self.assertEqual(getattr(self.proxy, kind), 0)
+            return result
+
+        client = self.client
+        lost(lambda: client.insert([
+            self.task("a", post_result=True), self.task("b"), self.task("c"), self.task("d")]))
+        first, second = lost(lambda: self.own(2))
+        self.assertEqual((first.id, second.id, first.try_), (self.name("a"), self.name("b"), 1))
+        lost(lambda: client.set_status(first, "half", 0.5))
+        self.assertEqual(lost(lambda: client.extend("actor", (t for t in (first, second)))),
+                         [True, True])
+        self.assertEqual(lost(lambda: client.return_tasks(Return.of(first))), [None])
+        lost(lambda: client.wait(first.id))
+        self.assertEqual(lost(lambda: client.delete([first.id])).tasks, (first.id,))
+        lost(lambda: client.abort(second.id))
+        done = lost(lambda: client.transact(insert=self.task("e")))
+        self.assertEqual(done, stint.Transacted([self.name("e")]))
+        [third] = self.own()
+        self.assertEqual((third.id, third.try_), (self.name("c"), 1))
+        done = lost(lambda: client.transact(abort=self.name("d"), returns=[Return.of(third)]))
+        self.assertEqual(done.changes_known, bool(done.aborted.tasks))
+        self.assertEqual([self.info(short).state for short in "cde"],
+                         ["completed", "aborted", "ready"])
+
+    def test_lost_requests_are_repeated(self):
+        self.takes_effect_once("lose_requests")
+
+    def test_lost_answers_are_asked_for_again(self):
+        self.takes_effect_once("lose_answers")
+
+    def test_an_insert_that_exists_in_part_fails_after_a_lost_answer_too(self):
+        self.insert("a")
+        self.proxy.lose_answers = 1
+        with self.assertRaises(stint.TaskExists):
+            self.insert("a", "b")
+
+    def test_a_delete_of_what_is_missing_in_part_fails_after_a_lost_answer_too(self):
+        self.insert("a")
+        self.proxy.lose_answers = 1
+        with self.assertRaises(stint.TaskNotFound):
+            self.client.delete([self.name("a"), self.name("b")])
+
+    def test_replace_is_not_repeated(self):
+        for kind in ("lose_requests", "lose_answers"):
+            setattr(self.proxy, kind, 1)
+            self.proxy.calls.clear()
+            with self.assertRaises(stint.Unavailable) as caught:
+                self.client.replace(self.task("a"))
+            self.assertTrue(caught.exception.ambiguous)
+            self.assertEqual(self.proxy.calls, ["ReplaceTasks"])
+        self.insert("b")
+        self.proxy.lose_answers = 1
+        self.proxy.calls.clear()
+        with self.assertRaises(stint.Unavailable):
+            self.client.transact(delete=self.name("b"))
+        self.assertEqual(self.proxy.calls, ["Transact"])
+
+    def test_a_caller_that_is_cancelled_has_been_given_nothing(self):
+        self.insert("a")
+        cancel = Cancel()
+        self.proxy.lose_answers = 1
+        self.proxy.on_lost = cancel.cancel
+        with self.assertRaises(Cancelled):
+            self.client._own("actor", self.action, 1, 3600, 0, cancel)
+        [task] = self.direct.own("other", self.action, wait=120)
+        self.assertEqual(task.try_, 1)
+
+    def test_a_poll_ends_when_it_is_cancelled(self):
+        cancel = Cancel()
+
+        def poll():
+            try:
+                self.direct._own("actor", self.action, 1, 3600, 20, cancel)
+            except Cancelled:
+                ended.append(time.monotonic())
+
+        ended = []
+        polling = threading.Thread(target=poll)
+        polling.start()
+        self.eventually(lambda: cancel._socket)
+        cancel.cancel()
+        cancelled = time.monotonic()
+        polling.join()
+        self.assertLess(ended[0] - cancelled, 10)
+
+    def test_a_connection_that_was_closed_meanwhile_is_not_used(self):
+        self.client.stats()
+        self.proxy.close()
+        self.addCleanup(setattr, self.proxy, "close", lambda: None)
+        again = Proxy(self.server)
+        self.addCleanup(again.close)
+        self.client._connection._port = int(again.url.rpartition(":")[2])
+        self.client.replace(self.task("a"))  # which is not repeated
+
+    def test_a_service_that_is_not_there_is_unavailable_and_nothing_has_happened(self):
+        client = stint.Client("http://127.0.0.1:1")
+        began = time.monotonic()
+        with self.assertRaises(stint.Unavailable) as caught:
+            client.insert(self.task("a"))
+        self.assertFalse(caught.exception.ambiguous)
+        self.assertGreater(time.monotonic() - began, 5)  # it was repeated
+
+
+class RefusedTest(unittest.TestCase):
+    def invented(self, *answers):
+        service = Invented(*answers)
+        self.addCleanup(service.close)
+        return service
+
+    def test_a_call_over_a_limit_is_made_again_when_the_service_says_so(self):
+        detail = [{"type": "stint.v1.ErrorDetail", "value": "CgdsaW1pdGVk"}]
+        limited = {"code": "resource_exhausted", "message": "too many", "details": detail}
+        service = self.invented((429, {"Retry-After": "1"}, limited), (200, {}, {}),
+                                (429, {"Retry-After": "60"}, limited))
+        client = stint.Client(service.url)
+        began = time.monotonic()
+        client.stats()
+        self.assertGreaterEqual(time.monotonic() - began, 1)
+        with self.assertRaises(stint.Limited) as caught:
+            client.stats()
+        self.assertEqual(caught.exception.retry_after, 60)
+
+    def test_a_refusal_is_not_repeated(self):
+        for code, status, known in (("permission_denied", 403, stint.Refused),
+                                    ("unauthenticated", 401, stint.Unauthenticated)):
+            service = self.invented((status, {}, {"code": code}))
+            with self.assertRaises(known):
+                stint.Client(service.url, token="t").stats()
+            self.assertEqual(service.calls[0][0]["Authorization"], "Bearer t")
+
+    def test_the_file_of_a_token_is_read_again_once(self):
+        refused = (401, {}, {"code": "unauthenticated", "message": "who"})
+        service = self.invented(refused, (200, {}, {}), refused, refused, refused)
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "token")
+
+            def write(token):
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(token + "\n")
+
+            write("old")
+            client = stint.Client(service.url, token_file=path)
+            write("new")
+            client.stats()
+            with self.assertRaises(stint.Unauthenticated):
+                client.stats()  # the file has not changed
+            write("newer")
+            with self.assertRaises(stint.Unauthenticated):
+                client.stats()
+        self.assertEqual([headers["Authorization"] for headers, _ in service.calls],
+                         ["Bearer old", "Bearer new", "Bearer new", "Bearer new", "Bearer newer"])
+
+    def test_a_token_is_in_no_text(self):
+        for token in ("se cret", "secret\nX: y", "sécret"):
+            with self.assertRaises(stint.InvalidArgument) as caught:
+                stint.Client("http://localhost", token=token)
+            self.assertNotIn("cret", str(caught.exception))
+        self.assertNotIn("secret", repr(stint.Client("http://localhost", token="secret")))
+
+    def test_answers_of_others_are_understood_by_their_status(self):
+        page = b"<html>a proxy</html>"
+        for status, known in ((502, stint.Unavailable), (200, stint.Unavailable),
+                              (403, stint.Refused), (404, stint.StintError)):
+            service = self.invented((status, {}, page))
+            with self.assertRaises(known):
+                stint.Client(service.url).replace([])
+        service = self.invented((503, {}, page), (200, {}, b"{"), (200, {}, {}))
+        stint.Client(service.url).stats()
+        self.assertEqual(len(service.calls), 3)
+
+    def test_what_is_no_address_is_refused(self):
+        for url in ("", "localhost:7330", "postgres://localhost", "http://", "http://h:x",
+                    "http://user:password@host"):
+            with self.assertRaises(stint.InvalidArgument):
+                stint.Client(url)

@@ -1,0 +1,253 @@
+"""Workers, in this process and as processes of their own that are killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import stint
+from stint import Worker
+
+from .services import PATIENCE, Proxy, ServiceTest
+
+
+class WorkerTest(ServiceTest):
+    def run_worker(self, worker):
+        """Runs a worker in a thread until the end of the test, at the latest."""
+        failures = []
+
+        def run():
+            try:
+                worker.run()
+            except Exception as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+
+        def end():
+            worker.stop()
+            thread.join(PATIENCE)
+            self.assertFalse(thread.is_alive())
+            return failures
+
+        self.addCleanup(end)
+        return end
+
+    def worker(self, handler, **options):
+        options.setdefault("grace", 5)
+        worker = Worker(self.client, **options)
+        worker.handles(self.action)(handler)
+        return worker
+
+    def state(self, short):
+        return self.info(short).state
+
+    def test_outcomes_of_handlers_become_those_of_tasks(self):
+        def handle(task):
+            return {
+                b"none": lambda: None, b"bytes": lambda: b"\xff", b"text": lambda: "ä",
+                b"abort": lambda: raised(stint.Abort("why")),
+                b"retry": lambda: raised(stint.Retry("later", after=3600)),
+                b"fail": lambda: raised(KeyError("what")), b"wrong": lambda: 7,
+            }[task.body]()
+
+        def raised(error):
+            raise error
+
+        bodies = ["none", "bytes", "text", "abort", "retry", "fail", "wrong"]
+        self.client.insert([self.task(body, body, post_result=True) for body in bodies])
+        self.run_worker(self.worker(handle))
+        done = self.client.wait([self.name(body) for body in bodies[:4]], timeout=PATIENCE)
+        self.assertEqual([(info.state, info.result) for info in done], [
+            ("completed", None), ("completed", b"\xff"), ("completed", "ä".encode()),
+            ("aborted", None)])
+        self.assertEqual(done[3].status, "why")
+        retried = self.eventually(
+            lambda: self.info("retry") if self.state("retry") == "scheduled" else None)
+        self.assertEqual((retried.status, retried.tries), ("later", 1))
+        self.assertGreater((retried.not_before - retried.inserted_at).total_seconds(), 3500)
+        failed = self.eventually(lambda: self.info("fail") if self.info("fail").status else None)
+        self.assertIn("KeyError: 'what'", failed.status)
+        self.assertIn("in handle", failed.status)
+        self.eventually(lambda: "TypeError" in self.info("wrong").status)
+
+    def test_a_task_that_failed_is_tried_again(self):
+        def handle(task):
+            if task.try_ == 1:
+                raise RuntimeError("the first")
+            return str(task.try_)
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.result, done.tries), (b"2", 2))
+
+    def test_a_handler_sets_the_status_and_reads_inputs(self):
+        def handle(task):
+            task.set_status("half", 0.5)
+            inputs = [i.result for i in task.inputs()]
+            return b",".join(inputs) or self.info("a").status
+
+        self.client.insert([self.task("a"), self.task("b", post_result=True,
+                                                      after=[self.name("a")])])
+        self.run_worker(self.worker(handle))
+        self.assertEqual(self.client.wait(self.name("b"), timeout=PATIENCE)[0].result, b"half")
+
+    def test_so_many_tasks_are_performed_at_once(self):
+        together = threading.Barrier(3)
+        self.insert(*"abcdef", post_result=True)
+        self.run_worker(self.worker(lambda _: str(together.wait(PATIENCE)), concurrency=3))
+        self.client.wait([self.name(short) for short in "abcdef"], timeout=PATIENCE)
+
+    def test_leases_are_extended_for_as_long_as_a_handler_works(self):
+        until = []
+
+        def handle(task):
+            first = self.info("a").lease_until
+            self.eventually(lambda: self.info("a").lease_until > first)
+            first = self.info("a").lease_until
+            self.eventually(lambda: self.info("a").lease_until > first)
+            until.append(task.lost.is_set())
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle, lease=10))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.state, done.tries, until), ("completed", 1, [False]))
+
+    def test_a_task_that_is_aborted_is_lost_and_not_returned(self):
+        began, lost = threading.Event(), threading.Event()
+
+        def handle(task):
+            began.set()
+            if task.lost.wait(PATIENCE):
+                lost.set()
+            return "too late"
+
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        self.client = stint.Client(proxy.url)
+        self.addCleanup(self.client.close)
+        self.insert("a")
+        end = self.run_worker(self.worker(handle, lease=1))
+        self.assertTrue(began.wait(PATIENCE))
+        self.client.abort(self.name("a"), "not needed")
+        self.assertTrue(lost.wait(PATIENCE))
+        self.assertEqual(end(), [])
+        self.assertEqual(self.info("a").status, "not needed")
+        self.assertNotIn("ReturnTasks", proxy.calls)
+
+    def test_a_task_is_lost_when_its_lease_expires_unheard(self):
+        began, lost = threading.Event(), threading.Event()
+
+        def handle(task):
+            began.set()
+            if task.lost.wait(PATIENCE):
+                lost.set()
+
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        self.client = stint.Client(proxy.url)
+        self.addCleanup(self.client.close)
+        self.insert("a")
+        end = self.run_worker(self.worker(handle, lease=1))
+        self.assertTrue(began.wait(PATIENCE))
+        proxy.lose_requests = 1 << 30
+        self.assertTrue(lost.wait(PATIENCE))
+        proxy.lose_requests = 0
+        self.assertEqual(end(), [])
+
+    def test_a_service_that_is_away_is_asked_again(self):
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        self.client = stint.Client(proxy.url)
+        self.addCleanup(self.client.close)
+        self.insert("a", post_result=True)
+        proxy.lose_requests = 3
+        proxy.lose_answers = 3
+        self.run_worker(self.worker(lambda _: "done"))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.result, done.tries), (b"done", 1))
+
+    def test_run_raises_what_no_repetition_mends(self):
+        worker = Worker(self.client, actor="x" * 1000)
+        worker.handles(self.action)(print)
+        with self.assertRaises(stint.InvalidArgument):
+            worker.run()
+        with self.assertRaises(stint.InvalidArgument):
+            Worker(self.client).run()  # without handlers
+        with self.assertRaises(stint.InvalidArgument):
+            worker.run()  # twice
+
+    def test_a_result_that_the_store_refuses_is_a_failure(self):
+        self.insert("a")
+        self.run_worker(self.worker(lambda _: bytes(65 << 20)))
+        self.eventually(lambda: "could not be returned" in self.info("a").status)
+
+
+@unittest.skipUnless(os.name == "posix", "signals are those of POSIX")
+class ProcessTest(ServiceTest):
+    def start(self, lease, grace):
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        program = subprocess.Popen(
+            [sys.executable, "-m", "tests.program", self.server, self.action, str(lease),
+             str(grace)], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(program.__exit__, None, None, None)
+        self.addCleanup(program.kill)
+        self.says(program, "runs")
+        return program
+
+    def says(self, program, *lines):
+        for line in lines:
+            self.assertEqual(program.stdout.readline(), line + "\n")
+
+    def test_tasks_of_a_worker_that_is_killed_are_handed_on(self):
+        self.client.insert(self.task("a", "for ever"))
+        program = self.start(lease=1, grace=1)
+        self.says(program, f"began {self.name('a')}")
+        program.kill()
+        [task] = self.client.own("other", self.action, wait=PATIENCE)
+        self.assertEqual((task.id, task.try_), (self.name("a"), 2))
+
+    def test_a_worker_that_is_told_to_stop_finishes_what_it_does(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number):
+                name = number.name
+                self.client.insert(self.task(name, "until told", post_result=True))
+                program = self.start(lease=3600, grace=3600)
+                self.says(program, f"began {self.name(name)}")
+                program.send_signal(number)
+                self.insert(name + "-next")  # which it does not take
+                program.stdin.write("go on\n")
+                program.stdin.flush()
+                self.says(program, "ended")
+                self.assertEqual(program.wait(PATIENCE), 0)
+                self.assertEqual(self.info(name).result, b"done")
+                [next] = self.own()
+                self.assertEqual((next.id, next.try_), (self.name(name + "-next"), 1))
+                self.client.return_tasks(stint.Return.of(next))
+
+    def test_a_worker_gives_back_what_does_not_finish_within_the_grace(self):
+        self.client.insert([self.task("a", "for ever"), self.task("b", "until lost")])
+        program = self.start(lease=3600, grace=0.5)
+        began = {program.stdout.readline(), program.stdout.readline()}
+        self.assertEqual(began, {f"began {self.name(short)}\n" for short in "ab"})
+        program.send_signal(signal.SIGTERM)
+        self.says(program, "lost", "ended")
+        self.assertEqual(program.wait(PATIENCE), 0)
+        self.assertEqual([task.try_ for task in self.own(2)], [1, 1])
+
+    def test_a_worker_that_waits_for_tasks_stops_at_once(self):
+        self.insert("first", post_result=True)
+        program = self.start(lease=3600, grace=3600)
+        self.client.wait(self.name("first"))
+        program.send_signal(signal.SIGTERM)
+        self.says(program, f"began {self.name('first')}")
+        began = time.monotonic()
+        self.says(program, "ended")
+        self.assertLess(time.monotonic() - began, 15)  # a poll lasts 20 s
+        self.insert("a")
+        self.assertEqual(self.own()[0].try_, 1)
