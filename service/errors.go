@@ -52,7 +52,7 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 		return err
 	}
 	if detail, code, ok := wire.Detail(err); ok {
-		translated := connect.NewError(code, errors.New(err.Error()))
+		translated := connect.NewError(code, errors.New(wire.Text(err)))
 		if packed, err := connect.NewErrorDetail(detail); err == nil {
 			translated.AddDetail(packed)
 		}

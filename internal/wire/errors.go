@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -62,8 +63,14 @@ func named(name string) error {
 // made too many. A caller that waits a little may repeat it.
 const Limited = "limited"
 
-// detailMax is how many tasks an error names: errors travel in headers, which are short.
-const detailMax = 64
+// Errors of gRPC travel in headers, of which many clients read 8 KiB at most: else they see another
+// error. The text is in them twice, once with three bytes for one, and the detail in base64.
+const (
+	namesMax     = 64      // tasks that a detail names
+	nameBytesMax = 3 << 10 // the bytes of their names, unless a single one is longer
+	idBytesMax   = 512     // of the task of an argument
+	textBytesMax = 512
+)
 
 // Detail describes an error of the package stint, and says with which code it travels. It returns
 // false for any other error.
@@ -81,20 +88,50 @@ func Detail(err error) (*stintv1.ErrorDetail, connect.Code, bool) {
 	case errors.As(err, &argument):
 		detail.Argument, detail.Problem = argument.Argument, argument.Problem
 		detail.Index = Int32(argument.Index)
-		detail.Id = string(argument.ID)
+		detail.Id = cut(string(argument.ID), idBytesMax)
 	case errors.As(err, &cycle):
 		detail.Total = int64(len(cycle.Path))
-		detail.Path = FromIDs(cycle.Path[:min(len(cycle.Path), detailMax)])
+		detail.Path = FromIDs(fitting(cycle.Path, idBytes))
 	case errors.As(err, &refused):
 		detail.Total = int64(len(refused.Refused))
-		for _, r := range refused.Refused[:min(len(refused.Refused), detailMax)] {
+		for _, r := range fitting(refused.Refused, refusedBytes) {
 			detail.Refused = append(detail.Refused, fromRefused(r))
 		}
 	case errors.As(err, &tasks):
 		detail.Total = int64(len(tasks.IDs))
-		detail.Ids = FromIDs(tasks.IDs[:min(len(tasks.IDs), detailMax)])
+		detail.Ids = FromIDs(fitting(tasks.IDs, idBytes))
 	}
 	return detail, k.code, true
+}
+
+// fitting returns the first tasks, as many as a detail names, but at least one if there is one.
+func fitting[T any](tasks []T, bytes func(*T) int) []T {
+	left := nameBytesMax
+	for i := range tasks {
+		left -= bytes(&tasks[i])
+		if i == namesMax || i > 0 && left < 0 {
+			return tasks[:i]
+		}
+	}
+	return tasks
+}
+
+func idBytes(id *stint.TaskID) int { return len(*id) }
+
+func refusedBytes(r *stint.RefusedDependency) int {
+	const states = 60 // and what kind of error it is
+	return len(r.Predecessor) + len(r.Dependent) + states
+}
+
+// Text returns the text of an error for people, as much as fits.
+func Text(err error) string { return cut(err.Error(), textBytesMax) }
+
+func cut(text string, bytesMax int) string {
+	if len(text) <= bytesMax {
+		return text
+	}
+	const ellipsis = "…"
+	return strings.ToValidUTF8(text[:bytesMax-len(ellipsis)], "") + ellipsis
 }
 
 func fromRefused(r stint.RefusedDependency) *stintv1.RefusedDependency {
