@@ -3,8 +3,13 @@ package python_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	process "os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -53,7 +58,9 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	address, _ := testservice.Start(t, pool, store, service.Options{})
 	cmd := process.CommandContext(t.Context(), python, "-W", "error::ResourceWarning",
 		"-m", "unittest", "-v")
-	cmd.Env = append(os.Environ(), "STINT_SERVER="+address, "PYTHONDONTWRITEBYTECODE=1")
+	tlsAddress, certificate := startTLS(t, address)
+	cmd.Env = append(os.Environ(), "STINT_SERVER="+address, "STINT_TLS_SERVER="+tlsAddress,
+		"STINT_TLS_CERTIFICATE="+certificate, "PYTHONDONTWRITEBYTECODE=1")
 	output, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(output, []byte("test_worker")) {
 		t.Errorf("%s -m unittest = %v\n%s", python, err, output)
@@ -62,4 +69,22 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	if err != nil || len(found) > 0 {
 		t.Errorf("Check = %v, %v", found, err)
 	}
+}
+
+// startTLS starts a server that speaks TLS before a service, and returns its address and the file
+// of its certificate.
+func startTLS(t *testing.T, address string) (tlsAddress, certificate string) {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(target))
+	t.Cleanup(server.Close)
+	certificate = filepath.Join(t.TempDir(), "certificate.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	if err := os.WriteFile(certificate, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL, certificate
 }

@@ -148,10 +148,13 @@ class Connection:
         token = self._token
         try:
             return self._answer(procedure, body, token, timeout, cancel)
-        except Unauthenticated:
+        except Unauthenticated as error:
             if self._token_file is None:
                 raise
-            self._token = _read_token(self._token_file)  # another one may take its place
+            try:
+                self._token = _read_token(self._token_file)  # another one may be in its place
+            except (OSError, InvalidArgument) as problem:
+                raise error from problem
             if self._token == token:
                 raise
         return self._answer(procedure, body, self._token, timeout, cancel)

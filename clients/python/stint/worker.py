@@ -243,6 +243,8 @@ class Worker:
             try:
                 if not self._stopped_before(task):
                     self._perform(task)
+            except Exception:  # a defect must not end the thread
+                _log.exception("task %s stays until its lease expires", task.id)
             finally:
                 with self._changed:
                     if self._held.pop(task.token, None):
@@ -346,6 +348,9 @@ class Worker:
         except StintError as error:
             _log.warning("could not extend the leases: %s", error)
             return True
+        except Exception:  # a defect must not end the beat
+            _log.exception("could not extend the leases")
+            return True
         with self._changed:
             for task, is_kept in zip(held, kept):
                 if is_kept:
@@ -388,7 +393,7 @@ class _Signals:
         self._before: Dict[int, Any] = {}
         if threading.current_thread() is not threading.main_thread():
             return
-        self._read, self._write = os.pipe()
+        self._read, self._write = socket.socketpair()
         threading.Thread(target=self._wait, args=(stop,), name="stint-signal", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             # None stands for a handler that is not Python's.
@@ -399,17 +404,16 @@ class _Signals:
     def _handle(self, *_: Any) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
-        os.write(self._write, b"s")
+        self._write.send(b"s")
 
     def _wait(self, stop: Callable[[], None]) -> None:
-        signalled = os.read(self._read, 1)
-        os.close(self._read)
-        if signalled:
-            stop()
+        with self._read:
+            if self._read.recv(1):
+                stop()
 
     def restore(self) -> None:
         if not self._before:
             return
         for number, before in self._before.items():
             signal.signal(number, before)
-        os.close(self._write)
+        self._write.close()

@@ -1,4 +1,4 @@
-"""What the tests need: a service, a proxy that loses requests and answers, and one made up."""
+"""What the tests need: a service whose address is STINT_SERVER, a proxy that loses requests and answers, and one made up."""
 
 import http.client
 import http.server
@@ -55,7 +55,11 @@ class ServiceTest(unittest.TestCase):
 class Server:
     """A server of HTTP on a port of its own, until close."""
 
+    hang_up = False  # whether it closes each connection after an answer, without saying so
+
     def __init__(self, answer):
+        owner = self
+
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -76,6 +80,7 @@ class Server:
                 try:
                     self.end_headers()
                     self.wfile.write(text)
+                    self.close_connection = owner.hang_up
                 except OSError:  # the client is gone
                     self.close_connection = True
 

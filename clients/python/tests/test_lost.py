@@ -1,9 +1,11 @@
 """Answers that are lost, refusals and limits: whatever happens on the way, a call is made once."""
 
 import os
+import socket
+import ssl
 import tempfile
-import time
 import threading
+import time
 import unittest
 
 import stint
@@ -94,11 +96,29 @@ class LostTest(ServiceTest):
         self.assertEqual(task.try_, 1)
 
     def test_a_poll_ends_when_it_is_cancelled(self):
+        self.poll_and_cancel(self.direct)
+
+    def test_a_service_is_reached_by_tls(self):
+        trusting = ssl.create_default_context(cafile=os.environ["STINT_TLS_CERTIFICATE"])
+        client = stint.Client(os.environ["STINT_TLS_SERVER"], ssl_context=trusting)
+        self.addCleanup(client.close)
+        sockets = set()
+        for body in ("first", "second"):
+            client.replace(self.task("a", body))
+            sockets.add(client._connection._local.held.connection.sock)
+        self.assertEqual(len(sockets), 1)  # also if the server has sent something for TLS itself
+        [task] = client.own("actor", self.action)
+        self.assertEqual(task.body, b"second")
+        self.poll_and_cancel(client)
+        with self.assertRaisesRegex(stint.Unavailable, "(?i)certificate"):
+            stint.Client(os.environ["STINT_TLS_SERVER"]).replace(self.task("a"))
+
+    def poll_and_cancel(self, client):
         cancel = Cancel()
 
         def poll():
             try:
-                self.direct._own("actor", self.action, 1, 3600, 20, cancel)
+                client._own("actor", self.action, 1, 3600, 20, cancel)
             except Cancelled:
                 ended.append(time.monotonic())
 
@@ -112,13 +132,12 @@ class LostTest(ServiceTest):
         self.assertLess(ended[0] - cancelled, 10)
 
     def test_a_connection_that_was_closed_meanwhile_is_not_used(self):
-        self.client.stats()
-        self.proxy.close()
-        self.addCleanup(setattr, self.proxy, "close", lambda: None)
-        again = Proxy(self.server)
-        self.addCleanup(again.close)
-        self.client._connection._port = int(again.url.rpartition(":")[2])
-        self.client.replace(self.task("a"))  # which is not repeated
+        self.proxy.hang_up = True
+        for body in ("first", "second", "third"):
+            self.client.replace(self.task("a", body))  # which is not repeated
+            sock = self.client._connection._local.held.connection.sock
+            self.assertEqual(sock.recv(1, socket.MSG_PEEK), b"")  # its end has come
+        self.assertEqual(self.proxy.calls, ["ReplaceTasks"] * 3)
 
     def test_a_service_that_is_not_there_is_unavailable_and_nothing_has_happened(self):
         client = stint.Client("http://127.0.0.1:1")
@@ -158,7 +177,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_the_file_of_a_token_is_read_again_once(self):
         refused = (401, {}, {"code": "unauthenticated", "message": "who"})
-        service = self.invented(refused, (200, {}, {}), refused, refused, refused)
+        service = self.invented(refused, (200, {}, {}), refused, refused, refused, refused)
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "token")
 
@@ -175,8 +194,12 @@ class RefusedTest(unittest.TestCase):
             write("newer")
             with self.assertRaises(stint.Unauthenticated):
                 client.stats()
+            os.remove(path)
+            with self.assertRaises(stint.Unauthenticated):
+                client.stats()
         self.assertEqual([headers["Authorization"] for headers, _ in service.calls],
-                         ["Bearer old", "Bearer new", "Bearer new", "Bearer new", "Bearer newer"])
+                         ["Bearer old", "Bearer new", "Bearer new", "Bearer new", "Bearer newer",
+                          "Bearer newer"])
 
     def test_a_token_is_in_no_text(self):
         for token in ("se cret", "secret\nX: y", "sécret"):

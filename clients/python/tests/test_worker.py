@@ -107,10 +107,9 @@ class WorkerTest(ServiceTest):
         until = []
 
         def handle(task):
-            first = self.info("a").lease_until
+            first, noted = self.info("a").lease_until, task._until
             self.eventually(lambda: self.info("a").lease_until > first)
-            first = self.info("a").lease_until
-            self.eventually(lambda: self.info("a").lease_until > first)
+            self.eventually(lambda: task._until > noted)
             until.append(task.lost.is_set())
 
         self.insert("a", post_result=True)
