@@ -1,4 +1,4 @@
-"""Calls a service by gRPC with what a distribution has: grpcio and protobuf, without generated code.
+"""Calls a service by gRPC with the grpcio and protobuf of a distribution, without generated code.
 
 The messages are made at run time from a set of descriptors: `buf build -o stint.binpb`, or
 `protoc --include_imports -o stint.binpb`, writes one from proto/stint/v1. Where a generator is at
@@ -20,7 +20,7 @@ _STATUS.message_type.add(name="Status").field.extend([
 
 
 class Stint:
-    """The messages and the verbs of package stint.v1 as attributes: stint.InsertTasks(stint.Task())."""
+    """The messages and the verbs of stint.v1 as attributes, such as Task and InsertTasks."""
 
     def __init__(self, channel, descriptors):
         """Takes a channel of grpc, and the bytes of a FileDescriptorSet."""

@@ -1,4 +1,4 @@
-"""What the tests need: a service whose address is STINT_SERVER, a proxy that loses requests and answers, and one made up."""
+"""A service at STINT_SERVER, a proxy that loses requests or answers, and a service made up."""
 
 import http.client
 import http.server
