@@ -59,7 +59,18 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 func TestCost_RoundTripsPerCall(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	c := newCutStore(t, stint.Options{})
+	for name, durability := range map[string]stint.Durability{
+		"strict": stint.Strict, "opportunistic": stint.Opportunistic,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRoundTrips(t, newCutStore(t, stint.Options{Durability: durability}))
+		})
+	}
+}
+
+func wantRoundTrips(t *testing.T, c *cutStore) {
+	t.Helper()
 	want := map[string]int{
 		"InsertTasks of few":  1,
 		"InsertTasks of many": 6, // begin, keys, two COPYs, commit, and the notification behind it

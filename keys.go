@@ -84,13 +84,16 @@ func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 
 func (s *Store) allocateBlocks(ctx context.Context, n int) ([]int64, error) {
 	var blocks []int64
-	err := s.run(ctx, step{
+	steps := []step{{
 		name: "allocate_blocks", args: []any{n},
 		read: func(rows pgx.Rows) error {
 			var err error
 			blocks, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			return err
 		},
-	})
-	return blocks, err
+	}}
+	if s.durability == Opportunistic && !s.callersTx {
+		steps = append(steps, step{name: "commit_late"})
+	}
+	return blocks, s.run(ctx, steps...)
 }

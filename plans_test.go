@@ -39,6 +39,8 @@ var sample = map[string]struct {
 	"listen":         {"", nil},
 	"lock_session":   {"1", nil},
 	"check_sessions": {"", nil},
+	"commit_early":   {"", nil},
+	"commit_late":    {"", nil},
 	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},

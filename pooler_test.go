@@ -42,9 +42,12 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 			t.Parallel()
 			direct := testdb.New(t)
 			t.Cleanup(func() { checkStore(t, direct) })
+			exec(t, direct, `DO $$BEGIN EXECUTE format(
+				'ALTER DATABASE %I SET synchronous_commit = local', current_database()); END$$`)
 			pool := behindPooler(t, direct, mode, 8)
 			store := openStore(t, pool, stint.Options{
 				PollOnly: true, PollInterval: 50 * time.Millisecond,
+				Durability: stint.Opportunistic, // which must not leak to other clients
 			})
 			//nolint:paralleltest // one after the other, for the log
 			t.Run("every verb", func(t *testing.T) {
@@ -74,6 +77,11 @@ func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 			})
 			if n := yields[int](t, direct, "SELECT count(*) FROM stint.sessions"); n > 0 {
 				t.Errorf("%d sessions, want none", n)
+			}
+			for range 20 { // whichever connection of the pooler this is
+				if got := yields[string](t, pool, "SHOW synchronous_commit"); got != "local" {
+					t.Fatalf("synchronous_commit is %s afterwards, want local", got)
+				}
 			}
 		})
 	}

@@ -130,7 +130,8 @@ func (s *Store) retryDeadlocks(call func() error) error {
 // early notices, unless these are nil.
 func (s *Store) execute(ctx context.Context, early *notices, steps []step) error {
 	if s.tx != nil {
-		return s.send(ctx, s.tx, s.tx.Conn(), "savepoint stint",
+		opening := []string{"savepoint stint", s.statements["keep_planner"]}
+		return s.send(ctx, s.tx, s.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)
 	}
 	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
@@ -169,11 +170,14 @@ func isMisread(err error) bool {
 func (s *Store) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, pending *notices, steps []step,
 ) error {
-	begin := "begin isolation level read committed"
+	opening := []string{"begin isolation level read committed"}
 	if slices.ContainsFunc(steps, func(step step) bool { return s.writing[step.name] }) {
-		begin += " read write"
+		opening[0] += " read write"
+		if s.durability == Opportunistic {
+			opening = append(opening, s.statements["commit_early"])
+		}
 	}
-	return s.send(ctx, wire, conn, begin, "rollback", "commit", pending, steps)
+	return s.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.
@@ -182,14 +186,15 @@ type wire interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }
 
+// send sends the statements that open a transaction or a savepoint, the settings, the steps and the
+// commit.
 func (s *Store) send(
-	ctx context.Context, wire wire, conn *pgx.Conn, begin, undo, commit string, pending *notices,
-	steps []step,
+	ctx context.Context, wire wire, conn *pgx.Conn, opening []string, undo, commit string,
+	pending *notices, steps []step,
 ) error {
 	batch := &pgx.Batch{}
-	batch.Queue(begin)
-	if s.tx != nil {
-		batch.Queue(s.statements["keep_planner"])
+	for _, statement := range opening {
+		batch.Queue(statement)
 	}
 	settings := "set_path"
 	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
@@ -298,7 +303,7 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 
 // begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
 // In a transaction of the store's own, the settings of set_path go in the same round trip, before
-// the driver prepares anything, and so does the limit on idling.
+// the driver prepares anything, and so do the limit on idling and the durability.
 func (s *Store) begin(
 	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
 ) (pgx.Tx, error) {
@@ -309,6 +314,9 @@ func (s *Store) begin(
 		"set local search_path = pg_catalog, pg_temp", level, mode)
 	if !s.unhurried {
 		begin += "; " + s.statements["limit_idling"]
+	}
+	if s.durability == Opportunistic {
+		begin += "; " + s.statements["commit_early"]
 	}
 	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 }

@@ -29,6 +29,10 @@ type Options struct {
 	// [MaintainWhenOwning].
 	Maintenance Maintenance
 
+	// Durability says whether the store's transactions wait for the disk. In the caller's
+	// transaction ([Store.WithTx]) the caller decides. Default: [Strict].
+	Durability Durability
+
 	// Grace is how long the session of the store may be lost before the tasks of its registered
 	// actors are handed on: see [Store.RegisterActor]. Default: 500 ms.
 	Grace time.Duration
@@ -48,6 +52,25 @@ type Options struct {
 	// of [New], for warnings and errors.
 	Logger *slog.Logger
 }
+
+// Durability says when a change is on disk.
+type Durability int
+
+const (
+	// Strict commits as the server, the role or the connection is set up to: by default, a change
+	// is on disk before the call returns.
+	Strict Durability = iota
+
+	// Opportunistic does not wait for the disk, so calls are faster. A crash of the server loses
+	// the changes of the last moments: at most three times its wal_writer_delay, which is 0.6 s by
+	// default. What is left is the state after some earlier change: no change is lost unless all
+	// later ones are, too, and none is lost that was committed before one that was not
+	// opportunistic. A lost change is undone completely, as if it had never been made: a task that
+	// was inserted is not there, the token of an owner is refused, a task that was returned is
+	// performed again. So use it for tasks that may be repeated, or that their source can insert
+	// again.
+	Opportunistic
+)
 
 // KeepForever and KeepNone are ages for [Retention].
 const (
@@ -116,6 +139,7 @@ type core struct {
 	statements statements
 	writing    map[string]bool // which of them write
 	keep       Retention
+	durability Durability
 	poll       time.Duration
 	logger     *slog.Logger
 	logs       failureLogs
@@ -171,6 +195,10 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w",
 			argumentError("Options.PollInterval", "must be at least a millisecond"))
 	}
+	if opts.Durability != Strict && opts.Durability != Opportunistic {
+		return nil, fmt.Errorf("new store: %w",
+			argumentError("Options.Durability", "must be Strict or Opportunistic"))
+	}
 	keep, err := opts.Retention.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
@@ -181,7 +209,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, writing: loaded.writing(), keep: keep,
-		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
+		durability: opts.Durability, poll: opts.PollInterval,
+		logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		closing:  make(chan struct{}),
 		draining: newBackground(), background: newBackground(),
 	}

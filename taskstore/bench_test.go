@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/taskstore"
 )
@@ -56,8 +57,8 @@ func fill100(b *testing.B, pool *pgxpool.Pool, table string, n int) {
 // BenchmarkPerform claims a task and then deletes it in an update that adds another, as a worker of
 // a pipeline does.
 func BenchmarkPerform(b *testing.B) {
-	for name, durability := range map[string]taskstore.Durability{
-		"Strict": taskstore.Strict, "Opportunistic": taskstore.Opportunistic,
+	for name, durability := range map[string]stint.Durability{
+		"Strict": stint.Strict, "Opportunistic": stint.Opportunistic,
 	} {
 		b.Run(name, func(b *testing.B) {
 			const callers = 16
@@ -130,7 +131,7 @@ func BenchmarkClaim(b *testing.B) {
 		SELECT k, 4102444800000 + k, 1, 'g', '' FROM generate_series(1, $1) k`, million)
 	exec(b, traffic.Pool, "UPDATE stint.taskstore_reserved SET upto = $1", million)
 	exec(b, traffic.Pool, "VACUUM ANALYZE stint.taskstore_tasks")
-	store := openStore(b, traffic.Pool, taskstore.Options{Durability: taskstore.Opportunistic})
+	store := openStore(b, traffic.Pool, taskstore.Options{Durability: stint.Opportunistic})
 	attempt := func(want bool) func(int) error {
 		return func(int) error {
 			_, found, err := store.Claim(b.Context(), taskstore.Claim{

@@ -6,90 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/taskstore"
 )
-
-// A server is a private PostgreSQL that can crash.
-type server struct {
-	url, dir string
-}
-
-// startServer starts a server that writes out what is committed without waiting as late as it can.
-func startServer(t *testing.T) *server {
-	t.Helper()
-	use, err := localpg.Start(t.Context(), localpg.Config{
-		Settings: map[string]string{"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
-	})
-	wantErr(t, "Start", err, nil)
-	t.Cleanup(func() { wantErr(t, "Close", use.Close(), nil) })
-	s := &server{url: use.URL("postgres")}
-	conn := s.connect(t)
-	var data string
-	wantErr(t, "SHOW", conn.QueryRow(t.Context(), "SHOW data_directory").Scan(&data), nil)
-	s.dir = filepath.Dir(data)
-	wantErr(t, "Migrate", migrations.Migrate(t.Context(), conn), nil)
-	return s
-}
-
-func (s *server) connect(t *testing.T) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), s.url)
-	wantErr(t, "Connect", err, nil)
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
-}
-
-func (s *server) store(t *testing.T, durability taskstore.Durability) *taskstore.Store {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), s.url)
-	wantErr(t, "New", err, nil)
-	t.Cleanup(pool.Close)
-	return openStore(t, pool, taskstore.Options{Durability: durability})
-}
-
-// crash stops the server on the spot, as pg_ctl stop -m immediate does: it writes nothing out. It
-// returns when the server has broken its connections.
-func (s *server) crash(t *testing.T) {
-	t.Helper()
-	conn := s.connect(t)
-	var text string
-	err := conn.QueryRow(t.Context(),
-		`SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)`).Scan(&text)
-	wantErr(t, "read postmaster.pid", err, nil)
-	pid, err := strconv.Atoi(text)
-	wantErr(t, "Atoi", err, nil)
-	process, err := os.FindProcess(pid)
-	wantErr(t, "FindProcess", err, nil)
-	wantErr(t, "Signal", process.Signal(syscall.SIGQUIT), nil)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	// Nobody notifies this connection, so the wait ends when the server breaks it.
-	_, _ = conn.WaitForNotification(ctx)
-	wantErr(t, "the wait for the end of the server", ctx.Err(), nil)
-}
-
-func (s *server) restart(t *testing.T) {
-	t.Helper()
-	use, err := localpg.Start(t.Context(), localpg.Config{Dir: s.dir})
-	wantErr(t, "Start again", err, nil)
-	t.Cleanup(func() { wantErr(t, "Close", use.Close(), nil) })
-}
 
 // A step is what a client writes into a task: which of its steps it is, and how many steps of each
 // client had returned before it began.
@@ -159,19 +86,23 @@ func steps(t *testing.T, store *taskstore.Store, group string) []step {
 func TestStore_IsAsItWasAtSomeMomentAfterACrash(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for name, durability := range map[string]taskstore.Durability{
-		"strict": taskstore.Strict, "opportunistic": taskstore.Opportunistic,
+	for name, durability := range map[string]stint.Durability{
+		"strict": stint.Strict, "opportunistic": stint.Opportunistic,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t)
+			server := testdb.NewCrashServer(t)
 			const n, enough = 4, 50
-			c := &clients{store: s.store(t, durability), acked: make([]int, n)}
+			strict := openStore(t, server.Pool(t), taskstore.Options{})
+			c := &clients{
+				store: openStore(t, server.Pool(t), taskstore.Options{Durability: durability}),
+				acked: make([]int, n),
+			}
 			var wait sync.WaitGroup
 			for client := range n {
 				start, err := json.Marshal(step{Before: make([]int, n)})
 				wantErr(t, "Marshal", err, nil)
-				cursor := update(t, s.store(t, taskstore.Strict), taskstore.Request{
+				cursor := update(t, strict, taskstore.Request{
 					Client: int64(client + 1),
 					Adds: []taskstore.Add{
 						{Group: group("cursor", client), Data: start, TimeSpec: minute},
@@ -186,17 +117,17 @@ func TestStore_IsAsItWasAtSomeMomentAfterACrash(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			s.crash(t)
+			server.Crash(t)
 			wait.Wait()
-			s.restart(t)
-			store := s.store(t, durability)
+			server.Restart(t)
+			store := openStore(t, server.Pool(t), taskstore.Options{Durability: durability})
 			left := c.wantOneMoment(t, store)
 			lost := 0
 			for client, acked := range c.acked {
 				lost += max(acked-left[client], 0)
 			}
 			t.Logf("%v steps had returned, %v are left: %d were lost", c.acked, left, lost)
-			if durability == taskstore.Strict && lost > 0 {
+			if durability == stint.Strict && lost > 0 {
 				t.Errorf("%d steps are lost that had returned", lost)
 			}
 			c.wantNewIDs(t, store)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/taskstore"
 )
@@ -14,15 +15,15 @@ import (
 func TestDurability_IsThatOfTheTransaction(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		durability      taskstore.Durability
+		durability      stint.Durability
 		server          string
 		change, reserve string
 	}{
-		{taskstore.Strict, "on", "on", "on"},
-		{taskstore.Strict, "off", "off", "on"},
-		{taskstore.Strict, "local", "local", "local"},
-		{taskstore.Opportunistic, "on", "off", "on"},
-		{taskstore.Opportunistic, "off", "off", "on"},
+		{stint.Strict, "on", "on", "on"},
+		{stint.Strict, "off", "off", "on"},
+		{stint.Strict, "local", "local", "local"},
+		{stint.Opportunistic, "on", "off", "on"},
+		{stint.Opportunistic, "off", "off", "on"},
 	} {
 		t.Run(test.server, func(t *testing.T) {
 			t.Parallel()

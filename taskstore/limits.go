@@ -45,7 +45,7 @@ func checkOptions(pool *pgxpool.Pool, opts Options) error {
 	switch {
 	case pool == nil:
 		return invalid("pool", -1, "must not be nil")
-	case opts.Durability != Strict && opts.Durability != Opportunistic:
+	case opts.Durability != stint.Strict && opts.Durability != stint.Opportunistic:
 		return invalid("Options.Durability", -1, "must be Strict or Opportunistic")
 	}
 	return checkName("Options.Schema", -1, opts.Schema, schemaBytesMax)

@@ -79,7 +79,7 @@ func (s *Store) run(ctx context.Context, q query) error {
 // were reserved, the statement has done nothing: change reserves more and runs it again.
 func (s *Store) change(ctx context.Context, name string, args []any, answer ...any) error {
 	commit := ""
-	if s.durability == Opportunistic {
+	if s.durability == stint.Opportunistic {
 		commit = "commit_early"
 	}
 	const attempts = 100 // others use up what is reserved, too

@@ -96,7 +96,7 @@ func TestStore_WorksInEveryExecMode(t *testing.T) {
 				config.ConnConfig.RuntimeParams["bytea_output"] = "escape"
 			})
 			everyCall(t, openStore(t, pool, taskstore.Options{
-				Durability: taskstore.Opportunistic,
+				Durability: stint.Opportunistic,
 			}))
 		})
 	}
@@ -127,7 +127,7 @@ func TestStore_CallsNobodysFunctions(t *testing.T) {
 					}
 				})
 				everyCall(t, openStore(t, pool, taskstore.Options{
-					Durability: taskstore.Opportunistic,
+					Durability: stint.Opportunistic,
 				}))
 				mutex.Lock()
 				defer mutex.Unlock()

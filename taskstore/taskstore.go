@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -11,26 +13,12 @@ type Options struct {
 	// Schema is the database schema that the migrations made. Default: "stint".
 	Schema string
 
-	// Durability says whether changes wait for the disk. Default: [Strict].
-	Durability Durability
-}
-
-// Durability says when a change is on disk.
-type Durability int
-
-const (
-	// Strict commits as the server is set up to: by default, a change is on disk before the call
-	// returns.
-	Strict Durability = iota
-
-	// Opportunistic does not wait for the disk, so calls are faster. A crash of the server loses
-	// the changes of the last moments: at most three times its wal_writer_delay, which is 0.6 s by
-	// default. What is left is the state after some earlier change: no change is lost unless all
-	// later ones are, too. A client may then have been told of a task that the store does not know.
+	// Durability says whether changes wait for the disk. After a crash of the server that loses
+	// opportunistic changes, a client may have been told of a task that the store does not know.
 	// Its update or deletion fails with [ErrConflict], since the ID is not given to another task.
-	// So use it for work that may be repeated.
-	Opportunistic
-)
+	// Default: [stint.Strict].
+	Durability stint.Durability
+}
 
 // A Task is a task as the store has it.
 type Task struct {
@@ -55,7 +43,7 @@ type Task struct {
 type Store struct {
 	pool       *pgxpool.Pool
 	schema     string
-	durability Durability
+	durability stint.Durability
 	statements map[string]string
 }
 

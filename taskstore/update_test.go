@@ -479,7 +479,7 @@ func TestUpdate_TakesOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	_, pool := newStore(t)
 	proxy := pgcut.New(t, pool)
-	for _, durability := range []taskstore.Durability{taskstore.Strict, taskstore.Opportunistic} {
+	for _, durability := range []stint.Durability{stint.Strict, stint.Opportunistic} {
 		store := openStore(t, proxy.Pool(t, 1), taskstore.Options{Durability: durability})
 		add(t, store, "g", "a", "b") // prepares the statements
 		mustClaim(t, store, ann, "g")
