@@ -72,6 +72,9 @@ type Service struct {
 	authenticate func(r *http.Request) (*access.Principal, error)
 	limits       limits
 	policies     map[string]policy
+
+	// silence is silenceMax, except in tests.
+	silence time.Duration
 	// refusals writes errors of requests that no verb sees.
 	refusals *connect.ErrorWriter
 
@@ -102,6 +105,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
 		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
 		limits: limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
+		silence: silenceMax,
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
@@ -109,7 +113,10 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		connect.WithInterceptors(&translator{s}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)
-	s.mux.Handle(stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...))
+	path, handler := stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...)
+	s.mux.Handle(path, handler)
+	s.mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure,
+		s.impatient(handler))
 	s.mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
 	return s, nil
 }

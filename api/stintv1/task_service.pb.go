@@ -112,6 +112,105 @@ func (x *InsertTasksResponse) GetIds() []string {
 	return nil
 }
 
+type InsertTasksFromRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// They wait for tasks that come earlier in the stream or are in the store; to_signal_after must be
+	// empty.
+	Tasks []*Task `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// This is the last message.
+	Last          bool `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InsertTasksFromRequest) Reset() {
+	*x = InsertTasksFromRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InsertTasksFromRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InsertTasksFromRequest) ProtoMessage() {}
+
+func (x *InsertTasksFromRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InsertTasksFromRequest.ProtoReflect.Descriptor instead.
+func (*InsertTasksFromRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *InsertTasksFromRequest) GetTasks() []*Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *InsertTasksFromRequest) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+type InsertTasksFromResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Inserted      int64                  `protobuf:"varint,1,opt,name=inserted,proto3" json:"inserted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InsertTasksFromResponse) Reset() {
+	*x = InsertTasksFromResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InsertTasksFromResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InsertTasksFromResponse) ProtoMessage() {}
+
+func (x *InsertTasksFromResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InsertTasksFromResponse.ProtoReflect.Descriptor instead.
+func (*InsertTasksFromResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *InsertTasksFromResponse) GetInserted() int64 {
+	if x != nil {
+		return x.Inserted
+	}
+	return 0
+}
+
 type ReplaceTasksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         []*Task                `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
@@ -121,7 +220,7 @@ type ReplaceTasksRequest struct {
 
 func (x *ReplaceTasksRequest) Reset() {
 	*x = ReplaceTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[2]
+	mi := &file_stint_v1_task_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -133,7 +232,7 @@ func (x *ReplaceTasksRequest) String() string {
 func (*ReplaceTasksRequest) ProtoMessage() {}
 
 func (x *ReplaceTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[2]
+	mi := &file_stint_v1_task_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -146,7 +245,7 @@ func (x *ReplaceTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceTasksRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{2}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReplaceTasksRequest) GetTasks() []*Task {
@@ -164,7 +263,7 @@ type ReplaceTasksResponse struct {
 
 func (x *ReplaceTasksResponse) Reset() {
 	*x = ReplaceTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[3]
+	mi := &file_stint_v1_task_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -176,7 +275,7 @@ func (x *ReplaceTasksResponse) String() string {
 func (*ReplaceTasksResponse) ProtoMessage() {}
 
 func (x *ReplaceTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[3]
+	mi := &file_stint_v1_task_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -189,7 +288,7 @@ func (x *ReplaceTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceTasksResponse.ProtoReflect.Descriptor instead.
 func (*ReplaceTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{3}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{5}
 }
 
 type AddDependenciesRequest struct {
@@ -201,7 +300,7 @@ type AddDependenciesRequest struct {
 
 func (x *AddDependenciesRequest) Reset() {
 	*x = AddDependenciesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +312,7 @@ func (x *AddDependenciesRequest) String() string {
 func (*AddDependenciesRequest) ProtoMessage() {}
 
 func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +325,7 @@ func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesRequest.ProtoReflect.Descriptor instead.
 func (*AddDependenciesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{4}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AddDependenciesRequest) GetDependencies() []*Dependency {
@@ -244,7 +343,7 @@ type AddDependenciesResponse struct {
 
 func (x *AddDependenciesResponse) Reset() {
 	*x = AddDependenciesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +355,7 @@ func (x *AddDependenciesResponse) String() string {
 func (*AddDependenciesResponse) ProtoMessage() {}
 
 func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +368,7 @@ func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesResponse.ProtoReflect.Descriptor instead.
 func (*AddDependenciesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{5}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
 }
 
 type AbortTasksRequest struct {
@@ -283,7 +382,7 @@ type AbortTasksRequest struct {
 
 func (x *AbortTasksRequest) Reset() {
 	*x = AbortTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -295,7 +394,7 @@ func (x *AbortTasksRequest) String() string {
 func (*AbortTasksRequest) ProtoMessage() {}
 
 func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -308,7 +407,7 @@ func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksRequest.ProtoReflect.Descriptor instead.
 func (*AbortTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AbortTasksRequest) GetIds() []string {
@@ -334,7 +433,7 @@ type AbortTasksResponse struct {
 
 func (x *AbortTasksResponse) Reset() {
 	*x = AbortTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +445,7 @@ func (x *AbortTasksResponse) String() string {
 func (*AbortTasksResponse) ProtoMessage() {}
 
 func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +458,7 @@ func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksResponse.ProtoReflect.Descriptor instead.
 func (*AbortTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AbortTasksResponse) GetAborted() *Affected {
@@ -378,7 +477,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +489,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +502,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RetryTasksRequest) GetIds() []string {
@@ -422,7 +521,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +533,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +546,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RetryTasksResponse) GetRetried() *Affected {
@@ -466,7 +565,7 @@ type DeleteTasksRequest struct {
 
 func (x *DeleteTasksRequest) Reset() {
 	*x = DeleteTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +577,7 @@ func (x *DeleteTasksRequest) String() string {
 func (*DeleteTasksRequest) ProtoMessage() {}
 
 func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +590,7 @@ func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteTasksRequest) GetIds() []string {
@@ -510,7 +609,7 @@ type DeleteTasksResponse struct {
 
 func (x *DeleteTasksResponse) Reset() {
 	*x = DeleteTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +621,7 @@ func (x *DeleteTasksResponse) String() string {
 func (*DeleteTasksResponse) ProtoMessage() {}
 
 func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +634,7 @@ func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteTasksResponse) GetDeleted() *Affected {
@@ -570,7 +669,7 @@ type TransactRequest struct {
 
 func (x *TransactRequest) Reset() {
 	*x = TransactRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +681,7 @@ func (x *TransactRequest) String() string {
 func (*TransactRequest) ProtoMessage() {}
 
 func (x *TransactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +694,7 @@ func (x *TransactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactRequest.ProtoReflect.Descriptor instead.
 func (*TransactRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TransactRequest) GetHold() []*Performance {
@@ -688,7 +787,7 @@ type TransactResponse struct {
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +799,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +812,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -755,7 +854,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +866,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +879,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -807,7 +906,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +918,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +931,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -861,7 +960,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +972,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +985,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -966,7 +1065,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1077,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1090,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1024,7 +1123,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1135,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1148,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1074,7 +1173,7 @@ type ExplainTaskResponse struct {
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1185,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1198,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1160,7 +1259,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1271,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1284,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1206,7 +1305,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1317,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1330,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1263,7 +1362,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1374,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1387,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 type GetStatsResponse struct {
@@ -1302,7 +1401,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1413,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1426,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -1369,7 +1468,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1480,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1493,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -1477,7 +1576,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1588,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1601,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -1523,7 +1622,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1634,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1647,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -1580,7 +1679,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1691,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1704,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 type ListActorsResponse struct {
@@ -1617,7 +1716,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1728,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1741,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -1664,7 +1763,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1775,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1788,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -1732,7 +1831,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1843,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1856,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -1793,7 +1892,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1904,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1917,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -1843,7 +1942,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x12InsertTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"'\n" +
 	"\x13InsertTasksResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\";\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"R\n" +
+	"\x16InsertTasksFromRequest\x12$\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\"5\n" +
+	"\x17InsertTasksFromResponse\x12\x1a\n" +
+	"\binserted\x18\x01 \x01(\x03R\binserted\";\n" +
 	"\x13ReplaceTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"\x16\n" +
 	"\x14ReplaceTasksResponse\"R\n" +
@@ -1957,9 +2061,10 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\bR\x04text\"\\\n" +
 	"\x14WaitForTasksResponse\x12\x1a\n" +
 	"\bfinished\x18\x01 \x01(\bR\bfinished\x12(\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks2\x8b\t\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks2\xe5\t\n" +
 	"\vTaskService\x12J\n" +
-	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12M\n" +
+	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
+	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
 	"\fReplaceTasks\x12\x1d.stint.v1.ReplaceTasksRequest\x1a\x1e.stint.v1.ReplaceTasksResponse\x12V\n" +
 	"\x0fAddDependencies\x12 .stint.v1.AddDependenciesRequest\x1a!.stint.v1.AddDependenciesResponse\x12G\n" +
 	"\n" +
@@ -1990,120 +2095,125 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
-	(*ReplaceTasksRequest)(nil),     // 2: stint.v1.ReplaceTasksRequest
-	(*ReplaceTasksResponse)(nil),    // 3: stint.v1.ReplaceTasksResponse
-	(*AddDependenciesRequest)(nil),  // 4: stint.v1.AddDependenciesRequest
-	(*AddDependenciesResponse)(nil), // 5: stint.v1.AddDependenciesResponse
-	(*AbortTasksRequest)(nil),       // 6: stint.v1.AbortTasksRequest
-	(*AbortTasksResponse)(nil),      // 7: stint.v1.AbortTasksResponse
-	(*RetryTasksRequest)(nil),       // 8: stint.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),      // 9: stint.v1.RetryTasksResponse
-	(*DeleteTasksRequest)(nil),      // 10: stint.v1.DeleteTasksRequest
-	(*DeleteTasksResponse)(nil),     // 11: stint.v1.DeleteTasksResponse
-	(*TransactRequest)(nil),         // 12: stint.v1.TransactRequest
-	(*TransactResponse)(nil),        // 13: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 14: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 15: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 16: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 17: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 18: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 19: stint.v1.ExplainTaskResponse
-	(*GetGraphRequest)(nil),         // 20: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 21: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 22: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 23: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 24: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 25: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 26: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 27: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 28: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 29: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 30: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 31: stint.v1.WaitForTasksResponse
-	(*Task)(nil),                    // 32: stint.v1.Task
-	(*Dependency)(nil),              // 33: stint.v1.Dependency
-	(*Affected)(nil),                // 34: stint.v1.Affected
-	(*Performance)(nil),             // 35: stint.v1.Performance
-	(*Return)(nil),                  // 36: stint.v1.Return
-	(*TaskInfo)(nil),                // 37: stint.v1.TaskInfo
-	(*durationpb.Duration)(nil),     // 38: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 39: google.protobuf.Timestamp
+	(*InsertTasksFromRequest)(nil),  // 2: stint.v1.InsertTasksFromRequest
+	(*InsertTasksFromResponse)(nil), // 3: stint.v1.InsertTasksFromResponse
+	(*ReplaceTasksRequest)(nil),     // 4: stint.v1.ReplaceTasksRequest
+	(*ReplaceTasksResponse)(nil),    // 5: stint.v1.ReplaceTasksResponse
+	(*AddDependenciesRequest)(nil),  // 6: stint.v1.AddDependenciesRequest
+	(*AddDependenciesResponse)(nil), // 7: stint.v1.AddDependenciesResponse
+	(*AbortTasksRequest)(nil),       // 8: stint.v1.AbortTasksRequest
+	(*AbortTasksResponse)(nil),      // 9: stint.v1.AbortTasksResponse
+	(*RetryTasksRequest)(nil),       // 10: stint.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),      // 11: stint.v1.RetryTasksResponse
+	(*DeleteTasksRequest)(nil),      // 12: stint.v1.DeleteTasksRequest
+	(*DeleteTasksResponse)(nil),     // 13: stint.v1.DeleteTasksResponse
+	(*TransactRequest)(nil),         // 14: stint.v1.TransactRequest
+	(*TransactResponse)(nil),        // 15: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 16: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 17: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 18: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 19: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 20: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 21: stint.v1.ExplainTaskResponse
+	(*GetGraphRequest)(nil),         // 22: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 23: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 24: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 25: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 26: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 27: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 28: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 29: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 30: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 31: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 32: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 33: stint.v1.WaitForTasksResponse
+	(*Task)(nil),                    // 34: stint.v1.Task
+	(*Dependency)(nil),              // 35: stint.v1.Dependency
+	(*Affected)(nil),                // 36: stint.v1.Affected
+	(*Performance)(nil),             // 37: stint.v1.Performance
+	(*Return)(nil),                  // 38: stint.v1.Return
+	(*TaskInfo)(nil),                // 39: stint.v1.TaskInfo
+	(*durationpb.Duration)(nil),     // 40: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	32, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	32, // 1: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	33, // 2: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	34, // 3: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	34, // 4: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	34, // 5: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	35, // 6: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	32, // 7: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	32, // 8: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	33, // 9: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	36, // 10: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	34, // 11: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	34, // 12: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	34, // 13: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	37, // 14: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	38, // 15: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	38, // 16: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	37, // 17: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	37, // 18: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	37, // 19: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	37, // 20: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	39, // 21: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	39, // 22: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	37, // 23: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	33, // 24: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	24, // 25: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	38, // 26: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	38, // 27: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	37, // 28: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	37, // 29: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	37, // 30: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	29, // 31: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	39, // 32: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	38, // 33: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	37, // 34: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	0,  // 35: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 36: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	4,  // 37: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	6,  // 38: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	8,  // 39: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	10, // 40: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	12, // 41: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	14, // 42: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	16, // 43: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	18, // 44: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	20, // 45: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	22, // 46: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	25, // 47: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	27, // 48: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	30, // 49: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	1,  // 50: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 51: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	5,  // 52: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	7,  // 53: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	9,  // 54: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	11, // 55: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	13, // 56: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	15, // 57: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	17, // 58: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	19, // 59: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	21, // 60: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	23, // 61: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	26, // 62: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	28, // 63: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	31, // 64: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	50, // [50:65] is the sub-list for method output_type
-	35, // [35:50] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	34, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	34, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	34, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	35, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	36, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	36, // 5: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	36, // 6: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	37, // 7: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	34, // 8: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	34, // 9: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	35, // 10: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	38, // 11: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	36, // 12: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	36, // 13: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	36, // 14: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	39, // 15: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	40, // 16: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	40, // 17: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	39, // 18: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	39, // 19: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	39, // 20: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	39, // 21: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	41, // 22: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	41, // 23: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	39, // 24: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	35, // 25: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	26, // 26: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	40, // 27: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	40, // 28: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	39, // 29: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	39, // 30: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	39, // 31: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	31, // 32: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	41, // 33: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	40, // 34: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	39, // 35: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	0,  // 36: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 37: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 38: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 39: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	8,  // 40: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	10, // 41: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	12, // 42: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	14, // 43: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	16, // 44: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	18, // 45: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	20, // 46: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	22, // 47: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	24, // 48: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	27, // 49: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	29, // 50: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	32, // 51: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	1,  // 52: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 53: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 54: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 55: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	9,  // 56: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	11, // 57: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	13, // 58: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	15, // 59: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	17, // 60: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	19, // 61: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	21, // 62: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	23, // 63: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	25, // 64: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	28, // 65: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	30, // 66: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	33, // 67: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	52, // [52:68] is the sub-list for method output_type
+	36, // [36:52] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -2118,7 +2228,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

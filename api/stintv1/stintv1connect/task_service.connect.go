@@ -35,6 +35,9 @@ const (
 const (
 	// TaskServiceInsertTasksProcedure is the fully-qualified name of the TaskService's InsertTasks RPC.
 	TaskServiceInsertTasksProcedure = "/stint.v1.TaskService/InsertTasks"
+	// TaskServiceInsertTasksFromProcedure is the fully-qualified name of the TaskService's
+	// InsertTasksFrom RPC.
+	TaskServiceInsertTasksFromProcedure = "/stint.v1.TaskService/InsertTasksFrom"
 	// TaskServiceReplaceTasksProcedure is the fully-qualified name of the TaskService's ReplaceTasks
 	// RPC.
 	TaskServiceReplaceTasksProcedure = "/stint.v1.TaskService/ReplaceTasks"
@@ -74,6 +77,10 @@ type TaskServiceClient interface {
 	// Inserts all tasks or none. A repetition that fails with task-exists and names all IDs says that
 	// the first call took place.
 	InsertTasks(context.Context, *stintv1.InsertTasksRequest) (*stintv1.InsertTasksResponse, error)
+	// Inserts the tasks of a stream, all or none, in one transaction: for more tasks than fit into one
+	// request. The stream ends with a message that says so. A stream that breaks off before that, or
+	// on which nothing arrives for 30 s, inserts nothing.
+	InsertTasksFrom(context.Context) (*connect.ClientStreamForClientSimple[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse], error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
 	// Makes stored tasks wait for others, all or none.
@@ -115,6 +122,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceInsertTasksProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("InsertTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		insertTasksFrom: connect.NewClient[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse](
+			httpClient,
+			baseURL+TaskServiceInsertTasksFromProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("InsertTasksFrom")),
 			connect.WithClientOptions(opts...),
 		),
 		replaceTasks: connect.NewClient[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse](
@@ -215,6 +228,7 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 // taskServiceClient implements TaskServiceClient.
 type taskServiceClient struct {
 	insertTasks     *connect.Client[stintv1.InsertTasksRequest, stintv1.InsertTasksResponse]
+	insertTasksFrom *connect.Client[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse]
 	replaceTasks    *connect.Client[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse]
 	addDependencies *connect.Client[stintv1.AddDependenciesRequest, stintv1.AddDependenciesResponse]
 	abortTasks      *connect.Client[stintv1.AbortTasksRequest, stintv1.AbortTasksResponse]
@@ -238,6 +252,11 @@ func (c *taskServiceClient) InsertTasks(ctx context.Context, req *stintv1.Insert
 		return response.Msg, err
 	}
 	return nil, err
+}
+
+// InsertTasksFrom calls stint.v1.TaskService.InsertTasksFrom.
+func (c *taskServiceClient) InsertTasksFrom(ctx context.Context) (*connect.ClientStreamForClientSimple[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse], error) {
+	return c.insertTasksFrom.CallClientStreamSimple(ctx)
 }
 
 // ReplaceTasks calls stint.v1.TaskService.ReplaceTasks.
@@ -371,6 +390,10 @@ type TaskServiceHandler interface {
 	// Inserts all tasks or none. A repetition that fails with task-exists and names all IDs says that
 	// the first call took place.
 	InsertTasks(context.Context, *stintv1.InsertTasksRequest) (*stintv1.InsertTasksResponse, error)
+	// Inserts the tasks of a stream, all or none, in one transaction: for more tasks than fit into one
+	// request. The stream ends with a message that says so. A stream that breaks off before that, or
+	// on which nothing arrives for 30 s, inserts nothing.
+	InsertTasksFrom(context.Context, *connect.ClientStream[stintv1.InsertTasksFromRequest]) (*stintv1.InsertTasksFromResponse, error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
 	// Makes stored tasks wait for others, all or none.
@@ -408,6 +431,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceInsertTasksProcedure,
 		svc.InsertTasks,
 		connect.WithSchema(taskServiceMethods.ByName("InsertTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceInsertTasksFromHandler := connect.NewClientStreamHandlerSimple(
+		TaskServiceInsertTasksFromProcedure,
+		svc.InsertTasksFrom,
+		connect.WithSchema(taskServiceMethods.ByName("InsertTasksFrom")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceReplaceTasksHandler := connect.NewUnaryHandlerSimple(
@@ -506,6 +535,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		switch r.URL.Path {
 		case TaskServiceInsertTasksProcedure:
 			taskServiceInsertTasksHandler.ServeHTTP(w, r)
+		case TaskServiceInsertTasksFromProcedure:
+			taskServiceInsertTasksFromHandler.ServeHTTP(w, r)
 		case TaskServiceReplaceTasksProcedure:
 			taskServiceReplaceTasksHandler.ServeHTTP(w, r)
 		case TaskServiceAddDependenciesProcedure:
@@ -545,6 +576,10 @@ type UnimplementedTaskServiceHandler struct{}
 
 func (UnimplementedTaskServiceHandler) InsertTasks(context.Context, *stintv1.InsertTasksRequest) (*stintv1.InsertTasksResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.InsertTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) InsertTasksFrom(context.Context, *connect.ClientStream[stintv1.InsertTasksFromRequest]) (*stintv1.InsertTasksFromResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.InsertTasksFrom is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error) {

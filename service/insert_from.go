@@ -1,0 +1,112 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// silenceMax is how long a client that streams tasks may send nothing. Its transaction is open
+// meanwhile, which keeps a connection, and keeps vacuum waiting.
+const silenceMax = 30 * time.Second
+
+// InsertTasksFrom inserts the tasks of a stream in one transaction, which no drain ends.
+func (t *tasks) InsertTasksFrom(
+	ctx context.Context, stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
+) (*stintv1.InsertTasksFromResponse, error) {
+	inserted, err := t.store.InsertTasksFrom(ctx, t.streamed(stream))
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.InsertTasksFromResponse{Inserted: inserted}, nil
+}
+
+// streamed yields the tasks of a stream up to its last message, and an error if it ends before.
+func (t *tasks) streamed(
+	stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
+) iter.Seq2[stint.Task, error] {
+	return func(yield func(stint.Task, error) bool) {
+		seen := 0
+		for stream.Receive() {
+			message := stream.Msg()
+			tasks, err := wire.ToTasks(message.GetTasks())
+			if err != nil {
+				yield(stint.Task{}, behind(err, seen))
+				return
+			}
+			seen += len(tasks)
+			for _, task := range tasks {
+				if !yield(task, nil) {
+					return
+				}
+			}
+			if message.GetLast() {
+				return
+			}
+		}
+		yield(stint.Task{}, t.brokenOff(stream.Err()))
+	}
+}
+
+// behind adds the number of tasks in earlier messages to the place in an argument's error.
+func behind(err error, earlier int) error {
+	var argument *stint.ArgumentError
+	if !errors.As(err, &argument) {
+		return err
+	}
+	placed := *argument
+	placed.Index += earlier
+	return &placed
+}
+
+// brokenOff is the error of a stream without a last message.
+func (t *tasks) brokenOff(err error) error {
+	switch {
+	case err == nil:
+		return connect.NewError(connect.CodeInvalidArgument, errors.New(
+			"the stream ended without a last message, so nothing was inserted"))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf(
+			"the client sent nothing for %v, so nothing was inserted", t.silence))
+	}
+	return err
+}
+
+// impatient limits for how long the clients of a handler may be silent.
+func (s *Service) impatient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = &impatientBody{r.Body, http.NewResponseController(w), s.silence}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// An impatientBody is the body of a request whose client may not be silent for long.
+type impatientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	silence time.Duration
+}
+
+// Read lifts the limit again, which would else apply while the service works.
+func (b *impatientBody) Read(into []byte) (int, error) {
+	until := time.Now().Add(b.silence) //nolint:forbidigo // for this connection
+	if err := b.control.SetReadDeadline(until); err != nil {
+		return 0, fmt.Errorf("limit the silence of a client: %w", err)
+	}
+	n, err := b.ReadCloser.Read(into)
+	if err == nil {
+		err = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
