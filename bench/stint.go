@@ -69,6 +69,7 @@ func stintContender() contender {
 			workload: "W11", variant: load.variant, measure: streamStintMixed,
 		})
 	}
+	c.entries = append(c.entries, serviceEntries()...)
 	return c
 }
 
@@ -150,18 +151,18 @@ func drainStintOf(ctx context.Context, r *run, tasks int, actions []string) erro
 
 // completeStint owns and completes at least n tasks, and returns how many.
 func completeStint(
-	ctx context.Context, store *stint.Store, n, goroutines, batch int, actions []string,
+	ctx context.Context, by owner, n, goroutines, batch int, actions []string,
 ) (int, error) {
 	var taken, done atomic.Int64
 	err := inParallel(ctx, goroutines, func(ctx context.Context, goroutine int) error {
 		actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
 		for taken.Load() < int64(n) {
-			owned, err := store.OwnTasks(ctx, actor, batch, actions, time.Minute)
+			owned, err := by.OwnTasks(ctx, actor, batch, actions, time.Minute)
 			if err != nil {
 				return err
 			}
 			taken.Add(int64(len(owned)))
-			if err := returnAll(ctx, store, owned); err != nil {
+			if err := returnAll(ctx, by, owned); err != nil {
 				return err
 			}
 			done.Add(int64(len(owned)))
@@ -172,12 +173,12 @@ func completeStint(
 }
 
 // returnAll completes tasks in one call, each of which must be accepted.
-func returnAll(ctx context.Context, store *stint.Store, owned []stint.OwnedTask) error {
-	return returnAllWith(ctx, store, owned, "")
+func returnAll(ctx context.Context, by owner, owned []stint.OwnedTask) error {
+	return returnAllWith(ctx, by, owned, "")
 }
 
 func returnAllWith(
-	ctx context.Context, store *stint.Store, owned []stint.OwnedTask, status string,
+	ctx context.Context, by owner, owned []stint.OwnedTask, status string,
 ) error {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
@@ -185,7 +186,7 @@ func returnAllWith(
 			ID: task.ID, Token: task.Token, Status: status, Code: stint.StatusCompleted,
 		}
 	}
-	verdicts, err := store.ReturnTasks(ctx, returns)
+	verdicts, err := by.ReturnTasks(ctx, returns)
 	return errors.Join(append(verdicts, err)...)
 }
 

@@ -73,6 +73,9 @@ const (
 	figureThird  = "size at a third"
 	figureEnd    = "size at the end"
 	figureBehind = "pruning behind"
+
+	figureOwn    = "own p50"
+	figureReturn = "return p50"
 )
 
 // workloads are all workloads, in the order of the table.
@@ -128,6 +131,16 @@ func workloads() []workload {
 				{figureEnd, unitMiB},
 				{figureBehind, unitSecond},
 			},
+		},
+		{id: "W12-1", title: "own and return 1 a call", tasks: 20_000, callers: 16},
+		{id: "W12-100", title: "own and return 100 a call", tasks: 100_000, callers: 8},
+		{
+			id: "W12-1000", title: "own and return 1,000 a call",
+			tasks: 200_000, quick: 40_000, callers: 8,
+		},
+		{
+			id: "W12-latency", title: "latency of one caller", tasks: 2_000, callers: 1,
+			figures: []figure{{figureOwn, unitMilli}, {figureReturn, unitMilli}},
 		},
 	}
 	for i := range all {
