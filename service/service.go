@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -104,12 +105,14 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	s := &Service{
 		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
 		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
-		limits: limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
+		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 		silence: silenceMax,
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
 		connect.WithReadMaxBytes(s.limits.MessageBytes), strictCodecs(),
+		// To compress answers would take as long as everything else together. Requests may be.
+		connect.WithCompressMinBytes(math.MaxInt),
 		connect.WithInterceptors(&translator{s}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)

@@ -3,6 +3,8 @@ package wire
 import (
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 )
@@ -10,22 +12,27 @@ import (
 // FromOwned returns owned tasks as messages. With text, bodies are text if they are UTF-8.
 func FromOwned(owned []stint.OwnedTask, text bool) []*stintv1.OwnedTask {
 	messages := make([]*stintv1.OwnedTask, len(owned))
+	// There may be a thousand: they are allocated together.
+	together := make([]stintv1.OwnedTask, len(owned))
+	bodies := make([]stintv1.OwnedTask_Body, len(owned))
+	var until *timestamppb.Timestamp
 	for i := range owned {
-		t := &owned[i]
-		messages[i] = &stintv1.OwnedTask{
-			Id: string(t.ID), Token: t.Token.String(), Action: t.Action,
-			Try:        Int32(t.Try),
-			MaxTries:   Int32(t.MaxTries),
-			Completed:  Int32(t.Completed),
-			Aborted:    Int32(t.Aborted),
-			LeaseUntil: fromTime(t.LeaseUntil),
+		t, m := &owned[i], &together[i]
+		messages[i] = m
+		if i == 0 || !t.LeaseUntil.Equal(owned[i-1].LeaseUntil) {
+			until = fromTime(t.LeaseUntil)
 		}
+		m.Id, m.Token, m.Action = string(t.ID), t.Token.String(), t.Action
+		m.Try, m.MaxTries = Int32(t.Try), Int32(t.MaxTries)
+		m.Completed, m.Aborted = Int32(t.Completed), Int32(t.Aborted)
+		m.LeaseUntil = until
 		switch {
 		case t.Body == nil:
 		case text && utf8.Valid(t.Body):
-			messages[i].Content = &stintv1.OwnedTask_Text{Text: string(t.Body)}
+			m.Content = &stintv1.OwnedTask_Text{Text: string(t.Body)}
 		default:
-			messages[i].Content = &stintv1.OwnedTask_Body{Body: t.Body}
+			bodies[i].Body = t.Body
+			m.Content = &bodies[i]
 		}
 	}
 	return messages
@@ -96,11 +103,14 @@ func ToPerformances(messages []*stintv1.Performance) ([]stint.OwnedTask, error) 
 // FromReturns returns returns as messages.
 func FromReturns(returns []stint.Return) []*stintv1.Return {
 	messages := make([]*stintv1.Return, len(returns))
+	together := make([]stintv1.Return, len(returns)) // as in FromOwned
 	for i := range returns {
-		r := &returns[i]
-		messages[i] = &stintv1.Return{
-			Id: string(r.ID), Token: r.Token.String(), Code: string(r.Code),
-			Status: r.Status, RetryAfter: FromDuration(r.RetryAfter), Release: r.Release,
+		r, m := &returns[i], &together[i]
+		messages[i] = m
+		m.Id, m.Token, m.Code = string(r.ID), r.Token.String(), string(r.Code)
+		m.Status, m.Release = r.Status, r.Release
+		if r.RetryAfter != 0 {
+			m.RetryAfter = FromDuration(r.RetryAfter)
 		}
 		if r.Result != nil {
 			messages[i].Outcome = &stintv1.Return_Result{Result: r.Result}
