@@ -101,6 +101,7 @@ func bars(snapshot time.Duration) []bar {
 			measure: mostMemory,
 		},
 	}
+	all = append(all, remote()...)
 	for _, load := range mixedLoads() {
 		all = append(all, steady(load.variant)...)
 	}
@@ -125,6 +126,22 @@ func steady(variant string) []bar {
 			measure: medianOf("W11", variant, figureBehind),
 		},
 	}
+}
+
+// remote are the bars of W12: what a service between a worker and the database costs.
+func remote() []bar {
+	all := []bar{over("W12 service over library, 1,000 a call", 0.6,
+		ours("W12-1000", byService), ours("W12-1000", byLibrary))}
+	for _, figure := range []string{figureOwn, figureReturn} {
+		all = append(all, bar{
+			what: "W12 " + figure + ", added by the service", atMost: true, limit: 0.5,
+			unit: unitMilli,
+			measure: difference(
+				pick("stint", "W12-latency", byService, figure),
+				pick("stint", "W12-latency", byLibrary, figure)),
+		})
+	}
+	return all
 }
 
 // A picker finds a row.
@@ -164,6 +181,14 @@ func quotient(numerator, denominator picker) func(rows results) (float64, bool) 
 		above, ok := numerator.find(rows)
 		below, okBelow := denominator.find(rows)
 		return above.Median / below.Median, ok && okBelow
+	}
+}
+
+func difference(minuend, subtrahend picker) func(rows results) (float64, bool) {
+	return func(rows results) (float64, bool) {
+		above, ok := minuend.find(rows)
+		below, okBelow := subtrahend.find(rows)
+		return above.Median - below.Median, ok && okBelow
 	}
 }
 

@@ -93,11 +93,7 @@ func (o *owners) ReturnTasks(
 	if err != nil {
 		return nil, err
 	}
-	response := &stintv1.ReturnTasksResponse{Verdicts: make([]*stintv1.Verdict, len(verdicts))}
-	for i, verdict := range verdicts {
-		response.Verdicts[i] = wire.FromVerdict(verdict)
-	}
-	return response, nil
+	return &stintv1.ReturnTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
 }
 
 func (o *owners) SetStatus(

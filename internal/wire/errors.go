@@ -194,11 +194,19 @@ func toRefused(messages []*stintv1.RefusedDependency) error {
 	return refused
 }
 
-// FromVerdict returns the verdict on a return as a message.
-func FromVerdict(verdict error) *stintv1.Verdict {
-	if verdict == nil {
-		return &stintv1.Verdict{}
+// FromVerdicts returns the verdicts on returns as messages.
+func FromVerdicts(verdicts []error) []*stintv1.Verdict {
+	messages := make([]*stintv1.Verdict, len(verdicts))
+	accepted := &stintv1.Verdict{} // as nearly all are
+	for i, verdict := range verdicts {
+		if messages[i] = accepted; verdict != nil {
+			messages[i] = fromVerdict(verdict)
+		}
 	}
+	return messages
+}
+
+func fromVerdict(verdict error) *stintv1.Verdict {
 	detail, _, ok := Detail(verdict)
 	if !ok {
 		detail = &stintv1.ErrorDetail{}
@@ -206,7 +214,7 @@ func FromVerdict(verdict error) *stintv1.Verdict {
 	return &stintv1.Verdict{Error: detail, Message: verdict.Error()}
 }
 
-// ToVerdict undoes [FromVerdict].
+// ToVerdict returns the verdict that a message holds.
 func ToVerdict(m *stintv1.Verdict) error {
 	if m.GetError() == nil {
 		return nil
