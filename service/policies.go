@@ -36,6 +36,11 @@ func changePolicies() map[string]policy {
 				return a.mayInsert(r.GetTasks())
 			}),
 		},
+		stintv1connect.TaskServiceInsertTasksFromProcedure: {
+			may: on(func(a *asking, r *stintv1.InsertTasksFromRequest) error {
+				return a.mayInsert(r.GetTasks())
+			}),
+		},
 		stintv1connect.TaskServiceReplaceTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.ReplaceTasksRequest) error {
 				return a.mayReplace(r.GetTasks())

@@ -208,8 +208,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 	},
 }
 
-// streams have tests of their own: TestAttend_IsRefusedForOthersActors.
-var streams = []string{"Attend"}
+// streams have tests of their own: see ...IsRefused... below.
+var streams = []string{"Attend", "InsertTasksFrom"}
 
 // Every procedure that the descriptors have is allowed to those with a grant and to nobody else.
 func TestService_AllowsEachProcedureByGrants(t *testing.T) {
@@ -314,27 +314,63 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 	}
 }
 
-type bearer struct{ token string }
+// A bearer sends a token with each request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// clientOf returns a client of a principal.
+func (r *running) clientOf(t *testing.T, name string) *client.Client {
+	t.Helper()
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
-	return (&http.Transport{Protocols: protocols}).RoundTrip(r)
+	next := &http.Transport{Protocols: protocols}
+	t.Cleanup(next.CloseIdleConnections)
+	return testservice.Client(t, r.address,
+		client.Options{HTTPClient: &http.Client{Transport: bearer{name, next}}})
+}
+
+// A stream is refused by its last message too, and nothing of it is inserted.
+func TestInsertTasksFrom_IsRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	before := len(r.list(t))
+	tasks := func(yield func(stint.Task, error) bool) {
+		for i := range 5000 {
+			id := stint.TaskID(fmt.Sprintf("shop/%d", i))
+			if i == 4999 {
+				id = "other/1"
+			}
+			if !yield(stint.Task{ID: id, Action: "mail"}, nil) {
+				return
+			}
+		}
+	}
+	_, err := r.clientOf(t, "shop").InsertTasksFrom(t.Context(), tasks)
+	wantErr(t, "InsertTasksFrom", err, stint.ErrRefused)
+	if after := len(r.list(t)); after != before {
+		t.Errorf("%d tasks were inserted", after-before)
+	}
+	n, err := r.clientOf(t, "root").InsertTasksFrom(t.Context(), tasks)
+	if err != nil || n != 5000 {
+		t.Errorf("InsertTasksFrom = %d, %v", n, err)
+	}
 }
 
 func TestAttend_IsRefusedForOthersActors(t *testing.T) {
 	t.Parallel()
 	r := startGuarded(t)
-	as := func(name string) *client.Client {
-		return testservice.Client(t, r.address,
-			client.Options{HTTPClient: &http.Client{Transport: bearer{name}}})
-	}
-	wantErr(t, "RegisterActor", as("mailer").RegisterActor(t.Context(), "mailer-1",
+	wantErr(t, "RegisterActor", r.clientOf(t, "mailer").RegisterActor(t.Context(), "mailer-1",
 		[]string{"mail"}), nil)
 	for name, actor := range map[string]stint.ActorID{"mailer": "other", "shop": "mailer-1"} {
-		err := as(name).RegisterActor(t.Context(), actor, []string{"mail"})
+		err := r.clientOf(t, name).RegisterActor(t.Context(), actor, []string{"mail"})
 		wantErr(t, "RegisterActor of another actor", err, stint.ErrRefused)
 	}
 	actors, err := r.store.ListActors(t.Context())
