@@ -108,7 +108,7 @@ func BenchmarkTop(b *testing.B) {
 	if _, err := bench.pool.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
 		b.Fatal(err)
 	}
-	source := top.Store{Store: bench.store, Clock: func(ctx context.Context) (time.Time, error) {
+	source := top.Store{Verbs: bench.store, Clock: func(ctx context.Context) (time.Time, error) {
 		var now time.Time
 		err := bench.pool.QueryRow(ctx, "SELECT statement_timestamp()").Scan(&now)
 		return now, err

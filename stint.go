@@ -271,6 +271,9 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 	return &Store{core: s.core, tx: tx, callersTx: true}
 }
 
+// Schema returns the name of the database schema that the store works on.
+func (s *Store) Schema() string { return s.schema }
+
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
 // every verb returns [ErrClosed]. Close ends verbs that wait, but does not interrupt others that
 // are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].

@@ -13,6 +13,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,9 +45,24 @@ var (
 
 // Options adjust a [Client]. The zero value is a good default.
 type Options struct {
-	// HTTPClient sends the requests. Default: one that speaks HTTP/2, also to http:// addresses,
-	// and drops connections that do not answer a ping within two seconds.
+	// HTTPClient sends the requests; the client does not follow redirects, whatever it says.
+	// Default: one that speaks HTTP/2, also to http:// addresses, and drops connections that do not
+	// answer a ping within two seconds.
 	HTTPClient *http.Client
+
+	// Token is sent with every request, as "Authorization: Bearer" and the token. An address that
+	// begins with http:// must then be one of this machine: localhost, 127.0.0.1 or [::1].
+	Token string
+
+	// TokenFile names a file that holds the token, instead of Token. It is read when the token is
+	// first needed. When the service does not know the token (any more), the file is read again,
+	// and if it holds another token by then, the call is made once more.
+	TokenFile string
+
+	// TLS is for https:// addresses: the authorities that sign the service's certificate, or a
+	// certificate of the client. It goes with the default of HTTPClient only. Default: the
+	// authorities of the system, and no certificate.
+	TLS *tls.Config
 
 	// Logger logs failures in the background: each kind at once, then once a minute as long as it
 	// lasts. Default: [slog.Default].
@@ -79,21 +95,26 @@ const (
 // New returns a client of the service at an address such as http://localhost:7330. It does not
 // contact the service yet.
 func New(address string, options Options) (*Client, error) {
-	at, err := url.Parse(address)
-	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("new client: %w", &stint.ArgumentError{
-			Argument: "address", Index: -1, Err: stint.ErrInvalidArgument,
-			Problem: "must have the form http://host:port or https://host:port",
-		})
+	at, err := parseAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
 	}
-	if options.HTTPClient == nil {
-		options.HTTPClient = newHTTPClient()
+	doer, err := httpClient(at, options)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
+	}
+	bearer, err := newBearer(at, options)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
 	}
 	address = strings.TrimRight(address, "/")
 	with := []connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(messageBytesMax)}
+	if bearer != nil {
+		with = append(with, connect.WithInterceptors(bearer))
+	}
 	c := &Client{
-		tasks:  stintv1connect.NewTaskServiceClient(options.HTTPClient, address, with...),
-		owners: stintv1connect.NewWorkerServiceClient(options.HTTPClient, address, with...),
+		tasks:  stintv1connect.NewTaskServiceClient(doer, address, with...),
+		owners: stintv1connect.NewWorkerServiceClient(doer, address, with...),
 		logger: warnlog.Or(options.Logger), closing: make(chan struct{}),
 		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
 	}
@@ -101,12 +122,48 @@ func New(address string, options Options) (*Client, error) {
 	return c, nil
 }
 
+func parseAddress(address string) (*url.URL, error) {
+	at, err := url.Parse(address)
+	switch {
+	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
+		return nil, optionError("address", "must have the form http://host:port or "+
+			"https://host:port")
+	case at.User != nil || at.RawQuery != "" || at.Fragment != "":
+		return nil, optionError("address", "must hold no user, no query and no fragment")
+	}
+	return at, nil
+}
+
+// httpClient returns what sends the requests. It follows no redirects: they would lead the token to
+// somebody else.
+func httpClient(at *url.URL, options Options) (*http.Client, error) {
+	switch {
+	case options.TLS != nil && options.HTTPClient != nil:
+		return nil, optionError("Options.TLS", "must not be set together with HTTPClient, whose "+
+			"transport has a TLS configuration of its own")
+	case options.TLS != nil && at.Scheme != "https":
+		return nil, optionError("Options.TLS", "is for https:// addresses")
+	}
+	sends := newHTTPClient(options.TLS)
+	if options.HTTPClient != nil {
+		given := *options.HTTPClient
+		sends = &given
+	}
+	sends.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
+	return sends, nil
+}
+
 // newHTTPClient returns a client that notices within two seconds that the other end of a connection
 // is gone, although nobody has closed it.
-func newHTTPClient() *http.Client {
+func newHTTPClient(secured *tls.Config) *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: attemptMax, IdleConnTimeout: idleMax,
+	}
+	if secured != nil {
+		transport.TLSClientConfig = secured.Clone()
 	}
 	transport.Protocols = &http.Protocols{}
 	transport.Protocols.SetHTTP2(true)

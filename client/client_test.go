@@ -261,6 +261,11 @@ func TestClient_FailsAsTheStoreFails(t *testing.T) {
 			r.InsertTasks(ctx, []stint.Task{{ID: "x", Action: "x"}, {ID: "y"}}),
 			r.store.InsertTasks(ctx, []stint.Task{{ID: "x", Action: "x"}, {ID: "y"}}),
 		},
+		"no UTF-8": {
+			r.InsertTasks(ctx, []stint.Task{{ID: "x", Action: "x"}, {ID: "y", Action: "\xff"}}),
+			r.store.InsertTasks(ctx,
+				[]stint.Task{{ID: "x", Action: "x"}, {ID: "y", Action: "\xff"}}),
+		},
 		"not found": {
 			errOf(r.AbortTasks(ctx, []stint.TaskID{"a", "x", "y"}, "")),
 			errOf(r.store.AbortTasks(ctx, []stint.TaskID{"a", "x", "y"}, "")),

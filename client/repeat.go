@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/wire"
@@ -38,9 +39,7 @@ func (c *Client) repeat(
 		if err := errors.Join(ctx.Err(), c.checkOpen()); err != nil {
 			return err
 		}
-		attempting, cancel := context.WithTimeout(ctx, attempt)
-		err := call(attempting, ambiguous)
-		cancel()
+		err := c.attempt(ctx, attempt, ambiguous, call)
 		again, may := isLost(err)
 		ambiguous = ambiguous || may
 		switch {
@@ -67,15 +66,32 @@ func (c *Client) once(
 	if err := errors.Join(ctx.Err(), c.checkOpen()); err != nil {
 		return err
 	}
-	attempting, cancel := context.WithTimeout(ctx, attempt)
+	return translated(ctx, c.attempt(ctx, attempt, false, call))
+}
+
+// attempt makes a call once. If the deadline of ctx passes meanwhile, ctx has ended when it
+// returns: the service, which is told the deadline, may notice that a moment earlier.
+func (c *Client) attempt(
+	ctx context.Context, limit time.Duration, ambiguous bool,
+	call func(ctx context.Context, ambiguous bool) error,
+) error {
+	attempting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return translated(ctx, call(attempting, false))
+	err := call(attempting, ambiguous)
+	ends, _ := attempting.Deadline()
+	callers, limited := ctx.Deadline()
+	if connect.CodeOf(err) == connect.CodeDeadlineExceeded && limited && ends.Equal(callers) {
+		<-ctx.Done()
+	}
+	return err
 }
 
 // isLost reports whether a call is to be repeated, and whether it may have taken effect.
 func isLost(err error) (again, mayHaveRun bool) {
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, errToken) || isUnsendable(err):
+		return false, false
+	case isRefused(err): // be it by a proxy
 		return false, false
 	case !connect.IsWireError(err): // the service has not answered
 		return true, true
@@ -83,8 +99,19 @@ func isLost(err error) (again, mayHaveRun bool) {
 	if wire.DetailOf(err).GetKind() == wire.Limited {
 		return true, false
 	}
-	unavailable := connect.CodeOf(err) == connect.CodeUnavailable
-	return unavailable, unavailable // its database may have been lost in the middle
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable: // its database may have been lost in the middle
+		return true, true
+	case connect.CodeDeadlineExceeded: // the attempt's, which the service has noticed first
+		return true, true
+	default:
+		return false, false
+	}
+}
+
+// isUnsendable reports whether a request cannot be written as a message.
+func isUnsendable(err error) bool {
+	return connect.CodeOf(err) == connect.CodeInternal && errors.Is(err, proto.Error)
 }
 
 // translated returns the error of a call as the store would.
@@ -100,14 +127,16 @@ func translated(ctx context.Context, err error) error {
 	}
 	var answer *connect.Error
 	if isRefused(err) && errors.As(err, &answer) {
-		return fmt.Errorf("%w%s", ErrRefused,
-			strings.TrimPrefix(answer.Message(), ErrRefused.Error()))
+		why, _ := strings.CutPrefix(answer.Message(), ErrRefused.Error()+": ")
+		return fmt.Errorf("%w: %s", ErrRefused, why)
 	}
 	if known := wire.ToError(wire.DetailOf(err)); known != nil {
 		return known
 	}
-	switch connect.CodeOf(err) {
-	case connect.CodeResourceExhausted: // what the service reads of a message is limited
+	switch {
+	case isUnsendable(err):
+		return fmt.Errorf("%w: all text must be UTF-8: %w", stint.ErrInvalidArgument, err)
+	case connect.CodeOf(err) == connect.CodeResourceExhausted: // of what a message may have
 		return fmt.Errorf("%w: make the call with fewer tasks: %w", stint.ErrTooLarge, err)
 	default:
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -275,9 +276,13 @@ func (c *Client) waitForTasks(
 	return infos, nil
 }
 
-// nameAll gives random IDs to tasks that have none: a repetition must name the same tasks.
+// nameAll gives random IDs to tasks that have none: a repetition must name the same tasks. It
+// refuses names that no message can hold.
 func nameAll(tasks []stint.Task) error {
 	for i := range tasks {
+		if err := checkText(&tasks[i], i); err != nil {
+			return err
+		}
 		if tasks[i].ID == "" {
 			id, err := uuid.NewV7()
 			if err != nil {
@@ -287,6 +292,28 @@ func nameAll(tasks []stint.Task) error {
 		}
 	}
 	return nil
+}
+
+// checkText refuses names of a task that are no UTF-8, as a store does.
+func checkText(task *stint.Task, index int) error {
+	invalid := func(id stint.TaskID) bool { return !utf8.ValidString(string(id)) }
+	argument := ""
+	switch {
+	case invalid(task.ID):
+		argument = "Task.ID"
+	case !utf8.ValidString(task.Action):
+		argument = "Task.Action"
+	case slices.ContainsFunc(task.After, invalid):
+		argument = "Task.After"
+	case slices.ContainsFunc(task.ToSignalAfter, invalid):
+		argument = "Task.ToSignalAfter"
+	default:
+		return nil
+	}
+	return &stint.ArgumentError{
+		Argument: argument, Index: index, ID: task.ID, Problem: "must be valid UTF-8",
+		Err: stint.ErrInvalidArgument,
+	}
 }
 
 // namesAll reports whether an answer is an error of this kind about so many tasks.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -19,16 +20,34 @@ type Transaction struct {
 	AbortStatus     string // why
 	Delete          []stint.TaskID
 	Return          []stint.Return // one that is refused undoes the whole
+
+	// Seen, if it is not nil, makes Retry, Abort and Delete leave out each task that is not in it,
+	// is in none of SeenStates, or was inserted or has finished at another time than in Seen. Of
+	// the tasks in Seen only the ID and these two times matter. So tasks are changed only if they
+	// still are as the caller has seen them.
+	Seen       []stint.TaskInfo
+	SeenStates []stint.State
+}
+
+// seenMax is how long an attempt may take with tasks that were seen: ten thousand of them take some
+// seconds.
+const seenMax = time.Minute
+
+// Transacted is what a transaction did to tasks of others.
+type Transacted struct {
+	Retried, Aborted, Deleted stint.Affected
 }
 
 // Transact does several verbs in one commit, or none of them: it can complete a task and insert its
 // successors, for example. The errors are those of the verbs.
 //
 // A transaction that returns a task, or inserts one, is repeated after a lost answer: if the first
-// attempt has committed, the repetition tells. Others are not, and fail with [ErrUnavailable].
-func (c *Client) Transact(ctx context.Context, t Transaction) error {
+// attempt has committed, the repetition tells. So is one with Seen that replaces nothing; its
+// result then lacks what the first attempt has done. Others are not, and fail with
+// [ErrUnavailable].
+func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, err error) {
 	if err := nameAll(t.Insert); err != nil {
-		return said("transact", err)
+		return done, said("transact", err)
 	}
 	request := &stintv1.TransactRequest{
 		Hold: wire.FromPerformances(t.Hold), MustExist: wire.FromIDs(t.MustExist),
@@ -36,22 +55,31 @@ func (c *Client) Transact(ctx context.Context, t Transaction) error {
 		Depend: wire.FromDependencies(t.Depend), Retry: wire.FromIDs(t.Retry),
 		Abort: wire.FromIDs(t.Abort), AbortStatus: t.AbortStatus,
 		Delete: wire.FromIDs(t.Delete), Return: wire.FromReturns(t.Return),
+		AsSeen: wire.FromSeen(t.SeenStates, t.Seen),
 	}
-	repeat := c.repeat
-	if len(t.Insert)+len(t.Return) == 0 {
+	repeat, limit := c.repeat, attemptMax
+	if t.Seen != nil {
+		limit = seenMax
+	}
+	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace) > 0) {
 		repeat = c.once
 	}
-	err := repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+	err = repeat(ctx, limit, func(ctx context.Context, ambiguous bool) error {
 		request.Repeated = ambiguous
-		_, err := c.tasks.Transact(ctx, request)
+		response, err := c.tasks.Transact(ctx, request)
+		done = Transacted{
+			Retried: wire.ToAffected(response.GetRetried()),
+			Aborted: wire.ToAffected(response.GetAborted()),
+			Deleted: wire.ToAffected(response.GetDeleted()),
+		}
 		if ambiguous && namesAll(err, "task-exists", len(t.Insert)) {
 			return nil // the attempt before was still under way when this one began
 		}
 		return err
 	})
 	if err != nil {
-		return said("transact", err)
+		return done, said("transact", err)
 	}
 	c.presence.drop(t.Return, make([]error, len(t.Return)))
-	return nil
+	return done, nil
 }

@@ -21,15 +21,15 @@ type Limits struct {
 	// Rate is how many calls may begin in a second, on average; so many may begin at once. Default:
 	// no limit.
 	Rate float64
-	// MessageBytes is the size of a request at most. A service may hold that much for each request
+	// RequestBytes is the size of a request at most. A service may hold that much for each request
 	// under way. Default: 65 MiB, the largest body of a task and what is around it.
-	MessageBytes int
+	RequestBytes int
 }
 
 const (
 	callsDefault        = 1000
 	waitingDefault      = 20_000
-	messageBytesDefault = 65 << 20
+	requestBytesDefault = 65 << 20
 
 	// heldMax is how many tasks an actor may tell by its stream that it holds: as many as it can
 	// own by one call.
@@ -46,8 +46,8 @@ func (l Limits) withDefaults() Limits {
 	if l.Waiting == 0 {
 		l.Waiting = waitingDefault
 	}
-	if l.MessageBytes == 0 {
-		l.MessageBytes = messageBytesDefault
+	if l.RequestBytes == 0 {
+		l.RequestBytes = requestBytesDefault
 	}
 	return l
 }

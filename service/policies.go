@@ -25,6 +25,16 @@ func byID[M interface{ GetIds() []string }](verb access.Verb) func(a *asking, re
 // byToken is the policy of procedures whose calls prove by a token that the caller owns a task.
 func byToken(a *asking, _ any) error { return a.has(access.Own) }
 
+// byAll is the policy of procedures that are about all tasks.
+func byAll(verb access.Verb) func(a *asking, request any) error {
+	return func(a *asking, _ any) error {
+		if !a.principal.MayAll(verb) {
+			return a.mayNot("%s all tasks", verb)
+		}
+		return nil
+	}
+}
+
 // byAnyone is the policy of procedures that show nothing, or what trim leaves.
 func byAnyone(*asking, any) error { return nil }
 
@@ -63,6 +73,7 @@ func changePolicies() map[string]policy {
 		stintv1connect.TaskServiceTransactProcedure: {
 			may: on((*asking).mayTransact),
 		},
+		stintv1connect.TaskServicePruneTasksProcedure: {may: byAll(access.Control)},
 	}
 }
 
@@ -81,7 +92,9 @@ func lookPolicies() map[string]policy {
 				a.hideBodies(r.GetTasks())
 			}),
 		},
-		stintv1connect.TaskServiceListTasksProcedure: {may: on((*asking).mayList)},
+		stintv1connect.TaskServiceGetServiceInfoProcedure: {may: byAnyone},
+		stintv1connect.TaskServiceCheckStoreProcedure:     {may: byAll(access.Read)},
+		stintv1connect.TaskServiceListTasksProcedure:      {may: on((*asking).mayList)},
 		stintv1connect.TaskServiceExplainTaskProcedure: {
 			may: on(func(a *asking, r *stintv1.ExplainTaskRequest) error {
 				return a.may(access.Read, []string{r.GetId()})

@@ -33,6 +33,13 @@ mailer:
 reader:
   - verbs: [read]
     actions: [mail]
+keeper:
+  - verbs: [read, control]
+    actions: ["*"]
+half:
+  - verbs: [read, control]
+    actions: ["*"]
+    ids: ["shop/*"]
 root:
   - verbs: ["*"]
     actions: ["*"]
@@ -178,6 +185,16 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"GetStats":     {[]call{{"nobody", `{}`}}, nil}, // and show what TestService_ShowsWhat… tells
 	"ListProblems": {[]call{{"nobody", `{"limit":1}`}}, nil},
 	"ListActors":   {[]call{{"nobody", `{}`}}, nil},
+
+	"GetServiceInfo": {[]call{{"nobody", `{}`}}, nil},
+	"PruneTasks": {
+		[]call{{"keeper", `{"completed":"3600s"}`}, {"root", `{"dry_run":true}`}},
+		[]call{{"half", `{"aborted":"0s"}`}, {"shop", `{}`}, {"reader", `{"dry_run":true}`}},
+	},
+	"CheckStore": {
+		[]call{{"keeper", `{}`}, {"root", `{}`}},
+		[]call{{"half", `{}`}, {"reader", `{}`}},
+	},
 	"OwnTasks": {
 		[]call{{"mailer", `{"actor":"mailer-1","session":1,"claim":7,"max_tasks":1,` +
 			`"actions":["mail"],"lease":"60s"}`}},

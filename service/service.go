@@ -96,7 +96,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		return nil, errors.New("new service: pool and store must not be nil")
 	case options.Grace < 0:
 		return nil, errors.New("new service: Options.Grace must not be negative")
-	case min(options.Limits.Calls, options.Limits.Waiting, options.Limits.MessageBytes) < 0,
+	case min(options.Limits.Calls, options.Limits.Waiting, options.Limits.RequestBytes) < 0,
 		options.Limits.Rate < 0:
 		return nil, errors.New("new service: Options.Limits must not be negative")
 	case options.Grace == 0:
@@ -110,7 +110,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
-		connect.WithReadMaxBytes(s.limits.MessageBytes), strictCodecs(),
+		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
 		// To compress answers would take as long as everything else together. Requests may be.
 		connect.WithCompressMinBytes(math.MaxInt),
 		connect.WithInterceptors(&translator{s}, &guard{s}),
@@ -146,7 +146,7 @@ func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
 // client to try again.
 func (s *Service) sized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bytesMax := s.limits.MessageBytes
+		bytesMax := s.limits.RequestBytes
 		if r.ContentLength <= int64(bytesMax) || !s.refusals.IsSupported(r) {
 			next.ServeHTTP(w, r)
 			return

@@ -183,17 +183,17 @@ func TestTransact_DoesAllOrNothing(t *testing.T) {
 	}
 	completes := stint.Return{ID: "a", Token: owned[0].Token, Code: stint.StatusCompleted}
 	next := []stint.Task{{ID: "next", Action: "act", After: []stint.TaskID{"b"}}}
-	err = c.Transact(ctx, client.Transaction{
+	_, err = c.Transact(ctx, client.Transaction{
 		Hold: owned, Insert: next, Return: []stint.Return{completes, {
 			ID: "b", Token: owned[0].Token, Code: stint.StatusCompleted, // of another task
 		}},
 	})
 	wantErr(t, "Transact", err, stint.ErrInvalidToken)
-	err = c.Transact(ctx, client.Transaction{MustExist: []stint.TaskID{"nobody"}, Insert: next})
+	_, err = c.Transact(ctx, client.Transaction{MustExist: []stint.TaskID{"nobody"}, Insert: next})
 	wantErr(t, "Transact", err, stint.ErrTaskNotFound)
 	_, err = r.store.GetTasks(ctx, []stint.TaskID{"next"})
 	wantErr(t, "GetTasks of a task that was not inserted", err, stint.ErrTaskNotFound)
-	err = c.Transact(ctx, client.Transaction{
+	_, err = c.Transact(ctx, client.Transaction{
 		Hold: owned, MustExist: []stint.TaskID{"b"}, Insert: next,
 		Return: []stint.Return{completes},
 	})

@@ -3,12 +3,14 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/seen"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -107,6 +109,11 @@ func (t *transaction) execute(
 	ctx context.Context, store *stint.Store, r *stintv1.TransactRequest,
 ) (*stintv1.TransactResponse, error) {
 	response := &stintv1.TransactResponse{Ids: t.ids}
+	still, err := stillSeen(ctx, store, r)
+	if err != nil {
+		return nil, err
+	}
+	retry, abort, remove := still(r.GetRetry()), still(r.GetAbort()), still(r.GetDelete())
 	affected := func(into **stintv1.Affected, verb func() (stint.Affected, error)) func() error {
 		return func() error {
 			a, err := verb()
@@ -128,14 +135,14 @@ func (t *transaction) execute(
 		{len(r.GetDepend()), func() error {
 			return store.AddDependencies(ctx, wire.ToDependencies(r.GetDepend()))
 		}},
-		{len(r.GetRetry()), affected(&response.Retried, func() (stint.Affected, error) {
-			return store.RetryTasks(ctx, wire.ToIDs(r.GetRetry()))
+		{len(retry), affected(&response.Retried, func() (stint.Affected, error) {
+			return store.RetryTasks(ctx, retry)
 		})},
-		{len(r.GetAbort()), affected(&response.Aborted, func() (stint.Affected, error) {
-			return store.AbortTasks(ctx, wire.ToIDs(r.GetAbort()), r.GetAbortStatus())
+		{len(abort), affected(&response.Aborted, func() (stint.Affected, error) {
+			return store.AbortTasks(ctx, abort, r.GetAbortStatus())
 		})},
-		{len(r.GetDelete()), affected(&response.Deleted, func() (stint.Affected, error) {
-			return store.DeleteTasks(ctx, wire.ToIDs(r.GetDelete()))
+		{len(remove), affected(&response.Deleted, func() (stint.Affected, error) {
+			return store.DeleteTasks(ctx, remove)
 		})},
 		{len(t.returns), func() error { return returnAll(ctx, store, t.returns) }},
 	} {
@@ -147,6 +154,26 @@ func (t *transaction) execute(
 		}
 	}
 	return response, nil
+}
+
+// stillSeen returns a function that leaves out the tasks that are no longer as the caller has seen
+// them.
+func stillSeen(
+	ctx context.Context, store *stint.Store, r *stintv1.TransactRequest,
+) (func(ids []string) []stint.TaskID, error) {
+	if r.GetAsSeen() == nil {
+		return wire.ToIDs, nil
+	}
+	states, tasks := wire.ToSeen(r.GetAsSeen())
+	ids, err := seen.Still(ctx, store, states, tasks)
+	still := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		still[string(id)] = true
+	}
+	return func(ids []string) []stint.TaskID {
+		changed := func(id string) bool { return !still[id] }
+		return wire.ToIDs(slices.DeleteFunc(slices.Clone(ids), changed))
+	}, err
 }
 
 // returnAll returns tasks, and fails if one of them cannot be returned.

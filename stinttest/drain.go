@@ -42,8 +42,11 @@ func WithLimit(performances int) DrainOption { return func(d *drain) { d.limit =
 
 // Drain performs all ready tasks, and tasks that become ready meanwhile, with the handlers of a
 // worker of the store, one after another in the calling goroutine, by priority and then by age. It
-// returns the performances in that order. Tasks with actions that have no handler stay as they are,
-// and so do scheduled tasks whose time has not come.
+// returns the performances in that order. The worker may also be one of a client (package client)
+// of a service that has the store: handlers then run as they do far from the database.
+//
+// Tasks with actions that have no handler stay as they are, and so do scheduled tasks whose time
+// has not come.
 //
 // A task that is given back for another try is performed only once, however short the pause before
 // the next try. Another Drain performs it if it is due by then ([MakeDue]); with [WithScheduled],

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -45,6 +48,45 @@ func TestDrain_PerformsWhatHandlersInsert(t *testing.T) {
 	})
 	wantPerformed(t, stinttest.Drain(t, store, w),
 		"x 1 completed", "xx 1 completed", "xxx 1 completed")
+}
+
+// The worker of a client performs what one of the store would.
+func TestDrain_PerformsOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, stint.Options{})
+	address, _ := testservice.Start(t, store.Pool, store.Store, service.Options{})
+	c := testservice.Client(t, address, client.Options{})
+	insert(t, store,
+		stint.Task{ID: "last", Action: "act", After: []stint.TaskID{"first"}},
+		stint.Task{ID: "first", Action: "act", Priority: 1, Body: []byte("2")},
+		stint.Task{ID: "fails", Action: "act"},
+		stint.Task{ID: "late", Action: "act", Deadline: time.Now().Add(-time.Hour)})
+	w, err := worker.New(c, worker.Options{}, worker.Handle("act",
+		func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			switch task.ID {
+			case "fails":
+				return failing(ctx, task)
+			case "first":
+				err := c.InsertTasks(ctx, []stint.Task{{ID: "new", Action: "act"}})
+				return worker.Result{Bytes: task.Body}, err
+			}
+			inputs, err := task.Inputs(ctx)
+			for _, input := range inputs {
+				if string(input.Result) != "2" {
+					t.Errorf("the input of %q is %q", task.ID, input.Result)
+				}
+			}
+			return worker.Result{}, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	performed := stinttest.Drain(t, store, w)
+	wantPerformed(t, performed, "first 1 completed", "fails 1 retried", "new 1 completed",
+		"last 1 completed")
+	wantPerformed(t, stinttest.Drain(t, store, w, stinttest.WithScheduled()), "fails 2 retried",
+		"fails 3 completed")
+	wantState(t, store, stint.StateAborted, "late")
 }
 
 // What ends by itself is ended before a drain says that nothing is ready.

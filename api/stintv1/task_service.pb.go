@@ -662,7 +662,9 @@ type TransactRequest struct {
 	Return []*Return `protobuf:"bytes,10,rep,name=return,proto3" json:"return,omitempty"`
 	// The caller has sent this before and got no answer: if all tasks of insert are there, or else all
 	// returns were made, nothing is done.
-	Repeated      bool `protobuf:"varint,11,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Repeated bool `protobuf:"varint,11,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	// Retry, abort and delete then leave out the tasks that are not as described here.
+	AsSeen        *AsSeen `protobuf:"bytes,12,opt,name=as_seen,json=asSeen,proto3" json:"as_seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -774,6 +776,128 @@ func (x *TransactRequest) GetRepeated() bool {
 	return false
 }
 
+func (x *TransactRequest) GetAsSeen() *AsSeen {
+	if x != nil {
+		return x.AsSeen
+	}
+	return nil
+}
+
+// Tasks as the caller has seen them.
+type AsSeen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The states that they may be in by now.
+	States        []string    `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"`
+	Tasks         []*SeenTask `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsSeen) Reset() {
+	*x = AsSeen{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsSeen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsSeen) ProtoMessage() {}
+
+func (x *AsSeen) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsSeen.ProtoReflect.Descriptor instead.
+func (*AsSeen) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AsSeen) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *AsSeen) GetTasks() []*SeenTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type SeenTask struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	InsertedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=inserted_at,json=insertedAt,proto3" json:"inserted_at,omitempty"`
+	// Missing if it had not finished.
+	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenTask) Reset() {
+	*x = SeenTask{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenTask) ProtoMessage() {}
+
+func (x *SeenTask) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenTask.ProtoReflect.Descriptor instead.
+func (*SeenTask) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SeenTask) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SeenTask) GetInsertedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.InsertedAt
+	}
+	return nil
+}
+
+func (x *SeenTask) GetFinishedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FinishedAt
+	}
+	return nil
+}
+
 type TransactResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The IDs of insert, in its order.
@@ -787,7 +911,7 @@ type TransactResponse struct {
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +923,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +936,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -854,7 +978,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +990,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1003,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -906,7 +1030,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1042,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1055,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -960,7 +1084,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1096,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1109,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -1065,7 +1189,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1201,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1214,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1123,7 +1247,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1259,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1272,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1173,7 +1297,7 @@ type ExplainTaskResponse struct {
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1309,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1322,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1259,7 +1383,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1395,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1408,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1305,7 +1429,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1441,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1454,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1362,7 +1486,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1498,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1511,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 type GetStatsResponse struct {
@@ -1401,7 +1525,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1537,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1550,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -1468,7 +1592,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1604,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1617,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -1576,7 +1700,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1712,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1725,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -1622,7 +1746,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1758,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1771,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -1679,7 +1803,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1815,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1828,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 type ListActorsResponse struct {
@@ -1716,7 +1840,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1852,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1865,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -1763,7 +1887,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1899,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1912,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -1831,7 +1955,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1967,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1980,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -1892,7 +2016,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2028,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2041,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -1932,6 +2056,373 @@ func (x *WaitForTasksResponse) GetTasks() []*TaskInfo {
 		return x.Tasks
 	}
 	return nil
+}
+
+type GetServiceInfoRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetServiceInfoRequest) Reset() {
+	*x = GetServiceInfoRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetServiceInfoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetServiceInfoRequest) ProtoMessage() {}
+
+func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
+func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+}
+
+type GetServiceInfoResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The time on the database's clock, which all times of tasks are of.
+	Now *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	// The version of Stint that the service was built from; empty if the build does not tell.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The size of a request at most.
+	RequestBytesMax int64 `protobuf:"varint,3,opt,name=request_bytes_max,json=requestBytesMax,proto3" json:"request_bytes_max,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *GetServiceInfoResponse) Reset() {
+	*x = GetServiceInfoResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetServiceInfoResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetServiceInfoResponse) ProtoMessage() {}
+
+func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
+func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *GetServiceInfoResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetServiceInfoResponse) GetRequestBytesMax() int64 {
+	if x != nil {
+		return x.RequestBytesMax
+	}
+	return 0
+}
+
+type PruneTasksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long ago completed tasks must have completed. Missing: none is deleted.
+	Completed *durationpb.Duration `protobuf:"bytes,1,opt,name=completed,proto3" json:"completed,omitempty"`
+	// How long ago aborted tasks must have been aborted. Missing: none is deleted.
+	Aborted *durationpb.Duration `protobuf:"bytes,2,opt,name=aborted,proto3" json:"aborted,omitempty"`
+	// Only say how many tasks would be deleted.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneTasksRequest) Reset() {
+	*x = PruneTasksRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneTasksRequest) ProtoMessage() {}
+
+func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
+func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
+	if x != nil {
+		return x.Completed
+	}
+	return nil
+}
+
+func (x *PruneTasksRequest) GetAborted() *durationpb.Duration {
+	if x != nil {
+		return x.Aborted
+	}
+	return nil
+}
+
+func (x *PruneTasksRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type PruneTasksResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Pruned int64                  `protobuf:"varint,1,opt,name=pruned,proto3" json:"pruned,omitempty"`
+	// Whether that is all; otherwise the service stops, and another one may go on.
+	Finished      bool `protobuf:"varint,2,opt,name=finished,proto3" json:"finished,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneTasksResponse) Reset() {
+	*x = PruneTasksResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneTasksResponse) ProtoMessage() {}
+
+func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
+func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PruneTasksResponse) GetPruned() int64 {
+	if x != nil {
+		return x.Pruned
+	}
+	return 0
+}
+
+func (x *PruneTasksResponse) GetFinished() bool {
+	if x != nil {
+		return x.Finished
+	}
+	return false
+}
+
+type CheckStoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckStoreRequest) Reset() {
+	*x = CheckStoreRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckStoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckStoreRequest) ProtoMessage() {}
+
+func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
+func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+}
+
+type CheckStoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The worst first.
+	Findings      []*Finding `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckStoreResponse) Reset() {
+	*x = CheckStoreResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckStoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckStoreResponse) ProtoMessage() {}
+
+func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
+func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *CheckStoreResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+type Finding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// error, warning or note
+	Severity string `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"`
+	Topic    string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	// What is wrong, and what to do about it.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The task that it is about, if there is one.
+	Id            string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Finding) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *Finding) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Finding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Finding) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 var File_stint_v1_task_service_proto protoreflect.FileDescriptor
@@ -1966,7 +2457,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x12DeleteTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"C\n" +
 	"\x13DeleteTasksResponse\x12,\n" +
-	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\x88\x03\n" +
+	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xb3\x03\n" +
 	"\x0fTransactRequest\x12)\n" +
 	"\x04hold\x18\x01 \x03(\v2\x15.stint.v1.PerformanceR\x04hold\x12\x1d\n" +
 	"\n" +
@@ -1980,7 +2471,17 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06delete\x18\t \x03(\tR\x06delete\x12(\n" +
 	"\x06return\x18\n" +
 	" \x03(\v2\x10.stint.v1.ReturnR\x06return\x12\x1a\n" +
-	"\brepeated\x18\v \x01(\bR\brepeated\"\xae\x01\n" +
+	"\brepeated\x18\v \x01(\bR\brepeated\x12)\n" +
+	"\aas_seen\x18\f \x01(\v2\x10.stint.v1.AsSeenR\x06asSeen\"J\n" +
+	"\x06AsSeen\x12\x16\n" +
+	"\x06states\x18\x01 \x03(\tR\x06states\x12(\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.SeenTaskR\x05tasks\"\x94\x01\n" +
+	"\bSeenTask\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
+	"\vinserted_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"insertedAt\x12;\n" +
+	"\vfinished_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"finishedAt\"\xae\x01\n" +
 	"\x10TransactResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12,\n" +
 	"\aretried\x18\x02 \x01(\v2\x12.stint.v1.AffectedR\aretried\x12,\n" +
@@ -2061,7 +2562,27 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\bR\x04text\"\\\n" +
 	"\x14WaitForTasksResponse\x12\x1a\n" +
 	"\bfinished\x18\x01 \x01(\bR\bfinished\x12(\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks2\xe5\t\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\x17\n" +
+	"\x15GetServiceInfoRequest\"\x8c\x01\n" +
+	"\x16GetServiceInfoResponse\x12,\n" +
+	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12*\n" +
+	"\x11request_bytes_max\x18\x03 \x01(\x03R\x0frequestBytesMax\"\x9a\x01\n" +
+	"\x11PruneTasksRequest\x127\n" +
+	"\tcompleted\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tcompleted\x123\n" +
+	"\aaborted\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aaborted\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"H\n" +
+	"\x12PruneTasksResponse\x12\x16\n" +
+	"\x06pruned\x18\x01 \x01(\x03R\x06pruned\x12\x1a\n" +
+	"\bfinished\x18\x02 \x01(\bR\bfinished\"\x13\n" +
+	"\x11CheckStoreRequest\"C\n" +
+	"\x12CheckStoreResponse\x12-\n" +
+	"\bfindings\x18\x01 \x03(\v2\x11.stint.v1.FindingR\bfindings\"_\n" +
+	"\aFinding\x12\x1a\n" +
+	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xd6\v\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
@@ -2081,7 +2602,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\fListProblems\x12\x1d.stint.v1.ListProblemsRequest\x1a\x1e.stint.v1.ListProblemsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\n" +
 	"ListActors\x12\x1b.stint.v1.ListActorsRequest\x1a\x1c.stint.v1.ListActorsResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\fWaitForTasks\x12\x1d.stint.v1.WaitForTasksRequest\x1a\x1e.stint.v1.WaitForTasksResponse\"\x03\x90\x02\x01B2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
+	"\fWaitForTasks\x12\x1d.stint.v1.WaitForTasksRequest\x1a\x1e.stint.v1.WaitForTasksResponse\"\x03\x90\x02\x01\x12X\n" +
+	"\x0eGetServiceInfo\x12\x1f.stint.v1.GetServiceInfoRequest\x1a .stint.v1.GetServiceInfoResponse\"\x03\x90\x02\x01\x12G\n" +
+	"\n" +
+	"PruneTasks\x12\x1b.stint.v1.PruneTasksRequest\x1a\x1c.stint.v1.PruneTasksResponse\x12L\n" +
+	"\n" +
+	"CheckStore\x12\x1b.stint.v1.CheckStoreRequest\x1a\x1c.stint.v1.CheckStoreResponse\"\x03\x90\x02\x01B2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
 
 var (
 	file_stint_v1_task_service_proto_rawDescOnce sync.Once
@@ -2095,7 +2621,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -2112,108 +2638,131 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*DeleteTasksRequest)(nil),      // 12: stint.v1.DeleteTasksRequest
 	(*DeleteTasksResponse)(nil),     // 13: stint.v1.DeleteTasksResponse
 	(*TransactRequest)(nil),         // 14: stint.v1.TransactRequest
-	(*TransactResponse)(nil),        // 15: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 16: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 17: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 18: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 19: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 20: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 21: stint.v1.ExplainTaskResponse
-	(*GetGraphRequest)(nil),         // 22: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 23: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 24: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 25: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 26: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 27: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 28: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 29: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 30: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 31: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 32: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 33: stint.v1.WaitForTasksResponse
-	(*Task)(nil),                    // 34: stint.v1.Task
-	(*Dependency)(nil),              // 35: stint.v1.Dependency
-	(*Affected)(nil),                // 36: stint.v1.Affected
-	(*Performance)(nil),             // 37: stint.v1.Performance
-	(*Return)(nil),                  // 38: stint.v1.Return
-	(*TaskInfo)(nil),                // 39: stint.v1.TaskInfo
-	(*durationpb.Duration)(nil),     // 40: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
+	(*AsSeen)(nil),                  // 15: stint.v1.AsSeen
+	(*SeenTask)(nil),                // 16: stint.v1.SeenTask
+	(*TransactResponse)(nil),        // 17: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 18: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 19: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 20: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 21: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 22: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 23: stint.v1.ExplainTaskResponse
+	(*GetGraphRequest)(nil),         // 24: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 25: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 26: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 27: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 28: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 29: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 30: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 31: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 32: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 33: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 34: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 35: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 36: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 37: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 38: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 39: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 40: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 41: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 42: stint.v1.Finding
+	(*Task)(nil),                    // 43: stint.v1.Task
+	(*Dependency)(nil),              // 44: stint.v1.Dependency
+	(*Affected)(nil),                // 45: stint.v1.Affected
+	(*Performance)(nil),             // 46: stint.v1.Performance
+	(*Return)(nil),                  // 47: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 48: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 49: stint.v1.TaskInfo
+	(*durationpb.Duration)(nil),     // 50: google.protobuf.Duration
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	34, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	34, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	34, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	35, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	36, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	36, // 5: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	36, // 6: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	37, // 7: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	34, // 8: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	34, // 9: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	35, // 10: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	38, // 11: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	36, // 12: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	36, // 13: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	36, // 14: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	39, // 15: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	40, // 16: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	40, // 17: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	39, // 18: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	39, // 19: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	39, // 20: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	39, // 21: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	41, // 22: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	41, // 23: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	39, // 24: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	35, // 25: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	26, // 26: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	40, // 27: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	40, // 28: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	39, // 29: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	39, // 30: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	39, // 31: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	31, // 32: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	41, // 33: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	40, // 34: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	39, // 35: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	0,  // 36: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 37: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 38: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 39: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	8,  // 40: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	10, // 41: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	12, // 42: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	14, // 43: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	16, // 44: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	18, // 45: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	20, // 46: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	22, // 47: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	24, // 48: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	27, // 49: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	29, // 50: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	32, // 51: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	1,  // 52: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 53: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 54: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 55: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	9,  // 56: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	11, // 57: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	13, // 58: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	15, // 59: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	17, // 60: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	19, // 61: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	21, // 62: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	23, // 63: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	25, // 64: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	28, // 65: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	30, // 66: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	33, // 67: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	52, // [52:68] is the sub-list for method output_type
-	36, // [36:52] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	43, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	43, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	43, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	44, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	45, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	45, // 5: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	45, // 6: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	46, // 7: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	43, // 8: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	43, // 9: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	44, // 10: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	47, // 11: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	15, // 12: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	16, // 13: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	48, // 14: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	48, // 15: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	45, // 16: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	45, // 17: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	45, // 18: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	49, // 19: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	50, // 20: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	50, // 21: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	49, // 22: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	49, // 23: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	49, // 24: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	49, // 25: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	48, // 26: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	48, // 27: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	49, // 28: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	44, // 29: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	28, // 30: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	50, // 31: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	50, // 32: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	49, // 33: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	49, // 34: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	49, // 35: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	33, // 36: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	48, // 37: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	50, // 38: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	49, // 39: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	48, // 40: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	50, // 41: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	50, // 42: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	42, // 43: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,  // 44: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 45: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 46: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 47: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	8,  // 48: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	10, // 49: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	12, // 50: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	14, // 51: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	18, // 52: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	20, // 53: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	22, // 54: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	24, // 55: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	26, // 56: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	29, // 57: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	31, // 58: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	34, // 59: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	36, // 60: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	38, // 61: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	40, // 62: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	1,  // 63: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 64: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 65: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 66: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	9,  // 67: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	11, // 68: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	13, // 69: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	17, // 70: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	19, // 71: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	21, // 72: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	23, // 73: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	25, // 74: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	27, // 75: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	30, // 76: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	32, // 77: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	35, // 78: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	37, // 79: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	39, // 80: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	41, // 81: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	63, // [63:82] is the sub-list for method output_type
+	44, // [44:63] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -2228,7 +2777,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

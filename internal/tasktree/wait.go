@@ -15,6 +15,12 @@ const (
 	pageMax = 10_000
 )
 
+// A Source shows tasks: a store, or a client of a service.
+type Source interface {
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+}
+
 // Wait waits until all tasks of a plan, which must have been inserted, have finished, and returns
 // what the store then knows of each, by its name. It is no error if some were aborted. The errors
 // are those of [stint.Store.WaitForTasks].
@@ -23,7 +29,7 @@ const (
 // order of the plan: a few times a second if something has changed, and once at the end. Bodies and
 // results may be missing. While the database cannot be reached, there is no news.
 func (p *Plan) Wait(
-	ctx context.Context, store *stint.Store, progress func(tasks []stint.TaskInfo),
+	ctx context.Context, store Source, progress func(tasks []stint.TaskInfo),
 ) (map[string]stint.TaskInfo, error) {
 	infos, err := p.wait(ctx, store, progress)
 	if err != nil {
@@ -37,7 +43,7 @@ func (p *Plan) Wait(
 }
 
 func (p *Plan) wait(
-	ctx context.Context, store *stint.Store, progress func(tasks []stint.TaskInfo),
+	ctx context.Context, store Source, progress func(tasks []stint.TaskInfo),
 ) ([]stint.TaskInfo, error) {
 	ids := make([]stint.TaskID, len(p.Tasks))
 	for i, task := range p.Tasks {
@@ -77,7 +83,7 @@ func (p *Plan) wait(
 
 // poll returns what the store knows of the tasks, without bodies and results. For a task that it
 // does not know, there is only the ID.
-func (p *Plan) poll(ctx context.Context, store *stint.Store) ([]stint.TaskInfo, error) {
+func (p *Plan) poll(ctx context.Context, store Source) ([]stint.TaskInfo, error) {
 	infos := make([]stint.TaskInfo, len(p.Tasks))
 	places := make(map[stint.TaskID]int, len(p.Tasks))
 	for i, task := range p.Tasks {

@@ -25,6 +25,15 @@ func Start(
 	tb testing.TB, pool *pgxpool.Pool, store *stint.Store, options service.Options,
 ) (address string, stop func() error) {
 	tb.Helper()
+	return StartBehind(tb, pool, store, options, func(s http.Handler) http.Handler { return s })
+}
+
+// StartBehind is [Start] with a handler that sees each request before the service does.
+func StartBehind(
+	tb testing.TB, pool *pgxpool.Pool, store *stint.Store, options service.Options,
+	front func(s http.Handler) http.Handler,
+) (address string, stop func() error) {
+	tb.Helper()
 	s, err := service.New(pool, store, options)
 	if err != nil {
 		tb.Fatalf("service.New = %v", err)
@@ -35,6 +44,7 @@ func Start(
 		tb.Fatalf("Listen = %v", err)
 	}
 	server := service.NewServer(s)
+	server.Handler = front(s)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	stopped := false

@@ -43,9 +43,23 @@ type Source interface {
 	Retry(ctx context.Context, id stint.TaskID) error // errUnchanged if it has not finished
 }
 
-// A Store is a store as a source.
+// Verbs are those of a store, or of a client of a service.
+type Verbs interface {
+	Stats(ctx context.Context) (stint.Stats, error)
+	Problems(ctx context.Context, limit int) (stint.Problems, error)
+	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
+	AbortTasks(
+		ctx context.Context, ids []stint.TaskID, status string,
+	) (stint.Affected, error)
+	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+}
+
+// A Store is a store, or a client of a service, as a source.
 type Store struct {
-	*stint.Store
+	Verbs
 
 	// Clock is the time on the database's clock.
 	Clock func(ctx context.Context) (time.Time, error)

@@ -186,6 +186,38 @@ func ToIDs(texts []string) []stint.TaskID {
 	return ids
 }
 
+// FromSeen returns tasks as somebody has seen them as a message, nil if there are none.
+func FromSeen(states []stint.State, tasks []stint.TaskInfo) *stintv1.AsSeen {
+	if tasks == nil {
+		return nil
+	}
+	m := &stintv1.AsSeen{}
+	for _, state := range states {
+		m.States = append(m.States, string(state))
+	}
+	for i := range tasks {
+		m.Tasks = append(m.Tasks, &stintv1.SeenTask{
+			Id: string(tasks[i].ID), InsertedAt: fromTime(tasks[i].InsertedAt),
+			FinishedAt: fromTime(tasks[i].FinishedAt),
+		})
+	}
+	return m
+}
+
+// ToSeen undoes [FromSeen].
+func ToSeen(m *stintv1.AsSeen) (states []stint.State, tasks []stint.TaskInfo) {
+	for _, state := range m.GetStates() {
+		states = append(states, stint.State(state))
+	}
+	for _, task := range m.GetTasks() {
+		tasks = append(tasks, stint.TaskInfo{
+			ID: stint.TaskID(task.GetId()), InsertedAt: toTime(task.GetInsertedAt()),
+			FinishedAt: toTime(task.GetFinishedAt()),
+		})
+	}
+	return states, tasks
+}
+
 // FromDependencies returns dependencies as messages.
 func FromDependencies(dependencies []stint.Dependency) []*stintv1.Dependency {
 	messages := make([]*stintv1.Dependency, len(dependencies))

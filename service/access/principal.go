@@ -29,6 +29,14 @@ func (p *Principal) MayByID(verb Verb, id string) bool {
 	})
 }
 
+// MayAll reports whether the principal may do something on all tasks.
+func (p *Principal) MayAll(verb Verb) bool {
+	return p.some(func(g *Grant) bool {
+		return g.allows(verb) && slices.Contains(g.Actions, "*") &&
+			slices.Contains(anyOr(g.IDs), "*")
+	})
+}
+
 // MayOwn reports whether the principal may own tasks of all these actions for an actor; of some
 // actions, if none are given.
 func (p *Principal) MayOwn(actor string, actions []string) bool {

@@ -70,6 +70,13 @@ const (
 	// TaskServiceWaitForTasksProcedure is the fully-qualified name of the TaskService's WaitForTasks
 	// RPC.
 	TaskServiceWaitForTasksProcedure = "/stint.v1.TaskService/WaitForTasks"
+	// TaskServiceGetServiceInfoProcedure is the fully-qualified name of the TaskService's
+	// GetServiceInfo RPC.
+	TaskServiceGetServiceInfoProcedure = "/stint.v1.TaskService/GetServiceInfo"
+	// TaskServicePruneTasksProcedure is the fully-qualified name of the TaskService's PruneTasks RPC.
+	TaskServicePruneTasksProcedure = "/stint.v1.TaskService/PruneTasks"
+	// TaskServiceCheckStoreProcedure is the fully-qualified name of the TaskService's CheckStore RPC.
+	TaskServiceCheckStoreProcedure = "/stint.v1.TaskService/CheckStore"
 )
 
 // TaskServiceClient is a client for the stint.v1.TaskService service.
@@ -105,6 +112,13 @@ type TaskServiceClient interface {
 	ListActors(context.Context, *stintv1.ListActorsRequest) (*stintv1.ListActorsResponse, error)
 	// Waits until all tasks have finished, for at most 25 s: finished is then false.
 	WaitForTasks(context.Context, *stintv1.WaitForTasksRequest) (*stintv1.WaitForTasksResponse, error)
+	// Says what the service is, and which time it is at its database.
+	GetServiceInfo(context.Context, *stintv1.GetServiceInfoRequest) (*stintv1.GetServiceInfoResponse, error)
+	// Deletes tasks that finished long ago. It may take minutes.
+	PruneTasks(context.Context, *stintv1.PruneTasksRequest) (*stintv1.PruneTasksResponse, error)
+	// Looks for what is wrong with the tables and the server. It reads all tables: a second per hundred
+	// thousand tasks.
+	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
 }
 
 // NewTaskServiceClient constructs a client for the stint.v1.TaskService service. By default, it
@@ -222,6 +236,26 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getServiceInfo: connect.NewClient[stintv1.GetServiceInfoRequest, stintv1.GetServiceInfoResponse](
+			httpClient,
+			baseURL+TaskServiceGetServiceInfoProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("GetServiceInfo")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		pruneTasks: connect.NewClient[stintv1.PruneTasksRequest, stintv1.PruneTasksResponse](
+			httpClient,
+			baseURL+TaskServicePruneTasksProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("PruneTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		checkStore: connect.NewClient[stintv1.CheckStoreRequest, stintv1.CheckStoreResponse](
+			httpClient,
+			baseURL+TaskServiceCheckStoreProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("CheckStore")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -243,6 +277,9 @@ type taskServiceClient struct {
 	listProblems    *connect.Client[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse]
 	listActors      *connect.Client[stintv1.ListActorsRequest, stintv1.ListActorsResponse]
 	waitForTasks    *connect.Client[stintv1.WaitForTasksRequest, stintv1.WaitForTasksResponse]
+	getServiceInfo  *connect.Client[stintv1.GetServiceInfoRequest, stintv1.GetServiceInfoResponse]
+	pruneTasks      *connect.Client[stintv1.PruneTasksRequest, stintv1.PruneTasksResponse]
+	checkStore      *connect.Client[stintv1.CheckStoreRequest, stintv1.CheckStoreResponse]
 }
 
 // InsertTasks calls stint.v1.TaskService.InsertTasks.
@@ -385,6 +422,33 @@ func (c *taskServiceClient) WaitForTasks(ctx context.Context, req *stintv1.WaitF
 	return nil, err
 }
 
+// GetServiceInfo calls stint.v1.TaskService.GetServiceInfo.
+func (c *taskServiceClient) GetServiceInfo(ctx context.Context, req *stintv1.GetServiceInfoRequest) (*stintv1.GetServiceInfoResponse, error) {
+	response, err := c.getServiceInfo.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PruneTasks calls stint.v1.TaskService.PruneTasks.
+func (c *taskServiceClient) PruneTasks(ctx context.Context, req *stintv1.PruneTasksRequest) (*stintv1.PruneTasksResponse, error) {
+	response, err := c.pruneTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CheckStore calls stint.v1.TaskService.CheckStore.
+func (c *taskServiceClient) CheckStore(ctx context.Context, req *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error) {
+	response, err := c.checkStore.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // TaskServiceHandler is an implementation of the stint.v1.TaskService service.
 type TaskServiceHandler interface {
 	// Inserts all tasks or none. A repetition that fails with task-exists and names all IDs says that
@@ -418,6 +482,13 @@ type TaskServiceHandler interface {
 	ListActors(context.Context, *stintv1.ListActorsRequest) (*stintv1.ListActorsResponse, error)
 	// Waits until all tasks have finished, for at most 25 s: finished is then false.
 	WaitForTasks(context.Context, *stintv1.WaitForTasksRequest) (*stintv1.WaitForTasksResponse, error)
+	// Says what the service is, and which time it is at its database.
+	GetServiceInfo(context.Context, *stintv1.GetServiceInfoRequest) (*stintv1.GetServiceInfoResponse, error)
+	// Deletes tasks that finished long ago. It may take minutes.
+	PruneTasks(context.Context, *stintv1.PruneTasksRequest) (*stintv1.PruneTasksResponse, error)
+	// Looks for what is wrong with the tables and the server. It reads all tables: a second per hundred
+	// thousand tasks.
+	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
 }
 
 // NewTaskServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -531,6 +602,26 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	taskServiceGetServiceInfoHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceGetServiceInfoProcedure,
+		svc.GetServiceInfo,
+		connect.WithSchema(taskServiceMethods.ByName("GetServiceInfo")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServicePruneTasksHandler := connect.NewUnaryHandlerSimple(
+		TaskServicePruneTasksProcedure,
+		svc.PruneTasks,
+		connect.WithSchema(taskServiceMethods.ByName("PruneTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceCheckStoreHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceCheckStoreProcedure,
+		svc.CheckStore,
+		connect.WithSchema(taskServiceMethods.ByName("CheckStore")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/stint.v1.TaskService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TaskServiceInsertTasksProcedure:
@@ -565,6 +656,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceListActorsHandler.ServeHTTP(w, r)
 		case TaskServiceWaitForTasksProcedure:
 			taskServiceWaitForTasksHandler.ServeHTTP(w, r)
+		case TaskServiceGetServiceInfoProcedure:
+			taskServiceGetServiceInfoHandler.ServeHTTP(w, r)
+		case TaskServicePruneTasksProcedure:
+			taskServicePruneTasksHandler.ServeHTTP(w, r)
+		case TaskServiceCheckStoreProcedure:
+			taskServiceCheckStoreHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -636,4 +733,16 @@ func (UnimplementedTaskServiceHandler) ListActors(context.Context, *stintv1.List
 
 func (UnimplementedTaskServiceHandler) WaitForTasks(context.Context, *stintv1.WaitForTasksRequest) (*stintv1.WaitForTasksResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.WaitForTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) GetServiceInfo(context.Context, *stintv1.GetServiceInfoRequest) (*stintv1.GetServiceInfoResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetServiceInfo is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) PruneTasks(context.Context, *stintv1.PruneTasksRequest) (*stintv1.PruneTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.PruneTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.CheckStore is not implemented"))
 }

@@ -1,0 +1,192 @@
+package client_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+func TestServiceInfo_TellsTheTimeOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	r.insert(t, stint.Task{ID: "a", Action: "act"})
+	info, err := r.ServiceInfo(t.Context())
+	wantErr(t, "ServiceInfo", err, nil)
+	r.insert(t, stint.Task{ID: "b", Action: "act"})
+	tasks, err := r.GetTasks(t.Context(), []stint.TaskID{"a", "b"})
+	if err != nil || tasks[0].InsertedAt.After(info.Now) || tasks[1].InsertedAt.Before(info.Now) {
+		t.Errorf("ServiceInfo = %+v between %+v, %v", info, tasks, err)
+	}
+	if info.RequestBytesMax < 64<<20 {
+		t.Errorf("ServiceInfo = %+v: a request may not hold the largest body", info)
+	}
+}
+
+// Nobody waits for a service that is not there.
+func TestServiceInfo_FailsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	r.cuts.requests.Store(1)
+	_, err := r.ServiceInfo(t.Context())
+	wantErr(t, "ServiceInfo", err, client.ErrUnavailable)
+	_, err = r.ServiceInfo(t.Context())
+	wantErr(t, "ServiceInfo after the cut", err, nil)
+}
+
+// Whoever notices first that a deadline has passed, the error is that of the context.
+func TestCalls_EndWithTheDeadlineOfTheirCallers(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	r.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+	for range testrun.Rounds(500) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err := r.WaitForTask(ctx, "a")
+		wantErr(t, "WaitForTask", err, context.DeadlineExceeded)
+		_, err = r.ServiceInfo(ctx)
+		wantErr(t, "ServiceInfo", err, context.DeadlineExceeded)
+		cancel()
+	}
+}
+
+// Messages are UTF-8: a call that cannot be sent is not tried again and again.
+func TestCalls_ThatAreNoUTF8AreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	r.cuts.requests.Store(1) // an attempt, if there were one
+	_, err := r.ListTasks(t.Context(), stint.Filter{IDPrefix: "\xff"})
+	wantErr(t, "ListTasks", err, stint.ErrInvalidArgument)
+	err = r.ReplaceTasks(t.Context(), []stint.Task{{ID: "\xff", Action: "act"}})
+	wantErr(t, "ReplaceTasks", err, stint.ErrInvalidArgument)
+}
+
+// seen returns tasks as they are now.
+func (r *remote) seen(t *testing.T) []stint.TaskInfo {
+	t.Helper()
+	page, err := r.ListTasks(t.Context(), stint.Filter{})
+	wantErr(t, "ListTasks", err, nil)
+	return page.Tasks
+}
+
+// Only tasks that are as they were seen are changed, whatever became of the others.
+func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	for _, id := range []stint.TaskID{"aborted", "deleted", "new", "owned", "same", "unseen"} {
+		r.insert(t, stint.Task{ID: id, Action: string(id)})
+	}
+	all := r.seen(t)
+	seen := slices.DeleteFunc(slices.Clone(all), func(info stint.TaskInfo) bool {
+		return info.ID == "unseen"
+	})
+	var ids []stint.TaskID
+	for _, info := range all {
+		ids = append(ids, info.ID)
+	}
+	_, err := r.AbortTasks(ctx, []stint.TaskID{"aborted"}, "")
+	wantErr(t, "AbortTasks", err, nil)
+	_, err = r.DeleteTasks(ctx, []stint.TaskID{"deleted", "new"})
+	wantErr(t, "DeleteTasks", err, nil)
+	r.insert(t, stint.Task{ID: "new", Action: "new"})
+	owned, err := r.OwnTasks(ctx, "actor", 1, []string{"owned"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", owned, err)
+	}
+	states := []stint.State{stint.StateReady}
+	same1 := []stint.TaskID{"same"}
+	done, err := r.Transact(ctx, client.Transaction{Abort: ids, Seen: seen, SeenStates: states})
+	same(t, "Transact", done, client.Transacted{Aborted: stint.Affected{Tasks: same1}}, err)
+	done, err = r.Transact(ctx, client.Transaction{Delete: ids, Seen: seen, SeenStates: states})
+	same(t, "Transact again", done, client.Transacted{}, err)
+	states = []stint.State{stint.StateAborted}
+	done, err = r.Transact(ctx, client.Transaction{
+		Retry: ids, Seen: r.seen(t), SeenStates: states,
+	})
+	wantErr(t, "Transact", err, nil)
+	slices.Sort(done.Retried.Tasks)
+	if want := []stint.TaskID{"aborted", "same"}; !slices.Equal(done.Retried.Tasks, want) {
+		t.Errorf("Transact retried %q, want %q", done.Retried.Tasks, want)
+	}
+}
+
+// A repetition after a lost answer finds the tasks changed, and leaves them.
+func TestTransact_OfSeenTasksIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	r.insert(t, stint.Task{ID: "a", Action: "act"})
+	_, err := r.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")
+	wantErr(t, "AbortTasks", err, nil)
+	seen := r.seen(t)
+	r.cuts.answers.Store(1)
+	_, err = r.Transact(t.Context(), client.Transaction{
+		Retry: []stint.TaskID{"a"}, Seen: seen, SeenStates: []stint.State{stint.StateAborted},
+	})
+	wantErr(t, "Transact", err, nil)
+	if now := r.seen(t); now[0].State != stint.StateReady {
+		t.Errorf("the task is %+v, want it ready", now[0])
+	}
+}
+
+func TestPruneTasks_DeletesWhatFinishedLongAgo(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	for _, id := range []stint.TaskID{"a", "b", "c"} {
+		r.insert(t, stint.Task{ID: id, Action: "act"})
+	}
+	_, err := r.AbortTasks(ctx, []stint.TaskID{"a", "b"}, "")
+	wantErr(t, "AbortTasks", err, nil)
+	for _, test := range []struct {
+		keep stint.Retention
+		dry  bool
+		want int64
+		left string
+	}{
+		{stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepForever}, false, 0, "abc"},
+		{stint.Retention{Completed: stint.KeepNone, Aborted: time.Hour}, false, 0, "abc"},
+		{stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepNone}, true, 2, "abc"},
+		{stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepNone}, false, 2, "c"},
+	} {
+		pruned, err := r.PruneTasks(ctx, test.keep, test.dry)
+		var left strings.Builder
+		for _, info := range r.seen(t) {
+			left.WriteString(string(info.ID))
+		}
+		if err != nil || pruned != test.want || left.String() != test.left {
+			t.Errorf("PruneTasks(%+v, %t) = %d, %v, and %s are left, want %d and %s", test.keep,
+				test.dry, pruned, err, left.String(), test.want, test.left)
+		}
+	}
+	_, err = r.PruneTasks(ctx, stint.Retention{Aborted: time.Hour}, false)
+	wantErr(t, "PruneTasks without an age", err, stint.ErrInvalidArgument)
+}
+
+func TestCheck_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	missing := func(f client.Finding) bool {
+		return f.Severity == "error" && f.Topic == "schema" &&
+			strings.Contains(f.Text, "index ready_order is missing")
+	}
+	for _, index := range []struct {
+		rename string
+		found  bool
+	}{
+		{"ALTER INDEX stint.ready_order RENAME TO other", true},
+		{"ALTER INDEX stint.other RENAME TO ready_order", false},
+	} {
+		if _, err := r.pool.Exec(t.Context(), index.rename); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := r.Check(t.Context())
+		if found := slices.ContainsFunc(findings, missing); err != nil || found != index.found {
+			t.Errorf("Check = %+v, %v, found %t, want %t", findings, err, found, index.found)
+		}
+	}
+}

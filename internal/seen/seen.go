@@ -1,0 +1,60 @@
+// Package seen finds the tasks that still are as somebody has seen them, before they are changed on
+// the strength of that.
+package seen
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/stint-tasks/stint"
+)
+
+// readAtOnce is how many tasks are read at once, with their bodies.
+const readAtOnce = 100
+
+// Still returns the IDs of those tasks that are in one of the states, and were inserted and have
+// finished at the times that tasks has; of a task in tasks only the ID and these times matter. The
+// store is that of the transaction that will change the tasks.
+func Still(
+	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
+) (ids []stint.TaskID, err error) {
+	for some := range slices.Chunk(tasks, readAtOnce) {
+		still, err := stillSome(ctx, store, states, some)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, still...)
+	}
+	return ids, nil
+}
+
+func stillSome(
+	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
+) ([]stint.TaskID, error) {
+	found := make(map[stint.TaskID]*stint.TaskInfo, len(tasks))
+	ids := make([]stint.TaskID, len(tasks))
+	for i := range tasks {
+		found[tasks[i].ID], ids[i] = &tasks[i], tasks[i].ID
+	}
+	infos, err := store.GetTasks(ctx, ids)
+	var missing *stint.TaskError
+	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) {
+		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
+			return slices.Contains(missing.IDs, id)
+		})
+		infos, err = store.GetTasks(ctx, ids)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids = nil
+	for _, info := range infos {
+		was := found[info.ID]
+		if slices.Contains(states, info.State) && info.InsertedAt.Equal(was.InsertedAt) &&
+			info.FinishedAt.Equal(was.FinishedAt) {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids, nil
+}
