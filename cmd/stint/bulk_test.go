@@ -111,6 +111,10 @@ func TestAbort_AsksOnATerminal(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"})
+	where := "in the schema"
+	if isRemote() {
+		where = "of the service at http://127.0.0.1:"
+	}
 	for _, test := range []struct {
 		answer, says string
 		code         int
@@ -128,7 +132,7 @@ func TestAbort_AsksOnATerminal(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != test.code {
 			t.Errorf("answered %q, exit code %d, want %d", test.answer, code, test.code)
 		}
-		for _, want := range []string{"abort 1 task in the schema", "? [y/N]", test.says} {
+		for _, want := range []string{"abort 1 task " + where, "? [y/N]", test.says} {
 			if !strings.Contains(string(output), want) {
 				t.Errorf("answered %q, it says %q, want %q in it", test.answer, output, want)
 			}

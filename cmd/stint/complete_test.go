@@ -88,9 +88,13 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 	if got := completions(t, db.env, "show", "many/"); len(got) != 50 {
 		t.Errorf("it offers %d IDs, want 50", len(got))
 	}
-	url := strings.TrimPrefix(db.env[0], "STINT_DATABASE_URL=")
-	if got := completions(t, nil, "show", "--database-url", url, "job/2"); len(got) != 1 {
-		t.Errorf("with --database-url it offers %q", got)
+	flag := "--database-url"
+	if isRemote() {
+		flag = "--server"
+	}
+	_, url, _ := strings.Cut(db.env[0], "=")
+	if got := completions(t, nil, "show", flag, url, "job/2"); len(got) != 1 {
+		t.Errorf("with %s it offers %q", flag, got)
 	}
 	run(t, db.env, "", "__complete", "show", "job/1").wantExit(t, 0).wantOutput(t, "job/1\tready\n")
 	run(t, db.env, "", "__complete", "submit", "").wantExit(t, 0).wantOutput(t, ":0\n")

@@ -42,9 +42,12 @@ func (d *database) waitForWaiter(t *testing.T) {
 	eventually(t, "a command that waits", func() bool { return d.waiters(t) > 0 })
 }
 
-// waiters counts the commands that wait for a task.
+// waiters counts the commands that wait for a task, or, if they work on a service, have begun to.
 func (d *database) waiters(t *testing.T) (n int) {
 	t.Helper()
+	if isRemote() {
+		return int(d.waits.Load())
+	}
 	if err := d.pool.QueryRow(t.Context(), waitersQuery).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +98,7 @@ func TestCommands_AreInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	for _, args := range linesOnDatabase(t) {
 		tables := "NOT IN ('stint_schema_version', 'supported')" // all look at these first
 		switch args[0] {
-		case "demo", "worker": // One has a schema of its own, the other ends otherwise.
+		case "demo", "worker", "serve": // One has a schema of its own, the others end otherwise.
 			continue
 		case "migrate":
 			tables = "= 'stint_schema_version'"

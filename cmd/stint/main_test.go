@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -137,6 +138,7 @@ type database struct {
 	pool  *pgxpool.Pool
 	store *stint.Store
 	env   []string
+	waits *atomic.Int64 // how many calls have asked the service to wait for tasks
 }
 
 func newDatabase(t *testing.T) *database {
@@ -155,7 +157,9 @@ func databaseOn(t *testing.T, pool *pgxpool.Pool) *database {
 			t.Error(err)
 		}
 	})
-	return &database{pool, store, []string{"STINT_DATABASE_URL=" + address(t, pool)}}
+	d := &database{pool: pool, store: store, waits: &atomic.Int64{}}
+	d.env = d.environment(t)
+	return d
 }
 
 // address is that of the database. The one that the pool was made from names another database on

@@ -19,7 +19,7 @@ func (p *program) abortCommand() *cobra.Command {
 			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
 		},
 		do: func(
-			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.AbortTasks(ctx, ids, status)
 		},

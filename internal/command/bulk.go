@@ -14,15 +14,12 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/seen"
 )
 
-const (
-	// batchTasksMax is how many tasks that a filter has found are changed in one transaction: as
-	// many as most networks have, whose tasks must be retried together.
-	batchTasksMax = 10_000
-	// lookedAtOnce is how many tasks are read at once, with their bodies.
-	lookedAtOnce = 100
-)
+// batchTasksMax is how many tasks that a filter has found are changed in one transaction: as many
+// as most networks have, whose tasks must be retried together.
+const batchTasksMax = 10_000
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
 type change struct {
@@ -33,7 +30,7 @@ type change struct {
 	states, possible []stint.State
 	// skip leaves out a task that passes the filters.
 	skip func(task *stint.TaskInfo, now time.Time) bool
-	do   func(ctx context.Context, store *stint.Store, ids []stint.TaskID) (stint.Affected, error)
+	do   func(ctx context.Context, store changer, ids []stint.TaskID) (stint.Affected, error)
 
 	filter filterFlags
 	yes    bool
@@ -116,8 +113,8 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 				readable.Count(int64(skipped), "task"))
 		}
 		if len(tasks) > 0 && !c.yes {
-			question := fmt.Sprintf("%s %s in the schema %q of %s", c.verb,
-				readable.Count(int64(len(tasks)), "task"), p.schema, db.name())
+			question := fmt.Sprintf("%s %s %s", c.verb,
+				readable.Count(int64(len(tasks)), "task"), p.where(db))
 			if err := p.confirm(ctx, question); err != nil {
 				return err
 			}
@@ -140,6 +137,14 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 		}
 		return errors.Join(printErr, err)
 	})
+}
+
+// where says where tasks are.
+func (p *program) where(db *database) string {
+	if db.client != nil {
+		return "of " + db.name()
+	}
+	return fmt.Sprintf("in the schema %q of %s", p.schema, db.name())
 }
 
 // A foundTask is a task as it was when it passed the filters.
@@ -231,7 +236,7 @@ func (c *change) inBatches(
 // refusedBy returns the tasks because of which a change was refused: those that the error names or,
 // where it names aborted predecessors, their dependents.
 func refusedBy(
-	ctx context.Context, store *stint.Store, err error,
+	ctx context.Context, store verbs, err error,
 ) (map[stint.TaskID]bool, error) {
 	refused := map[stint.TaskID]bool{}
 	var named *stint.TaskError
@@ -261,54 +266,27 @@ func refusedBy(
 func (c *change) changeBatch(
 	ctx context.Context, db *database, filter stint.Filter, batch []foundTask,
 ) (affected stint.Affected, err error) {
+	infos, ids := make([]stint.TaskInfo, len(batch)), make([]stint.TaskID, len(batch))
+	for i, task := range batch {
+		ids[i] = task.id
+		infos[i] = stint.TaskInfo{
+			ID: task.id, InsertedAt: task.inserted, FinishedAt: task.finished,
+		}
+	}
+	if db.client != nil {
+		return c.do(ctx, guarded{db.client, filter.States, infos}, ids)
+	}
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
-		store := db.store.WithTx(tx)
-		var ids []stint.TaskID
-		for some := range slices.Chunk(batch, lookedAtOnce) {
-			still, err := stillFound(ctx, store, filter, some)
-			if err != nil {
-				return err
-			}
-			ids = append(ids, still...)
+		store := db.direct.WithTx(tx)
+		still, err := seen.Still(ctx, store, filter.States, infos)
+		if err != nil || len(still) == 0 {
+			return err
 		}
-		if len(ids) == 0 {
-			return nil
-		}
-		affected, err = c.do(ctx, store, ids)
+		affected, err = c.do(ctx, store, still)
 		return err
 	})
 	return affected, err
-}
-
-func stillFound(
-	ctx context.Context, store *stint.Store, filter stint.Filter, batch []foundTask,
-) ([]stint.TaskID, error) {
-	found := make(map[stint.TaskID]foundTask, len(batch))
-	ids := make([]stint.TaskID, len(batch))
-	for i, task := range batch {
-		found[task.id], ids[i] = task, task.id
-	}
-	infos, err := store.GetTasks(ctx, ids)
-	var missing *stint.TaskError
-	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) {
-		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
-			return slices.Contains(missing.IDs, id)
-		})
-		infos, err = store.GetTasks(ctx, ids)
-	}
-	if err != nil {
-		return nil, err
-	}
-	ids = nil
-	for _, info := range infos {
-		was := found[info.ID]
-		if slices.Contains(filter.States, info.State) && info.InsertedAt.Equal(was.inserted) &&
-			info.FinishedAt.Equal(was.finished) {
-			ids = append(ids, info.ID)
-		}
-	}
-	return ids, nil
 }
 
 // confirm asks the user of a terminal whether to go on.

@@ -46,7 +46,7 @@ with severity (error, warning or note), topic, text, and id if it is about one t
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-				findings, err := doctor.Examine(ctx, db.pool, db.store, p.schema)
+				findings, err := db.check(ctx)
 				if err != nil {
 					return err
 				}

@@ -61,12 +61,16 @@ it starts when needed and then stops; a line on standard error says so. Its data
 your data directory ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS
 ~/Library/Application Support/stint; for root, if other accounts cannot enter that,
 /var/lib/stint), and its tables are created automatically. In your own database, or in
-a schema other than stint, create them with: stint migrate`,
+a schema other than stint, create them with: stint migrate
+
+With --server or STINT_SERVER it works over the network, on a service of that address.
+What needs the database itself, such as migrate, refuses that.`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
   stint explain greet/world
-  STINT_DATABASE_URL=postgres://localhost/app stint migrate`,
+  STINT_DATABASE_URL=postgres://localhost/app stint migrate
+  STINT_SERVER=https://tasks.example stint ls --token-file token`,
 		Version:       newVersion(build).Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -79,6 +83,7 @@ a schema other than stint, create them with: stint migrate`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", "",
 		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
+	p.remote.addFlags(root)
 	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in this `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(
@@ -113,8 +118,11 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	case p.schema == "" || len(p.schema) > schemaBytesMax || strings.ContainsRune(p.schema, 0):
 		return fmt.Errorf("invalid --schema %q: must be 1 to %d bytes", p.schema, schemaBytesMax)
 	}
-	if p.databaseURL == "" {
-		p.databaseURL = os.Getenv(urlVariable) // looked at by those who connect
+	if err := p.remote.check(cmd.Flags()); err != nil {
+		return err
+	}
+	if p.databaseURL == "" && p.remote.address == "" { // looked at by those who connect
+		p.databaseURL, p.remote.address = os.Getenv(urlVariable), os.Getenv(serverVariable)
 	}
 	p.parsed = true
 	return nil

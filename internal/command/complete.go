@@ -73,7 +73,7 @@ func (p *program) taskIDs(
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const offeredMax = 50
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
 		page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: begun, Limit: offeredMax})
 		for _, task := range page.Tasks {
 			id := string(task.ID)
@@ -91,7 +91,7 @@ func (p *program) actions(
 	cmd *cobra.Command, _ []string, begun string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
 		stats, err := store.Stats(ctx)
 		for _, a := range stats.Actions {
 			if isPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
@@ -108,7 +108,7 @@ func (p *program) actorNames(
 	cmd *cobra.Command, _ []string, begun string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store *stint.Store) error {
+	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
 		actors, err := store.ListActors(ctx)
 		for _, actor := range actors {
 			name := string(actor.Actor)
@@ -141,19 +141,25 @@ func stateList(
 // lookUp calls look with a store, for a shell that completes a word while its user waits. It gives
 // up soon, starts no server, and says nothing of what goes wrong.
 func (p *program) lookUp(
-	cmd *cobra.Command, look func(ctx context.Context, store *stint.Store) error,
+	cmd *cobra.Command, look func(ctx context.Context, store verbs) error,
 ) {
 	const longest = 2 * time.Second
 	ctx, cancel := context.WithTimeout(cmd.Context(), longest)
 	defer cancel()
-	_ = p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
-		options := readOptions()
+	work := func(ctx context.Context, db *database) error { return look(ctx, db.store) }
+	options := readOptions()
+	// Without an answer there is nothing to offer.
+	if remote, err := p.onService(); err == nil && remote {
+		_ = p.withService(ctx, options.Logger, work)
+		return
+	}
+	_ = p.withDatabase(ctx, func(ctx context.Context, db *database) error {
 		options.Schema = p.schema
-		if db.store, err = stint.New(db.pool, options); err != nil {
+		if err := db.open(options); err != nil {
 			return err
 		}
-		return look(ctx, db.store)
-	}) // without an answer there is nothing to offer
+		return work(ctx, db)
+	})
 }
 
 // isPlainWord reports whether a word needs no quotes in any shell, and is no flag.

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/migrations"
@@ -24,11 +25,18 @@ import (
 type database struct {
 	server *localpg.Server // nil if the database is the user's own.
 	pool   *pgxpool.Pool
-	store  *stint.Store // nil if only connect was asked for.
+	direct *stint.Store // nil if only connect was asked for.
+
+	// client is nil unless a service is worked on, and not on a database.
+	client  *client.Client
+	address string
+
+	store verbs // direct or client
 }
 
-// withStore calls work with a store on the database, whose schema has a version that this release
-// works with. On the private PostgreSQL it migrates the schema first.
+// withStore calls work with a client of the service, or with a store on the database, whose schema
+// has a version that this release works with. On the private PostgreSQL it migrates the schema
+// first.
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
@@ -47,7 +55,23 @@ func readOptions() stint.Options {
 }
 
 // withStoreOf is withStore for a store with these options, and with the schema of the command line.
+// Of the options, a service has the logger only.
 func (p *program) withStoreOf(
+	ctx context.Context, options stint.Options,
+	work func(ctx context.Context, db *database) error,
+) error {
+	remote, err := p.onService()
+	switch {
+	case err != nil:
+		return err
+	case remote:
+		return p.withService(ctx, options.Logger, work)
+	}
+	return p.withDirectStore(ctx, options, work)
+}
+
+// withDirectStore is withStoreOf for what needs the database itself.
+func (p *program) withDirectStore(
 	ctx context.Context, options stint.Options,
 	work func(ctx context.Context, db *database) error,
 ) error {
@@ -65,17 +89,28 @@ func (p *program) withStoreOf(
 		}); err != nil {
 			return err
 		}
-		if db.store, err = stint.New(db.pool, options); err != nil {
+		if err := db.open(options); err != nil {
 			return err
 		}
 		return work(ctx, db)
 	})
 }
 
+// open makes the store.
+func (db *database) open(options stint.Options) (err error) {
+	if db.direct, err = stint.New(db.pool, options); err == nil {
+		db.store = db.direct
+	}
+	return err
+}
+
 // withDatabase calls work with the database, without a store and whatever its schema.
 func (p *program) withDatabase(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) (err error) {
+	if err := p.onDatabase(); err != nil {
+		return err
+	}
 	db := &database{}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
 	if err := p.connect(ctx, db); err != nil {
@@ -228,6 +263,10 @@ func (db *database) close(ctx context.Context) error {
 
 // now is the time on the database's clock.
 func (db *database) now(ctx context.Context) (now time.Time, err error) {
+	if db.client != nil {
+		info, err := db.client.ServiceInfo(ctx)
+		return info.Now, err
+	}
 	err = askdb.InTx(ctx, db.pool, func(tx pgx.Tx) error {
 		now, err = askdb.Now(ctx, tx)
 		return err

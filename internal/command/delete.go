@@ -20,7 +20,7 @@ func (p *program) deleteCommand() *cobra.Command {
 			stint.StateCompleted,
 		},
 		do: func(
-			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.DeleteTasks(ctx, ids)
 		},

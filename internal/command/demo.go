@@ -111,7 +111,7 @@ func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 	}
 	//nolint:gosec,noctx // It is this program, and ends with its standard input.
 	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema)
-	cmd.Env = append(os.Environ(), urlVariable+"="+url)
+	cmd.Env = append(os.Environ(), urlVariable+"="+url, serverVariable+"=")
 	return cmd, nil
 }
 
@@ -127,12 +127,11 @@ func (p *program) demoWorkerCommand() *cobra.Command {
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := context.WithoutCancel(cmd.Context())
-			return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
-				db.store, err = stint.New(db.pool, demoOptions(p.schema))
-				if err != nil {
+			return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
+				if err := db.open(demoOptions(p.schema)); err != nil {
 					return err
 				}
-				return demo.Work(ctx, db.store, demo.SecondActor, p.stdin)
+				return demo.Work(ctx, db.direct, demo.SecondActor, p.stdin)
 			})
 		},
 	}

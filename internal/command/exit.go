@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -28,6 +29,7 @@ const (
 	exitAborted     = 7
 	exitTimedOut    = 8
 	exitFindings    = 9
+	exitNotAllowed  = 10
 	exitInterrupted = 130 // Shells report it for a program that Ctrl-C has ended.
 	exitReaderGone  = 141 // Shells report it for a program that SIGPIPE has ended.
 )
@@ -49,7 +51,7 @@ func exitCodesTopic() *cobra.Command {
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed
     3  there is no such task; nothing was changed
-    4  the database cannot be reached, or does not let you in
+    4  the database or the service cannot be reached, or the database does not let you in
     5  the schema is missing, older than this release or too new for it (see: stint help
        migrate)
     6  refused because of the state of tasks: an ID is taken, a task is in progress or has
@@ -58,6 +60,7 @@ func exitCodesTopic() *cobra.Command {
     7  of wait and submit --wait: a task was aborted
     8  of wait and submit --wait: timed out: a task has not finished
     9  of check: there are errors or warnings
+   10  the service does not know you, or does not let you do this; nothing was changed
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP; of worker: interrupted twice
   141  the reader of the output is gone
 
@@ -125,7 +128,9 @@ func exitCode(err error) int {
 		return exitTimedOut
 	case is(errFindings):
 		return exitFindings
-	case is(errUnreachable), errors.As(err, &connecting), isLost(err):
+	case is(stint.ErrRefused):
+		return exitNotAllowed
+	case is(errUnreachable, client.ErrUnavailable), errors.As(err, &connecting), isLost(err):
 		return exitUnreachable
 	case is(context.Canceled, errInterrupted):
 		return exitInterrupted

@@ -18,6 +18,9 @@ func hint(err error) string {
 		return "; name that one, and the tasks aborted because of it are retried too"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		return "; abort it first, or wait for its end"
+	case errors.Is(err, stint.ErrRefused):
+		return "; it knows you by the token of --token-file, " + tokenFileVariable + " or " +
+			tokenVariable
 	case errors.Is(err, localpg.ErrUnsupported):
 		return "; name a server of yours by --database-url or " + urlVariable
 	case isCode(err, codeInsufficientPrivilege):

@@ -10,7 +10,8 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 
-	databaseURL string // Empty: the private PostgreSQL.
+	databaseURL string // empty: the private PostgreSQL, if there is no service
+	remote      remote
 	schema      string
 	json        bool
 

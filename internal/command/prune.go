@@ -29,8 +29,9 @@ have not completed and, for an hour, tasks with post_result. An aborted task kee
 predecessors until it is pruned itself, since it may be retried.
 
 The command works in small transactions and may be interrupted: it then says how many
-tasks it has pruned, and these are gone. --dry-run prunes in one transaction and rolls it
-back: it writes as much and, while it runs, holds up vacuum and inserts of the same IDs.
+tasks it has pruned (not so with --server), and these are gone. --dry-run prunes in one
+transaction and rolls it back: it writes as much and, while it runs, holds up vacuum and
+inserts of the same IDs.
 
 With --json: pruned, the number of tasks, and completed and aborted, how many of these
 stay; with --dry-run would_prune alone.`,
@@ -48,7 +49,9 @@ stay; with --dry-run would_prune alone.`,
 			options := readOptions()
 			options.Retention = keep
 			return p.withStoreOf(cmd.Context(), options,
-				func(ctx context.Context, db *database) error { return p.prune(ctx, db, dryRun) })
+				func(ctx context.Context, db *database) error {
+					return p.prune(ctx, db, keep, dryRun)
+				})
 		},
 	}
 	cmd.Flags().Var(&completed, "completed-after",
@@ -58,13 +61,17 @@ stay; with --dry-run would_prune alone.`,
 	return cmd
 }
 
-func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
-	if dryRun {
-		return p.pruneDry(ctx, db)
-	}
-	pruned, err := db.store.Prune(ctx)
-	if err != nil && pruned == 0 {
+func (p *program) prune(
+	ctx context.Context, db *database, keep stint.Retention, dryRun bool,
+) error {
+	pruned, err := db.prune(ctx, keep, dryRun)
+	switch {
+	case err != nil && (pruned == 0 || dryRun):
 		return err
+	case dryRun && p.json:
+		return p.printJSON(map[string]int64{"would_prune": pruned})
+	case dryRun:
+		return p.printf("would prune %s\n", readable.Count(pruned, "task"))
 	}
 	result := map[string]int64{"pruned": pruned}
 	text := fmt.Sprintf("pruned %s\n", readable.Count(pruned, "task"))
@@ -87,7 +94,7 @@ func (p *program) prune(ctx context.Context, db *database, dryRun bool) error {
 // finishedTasks returns how many tasks have completed and how many were aborted. About is a word
 // that says so where these are estimates.
 func finishedTasks(
-	ctx context.Context, store *stint.Store,
+	ctx context.Context, store verbs,
 ) (completed, aborted int64, about string, err error) {
 	stats, err := store.Stats(ctx)
 	for _, action := range stats.Actions {
@@ -103,19 +110,15 @@ func finishedTasks(
 // errUndo makes a dry run roll back.
 var errUndo = errors.New("dry run")
 
-func (p *program) pruneDry(ctx context.Context, db *database) error {
-	var pruned int64
-	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
-		if pruned, err = db.store.WithTx(tx).Prune(ctx); err != nil {
+func (db *database) pruneDry(ctx context.Context) (pruned int64, err error) {
+	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
+		if pruned, err = db.direct.WithTx(tx).Prune(ctx); err != nil {
 			return err
 		}
 		return errUndo
 	})
-	if !errors.Is(err, errUndo) {
-		return err
+	if errors.Is(err, errUndo) {
+		err = nil
 	}
-	if p.json {
-		return p.printJSON(map[string]int64{"would_prune": pruned})
-	}
-	return p.printf("would prune %s\n", readable.Count(pruned, "task"))
+	return pruned, err
 }

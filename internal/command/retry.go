@@ -16,7 +16,7 @@ func (p *program) retryCommand() *cobra.Command {
 		states:   []stint.State{stint.StateAborted},
 		possible: []stint.State{stint.StateAborted, stint.StateCompleted},
 		do: func(
-			ctx context.Context, store *stint.Store, ids []stint.TaskID,
+			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.RetryTasks(ctx, ids)
 		},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -91,7 +92,7 @@ on standard error, with --json as JSON lines.`,
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.check(); err != nil {
+			if err := cmp.Or(s.check(), p.onDatabase()); err != nil {
 				return err
 			}
 			return p.serve(cmd.Context(), s)
@@ -115,7 +116,7 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 		"calls that wait and actors that are attended, `n` at most (default 20000)")
 	flags.Float64Var(&s.limits.Rate, "max-rate", 0,
 		"calls a second for each principal, `n` on average (default: any)")
-	flags.IntVar(&s.limits.MessageBytes, "max-message-bytes", 0,
+	flags.IntVar(&s.limits.RequestBytes, "max-request-bytes", 0,
 		"size of a request, `n` at most (default 65 MiB)")
 	flags.Int32Var(&s.connections, "connections", connectionsDefault,
 		"connections to the database, `n` at most")
@@ -138,8 +139,8 @@ func (s *serveSetup) check() error {
 			"all addresses of this machine", s.listen)
 	case (s.certificate == "") != (s.key == ""):
 		return said(errInput, "--tls-cert and --tls-key belong together")
-	case s.limits.Calls < 0, s.limits.Waiting < 0, s.limits.Rate < 0, s.limits.MessageBytes < 0:
-		return said(errInput, "--max-calls, --max-waiting, --max-rate and --max-message-bytes "+
+	case s.limits.Calls < 0, s.limits.Waiting < 0, s.limits.Rate < 0, s.limits.RequestBytes < 0:
+		return said(errInput, "--max-calls, --max-waiting, --max-rate and --max-request-bytes "+
 			"must not be negative")
 	case s.connections < 1:
 		return said(errInput, "invalid --connections %d: must be at least 1", s.connections)
@@ -194,7 +195,7 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 	}}
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections
-	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
+	return p.withDirectStore(ctx, options, func(ctx context.Context, db *database) error {
 		return s.serve(ctx, db, p.schema)
 	})
 }
@@ -205,7 +206,7 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) err
 	if s.identify != nil {
 		options.Authenticate = s.identify.principal
 	}
-	of, err := service.New(db.pool, db.store, options)
+	of, err := service.New(db.pool, db.direct, options)
 	if err != nil {
 		return err
 	}

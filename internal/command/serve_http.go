@@ -23,7 +23,7 @@ func (s *serveSetup) handler(
 		return nil, nil, err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(stintprom.NewCollector(db.store))
+	registry.MustRegister(stintprom.NewCollector(db.direct))
 	metrics := of.Guard(access.Metrics, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	stored := of.Guard(access.TaskStore, taskstore.Handler(groups))
 	// No ServeMux: it redirects paths that have two slashes in a row, as names of groups may.

@@ -231,7 +231,7 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 // waitForTree prints the IDs of tasks and, when all have finished, how they ended. As JSON it
 // prints both at the end, in one document, and the IDs also if the wait fails.
 func (p *program) waitForTree(
-	ctx context.Context, store *stint.Store, plan *tasktree.Plan, timeout time.Duration,
+	ctx context.Context, store verbs, plan *tasktree.Plan, timeout time.Duration,
 ) error {
 	if !p.json {
 		if err := p.printSubmitted(plan, nil); err != nil {

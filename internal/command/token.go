@@ -20,9 +20,8 @@ was started with --tokens of the same file sees a change within a second.
 
 A token stands for a name, and --grants of the service says what that name may do. A name
 may have several tokens. To replace one, make another, give it to the clients, and then
-remove the old one:
-
-  stint token new --tokens tokens mailer
+remove the old one.`,
+		Example: `  stint token new --tokens tokens mailer
   stint token ls --tokens tokens
   stint token rm --tokens tokens 5f3a09c1d2e4`,
 		GroupID: groupOperations,
@@ -47,16 +46,26 @@ remove the old one:
 		}
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "new NAME", Short: "Make a token, and print it: nothing else will",
-		Args: one("NAME"), RunE: within(func(args []string) error {
-			return p.newToken(path, args[0])
-		}),
+		Use: "new NAME", Short: "Make a token",
+		Long: `Make a token for a name, and print it. Nothing else has it: the file is given its
+hash. With --json: name, token.`,
+		Example: "  stint token new --tokens tokens mailer > mailer.token",
+		Args:    one("NAME"),
+		RunE:    within(func(args []string) error { return p.newToken(path, args[0]) }),
 	}, &cobra.Command{
-		Use: "ls", Short: "List the tokens: their IDs, names, and when they were made",
-		Args: noArguments, RunE: within(func([]string) error { return p.listTokens(path) }),
+		Use: "ls", Short: "List the tokens",
+		Long: `List the IDs of the tokens, their names, and when they were made. With --json, a
+token to a line: id, name, made.`,
+		Example: "  stint token ls --tokens tokens",
+		Args:    noArguments,
+		RunE:    within(func([]string) error { return p.listTokens(path) }),
 	}, &cobra.Command{
-		Use: "rm ID", Short: "Remove a token: it is no longer valid",
-		Args: one("ID"), RunE: within(func(args []string) error {
+		Use: "rm ID", Short: "Remove a token",
+		Long: `Remove the token with an ID (see: stint token ls): services refuse it within a
+second.`,
+		Example: "  stint token rm --tokens tokens 5f3a09c1d2e4",
+		Args:    one("ID"),
+		RunE: within(func(args []string) error {
 			if err := tokens.Remove(path, args[0]); err != nil {
 				return said(errInput, "%v (see: stint token ls)", err)
 			}

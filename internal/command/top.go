@@ -69,7 +69,12 @@ func (p *program) checkTop(interval time.Duration) error {
 }
 
 func (p *program) top(ctx context.Context, db *database, interval time.Duration) error {
-	source := top.Store{Store: db.store, Clock: db.now}
+	if db.client != nil { // a service may let us in, and yet not show us tasks
+		if _, err := db.client.Stats(ctx); err != nil {
+			return err
+		}
+	}
+	source := top.Store{Verbs: db.store, Clock: db.now}
 	err := top.Run(ctx, source, top.Options{
 		Database: db.name(), Interval: interval, Colours: bool(p.painter()),
 	}, p.stdin, p.stdout)
@@ -79,11 +84,14 @@ func (p *program) top(ctx context.Context, db *database, interval time.Duration)
 	return err
 }
 
-// name names the database for people.
+// name names the database, or the service, for people.
 func (db *database) name() string {
-	config := db.pool.Config().ConnConfig
-	if db.server != nil {
+	switch {
+	case db.client != nil:
+		return "the service at " + db.address
+	case db.server != nil:
 		return "the private PostgreSQL"
 	}
+	config := db.pool.Config().ConnConfig
 	return fmt.Sprintf("%s on %s", config.Database, config.Host)
 }

@@ -179,8 +179,9 @@ func addCompletionCommand(root *cobra.Command) {
 		cmd.Short = "Generate a shell completion script"
 		cmd.Long = `Print a script with which a shell completes sub-commands, flags and their
 values, and IDs, actions and actors as they are in the store. For these it asks the database
-that --database-url or STINT_DATABASE_URL names, else the private PostgreSQL if that is
-running. The help for each shell says how to load its script.`
+that --database-url or STINT_DATABASE_URL names, or the service that --server or STINT_SERVER
+names, else the private PostgreSQL if that is running. The help for each shell says how to
+load its script.`
 		cmd.Example = `  source <(stint completion bash)
   stint completion zsh --help`
 		cmd.Args = subCommand

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -14,18 +17,31 @@ func (p *program) versionCommand() *cobra.Command {
 		Short: "Say which version of stint this is",
 		Long: `Say which version of stint this is, the commit that it was built from if the build
 tells, the version of Go that built it, and the newest version of the schema that it
-knows (stint migrate status says which one a database has).
+knows (stint migrate status says which one a database has). With --server, also say which
+version the service is.
 
 With --json: version, commit (left out if the build does not tell), modified (true if the
-source differed from the commit), go, schema.`,
+source differed from the commit), go, schema; with --server also service, its version.`,
 		Example: `  stint version
+  stint version --server https://tasks.example
   stint version --json | jq -r .version`,
 		GroupID:           groupOperations,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
-			return p.printVersion(newVersion(info))
+			v := newVersion(info)
+			if !p.remote.asked { // the environment alone must not make it depend on a service
+				return p.printVersion(v)
+			}
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				info, err := db.client.ServiceInfo(ctx)
+				if err != nil {
+					return err
+				}
+				v.Service = cmp.Or(info.Version, unknownVersion)
+				return p.printVersion(v)
+			})
 		},
 	}
 }
@@ -36,11 +52,16 @@ type versionJSON struct {
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`
 	Schema   int32  `json:"schema"`
+	Service  string `json:"service,omitempty"`
 }
+
+const unknownVersion = "(unknown)"
 
 // newVersion reads what the build tells of itself, which may be nothing.
 func newVersion(info *debug.BuildInfo) versionJSON {
-	v := versionJSON{Version: "(unknown)", Go: "(unknown)", Schema: migrations.Version()}
+	v := versionJSON{
+		Version: unknownVersion, Go: unknownVersion, Schema: migrations.Version(),
+	}
 	if info == nil {
 		return v
 	}
@@ -70,5 +91,9 @@ func (p *program) printVersion(v versionJSON) error {
 			text += ", modified"
 		}
 	}
-	return p.printf("%s\n%s\nschema version %d\n", text, v.Go, v.Schema)
+	text += fmt.Sprintf("\n%s\nschema version %d\n", v.Go, v.Schema)
+	if v.Service != "" {
+		text += fmt.Sprintf("the service is stint %s\n", v.Service)
+	}
+	return p.printf("%s", text)
 }

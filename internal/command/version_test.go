@@ -22,7 +22,7 @@ func TestVersion_SaysWhatTheBuildTells(t *testing.T) {
 	}{
 		{nil, versionJSON{Version: "(unknown)", Go: "(unknown)", Schema: schema}},
 		{build, versionJSON{Version: "v0.1.0", Go: "go1.26.0", Schema: schema}},
-		{&whole, versionJSON{"v0.1.0", "0123abc", true, "go1.26.0", schema}},
+		{&whole, versionJSON{"v0.1.0", "0123abc", true, "go1.26.0", schema, ""}},
 	} {
 		if got := newVersion(test.info); got != test.want {
 			t.Errorf("%+v is version %+v, want %+v", test.info, got, test.want)
@@ -30,10 +30,12 @@ func TestVersion_SaysWhatTheBuildTells(t *testing.T) {
 	}
 	var stdout bytes.Buffer
 	p := &program{stdout: &stdout}
-	if err := p.printVersion(versionJSON{"v0.1.0", "0123abc", true, "go1.26.0", 7}); err != nil {
+	shown := versionJSON{"v0.1.0", "0123abc", true, "go1.26.0", 7, "v0.2.0"}
+	if err := p.printVersion(shown); err != nil {
 		t.Fatal(err)
 	}
-	want := "stint v0.1.0\ncommit 0123abc, modified\ngo1.26.0\nschema version 7\n"
+	want := "stint v0.1.0\ncommit 0123abc, modified\ngo1.26.0\nschema version 7\n" +
+		"the service is stint v0.2.0\n"
 	if got := stdout.String(); got != want {
 		t.Errorf("version printed %q, want %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -91,7 +92,8 @@ never more than --retry-max.
 The worker prunes finished tasks of all actions when they are older than --keep-completed
 and --keep-aborted, except those that somebody may still ask for (see: stint help
 prune). The shortest retention of any worker wins, so give all workers on a schema, your
-own programs included, the same values.
+own programs included, the same values. With --server the service prunes, and these flags
+are refused.
 
 The worker logs on standard error, with --json as JSON lines: at the level info which
 database it works on, and that it starts and stops; at warn programs that fail; at error
@@ -106,7 +108,7 @@ started; elsewhere, write a worker in Go.`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.check(cmd); err != nil {
+			if err := cmp.Or(s.check(cmd), p.checkKeep(cmd)); err != nil {
 				return err
 			}
 			return p.work(cmd.Context(), s)
@@ -178,6 +180,20 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	return checkTimeout(cmd, s.timeout)
 }
 
+// checkKeep refuses flags that are about pruning where the worker prunes nothing.
+func (p *program) checkKeep(cmd *cobra.Command) error {
+	remote, err := p.onService()
+	if err != nil || !remote {
+		return err
+	}
+	for _, name := range []string{"keep-completed", "keep-aborted"} {
+		if cmd.Flags().Changed(name) {
+			return said(errInput, "--%s is for a database; a service prunes by itself", name)
+		}
+	}
+	return nil
+}
+
 func (p *program) work(ctx context.Context, s workerSetup) error {
 	directory, err := programs.Open(s.dir, s.actions...)
 	if err != nil {
@@ -193,8 +209,13 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	}}
 	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
-		logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
-			slog.String("database", db.name()))
+		if db.client != nil {
+			logger.LogAttrs(ctx, slog.LevelInfo, "connected to the service",
+				slog.String("service", db.address))
+		} else {
+			logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
+				slog.String("database", db.name()))
+		}
 		var handling []worker.HandlerOption
 		if s.timeout > 0 {
 			handling = append(handling, worker.WithTimeout(s.timeout))

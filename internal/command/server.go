@@ -1,0 +1,274 @@
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+)
+
+// The variables of the environment that stand for flags about a service. STINT_TOKEN has no flag,
+// which others could read in the list of processes.
+const (
+	serverVariable    = "STINT_SERVER"
+	tokenVariable     = "STINT_TOKEN"
+	tokenFileVariable = "STINT_TOKEN_FILE" //nolint:gosec // no token, but a name
+)
+
+// A remote is how the command reaches a service, by its flags.
+type remote struct {
+	address                         string // empty: there is no service
+	tokenFile, authority, cert, key string
+	asked                           bool     // the address was given by a flag
+	given                           []string // the other flags that were given
+	schemaGiven                     bool
+}
+
+func (r *remote) addFlags(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&r.address, "server", "",
+		"work on the service at this `URL`, not on a database (default $STINT_SERVER)")
+	flags.StringVar(&r.tokenFile, "token-file", "",
+		"with --server: send the token in this `file` (default $STINT_TOKEN_FILE, or $STINT_TOKEN "+
+			"is the token)")
+	flags.StringVar(&r.authority, "server-ca", "",
+		"with --server: trust only the authorities in this PEM `file` (default: the system's)")
+	flags.StringVar(&r.cert, "client-cert", "",
+		"with --server: show the certificate in this PEM `file`")
+	flags.StringVar(&r.key, "client-key", "", "with --server: the certificate's key, a PEM `file`")
+	for _, name := range fileFlags() {
+		cobra.CheckErr(cmd.MarkPersistentFlagFilename(name)) // any test would find a wrong name
+	}
+}
+
+func fileFlags() []string {
+	return []string{"token-file", "server-ca", "client-cert", "client-key"}
+}
+
+const wantAddress = "must have the form http://host:port or https://host:port"
+
+// check refuses flags that no service could have.
+func (r *remote) check(flags *pflag.FlagSet) error {
+	r.asked, r.schemaGiven = flags.Changed("server"), flags.Changed("schema")
+	for _, name := range fileFlags() {
+		if !flags.Changed(name) {
+			continue
+		}
+		if flags.Lookup(name).Value.String() == "" {
+			return fmt.Errorf("--%s is empty", name)
+		}
+		r.given = append(r.given, name)
+	}
+	switch {
+	case r.asked && r.address == "":
+		return errors.New("--server is empty; leave it out to work on a database")
+	case r.asked && flags.Changed("database-url"):
+		return errors.New("--server and --database-url name two places to work on: give one")
+	case r.asked && !isAddress(r.address):
+		return fmt.Errorf("invalid --server %s: %s", shownURL(r.address), wantAddress)
+	case (r.cert == "") != (r.key == ""):
+		return errors.New("--client-cert and --client-key need each other")
+	}
+	return nil
+}
+
+func isAddress(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && at.Host != "" && (at.Scheme == "http" || at.Scheme == "https") &&
+		at.User == nil && at.RawQuery == "" && at.Fragment == ""
+}
+
+// onService reports whether the command line, or else the environment, names a service to work on.
+func (p *program) onService() (bool, error) {
+	r := &p.remote
+	switch {
+	case r.address != "" && p.databaseURL != "": // one flag alone would have won
+		return false, said(errInput, "%s and %s are both set: unset one of them, or give --server "+
+			"or --database-url", serverVariable, urlVariable)
+	case r.address == "" && len(r.given) > 0:
+		return false, said(errInput, "--%s needs --server or %s", r.given[0], serverVariable)
+	case r.address == "":
+		return false, nil
+	case !isAddress(r.address): // the flag was looked at before
+		return false, said(errInput, "invalid %s %s: %s", serverVariable, shownURL(r.address),
+			wantAddress)
+	case r.schemaGiven:
+		return false, said(errInput, "--schema is for a database; a service has its own")
+	}
+	return true, nil
+}
+
+// onDatabase refuses a service, for what needs the database itself.
+func (p *program) onDatabase() error {
+	remote, err := p.onService()
+	if err != nil || !remote {
+		return err
+	}
+	named := "--server"
+	if !p.remote.asked {
+		named = serverVariable
+	}
+	return said(errInput, "this needs the database itself, not a service: instead of %s, use "+
+		"--database-url or %s", named, urlVariable)
+}
+
+// withService calls work with a client of the service.
+func (p *program) withService(
+	ctx context.Context, logger *slog.Logger,
+	work func(ctx context.Context, db *database) error,
+) (err error) {
+	c, err := p.newClient(logger)
+	if err != nil {
+		return err
+	}
+	db := &database{client: c, store: patient{c}, address: p.remote.address}
+	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	if _, err := c.ServiceInfo(ctx); err != nil { // it is told at once that there is none
+		return fmt.Errorf("%s: %w", db.name(), err)
+	}
+	return work(ctx, db)
+}
+
+func (p *program) newClient(logger *slog.Logger) (*client.Client, error) {
+	options := client.Options{Logger: logger}
+	from, err := p.remote.readToken(&options)
+	if err != nil {
+		return nil, err
+	}
+	if options.TLS, err = p.remote.tls(); err != nil {
+		return nil, err
+	}
+	c, err := client.New(p.remote.address, options)
+	var refused *stint.ArgumentError
+	if errors.As(err, &refused) && from != "" {
+		return nil, said(errInput, "the token of %s %s", from, refused.Problem)
+	}
+	return c, err
+}
+
+// readToken adds the token to the options, and returns what names it.
+func (r *remote) readToken(options *client.Options) (from string, err error) {
+	token, file := os.Getenv(tokenVariable), os.Getenv(tokenFileVariable)
+	switch {
+	case r.tokenFile != "":
+		from, options.TokenFile = "--token-file", r.tokenFile
+	case token != "" && file != "":
+		return "", said(errInput, "%s and %s are both set: unset one of them, or give --token-file",
+			tokenVariable, tokenFileVariable)
+	case token != "":
+		from, options.Token = tokenVariable, token
+	case file != "":
+		from, options.TokenFile = tokenFileVariable, file
+	}
+	if options.TokenFile == "" {
+		return from, nil
+	}
+	if _, err := os.ReadFile(options.TokenFile); err != nil { // the client cannot name the flag
+		return from, said(errInput, "%s: %v", from, err)
+	}
+	return from, nil
+}
+
+// tls returns what the flags say about certificates, nil if they say nothing.
+func (r *remote) tls() (*tls.Config, error) {
+	if r.authority == "" && r.cert == "" {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	if strings.HasPrefix(r.address, "http:") {
+		name := "server-ca"
+		if r.authority == "" {
+			name = "client-cert"
+		}
+		return nil, said(errInput, "--%s is for addresses that begin with https://", name)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.authority != "" {
+		text, err := os.ReadFile(r.authority)
+		config.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			return nil, said(errInput, "--server-ca: %v", err)
+		case !config.RootCAs.AppendCertsFromPEM(text):
+			return nil, said(errInput, "--server-ca: %s has no certificate in PEM", r.authority)
+		}
+	}
+	if r.cert != "" {
+		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
+		if err != nil {
+			return nil, said(errInput, "--client-cert and --client-key: %v", err)
+		}
+		config.Certificates = append(config.Certificates, pair)
+	}
+	return config, nil
+}
+
+// A patient client waits for tasks however long the service is away, as a store waits for its
+// database.
+type patient struct{ *client.Client }
+
+// WaitForTask is that of the client.
+func (p patient) WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error) {
+	for {
+		info, err := p.Client.WaitForTask(ctx, id)
+		if !errors.Is(err, client.ErrUnavailable) {
+			return info, err
+		}
+	}
+}
+
+// WaitForTasks is that of the client.
+func (p patient) WaitForTasks(
+	ctx context.Context, ids []stint.TaskID,
+) ([]stint.TaskInfo, error) {
+	for {
+		infos, err := p.Client.WaitForTasks(ctx, ids)
+		if !errors.Is(err, client.ErrUnavailable) {
+			return infos, err
+		}
+	}
+}
+
+// A guarded client changes only those tasks that still are as they were seen.
+type guarded struct {
+	client *client.Client
+	states []stint.State
+	seen   []stint.TaskInfo
+}
+
+func (g guarded) transact(
+	ctx context.Context, t client.Transaction,
+) (client.Transacted, error) {
+	t.Seen, t.SeenStates = g.seen, g.states
+	return g.client.Transact(ctx, t)
+}
+
+// AbortTasks is that of the client.
+func (g guarded) AbortTasks(
+	ctx context.Context, ids []stint.TaskID, status string,
+) (stint.Affected, error) {
+	done, err := g.transact(ctx, client.Transaction{Abort: ids, AbortStatus: status})
+	return done.Aborted, err
+}
+
+// RetryTasks is that of the client.
+func (g guarded) RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
+	done, err := g.transact(ctx, client.Transaction{Retry: ids})
+	return done.Retried, err
+}
+
+// DeleteTasks is that of the client.
+func (g guarded) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
+	done, err := g.transact(ctx, client.Transaction{Delete: ids})
+	return done.Deleted, err
+}

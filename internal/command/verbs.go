@@ -1,0 +1,59 @@
+package command
+
+import (
+	"context"
+	"iter"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/doctor"
+	"github.com/stint-tasks/stint/internal/top"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// verbs are those that sub-commands need, of a store or of a client of a service.
+type verbs interface {
+	changer
+	top.Verbs
+	worker.Queue
+	InsertTasks(ctx context.Context, tasks []stint.Task) error
+	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
+	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
+	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
+	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+	Close(ctx context.Context) error
+}
+
+// A changer has the verbs that change tasks of others.
+type changer interface {
+	AbortTasks(
+		ctx context.Context, ids []stint.TaskID, status string,
+	) (stint.Affected, error)
+	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+}
+
+// prune deletes tasks that finished long ago, or only says how many there are.
+func (db *database) prune(ctx context.Context, keep stint.Retention, dryRun bool) (int64, error) {
+	switch {
+	case db.client != nil:
+		return db.client.PruneTasks(ctx, keep, dryRun)
+	case dryRun:
+		return db.pruneDry(ctx)
+	}
+	return db.direct.Prune(ctx) // whose retention it is
+}
+
+// check looks for what is wrong.
+func (db *database) check(ctx context.Context) ([]doctor.Finding, error) {
+	if db.client == nil {
+		return doctor.Examine(ctx, db.pool, db.direct, db.direct.Schema())
+	}
+	found, err := db.client.Check(ctx)
+	var findings []doctor.Finding
+	for _, f := range found {
+		findings = append(findings, doctor.Finding{
+			Severity: doctor.Severity(f.Severity), Topic: f.Topic, ID: f.ID, Text: f.Text,
+		})
+	}
+	return findings, err
+}
