@@ -26,6 +26,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/warnlog"
 	"github.com/stint-tasks/stint/service/access"
 )
@@ -76,6 +77,8 @@ type Service struct {
 
 	// silence is silenceMax, except in tests.
 	silence time.Duration
+	// unready logs why requests cannot be served.
+	unready *outage.Log
 	// refusals writes errors of requests that no verb sees.
 	refusals *connect.ErrorWriter
 
@@ -108,6 +111,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 		silence: silenceMax,
 	}
+	s.unready = outage.New(s.logger, "the service is not ready")
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
 		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
