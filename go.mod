@@ -26,6 +26,8 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/VividCortex/ewma v1.2.0 // indirect
