@@ -36,6 +36,7 @@ func (s *Service) admitted(next http.Handler) http.Handler {
 				return
 			}
 			by.principal = principal
+			callOf(r.Context()).principal = principal.Name
 		}
 		entered, wait := s.limits.enter(by.name())
 		if entered == nil {
@@ -63,6 +64,7 @@ func Principal(ctx context.Context) *access.Principal { return callerOf(ctx).pri
 
 // refuse answers a request that no verb sees.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	callOf(r.Context()).code = codeOf(err)
 	if !s.refusals.IsSupported(r) {
 		http.Error(w, err.Error(), httpStatus(err))
 		return

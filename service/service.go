@@ -45,6 +45,20 @@ type Options struct {
 	// Limits bound what each principal may ask for at a time.
 	Limits Limits
 
+	// Metrics receives the calls, for example stintprom.ServiceMetrics, which counts and times them
+	// for Prometheus. Default: none.
+	Metrics Metrics
+
+	// AccessLog gets a record of each call at level Info when it has ended: its procedure, the name
+	// of the principal, the code of Connect or "ok", how long it took, and how many bytes of the
+	// request were read, but nothing that is in them. Default: none.
+	AccessLog *slog.Logger
+
+	// Interceptors are called outside of those of the service, the first one outermost: so they see
+	// the errors that are sent, and no requests of callers who are not known. For spans, take
+	// connectrpc.com/otelconnect.
+	Interceptors []connect.Interceptor
+
 	// Logger gets a warning for each call that fails for a reason that its caller cannot know, such
 	// as a database that is away. Default: [slog.Default].
 	Logger *slog.Logger
@@ -74,6 +88,8 @@ type Service struct {
 	authenticate func(r *http.Request) (*access.Principal, error)
 	limits       limits
 	policies     map[string]policy
+	metrics      Metrics      // or nil
+	accessLog    *slog.Logger // or nil
 
 	// silence is silenceMax, except in tests.
 	silence time.Duration
@@ -110,6 +126,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
 		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 		silence: silenceMax,
+		metrics: options.Metrics, accessLog: options.AccessLog,
 	}
 	s.unready = outage.New(s.logger, "the service is not ready")
 	s.draining, s.drain = context.WithCancel(context.Background())
@@ -117,6 +134,8 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
 		// To compress answers would take as long as everything else together. Requests may be.
 		connect.WithCompressMinBytes(math.MaxInt),
+		connect.WithInterceptors(recorder{}),
+		connect.WithInterceptors(options.Interceptors...),
 		connect.WithInterceptors(&translator{s}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)
@@ -130,7 +149,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 
 // ServeHTTP answers a request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.admitted(s.sized(s.mux)).ServeHTTP(w, r)
+	s.observed(s.admitted(s.sized(s.mux))).ServeHTTP(w, r)
 }
 
 // Guard returns a handler that passes on the requests of principals that may do something which is

@@ -31,6 +31,15 @@
 // Failed performances are retried or aborted. The duration is a native histogram where the server
 // asks for one, else one with buckets from 1 ms to 10 min.
 //
+// [NewServiceMetrics] counts in the process as well, for a service:
+//
+//	stint_service_calls_total{procedure, code}  calls that have ended
+//	stint_service_duration_seconds{procedure}   how long they took, with the time that they waited
+//	stint_service_running{procedure}            calls and streams under way
+//
+// A procedure is a path, /stint.v1.TaskService/InsertTasks, or "other" for all paths that are none.
+// It has the codes ok, internal and unavailable from its first call on, and others when they come.
+//
 // The names are those of packages stintotel and worker, by Prometheus' rules; the labels are
 // shorter. docs/alerts.yml and docs/grafana.json in the repository use them.
 package stintprom

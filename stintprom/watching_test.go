@@ -30,8 +30,11 @@ func exportedMetrics(t *testing.T) exported {
 	metrics := stintprom.NewWorkerMetrics()
 	metrics.Begin("copy")
 	metrics.End("copy", worker.OutcomeCompleted, time.Second)
+	calls := stintprom.NewServiceMetrics()
+	calls.Begin("/stint.v1.TaskService/InsertTasks")
+	calls.End("/stint.v1.TaskService/InsertTasks", "ok", time.Second)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(stintprom.NewCollector(store), metrics)
+	registry.MustRegister(stintprom.NewCollector(store), metrics, calls)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
