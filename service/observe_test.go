@@ -83,7 +83,7 @@ func TestMetrics_ReceiveEveryRequest(t *testing.T) {
 	counts := newTally()
 	var log safeBuffer
 	r := startWith(t, service.Options{
-		Metrics: counts, Authenticate: byName(t), Limits: service.Limits{MessageBytes: 1000},
+		Metrics: counts, Authenticate: byName(t), Limits: service.Limits{RequestBytes: 1000},
 		AccessLog: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	root := r.as("root")
