@@ -130,7 +130,7 @@ func steady(variant string) []bar {
 
 // remote are the bars of W12: what a service between a worker and the database costs.
 func remote() []bar {
-	all := []bar{over("W12 service over library, 1,000 a call", 0.6,
+	all := []bar{over("W12 service over library, 1,000 a call", 0.5,
 		ours("W12-1000", byService), ours("W12-1000", byLibrary))}
 	for _, figure := range []string{figureOwn, figureReturn} {
 		all = append(all, bar{
