@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -221,4 +222,40 @@ func TestAttendActor_WithPollOnlyOnlyDismisses(t *testing.T) {
 	}
 	wantErr(t, "DismissActor", polling.DismissActor(t.Context(), far()), nil)
 	wantState(t, polling, stint.StateReady, "a")
+}
+
+// A service attends the connection of an actor in another process, and hands its tasks on when the
+// connection is gone.
+func ExampleStore_AttendActor() {
+	ctx := context.Background()
+	store, drop := exampleStore(stint.Task{ID: "mail/1", Action: "mail"})
+	defer drop()
+	remote := stint.RemoteActor{Actor: "mailer", Session: 4711, Epoch: 1}
+	own := func(actor stint.ActorID, session int64) {
+		claim, err := stint.NewClaim(session)
+		if err != nil {
+			panic(err)
+		}
+		owned, err := store.ClaimTasks(ctx, claim, actor, 1, []string{"mail"}, time.Hour)
+		if err != nil {
+			panic(err)
+		}
+		for _, task := range owned {
+			fmt.Println(actor, "owns", task.ID, "try", task.Try)
+		}
+	}
+
+	latest, err := store.AttendActor(ctx, remote, []string{"mail"})
+	fmt.Println(latest, err)
+	own(remote.Actor, remote.Session)
+
+	fmt.Println(store.DismissActor(ctx, remote)) // its connection is gone
+	own("other", 4712)
+	fmt.Println(store.Close(ctx))
+	// Output:
+	// true <nil>
+	// mailer owns mail/1 try 1
+	// <nil>
+	// other owns mail/1 try 2
+	// <nil>
 }
