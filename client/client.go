@@ -7,8 +7,8 @@
 //	w, err := worker.New(c, worker.Options{}, worker.Handle("mail", send))
 //
 // A call whose answer is lost on the way is repeated, for some seconds, so that its effect takes
-// place once: each verb says how. What takes part in a transaction of a database is a
-// [Client.Transact] here.
+// place once: each verb says how. An error names 64 tasks at most. What takes part in a transaction
+// of a database is a [Client.Transact] here.
 package client
 
 import (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"time"
 
@@ -88,30 +89,33 @@ func (c *Client) attempt(
 
 // isLost reports whether a call is to be repeated, and whether it may have taken effect.
 func isLost(err error) (again, mayHaveRun bool) {
-	switch {
-	case err == nil || errors.Is(err, errToken) || isUnsendable(err):
+	var failed *connect.Error
+	if errors.Is(err, errToken) || !errors.As(err, &failed) { // or the answer is what is wrong
 		return false, false
-	case isRefused(err): // be it by a proxy
-		return false, false
-	case !connect.IsWireError(err): // the service has not answered
-		return true, true
 	}
 	if wire.DetailOf(err).GetKind() == wire.Limited {
 		return true, false
 	}
-	switch connect.CodeOf(err) {
-	case connect.CodeUnavailable: // its database may have been lost in the middle
-		return true, true
-	case connect.CodeDeadlineExceeded: // the attempt's, which the service has noticed first
-		return true, true
-	default:
-		return false, false
+	if connect.IsWireError(err) {
+		switch failed.Code() {
+		case connect.CodeUnavailable, // its database may have been lost in the middle
+			connect.CodeDeadlineExceeded, connect.CodeCanceled: // of the attempt, noticed there
+			return true, true
+		default:
+			return false, false
+		}
 	}
-}
-
-// isUnsendable reports whether a request cannot be written as a message.
-func isUnsendable(err error) bool {
-	return connect.CodeOf(err) == connect.CodeInternal && errors.Is(err, proto.Error)
+	var unsent *net.OpError
+	switch failed.Code() {
+	case connect.CodeResourceExhausted, // the answer is too large
+		connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeUnimplemented:
+		return false, false // by something in front of the service, or in place of it
+	case connect.CodeInternal:
+		again = !errors.Is(err, proto.Error) // or else the request cannot be written
+		return again, again
+	default:
+		return true, !errors.As(err, &unsent) || unsent.Op != "dial"
+	}
 }
 
 // translated returns the error of a call as the store would.
@@ -134,10 +138,10 @@ func translated(ctx context.Context, err error) error {
 		return known
 	}
 	switch {
-	case isUnsendable(err):
-		return fmt.Errorf("%w: all text must be UTF-8: %w", stint.ErrInvalidArgument, err)
-	case connect.CodeOf(err) == connect.CodeResourceExhausted: // of what a message may have
+	case connect.CodeOf(err) == connect.CodeResourceExhausted: // for either side to read
 		return fmt.Errorf("%w: make the call with fewer tasks: %w", stint.ErrTooLarge, err)
+	case errors.Is(err, proto.Error):
+		return fmt.Errorf("%w: all text must be UTF-8: %w", stint.ErrInvalidArgument, err)
 	default:
 		return err
 	}

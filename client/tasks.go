@@ -15,7 +15,8 @@ import (
 )
 
 // InsertTasks is [stint.Store.InsertTasks]. Where the answer to an attempt was lost, and a
-// repetition finds all IDs taken, the first one has inserted the tasks.
+// repetition finds all IDs taken, the client takes it that the first one has inserted the tasks: it
+// cannot tell them from tasks that were there before.
 func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	if err := nameAll(tasks); err != nil {
 		return said("insert tasks", err)
@@ -81,8 +82,8 @@ func (c *Client) RetryTasks(
 }
 
 // DeleteTasks is [stint.Store.DeleteTasks]. Where the answer to an attempt was lost, and a
-// repetition finds none of the tasks, the first one has deleted them; how many were deleted with
-// them is then not known.
+// repetition finds none of the tasks, the client takes it that the first one has deleted them; how
+// many were deleted with them is then not known.
 func (c *Client) DeleteTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (deleted stint.Affected, err error) {
@@ -104,10 +105,13 @@ func (c *Client) DeleteTasks(
 func (c *Client) GetTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, err error) {
-	request := &stintv1.GetTasksRequest{Ids: wire.FromIDs(ids)}
+	request := &stintv1.GetTasksRequest{Ids: wire.FromIDs(ids), FoundOnly: true}
 	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.GetTasks(ctx, request)
 		found = wire.ToInfos(response.GetTasks())
+		if missing := wire.ToIDs(response.GetMissing()); err == nil && len(missing) > 0 {
+			err = &stint.TaskError{IDs: missing, Err: stint.ErrTaskNotFound}
+		}
 		return err
 	})
 	return found, said("get tasks", err)

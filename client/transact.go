@@ -42,9 +42,11 @@ type Transacted struct {
 // successors, for example. The errors are those of the verbs.
 //
 // A transaction that returns a task, or inserts one, is repeated after a lost answer: if the first
-// attempt has committed, the repetition tells. So is one with Seen that replaces nothing; its
-// result then lacks what the first attempt has done. Others are not, and fail with
-// [ErrUnavailable].
+// attempt has committed, the repetition tells: by the returns, or without any by the IDs of the
+// tasks to insert, which it cannot tell from those of tasks that were there before. With KeepNone
+// it cannot tell a return that was made from a lost task, and fails. A transaction with Seen that
+// replaces nothing is repeated too; its result then lacks what the first attempt has done. Others
+// are not, and fail with [ErrUnavailable].
 func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, err error) {
 	if err := nameAll(t.Insert); err != nil {
 		return done, said("transact", err)
@@ -71,9 +73,6 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 			Retried: wire.ToAffected(response.GetRetried()),
 			Aborted: wire.ToAffected(response.GetAborted()),
 			Deleted: wire.ToAffected(response.GetDeleted()),
-		}
-		if ambiguous && namesAll(err, "task-exists", len(t.Insert)) {
-			return nil // the attempt before was still under way when this one began
 		}
 		return err
 	})

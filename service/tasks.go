@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -90,7 +91,13 @@ func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	found, err := t.store.GetTasks(ctx, wire.ToIDs(r.GetIds()))
-	return &stintv1.GetTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}, err
+	response := &stintv1.GetTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}
+	var missing *stint.TaskError
+	if r.GetFoundOnly() && errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) {
+		response.Missing = wire.FromIDs(missing.IDs)
+		return response, nil
+	}
+	return response, err
 }
 
 func (t *tasks) ListTasks(

@@ -62,20 +62,26 @@ func (t *tasks) Transact(
 			break
 		}
 	}
+	if err != nil && r.GetRepeated() { // the attempt before may have been under way until now
+		if done, askErr := t.isDone(ctx, parts); done && askErr == nil {
+			return &stintv1.TransactResponse{Ids: parts.ids}, nil
+		}
+	}
 	return response, err
 }
 
-// isDone reports whether a transaction that is repeated has committed before.
+// isDone reports whether a transaction that is repeated has committed before. Its returns tell,
+// since they have tokens; tasks may have been inserted by others.
 func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
-	if len(parts.ids) > 0 {
+	if len(parts.returns) == 0 {
+		if len(parts.ids) == 0 {
+			return false, nil
+		}
 		_, err := t.store.GetTasks(ctx, wire.ToIDs(parts.ids))
 		if errors.Is(err, stint.ErrTaskNotFound) {
 			return false, nil
 		}
 		return err == nil, err
-	}
-	if len(parts.returns) == 0 {
-		return false, nil
 	}
 	done := true
 	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {

@@ -1066,7 +1066,10 @@ type ErrorDetail struct {
 	// Of a cycle: its tasks, the last one is the first one again.
 	Path []string `protobuf:"bytes,8,rep,name=path,proto3" json:"path,omitempty"`
 	// Of dependencies that were refused: which, and why.
-	Refused       []*RefusedDependency `protobuf:"bytes,9,rep,name=refused,proto3" json:"refused,omitempty"`
+	Refused []*RefusedDependency `protobuf:"bytes,9,rep,name=refused,proto3" json:"refused,omitempty"`
+	// The name of a second error that this one is as well: an invalid-token of a task that is not in
+	// the store is a task-not-found.
+	Also          string `protobuf:"bytes,10,opt,name=also,proto3" json:"also,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1162,6 +1165,13 @@ func (x *ErrorDetail) GetRefused() []*RefusedDependency {
 		return x.Refused
 	}
 	return nil
+}
+
+func (x *ErrorDetail) GetAlso() string {
+	if x != nil {
+		return x.Also
+	}
+	return ""
 }
 
 // A RefusedDependency is a dependency that cannot be added.
@@ -1346,7 +1356,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x06result\x18\x06 \x01(\fH\x00R\x06result\x12!\n" +
 	"\vresult_text\x18\a \x01(\tH\x00R\n" +
 	"resultTextB\t\n" +
-	"\aoutcome\"\xf0\x01\n" +
+	"\aoutcome\"\x84\x02\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x14\n" +
@@ -1356,7 +1366,9 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x02id\x18\x06 \x01(\tR\x02id\x12\x18\n" +
 	"\aproblem\x18\a \x01(\tR\aproblem\x12\x12\n" +
 	"\x04path\x18\b \x03(\tR\x04path\x125\n" +
-	"\arefused\x18\t \x03(\v2\x1b.stint.v1.RefusedDependencyR\arefused\"\xbd\x01\n" +
+	"\arefused\x18\t \x03(\v2\x1b.stint.v1.RefusedDependencyR\arefused\x12\x12\n" +
+	"\x04also\x18\n" +
+	" \x01(\tR\x04also\"\xbd\x01\n" +
 	"\x11RefusedDependency\x12 \n" +
 	"\vpredecessor\x18\x01 \x01(\tR\vpredecessor\x12\x1c\n" +
 	"\tdependent\x18\x02 \x01(\tR\tdependent\x12\x12\n" +

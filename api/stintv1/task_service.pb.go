@@ -660,8 +660,8 @@ type TransactRequest struct {
 	Delete      []string      `protobuf:"bytes,9,rep,name=delete,proto3" json:"delete,omitempty"`
 	// A return that is refused undoes the whole.
 	Return []*Return `protobuf:"bytes,10,rep,name=return,proto3" json:"return,omitempty"`
-	// The caller has sent this before and got no answer: if all tasks of insert are there, or else all
-	// returns were made, nothing is done.
+	// The caller has sent this before and got no answer: if all returns were made, or without returns
+	// all tasks of insert are there, nothing is done.
 	Repeated bool `protobuf:"varint,11,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	// Retry, abort and delete then leave out the tasks that are not as described here.
 	AsSeen        *AsSeen `protobuf:"bytes,12,opt,name=as_seen,json=asSeen,proto3" json:"as_seen,omitempty"`
@@ -971,7 +971,10 @@ type GetTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	// Bodies and results as text, if they are UTF-8.
-	Text          bool `protobuf:"varint,2,opt,name=text,proto3" json:"text,omitempty"`
+	Text bool `protobuf:"varint,2,opt,name=text,proto3" json:"text,omitempty"`
+	// Tasks that are not in the store are named in the answer, which has the others. Otherwise the
+	// call fails with task-not-found.
+	FoundOnly     bool `protobuf:"varint,3,opt,name=found_only,json=foundOnly,proto3" json:"found_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1020,10 +1023,18 @@ func (x *GetTasksRequest) GetText() bool {
 	return false
 }
 
+func (x *GetTasksRequest) GetFoundOnly() bool {
+	if x != nil {
+		return x.FoundOnly
+	}
+	return false
+}
+
 type GetTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of the call.
 	Tasks         []*TaskInfo `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Missing       []string    `protobuf:"bytes,2,rep,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1061,6 +1072,13 @@ func (*GetTasksResponse) Descriptor() ([]byte, []int) {
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
 	if x != nil {
 		return x.Tasks
+	}
+	return nil
+}
+
+func (x *GetTasksResponse) GetMissing() []string {
+	if x != nil {
+		return x.Missing
 	}
 	return nil
 }
@@ -2486,12 +2504,15 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12,\n" +
 	"\aretried\x18\x02 \x01(\v2\x12.stint.v1.AffectedR\aretried\x12,\n" +
 	"\aaborted\x18\x03 \x01(\v2\x12.stint.v1.AffectedR\aaborted\x12,\n" +
-	"\adeleted\x18\x04 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"7\n" +
+	"\adeleted\x18\x04 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"V\n" +
 	"\x0fGetTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\bR\x04text\"<\n" +
+	"\x04text\x18\x02 \x01(\bR\x04text\x12\x1d\n" +
+	"\n" +
+	"found_only\x18\x03 \x01(\bR\tfoundOnly\"V\n" +
 	"\x10GetTasksResponse\x12(\n" +
-	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\xae\x02\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x18\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"\xae\x02\n" +
 	"\x10ListTasksRequest\x12\x18\n" +
 	"\aactions\x18\x01 \x03(\tR\aactions\x12\x16\n" +
 	"\x06states\x18\x02 \x03(\tR\x06states\x12\x1b\n" +

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -49,6 +50,13 @@ func kindOf(err error) (kind, bool) {
 	return kind{}, false
 }
 
+// second returns the kind that an error is besides its first one, if there is one: a token is
+// invalid since there is no such task.
+func second(first kind, err error) (kind, bool) {
+	also := kind{"task-not-found", stint.ErrTaskNotFound, connect.CodeNotFound}
+	return also, first.name == "invalid-token" && errors.Is(err, also.err)
+}
+
 // named returns the error of a kind, or nil if there is no such kind.
 func named(name string) error {
 	for _, k := range kinds() {
@@ -80,6 +88,9 @@ func Detail(err error) (*stintv1.ErrorDetail, connect.Code, bool) {
 		return nil, 0, false
 	}
 	detail := &stintv1.ErrorDetail{Kind: k.name}
+	if also, ok := second(k, err); ok {
+		detail.Also = also.name
+	}
 	var tasks *stint.TaskError
 	var argument *stint.ArgumentError
 	var cycle *stint.CycleError
@@ -160,6 +171,9 @@ func DetailOf(err error) *stintv1.ErrorDetail {
 // ToError returns the error that a detail describes, or nil if this release does not know its kind.
 func ToError(detail *stintv1.ErrorDetail) error {
 	err := named(detail.GetKind())
+	if also := named(detail.GetAlso()); err != nil && also != nil {
+		err = fmt.Errorf("%w: %w", err, also)
+	}
 	switch {
 	case err == nil:
 		return nil
