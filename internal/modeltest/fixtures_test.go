@@ -33,11 +33,15 @@ func wantErr(tb testing.TB, call string, got, want error) {
 	}
 }
 
+type lister interface {
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+}
+
 // listTasks is one page of a list.
 func listTasks(
-	ctx context.Context, store *stint.Store, filter stint.Filter,
+	ctx context.Context, from lister, filter stint.Filter,
 ) ([]stint.TaskInfo, error) {
-	page, err := store.ListTasks(ctx, filter)
+	page, err := from.ListTasks(ctx, filter)
 	return page.Tasks, err
 }
 

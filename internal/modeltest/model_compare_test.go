@@ -70,7 +70,7 @@ func (m *machine) check(t *rapid.T) {
 	for _, task := range m.model.sorted() {
 		want = append(want, task.report())
 	}
-	infos, err := m.store.GetTasks(t.Context(), slices.Sorted(maps.Keys(m.model.tasks)))
+	infos, err := m.queue.GetTasks(t.Context(), slices.Sorted(maps.Keys(m.model.tasks)))
 	requireError(t, "GetTasks", err, nil)
 	m.requireReports(t, "GetTasks", infos, want)
 	m.requireNone(t, inconsistencies)
@@ -106,7 +106,7 @@ func (m *machine) get(t *rapid.T) {
 		slices.Sort(missing)
 		wantErr = &stint.TaskError{IDs: missing, Err: stint.ErrTaskNotFound}
 	}
-	infos, err := m.store.GetTasks(t.Context(), ids)
+	infos, err := m.queue.GetTasks(t.Context(), ids)
 	requireError(t, "GetTasks", err, wantErr)
 	m.requireReports(t, "GetTasks", infos, want)
 }
@@ -141,7 +141,7 @@ func (m *machine) list(t *rapid.T) {
 	}
 	var infos []stint.TaskInfo
 	for more := true; more; {
-		page, err := m.store.ListTasks(t.Context(), filter)
+		page, err := m.queue.ListTasks(t.Context(), filter)
 		requireError(t, "ListTasks", err, nil)
 		if n := len(page.Tasks); n > cmp.Or(filter.Limit, 100) || n > page.Looked {
 			t.Fatalf("ListTasks gave %d tasks of %d", n, page.Looked)

@@ -25,31 +25,36 @@ func TestStore_BehavesLikeTheModelOfNetworks(t *testing.T) {
 		})}
 		defer m.finish(t)
 		m.insert(t) // so that there is something to do from the start
-		t.Repeat(map[string]func(*rapid.T){
-			"":         m.check,
-			"insert":   m.insert,
-			"insert 2": m.insert,
-			"replace":  m.replace,
-			"add":      m.add,
-			"add 2":    m.add,
-			"add 3":    m.add,
-			"own":      m.own,
-			"own 2":    m.own,
-			"return":   m.returnTasks,
-			"return 2": m.returnTasks,
-			"return 3": m.returnTasks,
-			"inputs":   m.inputs,
-			"abort":    m.abort,
-			"delete":   m.delete,
-			"retry":    m.retry,
-			"retry 2":  m.retry,
-			"expire":   m.expire,
-			"time":     m.passTime,
-			"begin":    m.begin,
-			"end":      m.end,
-			"end 2":    m.end,
-		})
+		t.Repeat(m.actions())
 	})
+}
+
+// actions are what the machine does at random.
+func (m *netMachine) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"":         m.check,
+		"insert":   m.insert,
+		"insert 2": m.insert,
+		"replace":  m.replace,
+		"add":      m.add,
+		"add 2":    m.add,
+		"add 3":    m.add,
+		"own":      m.own,
+		"own 2":    m.own,
+		"return":   m.returnTasks,
+		"return 2": m.returnTasks,
+		"return 3": m.returnTasks,
+		"inputs":   m.inputs,
+		"abort":    m.abort,
+		"delete":   m.delete,
+		"retry":    m.retry,
+		"retry 2":  m.retry,
+		"expire":   m.expire,
+		"time":     m.passTime,
+		"begin":    m.begin,
+		"end":      m.end,
+		"end 2":    m.end,
+	}
 }
 
 // emptyNetworks empties the tables, faster than TRUNCATE does when there is little in them.
@@ -141,13 +146,13 @@ func plainTasks(batch []netTask) []stint.Task {
 
 func (m *netMachine) insert(t *rapid.T) {
 	batch := m.batch(t, true)
-	m.judge(t, "InsertTasks", m.store.InsertTasks(t.Context(), plainTasks(batch)),
+	m.judge(t, "InsertTasks", m.queue.InsertTasks(t.Context(), plainTasks(batch)),
 		m.model.insert(batch, false), batchEdges(batch))
 }
 
 func (m *netMachine) replace(t *rapid.T) {
 	batch := m.batch(t, false)
-	m.judge(t, "ReplaceTasks", m.store.ReplaceTasks(t.Context(), plainTasks(batch)),
+	m.judge(t, "ReplaceTasks", m.queue.ReplaceTasks(t.Context(), plainTasks(batch)),
 		m.model.insert(batch, true), batchEdges(batch))
 }
 
@@ -229,7 +234,7 @@ func (m *netMachine) add(t *rapid.T) {
 		})
 	}
 	refused, cyclic := m.model.addDependencies(wanted)
-	err := m.store.AddDependencies(t.Context(), wanted)
+	err := m.queue.AddDependencies(t.Context(), wanted)
 	var refusal *stint.DependencyError
 	var cycle *stint.CycleError
 	switch {
@@ -254,7 +259,7 @@ func (m *netMachine) add(t *rapid.T) {
 
 func (m *netMachine) own(t *rapid.T) {
 	limit := rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "limit")
-	owned, err := m.store.OwnTasks(t.Context(), "actor", limit, []string{"act"}, time.Hour)
+	owned, err := m.queue.OwnTasks(t.Context(), "actor", limit, []string{"act"}, time.Hour)
 	if err == nil {
 		err = m.model.own(limit, owned)
 	}
@@ -293,11 +298,14 @@ func (m *netMachine) returnTasks(t *rapid.T) {
 		given.ID, given.Token = owned.ID, owned.Token
 		returns = append(returns, given)
 	}
-	got, err := m.store.ReturnTasks(t.Context(), returns)
+	got, err := m.queue.ReturnTasks(t.Context(), returns)
 	if err != nil {
 		t.Fatalf("ReturnTasks = %v", err)
 	}
 	for i, accepted := range m.model.returnTasks(returns) {
+		if got[i] == nil && !accepted && m.isUnsure() {
+			continue // it was returned so before, which the client takes for the lost answer
+		}
 		if (got[i] == nil) != accepted || !accepted && !errors.Is(got[i], stint.ErrInvalidToken) {
 			t.Fatalf("ReturnTasks(%v)[%d] = %v, want accepted: %t", returns, i, got[i], accepted)
 		}
@@ -312,7 +320,7 @@ func (m *netMachine) checkInputs(t *rapid.T, owned stint.OwnedTask) {
 	if task.owns(owned.Token) && task.late {
 		t.Skip("a late owner who asks is the owner again, which is for the other model")
 	}
-	got, err := m.store.Inputs(t.Context(), owned)
+	got, err := m.queue.Inputs(t.Context(), owned)
 	if !task.owns(owned.Token) {
 		if !errors.Is(err, stint.ErrInvalidToken) {
 			t.Fatalf("Inputs(%q) = %v, want %v", owned.ID, err, stint.ErrInvalidToken)
@@ -337,7 +345,7 @@ func (m *netMachine) checkInputs(t *rapid.T, owned stint.OwnedTask) {
 func (m *netMachine) abort(t *rapid.T) {
 	ids := m.drawIDs(t, 2, "ids")
 	before := m.model.states()
-	aborted, err := m.store.AbortTasks(t.Context(), ids, "")
+	aborted, err := m.queue.AbortTasks(t.Context(), ids, "")
 	m.judge(t, "AbortTasks", err, m.model.abort(ids), nil)
 	m.requireAffected(t, "AbortTasks", aborted, err, before, ids, func(task *netTask) bool {
 		return task != nil && task.state == stint.StateAborted
@@ -347,7 +355,7 @@ func (m *netMachine) abort(t *rapid.T) {
 func (m *netMachine) delete(t *rapid.T) {
 	ids := m.drawIDs(t, 2, "ids")
 	before := m.model.states()
-	deleted, err := m.store.DeleteTasks(t.Context(), ids)
+	deleted, err := m.queue.DeleteTasks(t.Context(), ids)
 	m.judge(t, "DeleteTasks", err, m.model.delete(ids), nil)
 	m.requireAffected(t, "DeleteTasks", deleted, err, before, ids, func(task *netTask) bool {
 		return task == nil
@@ -363,7 +371,7 @@ func (m *netMachine) retry(t *rapid.T) {
 		})
 	}
 	settled := m.model.settled()
-	opened, err := m.store.RetryTasks(t.Context(), ids)
+	opened, err := m.queue.RetryTasks(t.Context(), ids)
 	var ended []stint.TaskID
 	for _, id := range ids {
 		if task := m.model.tasks[id]; task != nil && task.final() && !slices.Contains(ended, id) {
@@ -372,7 +380,7 @@ func (m *netMachine) retry(t *rapid.T) {
 	}
 	m.judge(t, "RetryTasks", err, m.model.retry(ids), settled)
 	slices.Sort(ended)
-	if err == nil && !slices.Equal(opened.Tasks, ended) {
+	if err == nil && !m.isUnsure() && !slices.Equal(opened.Tasks, ended) {
 		t.Fatalf("RetryTasks(%q) opened %q, want %q", ids, opened.Tasks, ended)
 	}
 }
@@ -384,7 +392,7 @@ func (m *netMachine) requireAffected(
 	ids []stint.TaskID, changed func(*netTask) bool,
 ) {
 	t.Helper()
-	if err != nil {
+	if err != nil || m.isUnsure() {
 		return
 	}
 	var want stint.Affected
@@ -430,7 +438,7 @@ func (m *netMachine) let(t *rapid.T, statement string) {
 // check compares the states of all tasks with the model, and looks at the rows behind them.
 func (m *netMachine) check(t *rapid.T) {
 	ids := m.model.ids()
-	infos, err := m.store.GetTasks(t.Context(), ids)
+	infos, err := m.queue.GetTasks(t.Context(), ids)
 	if err != nil {
 		t.Fatalf("GetTasks(%q) = %v", ids, err)
 	}
@@ -444,7 +452,7 @@ func (m *netMachine) check(t *rapid.T) {
 	if found, err := m.store.Check(t.Context()); err != nil || len(found) > 0 {
 		t.Fatalf("Check = %v, %v", found, err)
 	}
-	all, err := listTasks(t.Context(), m.store, stint.Filter{})
+	all, err := listTasks(t.Context(), m.queue, stint.Filter{})
 	if err != nil || len(all) != len(ids) {
 		t.Fatalf("ListTasks = %d tasks, %v, want %d", len(all), err, len(ids))
 	}
