@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	osexec "os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -106,7 +104,7 @@ func startWorker(
 	program, err := os.Executable()
 	wantErr(tb, "Executable", err, nil)
 	w := &workerProcess{command: osexec.CommandContext(tb.Context(), program)}
-	w.command.Env = append(os.Environ(), workerDatabase+"="+databaseURL(pool),
+	w.command.Env = append(os.Environ(), workerDatabase+"="+testdb.URL(pool),
 		workerActor+"="+actor, workerTasks+"="+strconv.Itoa(n), workerLease+"="+lease.String())
 	w.command.Stderr = os.Stderr
 	w.in, err = w.command.StdinPipe()
@@ -131,22 +129,6 @@ func (w *workerProcess) wantSays(tb testing.TB, want string) {
 	if err != nil || line != want {
 		tb.Fatalf("the worker says %q, %v, want %q", line, err, want)
 	}
-}
-
-// databaseURL is where another process finds the database of a pool.
-func databaseURL(pool *pgxpool.Pool) string {
-	config := pool.Config().ConnConfig
-	query := url.Values{
-		"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"prefer"},
-	}
-	if strings.HasPrefix(config.Host, "/") {
-		query.Set("sslmode", "disable")
-	}
-	address := url.URL{
-		Scheme: "postgres", User: url.UserPassword(config.User, config.Password),
-		Path: "/" + config.Database, RawQuery: strings.ReplaceAll(query.Encode(), "+", "%20"),
-	}
-	return address.String()
 }
 
 // R15: kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others long

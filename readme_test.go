@@ -27,7 +27,7 @@ func TestReadme_ProgramRunsTwice(t *testing.T) {
 		t.Fatal("README.md holds no program")
 	}
 	pool := testdb.NewEmpty(t)
-	program = strings.Replace(program, `"`+url+`"`, strconv.Quote(databaseURL(pool)), 1)
+	program = strings.Replace(program, `"`+url+`"`, strconv.Quote(testdb.URL(pool)), 1)
 	dir := t.TempDir()
 	source, built := filepath.Join(dir, "main.go"), filepath.Join(dir, "readme")
 	wantErr(t, "WriteFile", os.WriteFile(source, []byte("package main\n"+program), 0o600), nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -20,7 +21,15 @@ import (
 	"github.com/stint-tasks/stint/service"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if database := os.Getenv(replicaDatabase); database != "" {
+		os.Exit(serveReplica(database))
+	}
+	if address := os.Getenv(farAddress); address != "" {
+		os.Exit(ownFar(address))
+	}
+	testdb.Main(m)
+}
 
 const patience = 2 * time.Minute
 

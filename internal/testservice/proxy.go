@@ -10,11 +10,12 @@ import (
 type Proxy struct {
 	listener net.Listener
 
-	mutex  sync.Mutex
-	target string
-	conns  map[net.Conn]bool
-	refuse bool
-	frozen chan struct{} // nil, or closed when nothing is frozen any more
+	mutex   sync.Mutex
+	targets []string
+	next    int // of targets
+	conns   map[net.Conn]bool
+	refuse  bool
+	frozen  chan struct{} // nil, or closed when nothing is frozen any more
 }
 
 // NewProxy returns a proxy to a host and port, which is closed at the end of the test.
@@ -25,7 +26,7 @@ func NewProxy(tb testing.TB, target string) *Proxy {
 	if err != nil {
 		tb.Fatalf("Listen = %v", err)
 	}
-	p := &Proxy{listener: listener, target: target, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: listener, targets: []string{target}, conns: map[net.Conn]bool{}}
 	var accepting sync.WaitGroup
 	accepting.Go(p.accept)
 	tb.Cleanup(func() {
@@ -40,11 +41,26 @@ func NewProxy(tb testing.TB, target string) *Proxy {
 // Address is where the proxy is to be found.
 func (p *Proxy) Address() string { return "http://" + p.listener.Addr().String() }
 
-// Aim makes new connections go to another target.
-func (p *Proxy) Aim(target string) {
+// Aim makes new connections go to other targets, in turn, and past those that nobody serves.
+func (p *Proxy) Aim(targets ...string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.target = target
+	p.targets = targets
+}
+
+// dial connects to the next target that somebody serves.
+func (p *Proxy) dial() (conn net.Conn, err error) {
+	p.mutex.Lock()
+	p.next++
+	targets, next := p.targets, p.next
+	p.mutex.Unlock()
+	for i := range targets {
+		at := targets[(next+i)%len(targets)]
+		if conn, err = net.Dial("tcp", at); err == nil { //nolint:noctx // it ends with the test
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // Cut breaks all connections, and refuses new ones if refuse is set.
@@ -86,10 +102,7 @@ func (p *Proxy) accept() {
 
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close() //nolint:errcheck // it may be closed already
-	p.mutex.Lock()
-	target := p.target
-	p.mutex.Unlock()
-	server, err := net.Dial("tcp", target) //nolint:noctx // it ends with the test
+	server, err := p.dial()
 	if err != nil {
 		return
 	}
