@@ -114,10 +114,11 @@ func ExampleClient_Transact() {
 			ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusCompleted,
 		}},
 	}
-	fmt.Println(c.Transact(ctx, step))
+	_, err = c.Transact(ctx, step)
+	fmt.Println(err)
 
 	step.Insert = []stint.Task{{ID: "page/3", Action: "fetch"}}
-	err = c.Transact(ctx, step) // page/1 is completed already, so page/3 is not inserted
+	_, err = c.Transact(ctx, step) // page/1 is completed already, so page/3 is not inserted
 	fmt.Println(errors.Is(err, stint.ErrAlreadyReturned))
 	page, err := c.ListTasks(ctx, stint.Filter{IDPrefix: "page/"})
 	for _, info := range page.Tasks {

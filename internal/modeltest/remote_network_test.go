@@ -158,7 +158,7 @@ func (m *farMachine) transact(t *rapid.T) {
 	// Without a return, a client cannot tell whether an attempt has committed if the tasks were
 	// there before; without a new task either, it does not try again.
 	m.far.begin(len(tx.Return) == 0 && m.far.stored(t.Context(), ids) == len(ids))
-	err := m.far.Transact(t.Context(), tx.Transaction)
+	_, err := m.far.Transact(t.Context(), tx.Transaction)
 	if err == nil && len(tx.wrong) == 0 && !tx.refused {
 		m.model = tx.next
 		return
