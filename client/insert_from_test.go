@@ -49,17 +49,24 @@ func (r *remote) wantTasks(t *testing.T, want int) {
 // wantIdle waits until no transaction is open any more.
 func (r *remote) wantIdle(t *testing.T) {
 	t.Helper()
+	r.awaitOpen(t, func(n int) bool { return n == 0 })
+}
+
+// awaitOpen waits until as many transactions are open as they should be.
+func (r *remote) awaitOpen(t *testing.T, enough func(n int) bool) {
+	t.Helper()
 	const open = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-		AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'`
+		AND pid <> pg_backend_pid() AND (state LIKE 'idle in transaction%'
+			OR state = 'active' AND query ILIKE 'copy %')`
 	for late := time.After(patience); ; {
 		var n int
 		wantErr(t, "count", r.pool.QueryRow(t.Context(), open).Scan(&n), nil)
-		if n == 0 {
+		if enough(n) {
 			return
 		}
 		select {
 		case <-late:
-			t.Fatalf("%d transactions are still open", n)
+			t.Fatalf("%d transactions are open", n)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -211,6 +218,7 @@ func TestInsertTasksFrom_EndsBeforeTheServiceDoes(t *testing.T) {
 	far := testservice.Client(t, address, client.Options{})
 	stopped := make(chan error, 1)
 	inserted, err := far.InsertTasksFrom(t.Context(), stream(2500, func() error {
+		r.awaitOpen(t, func(n int) bool { return n > 0 }) // the service has begun the call
 		go func() { stopped <- stop() }()
 		for { // until the service takes no more calls
 			request, err := http.NewRequestWithContext(
