@@ -81,6 +81,8 @@ func httpStatus(err error) int {
 		return http.StatusUnauthorized
 	case connect.CodeResourceExhausted:
 		return http.StatusTooManyRequests
+	case connect.CodeUnavailable:
+		return http.StatusServiceUnavailable
 	default:
 		return http.StatusBadRequest
 	}

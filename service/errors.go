@@ -86,6 +86,9 @@ func errUnknown(err error) error {
 	if err == nil {
 		err = errors.New("it names no principal")
 	}
+	if known := new(connect.Error); errors.As(err, &known) {
+		return known
+	}
 	return detailed(connect.CodeUnauthenticated, "refused",
 		fmt.Errorf("%w: %w", stint.ErrRefused, err))
 }

@@ -21,10 +21,20 @@ import (
 // meanwhile, which keeps a connection, and keeps vacuum waiting.
 const silenceMax = 30 * time.Second
 
+// connsPerStream is for how many connections of the pool there may be one stream of tasks, each of
+// which keeps a connection, so that other calls find some.
+const connsPerStream = 2
+
 // InsertTasksFrom inserts the tasks of a stream in one transaction, which no drain ends.
 func (t *tasks) InsertTasksFrom(
 	ctx context.Context, stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) (*stintv1.InsertTasksFromResponse, error) {
+	select {
+	case t.streams <- struct{}{}:
+		defer func() { <-t.streams }()
+	default:
+		return nil, errLimited("is one of too many that stream tasks, each with a connection")
+	}
 	inserted, err := t.store.InsertTasksFrom(ctx, t.streamed(stream))
 	if err != nil {
 		return nil, err

@@ -2,11 +2,14 @@ package service_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testservice"
 	"github.com/stint-tasks/stint/service"
@@ -94,6 +97,66 @@ func TestGuard_AsksForTheVerb(t *testing.T) {
 		guarded.ServeHTTP(answer, request)
 		if answer.Code != want || want == http.StatusOK && answer.Body.String() != token {
 			t.Errorf("%s gets %d %q, want %d", token, answer.Code, answer.Body.String(), want)
+		}
+	}
+}
+
+// Calls that stream tasks leave connections to others.
+func TestLimits_LeaveConnectionsToCallsThatStreamNothing(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	c := testservice.Client(t, r.address, client.Options{})
+	goOn, ended := make(chan struct{}), make(chan error)
+	stream := func(name string, pause <-chan struct{}) error {
+		_, err := c.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
+			for i := range 2000 { // of which the client sends the first thousand at once
+				id := stint.TaskID(fmt.Sprint(name, "/", i))
+				if i == 1500 {
+					<-pause
+				}
+				if !yield(stint.Task{ID: id, Action: "act"}, nil) {
+					return
+				}
+			}
+		})
+		return err
+	}
+	n := int(r.pool.Config().MaxConns) / 2
+	for i := range n {
+		go func() { ended <- stream(fmt.Sprint(i), goOn) }()
+	}
+	r.awaitStreams(t, n)
+	err := c.InsertTasks(t.Context(), []stint.Task{{Action: "act"}})
+	wantErr(t, "InsertTasks beside streams", err, nil)
+	at := make(chan struct{})
+	close(at)
+	if err := stream("more", at); err == nil || !strings.Contains(err.Error(), "over a limit") {
+		t.Errorf("a stream too many = %v", err)
+	}
+	close(goOn)
+	for range n {
+		wantErr(t, "InsertTasksFrom", <-ended, nil)
+	}
+	wantErr(t, "InsertTasksFrom afterwards", stream("more", at), nil)
+}
+
+// awaitStreams waits until so many transactions are open for streams.
+func (r *running) awaitStreams(t *testing.T, want int) {
+	t.Helper()
+	for late := time.After(2 * time.Minute); ; {
+		var n int
+		err := r.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()
+				AND (state LIKE 'idle in transaction%' OR state = 'active' AND query ILIKE 'copy %')
+			`).Scan(&n)
+		wantErr(t, "count", err, nil)
+		if n >= want {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("%d streams have begun, want %d", n, want)
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

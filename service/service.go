@@ -38,8 +38,9 @@ type Options struct {
 	Grace time.Duration
 
 	// Authenticate finds out who has sent a request. Its errors are told to whoever has, so they
-	// must not say why a credential is not valid. Default: nobody is asked who he is, and everybody
-	// who can reach the service may do everything.
+	// must not say too much of credentials. One with a code of Connect keeps it, such as
+	// CodeUnavailable if the caller is to try again; others are CodeUnauthenticated. Default:
+	// nobody is asked who he is, and everybody who can reach the service may do everything.
 	Authenticate func(r *http.Request) (*access.Principal, error)
 
 	// Limits bound what each principal may ask for at a time.
@@ -91,6 +92,8 @@ type Service struct {
 	metrics      Metrics      // or nil
 	accessLog    *slog.Logger // or nil
 
+	// streams has an item for each call that streams tasks.
+	streams chan struct{}
 	// silence is silenceMax, except in tests.
 	silence time.Duration
 	// unready logs why requests cannot be served.
@@ -126,6 +129,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
 		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 		silence: silenceMax,
+		streams: make(chan struct{}, max(1, pool.Config().MaxConns/connsPerStream)),
 		metrics: options.Metrics, accessLog: options.AccessLog,
 	}
 	s.unready = outage.New(s.logger, "the service is not ready")

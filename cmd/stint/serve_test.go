@@ -4,11 +4,13 @@ package main
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -22,6 +24,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/stint-tasks/stint"
 )
@@ -103,7 +107,11 @@ const (
 func TestServe_ServesThisMachine(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	s := d.serve(t)
+	s := d.serve(t, "--access-log", "--durability", "opportunistic")
+	s.wantCall(t, 200, "ok", get, "/healthz", "")
+	s.wantCall(t, 200, "ok", get, "/readyz", "")
+	s.wantCall(t, 200, `"SERVING"`, post, "/grpc.health.v1.Health/Check", "{}")
+	s.wantCall(t, 200, `"openapi": "3.1`, get, "/openapi.json", "")
 	s.wantCall(t, 200, `{"ids":["a"]}`, post, inserting, `{"tasks":[{"id":"a","action":"mail"}]}`)
 	s.wantCall(t, 200, `"id":1`, post, "/update", `{"clientid":1,"adds":[{"group":"a//b"}]}`)
 	s.wantCall(t, 200, `"group":"a//b"`, get, "/group/a//b", "")
@@ -114,6 +122,9 @@ func TestServe_ServesThisMachine(t *testing.T) {
 	}
 	s.wantCall(t, 403, "cross-origin", post, inserting, `{"tasks":[{"id":"b","action":"mail"}]}`,
 		"Sec-Fetch-Site: cross-site")
+	s.wantCall(t, 200, `stint_service_calls_total{code="ok",procedure="`+inserting+`"} 1`, get,
+		"/metrics", "")
+	s.says(t, "msg=call procedure="+inserting)
 	if ids := d.ids(t); len(ids) != 1 {
 		t.Errorf("there are tasks %q, want a alone", ids)
 	}
@@ -145,6 +156,11 @@ func TestServe_RefusesWhatWouldLetEverybodyIn(t *testing.T) {
 		{"--grants: ", []string{"--tokens", path, "--grants", bad}},
 		{"invalid --connections 0", []string{"--connections", "0"}},
 		{"must not be negative", []string{"--max-calls", "-1"}},
+		{"belong together", []string{"--jwt-keys", path, "--grants", path}},
+		{"--jwt-keys: ", []string{
+			"--jwt-keys", bad, "--jwt-issuer", "i", "--jwt-audience", "a", "--grants", path,
+		}},
+		{"invalid --durability", []string{"--durability", "sometimes"}},
 		{"invalid --drain", []string{"--drain", "-1s"}},
 	} {
 		d.run(t, "", append([]string{"serve"}, c.args...)...).wantExit(t, 2, c.want)
@@ -414,4 +430,45 @@ func TestToken_SaysWhatIsWrong(t *testing.T) {
 	d.run(t, "", "token", "ls", "--json", "--tokens", path).decode(t, &listed)
 	d.run(t, "", "token", "rm", "--tokens", path, "x").wantExit(t, 2, "no such token")
 	d.run(t, "", "token", "rm", "--tokens", path, listed.ID).wantExit(t, 0)
+}
+
+// Tokens of an issuer and tokens of the file tell callers apart side by side.
+func TestServe_AsksForTokensOfAnIssuer(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	dir := t.TempDir()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, grants := filepath.Join(dir, "keys.json"), filepath.Join(dir, "grants")
+	write(t, keys, fmt.Sprintf(`{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": %q}]}`,
+		base64.RawURLEncoding.EncodeToString(public)))
+	write(t, grants, "issued: [{verbs: [taskstore]}]\nmade: [{verbs: [metrics]}]\n")
+	path := filepath.Join(dir, "tokens")
+	made := d.newToken(t, path, "made")
+	claims := jwt.MapClaims{
+		"iss": "https://issuer", "aud": "stint", "exp": time.Now().Add(time.Hour).Unix(),
+		"realm": map[string]any{"name": "issued"},
+	}
+	sign := func() string {
+		token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
+		token.Header["kid"] = "k"
+		signed, err := token.SignedString(private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signed
+	}
+	s := d.serve(t, "--jwt-keys", keys, "--jwt-issuer", "https://issuer", "--jwt-audience",
+		"stint", "--jwt-claim", "realm.name", "--tokens", path, "--grants", grants)
+	s.token = sign()
+	s.wantCall(t, 200, "[]", get, "/groups", "")
+	s.wantCall(t, 403, "grant of metrics", get, "/metrics", "")
+	s.token = made
+	s.wantCall(t, 200, "stint_", get, "/metrics", "")
+	claims["aud"] = "another"
+	s.token = sign()
+	s.wantCall(t, 401, "not valid", get, "/groups", "")
+	s.stop(t)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/service/health"
+	"github.com/stint-tasks/stint/stintprom"
+	"github.com/stint-tasks/stint/taskstore"
 )
 
 // A serveSetup holds the flags of serve.
@@ -28,6 +32,8 @@ type serveSetup struct {
 	connections        int32
 	drain              time.Duration
 	completed, aborted keeping
+	durability         string
+	accessLog          bool
 	logLevel           string
 	listening          net.Listener
 	identify           *identifier // nil if nobody is asked who he is
@@ -125,6 +131,10 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 	flags.Var(&s.completed, "keep-completed",
 		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	flags.StringVar(&s.durability, "durability", durabilities()[0],
+		"whether changes wait for the disk of the database: "+strings.Join(durabilities(), ", "))
+	completeWith(cmd, "durability", durabilities())
+	flags.BoolVar(&s.accessLog, "access-log", false, "log each call, without what is in it")
 	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
 		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
 	completeWith(cmd, "log-level", logLevels())
@@ -144,6 +154,9 @@ func (s *serveSetup) check() error {
 			"must not be negative")
 	case s.connections < 1:
 		return said(errInput, "invalid --connections %d: must be at least 1", s.connections)
+	case !slices.Contains(durabilities(), s.durability):
+		return said(errInput, "invalid --durability %q: must be one of %s", s.durability,
+			strings.Join(durabilities(), ", "))
 	case s.drain < 0:
 		return said(errInput, "invalid --drain %v: must not be negative", s.drain)
 	}
@@ -161,9 +174,14 @@ func (s *serveSetup) check() error {
 	return nil
 }
 
+// durabilities are the values of --durability, by their numbers.
+func durabilities() []string {
+	return []string{stint.Strict: "strict", stint.Opportunistic: "opportunistic"}
+}
+
 // isLoopback reports whether a host is this machine for itself.
 func isLoopback(host string) bool {
-	address := net.ParseIP(host)
+	address := net.ParseIP(strings.Trim(host, "[]"))
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
@@ -177,7 +195,6 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 		if s.identify, err = s.credentials.open(ctx, s.logger); err != nil {
 			return err
 		}
-		defer s.identify.close()
 	}
 	if s.certificate != "" {
 		s.tls, err = openTLS(s.logger, s.certificate, s.key, s.credentials.authority)
@@ -190,9 +207,11 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 		return fmt.Errorf("%w; another --listen may be free", err)
 	}
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
-	options := stint.Options{Logger: s.logger, Retention: stint.Retention{
-		Completed: s.completed.retention, Aborted: s.aborted.retention,
-	}}
+	options := stint.Options{
+		Logger: s.logger, Durability: s.changes(), Retention: stint.Retention{
+			Completed: s.completed.retention, Aborted: s.aborted.retention,
+		},
+	}
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections
 	return p.withDirectStore(ctx, options, func(ctx context.Context, db *database) error {
@@ -200,9 +219,18 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 	})
 }
 
+// changes says whether changes wait for the disk.
+func (s *serveSetup) changes() stint.Durability {
+	return stint.Durability(slices.Index(durabilities(), s.durability))
+}
+
 // serve serves a database until ctx ends, and then for as long as calls are under way.
 func (s *serveSetup) serve(ctx context.Context, db *database, schema string) error {
-	options := service.Options{Limits: s.limits, Logger: s.logger}
+	calls := stintprom.NewServiceMetrics()
+	options := service.Options{Limits: s.limits, Metrics: calls, Logger: s.logger}
+	if s.accessLog {
+		options.AccessLog = s.logger
+	}
 	if s.identify != nil {
 		options.Authenticate = s.identify.principal
 	}
@@ -210,15 +238,17 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) err
 	if err != nil {
 		return err
 	}
-	handler, drain, err := s.handler(of, db, schema)
+	groups, err := taskstore.New(db.pool,
+		taskstore.Options{Schema: schema, Durability: s.changes()})
 	if err != nil {
 		return err
 	}
+	probes := health.New(of.Ready)
 	server := service.NewServer(of)
-	server.Handler, server.TLSConfig = handler, s.tls
+	server.TLSConfig = s.tls
+	server.Handler = s.handler(of, groups, probes, calls, stintprom.NewCollector(db.direct))
 	server.ErrorLog = slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)
 	ended := make(chan error, 1)
-	scheme := "http://"
 	go func() {
 		if s.tls == nil {
 			ended <- server.Serve(s.listening)
@@ -226,31 +256,22 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) err
 		}
 		ended <- server.ServeTLS(s.listening, "", "")
 	}()
-	if s.tls != nil {
-		scheme = "https://"
-	}
-	s.logger.LogAttrs(ctx, slog.LevelInfo, "serving",
-		slog.String("address", scheme+s.listening.Addr().String()),
-		slog.String("database", db.name()))
-	if s.tls == nil && s.identify != nil && !isLoopback(hostOf(s.listening.Addr().String())) {
-		s.logger.LogAttrs(ctx, slog.LevelWarn, "tokens and tasks travel in plain text beyond this "+
-			"machine, unless something in front of this service speaks TLS; see --tls-cert")
-	}
+	s.sayServing(ctx, db)
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
 	s.logger.LogAttrs(ctx, slog.LevelInfo, "stopping: finishing the calls under way")
-	drain()
+	probes.Drain()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, 1))
 	defer cancel()
 	err = errors.Join(server.Shutdown(stopping), of.Close(stopping))
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.Join(said(errTimedOut, "calls were cut off that took longer than --drain"),
-			ignoreClosed(server.Close()))
+		err = errors.Join(errors.New("calls were cut off that took longer than --drain"),
+			server.Close())
 	}
-	if ended := ignoreClosed(<-ended); ended != nil {
+	if ended := <-ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}
 	if err == nil {
@@ -259,13 +280,20 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) err
 	return err
 }
 
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+func (s *serveSetup) sayServing(ctx context.Context, db *database) {
+	address, scheme := s.listening.Addr().String(), "http://"
+	if s.tls != nil {
+		scheme = "https://"
 	}
-	return err
+	s.logger.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("address", scheme+address),
+		slog.String("database", db.name()))
+	if s.tls == nil && s.identify != nil && !isLoopback(hostOf(address)) {
+		s.logger.LogAttrs(ctx, slog.LevelWarn, "tokens and tasks travel in plain text beyond this "+
+			"machine, unless something in front of this service speaks TLS; see --tls-cert")
+	}
 }
 
+// hostOf is an address without its port, if it has one.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

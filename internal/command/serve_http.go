@@ -2,6 +2,7 @@ package command
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,39 +10,41 @@ import (
 
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/service/access"
-	"github.com/stint-tasks/stint/stintprom"
+	"github.com/stint-tasks/stint/service/health"
+	"github.com/stint-tasks/stint/service/openapi"
 	"github.com/stint-tasks/stint/taskstore"
 )
 
-// handler returns what serves all paths, and what makes probes say that requests are to go
-// elsewhere.
+// handler returns what serves all paths.
 func (s *serveSetup) handler(
-	of *service.Service, db *database, schema string,
-) (handler http.Handler, drain func(), err error) {
-	groups, err := taskstore.New(db.pool, taskstore.Options{Schema: schema})
-	if err != nil {
-		return nil, nil, err
-	}
+	of *service.Service, groups *taskstore.Store, probes http.Handler,
+	collectors ...prometheus.Collector,
+) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(stintprom.NewCollector(db.direct))
+	registry.MustRegister(collectors...)
 	metrics := of.Guard(access.Metrics, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	stored := of.Guard(access.TaskStore, taskstore.Handler(groups))
+	described := openapi.Handler()
 	// No ServeMux: it redirects paths that have two slashes in a row, as names of groups may.
-	handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case strings.HasPrefix(path, "/stint.v1."):
 			of.ServeHTTP(w, r)
+		case slices.Contains(health.Paths(), path):
+			probes.ServeHTTP(w, r)
+		case path == "/openapi.json":
+			described.ServeHTTP(w, r)
 		case path == "/metrics":
 			metrics.ServeHTTP(w, r)
 		default:
 			stored.ServeHTTP(w, r)
 		}
-	})
-	handler = http.NewCrossOriginProtection().Handler(handler)
+	}))
+	all = http.NewCrossOriginProtection().Handler(all)
 	if s.identify == nil && !s.insecure {
-		handler = fromThisMachine(handler)
+		all = fromThisMachine(all)
 	}
-	return handler, func() {}, nil
+	return all
 }
 
 // fromThisMachine refuses requests for a host that is not this machine: a page in a browser may
