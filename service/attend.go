@@ -51,7 +51,13 @@ func (o *owners) Attend(
 		return err
 	}
 	first, err := wire.Receive()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return &stint.ArgumentError{
+			Argument: "hello", Index: -1, Err: stint.ErrInvalidArgument,
+			Problem: "must be in the first message, of which there is none",
+		}
+	case err != nil:
 		return err
 	}
 	hello := first.GetHello()

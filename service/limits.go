@@ -24,12 +24,16 @@ type Limits struct {
 	// RequestBytes is the size of a request at most. A service may hold that much for each request
 	// under way. Default: 65 MiB, the largest body of a task and what is around it.
 	RequestBytes int
+	// TransferTime is how long a request may take to arrive from its first byte on, and its answer
+	// to be read. Streams have as long as they want. Default: a minute.
+	TransferTime time.Duration
 }
 
 const (
 	callsDefault        = 1000
 	waitingDefault      = 20_000
 	requestBytesDefault = 65 << 20
+	transferTimeDefault = time.Minute
 
 	// heldMax is how many tasks an actor may tell by its stream that it holds: as many as it can
 	// own by one call.
@@ -48,6 +52,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.RequestBytes == 0 {
 		l.RequestBytes = requestBytesDefault
+	}
+	if l.TransferTime == 0 {
+		l.TransferTime = transferTimeDefault
 	}
 	return l
 }

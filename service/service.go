@@ -84,7 +84,8 @@ type Service struct {
 	store  *stint.Store
 	logger *slog.Logger
 	grace  time.Duration
-	mux    *http.ServeMux
+	// handler answers requests.
+	handler http.Handler
 
 	authenticate func(r *http.Request) (*access.Principal, error)
 	limits       limits
@@ -119,14 +120,14 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	case options.Grace < 0:
 		return nil, errors.New("new service: Options.Grace must not be negative")
 	case min(options.Limits.Calls, options.Limits.Waiting, options.Limits.RequestBytes) < 0,
-		options.Limits.Rate < 0:
+		options.Limits.Rate < 0, options.Limits.TransferTime < 0:
 		return nil, errors.New("new service: Options.Limits must not be negative")
 	case options.Grace == 0:
 		options.Grace = graceDefault
 	}
 	s := &Service{
 		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
-		mux: http.NewServeMux(), authenticate: options.Authenticate, policies: newPolicies(),
+		authenticate: options.Authenticate, policies: newPolicies(),
 		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
 		silence: silenceMax,
 		streams: make(chan struct{}, max(1, pool.Config().MaxConns/connsPerStream)),
@@ -143,30 +144,31 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		connect.WithInterceptors(&translator{s}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)
+	mux := http.NewServeMux()
 	path, handler := stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...)
-	s.mux.Handle(path, handler)
-	s.mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure,
-		s.impatient(handler))
-	s.mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
+	mux.Handle(path, handler)
+	mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure, s.impatient(handler))
+	mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
+	s.handler = s.observed(s.timed(s.admitted(s.sized(mux))))
 	return s, nil
 }
 
 // ServeHTTP answers a request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.observed(s.admitted(s.sized(s.mux))).ServeHTTP(w, r)
+	s.handler.ServeHTTP(w, r)
 }
 
 // Guard returns a handler that passes on the requests of principals that may do something which is
 // no verb of this service, such as [access.TaskStore], within their limits.
 func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
-	return s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.timed(s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if principal := Principal(r.Context()); !principal.Has(verb) {
 			http.Error(w, stint.ErrRefused.Error()+": it needs a grant of "+string(verb),
 				http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
-	}))
+	})))
 }
 
 // sized refuses requests that say that they are too large: Connect would read them, and ask the

@@ -32,24 +32,24 @@ type running struct {
 	token   string // of the caller; empty for none
 }
 
-func start(t *testing.T) *running {
-	t.Helper()
-	return startWith(t, service.Options{})
+func start(tb testing.TB) *running {
+	tb.Helper()
+	return startWith(tb, service.Options{})
 }
 
-func startWith(t *testing.T, options service.Options) *running {
-	t.Helper()
-	pool := testdb.New(t)
+func startWith(tb testing.TB, options service.Options) *running {
+	tb.Helper()
+	pool := testdb.New(tb)
 	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
 	if err != nil {
-		t.Fatalf("New = %v", err)
+		tb.Fatalf("New = %v", err)
 	}
-	t.Cleanup(func() {
-		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Close = %v", err)
+	tb.Cleanup(func() {
+		if err := store.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Errorf("Close = %v", err)
 		}
 	})
-	address, stop := testservice.Start(t, pool, store, options)
+	address, stop := testservice.Start(tb, pool, store, options)
 	return &running{store: store, pool: pool, address: address, stop: stop}
 }
 
@@ -268,9 +268,9 @@ func TestNew_RefusesBadArguments(t *testing.T) {
 	}
 }
 
-func wantErr(t *testing.T, call string, got, want error) {
-	t.Helper()
+func wantErr(tb testing.TB, call string, got, want error) {
+	tb.Helper()
 	if !errors.Is(got, want) {
-		t.Fatalf("%s = %v, want %v", call, got, want)
+		tb.Fatalf("%s = %v, want %v", call, got, want)
 	}
 }

@@ -1,0 +1,118 @@
+package service_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+)
+
+const patience = 2 * time.Minute
+
+// dial connects to the service, for a request that is no good.
+func (r *running) dial(t *testing.T) net.Conn {
+	t.Helper()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.address, "http://"))
+	wantErr(t, "Dial", err, nil)
+	t.Cleanup(func() { _ = conn.Close() })
+	wantErr(t, "SetDeadline", conn.SetDeadline(time.Now().Add(patience)), nil)
+	return conn
+}
+
+// Whoever sends a request byte by byte is cut off, be it in the header or in the message.
+func TestService_CutsOffWhoeverSendsSlowly(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := startWith(t, service.Options{Limits: service.Limits{TransferTime: 300 * time.Millisecond}})
+	const head = "POST /stint.v1.TaskService/GetTasks HTTP/1.1\r\nHost: stint\r\n" +
+		"Content-Type: application/json\r\nContent-Length: 100000\r\n"
+	for name, first := range map[string]string{
+		"header": head, "message": head + "\r\n", // the server sees to the header, within 5 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := r.dial(t)
+			_, err := io.WriteString(conn, first)
+			ended := make(chan string, 1)
+			go func() {
+				answer, err := io.ReadAll(conn)
+				ended <- fmt.Sprintf("%.200q, %v", answer, err)
+			}()
+			trickle := time.NewTicker(20 * time.Millisecond)
+			defer trickle.Stop()
+			for err == nil {
+				select {
+				case <-trickle.C:
+					_, err = io.WriteString(conn, " ")
+				case answer := <-ended:
+					t.Logf("is answered by %s", answer)
+					return
+				}
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the connection is not closed: %v", err)
+			}
+		})
+	}
+}
+
+// Whoever does not read a large answer is cut off.
+func TestService_CutsOffWhoeverDoesNotRead(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := startWith(t, service.Options{Limits: service.Limits{TransferTime: 300 * time.Millisecond}})
+	const size = 48 << 20 // more than the buffers of a connection
+	err := r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", Body: make([]byte, size)},
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	conn := r.dial(t)
+	const request = `{"ids":["a"]}`
+	_, err = fmt.Fprintf(conn, "POST /stint.v1.TaskService/GetTasks HTTP/1.1\r\nHost: stint\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(request), request)
+	wantErr(t, "Write", err, nil)
+	first := make([]byte, 1)
+	_, err = io.ReadFull(conn, first) // the service writes
+	wantErr(t, "Read", err, nil)
+	wantErr(t, "stop", r.stop(), nil) // which waits for the call
+	rest, _ := io.Copy(io.Discard, conn)
+	if rest >= size {
+		t.Errorf("%d bytes came though nobody read them", rest)
+	}
+}
+
+// Neither a call that waits nor a stream is slow.
+func TestService_LetsWhoeverWaitsWait(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const limit = 300 * time.Millisecond
+	r := startWith(t, service.Options{Limits: service.Limits{TransferTime: limit}})
+	c := testservice.Client(t, r.address, client.Options{})
+	wantErr(t, "RegisterActor", c.RegisterActor(t.Context(), "far", []string{"act"}), nil)
+	err := r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", NotBefore: time.Now().Add(4 * limit)},
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	code, text := r.send(t, "WorkerService/OwnTasks", "application/json", strings.NewReader(
+		`{"actor":"curl","claim":17,"max_tasks":1,"actions":["act"],"lease":"60s","wait":"25s"}`))
+	if code != http.StatusOK || !strings.Contains(string(text), `"a"`) {
+		t.Errorf("OwnTasks = %d %s", code, text)
+	}
+	var epoch int64
+	err = r.pool.QueryRow(t.Context(), "SELECT max(epoch) FROM stint.actors").Scan(&epoch)
+	if err != nil || epoch != 1 {
+		t.Errorf("the stream of the actor is the %d. one, %v", epoch, err)
+	}
+}
