@@ -1,0 +1,237 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	_ "github.com/stint-tasks/stint/api/stintv1" // for its descriptors
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// procedures are all that a service has, by their paths; streams are those that stream.
+func procedures() (unary []protoreflect.MethodDescriptor, streams []string) {
+	protoregistry.GlobalFiles.RangeFilesByPackage("stint.v1",
+		func(file protoreflect.FileDescriptor) bool {
+			for i := range file.Services().Len() {
+				methods := file.Services().Get(i).Methods()
+				for j := range methods.Len() {
+					m := methods.Get(j)
+					if m.IsStreamingClient() || m.IsStreamingServer() {
+						streams = append(streams, path(m))
+					} else {
+						unary = append(unary, m)
+					}
+				}
+			}
+			return true
+		})
+	slices.SortFunc(unary, func(a, b protoreflect.MethodDescriptor) int {
+		return strings.Compare(path(a), path(b))
+	})
+	return unary, streams
+}
+
+func path(m protoreflect.MethodDescriptor) string {
+	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+}
+
+// Values that a caller may send in a field of a kind, in JSON.
+var (
+	hostileTexts = []string{
+		`""`, `"a"`, `"\u0000"`, `"` + strings.Repeat("x", 600) + `"`, "\"\xff\"", `"\ud800"`,
+		`null`, `7`, `"00000000-0000-0000-0000-000000000000"`, `"completed"`, `"pending"`,
+	}
+	hostileNumbers = []string{
+		`0`, `-1`, `1`, `2147483647`, `-2147483648`, `2147483648`, `9223372036854775807`,
+		`"18446744073709551615"`, `1e400`, `0.5`, `"NaN"`, `"Infinity"`, `"x"`,
+	}
+	hostileDurations = []string{
+		`"0s"`, `"-1s"`, `"0.000000001s"`, `"315576000000s"`, `"-315576000000s"`,
+		`"315576000001s"`, `"9223372036s"`, `"1h"`, `60`, `"-0.5s"`,
+	}
+	hostileTimes = []string{
+		`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999999999Z"`, `"2026-02-30T00:00:00Z"`,
+		`"0000-00-00T00:00:00Z"`, `"10000-01-01T00:00:00Z"`, `"1969-12-31T23:59:59.5+14:00"`,
+	}
+)
+
+// hostile are values of a message in JSON: without anything, and with each field in turn as it must
+// not be, beside others that are right if there is a frame for them.
+func hostile(m protoreflect.MessageDescriptor, depth int) []string {
+	switch m.FullName() {
+	case "google.protobuf.Duration":
+		return hostileDurations
+	case "google.protobuf.Timestamp":
+		return hostileTimes
+	}
+	values := []string{"{}", "[]", "null", "{"}
+	frame := map[string]string{}
+	for i := range m.Fields().Len() {
+		if right, ok := plain[string(m.Fields().Get(i).Name())]; ok {
+			frame[string(m.Fields().Get(i).Name())] = right
+		}
+	}
+	for i := range m.Fields().Len() {
+		field := m.Fields().Get(i)
+		for _, value := range hostileField(field, depth) {
+			values = append(values, object(frame, string(field.Name()), value))
+		}
+	}
+	return values
+}
+
+// plain are values that are right, so that a call gets as far as the one that is not.
+var plain = map[string]string{
+	"actor": `"me"`, "claim": `"17"`, "session": `"1"`, "max_tasks": `1`, "actions": `["act"]`,
+	"lease": `"60s"`, "action": `"act"`, "token": `"00000000-0000-8000-8000-000000000001"`,
+	"code": `"completed"`, "ids": `["a"]`, "id": `"a"`, "limit": `1`,
+}
+
+func object(frame map[string]string, name, value string) string {
+	fields := []string{fmt.Sprintf("%q:%s", name, value)}
+	for other, right := range frame {
+		if other != name {
+			fields = append(fields, fmt.Sprintf("%q:%s", other, right))
+		}
+	}
+	slices.Sort(fields)
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+func hostileField(field protoreflect.FieldDescriptor, depth int) []string {
+	var values []string
+	switch field.Kind() {
+	case protoreflect.MessageKind:
+		if depth > 0 {
+			values = hostile(field.Message(), depth-1)
+		}
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		values = hostileTexts
+	case protoreflect.BoolKind:
+		values = []string{"true", "7"}
+	default:
+		values = hostileNumbers
+	}
+	if !field.IsList() {
+		return values
+	}
+	lists := []string{"null", "7", "[]", "[" + strings.Repeat("[", 20_000)}
+	for i, value := range values {
+		lists = append(lists, "["+value+"]")
+		if i == 0 {
+			lists = append(lists, "["+value+","+value+"]")
+		}
+	}
+	return lists
+}
+
+// Whatever JSON somebody sends, the service says clearly what is wrong with it, and lives.
+func FuzzService_JSON(f *testing.F) {
+	testrun.Long(f)
+	unary, _ := procedures()
+	for i, m := range unary {
+		for _, body := range hostile(m.Input(), 2) {
+			f.Add(i, []byte(body))
+		}
+	}
+	r := start(f)
+	f.Fuzz(func(t *testing.T, i int, body []byte) {
+		m := unary[uint(i)%uint(len(unary))]
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			r.address+path(m), bytes.NewReader(body))
+		wantErr(t, "NewRequest", err, nil)
+		request.Header.Set("Content-Type", "application/json")
+		if waits(m) {
+			request.Header.Set("Connect-Timeout-Ms", "100")
+		}
+		response, err := http.DefaultClient.Do(request)
+		wantErr(t, path(m), err, nil)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		wantErr(t, path(m), err, nil)
+		var answer struct{ Code, Message string }
+		switch err := json.Unmarshal(text, &answer); {
+		case err != nil:
+			t.Errorf("%s %.300q is answered by %d %.300q: %v", path(m), body, response.StatusCode,
+				text, err)
+		case response.StatusCode == http.StatusOK:
+		case answer.Code == "deadline_exceeded" && waits(m):
+		case response.StatusCode >= 500 || answer.Code == "" || answer.Message == "":
+			t.Errorf("%s %.300q is answered by %d %.300q", path(m), body, response.StatusCode, text)
+		}
+	})
+}
+
+// waits reports whether a procedure may wait.
+func waits(m protoreflect.MethodDescriptor) bool { return m.Input().Fields().ByName("wait") != nil }
+
+// Whatever bytes somebody sends as gRPC, the service answers with a status, and lives.
+func FuzzService_GRPC(f *testing.F) {
+	testrun.Long(f)
+	unary, streams := procedures()
+	paths := streams
+	for _, m := range unary {
+		paths = append(paths, path(m))
+	}
+	frame := func(flags byte, size int, message string) []byte {
+		head := []byte{flags, 0, 0, 0, 0}
+		binary.BigEndian.PutUint32(head[1:], uint32(size))
+		return append(head, message...)
+	}
+	for i := range paths {
+		for _, message := range [][]byte{
+			nil,
+			{0},
+			frame(0, 0, ""),
+			frame(0, 2, "\x0a"),
+			frame(0, 1<<31, "x"),
+			frame(0, 3, "\x0a\x01\xff"),
+			frame(0, 4, "\x0a\xff\xff\xff"),
+			frame(0, 5, "\x0b\x0b\x0b\x0b\x0b"),
+			frame(1, 3, "abc"),
+			frame(2, 0, ""),
+			frame('0', 0, "more than it says"),
+			frame(255, 4, "abcd"),
+			slices.Concat(frame(0, 0, ""), frame(0, 0, "")),
+		} {
+			f.Add(i, message)
+		}
+	}
+	r := start(f)
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	http2 := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	f.Fuzz(func(t *testing.T, i int, message []byte) {
+		to := paths[uint(i)%uint(len(paths))]
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.address+to,
+			bytes.NewReader(message))
+		wantErr(t, "NewRequest", err, nil)
+		request.Header.Set("Content-Type", "application/grpc")
+		request.Header.Set("Te", "trailers")
+		request.Header.Set("Grpc-Timeout", "300m") // some calls wait
+		response, err := http2.Do(request)
+		wantErr(t, to, err, nil)
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		wantErr(t, to, err, nil)
+		status := response.Trailer.Get("Grpc-Status") + response.Header.Get("Grpc-Status")
+		said := response.Trailer.Get("Grpc-Message") + response.Header.Get("Grpc-Message")
+		const unknown, internal = "2", "13"
+		if status == "" || status == unknown ||
+			status == internal && !strings.Contains(said, "protocol error") &&
+				!strings.Contains(said, "corrupt response") { // the words of Connect
+			t.Errorf("%s %q is answered by %d, status %q: %s", to, message, response.StatusCode,
+				status, said)
+		}
+	})
+}
