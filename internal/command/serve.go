@@ -98,6 +98,9 @@ on standard error, with --json as JSON lines.`,
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !p.remote.asked {
+				p.remote.address = "" // the variable is for those who call the service
+			}
 			if err := cmp.Or(s.check(), p.onDatabase()); err != nil {
 				return err
 			}
