@@ -67,7 +67,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	if !h.scan.Whole && len(h.rows) == 0 {
 		pause := s.queues.Pause(h.actions)
-		h.next.pause = &pause
+		h.next.pause, h.next.partial = &pause, true
 	}
 	if !h.taken {
 		s.countTries(h.rows)
@@ -321,6 +321,8 @@ func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, e
 type nextDue struct {
 	contended, overdue bool
 	pause              *time.Duration
+	// partial says that the pause is until the next scan of the whole queues.
+	partial bool
 }
 
 func (n *nextDue) read(rows pgx.Rows) error {

@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,8 +13,9 @@ import (
 const contendedPause = time.Millisecond
 
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
-// such tasks are inserted or become ready, when scheduled ones are due and when leases expire, and
-// also polls every [Options.PollInterval].
+// such tasks are inserted or become ready, when scheduled ones are due and when leases expire.
+// Besides, one of the calls that wait at a store for the same actions polls every
+// [Options.PollInterval].
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once. In a transaction the
@@ -44,33 +46,67 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	for i, action := range actions {
 		topics[i] = readyTopic(action)
 	}
-	wake := s.awaiting.join(actions)
-	defer s.awaiting.leave(actions, wake)
+	w := s.awaiting.join(actions)
+	defer s.awaiting.leave(actions, w)
 	retry := contendedPause
 	for {
+		s.awaiting.look(w)
 		answer, err := s.ownTasks(ctx, request)
 		if err != nil || len(answer.tasks) > 0 {
 			s.awaiting.readyForMore(actions)
 			return answer.tasks, err
 		}
 		s.hear(topics...)
-		pause := around(s.poll)
+		var look <-chan time.Time
 		if answer.next.pause != nil {
-			pause = min(pause, *answer.next.pause+time.Millisecond)
+			look = time.After(min(around(s.poll), *answer.next.pause+time.Millisecond))
 		}
 		if answer.next.contended { // nobody is told of the tasks that they leave
-			pause = min(pause, around(retry))
+			look = time.After(around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
 			retry = contendedPause
 		}
+		partial := answer.next.partial && !answer.next.contended
+		if err := s.awaitTurn(ctx, w, look, partial); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitTurn waits until it is time to look for tasks: when somebody says so, at look, or when it is
+// this waiter's turn to poll. Of all who wait for the same actions, one polls at a time: if it
+// finds tasks, it wakes others. It passes the turn on before it looks, since that may take long.
+// If look is only for a scan of the whole queues, the waiter that has looked last makes it for all.
+func (s *Store) awaitTurn(
+	ctx context.Context, w *ownWaiter, look <-chan time.Time, partial bool,
+) error {
+	var poll <-chan time.Time
+	turn := w.queue.turn
+	defer func() {
+		if turn == nil {
+			w.queue.turn <- struct{}{}
+		}
+	}()
+	for {
 		select {
-		case <-wake:
-		case <-time.After(pause):
+		case <-turn:
+			turn, poll = nil, time.After(around(s.poll))
+		case <-w.wake:
+			return nil
+		case <-look:
+			if !partial || s.awaiting.isLast(w) {
+				return nil
+			}
+			look = nil
+		case <-w.queue.left:
+			return nil
+		case <-poll:
+			return nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-s.closing:
-			return nil, ErrClosed
+			return ErrClosed
 		}
 	}
 }
@@ -80,37 +116,82 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 type awaiting struct {
 	mutex   sync.Mutex
 	waiters map[string]map[chan struct{}]bool
+	queues  map[string]*pollQueue // by the actions, joined
 }
 
-// join returns a channel that is sent to when tasks with one of the actions may be ready.
-func (a *awaiting) join(actions []string) chan struct{} {
+// An ownWaiter is a call that waits for tasks.
+type ownWaiter struct {
+	wake  chan struct{} // tasks may be ready
+	queue *pollQueue
+	look  int // the number of its last look in the queue
+}
+
+// A pollQueue is of the waiters for the same actions. Whoever receives from turn is the one that
+// polls, until it sends back. The one that has looked last knows when something is due; when it
+// leaves, whoever receives from left looks instead.
+type pollQueue struct {
+	turn, left     chan struct{}
+	waiters, looks int
+}
+
+// look notes that a waiter looks for tasks.
+func (a *awaiting) look(w *ownWaiter) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	w.queue.looks++
+	w.look = w.queue.looks
+}
+
+// isLast reports whether no other waiter for the same actions has looked since this one did.
+func (a *awaiting) isLast(w *ownWaiter) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return w.look == w.queue.looks
+}
+
+// join adds a waiter, which is told when tasks with one of the actions may be ready.
+func (a *awaiting) join(actions []string) *ownWaiter {
 	wake := make(chan struct{}, 1)
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.waiters == nil {
 		a.waiters = map[string]map[chan struct{}]bool{}
+		a.queues = map[string]*pollQueue{}
 	}
+	key := strings.Join(actions, "\x00") // as in ownKey
+	queue := a.queues[key]
+	if queue == nil {
+		queue = &pollQueue{turn: make(chan struct{}, 1), left: make(chan struct{}, 1)}
+		queue.turn <- struct{}{}
+		a.queues[key] = queue
+	}
+	queue.waiters++
 	for _, action := range actions {
 		if a.waiters[action] == nil {
 			a.waiters[action] = map[chan struct{}]bool{}
 		}
 		a.waiters[action][wake] = true
 	}
-	return wake
+	return &ownWaiter{wake: wake, queue: queue}
 }
 
 // leave ends a wait. If the waiter was woken and did not look, another one looks.
-func (a *awaiting) leave(actions []string, wake chan struct{}) {
+func (a *awaiting) leave(actions []string, w *ownWaiter) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	if w.queue.waiters--; w.queue.waiters == 0 {
+		delete(a.queues, strings.Join(actions, "\x00"))
+	} else if w.look == w.queue.looks {
+		wakeUp(w.queue.left)
+	}
 	for _, action := range actions {
-		delete(a.waiters[action], wake)
+		delete(a.waiters[action], w.wake)
 		if len(a.waiters[action]) == 0 {
 			delete(a.waiters, action)
 		}
 	}
 	select {
-	case <-wake:
+	case <-w.wake:
 		a.wake(1, actions...)
 	default:
 	}

@@ -82,11 +82,14 @@ func newCrowd(t *testing.T) *crowd {
 	}
 }
 
-// rest logs what the crowd costs for a moment.
+// rest waits until the crowd costs little, and logs it.
 func (c *crowd) rest(t *testing.T) {
 	t.Helper()
-	perSecond := c.size
-	for seconds := 0; perSecond > c.size/50 && seconds < 15; seconds++ { // until it is quiet
+	perSecond, late := c.size, time.Now().Add(patience)
+	for perSecond > c.size/50 { // until it is quiet
+		if time.Now().After(late) {
+			t.Fatalf("%d that wait cost %d transactions a second", c.size, perSecond)
+		}
 		before := transactions(t, c.pool)
 		<-time.After(time.Second)
 		perSecond = transactions(t, c.pool) - before
