@@ -158,7 +158,7 @@ func TestCheck_NamesWhoHoldsVacuumUp(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	conn, err := pgx.Connect(t.Context(), address(t, db.pool))
+	conn, err := pgx.Connect(t.Context(), testdb.URL(db.pool))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 					"search_path": {path}, "default_query_exec_mode": {mode},
 					"DateStyle": {"German"}, "IntervalStyle": {"sql_standard"},
 				}
-				env := []string{"STINT_DATABASE_URL=" + withSettings(t, address(t, pool), values)}
+				env := []string{"STINT_DATABASE_URL=" + withSettings(t, testdb.URL(pool), values)}
 				run(t, env, "", "migrate").wantExit(t, 0)
 				run(t, env, "", "migrate", "status").wantExit(t, 0)
 				run(t, env, "", "migrate", "functions").wantExit(t, 0)

@@ -53,7 +53,7 @@ func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 	}
 	// The page has the port and the database of the first start; a test has others.
 	const port, serve = "localhost:3733", "stint serve "
-	url := "'" + strings.ReplaceAll(address(t, testdb.New(t)), "'", `'\''`) + "'"
+	url := "'" + strings.ReplaceAll(testdb.URL(testdb.New(t)), "'", `'\''`) + "'"
 	if strings.Count(script.String(), port) != 2 || strings.Count(script.String(), serve) != 1 {
 		t.Fatalf("docs/enq.md does not name %s twice, or %s once", port, serve)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,19 +159,6 @@ func databaseOn(t *testing.T, pool *pgxpool.Pool) *database {
 	d := &database{pool: pool, store: store, waits: &atomic.Int64{}}
 	d.env = d.environment(t)
 	return d
-}
-
-// address is that of the database. The one that the pool was made from names another database on
-// the same server.
-func address(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	config := pool.Config().ConnConfig
-	address, err := url.Parse(config.ConnString())
-	if err != nil || address.Scheme == "" {
-		return config.ConnString() + " dbname=" + config.Database
-	}
-	address.Path = "/" + config.Database
-	return address.String()
 }
 
 func (d *database) run(t *testing.T, stdin string, args ...string) ran {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/internal/testservice"
 	"github.com/stint-tasks/stint/service"
@@ -45,7 +46,7 @@ func isRemote() bool { return os.Getenv(remoteVariable) != "" }
 func (d *database) environment(t *testing.T) []string {
 	t.Helper()
 	if !isRemote() {
-		return []string{"STINT_DATABASE_URL=" + address(t, d.pool)}
+		return []string{"STINT_DATABASE_URL=" + testdb.URL(d.pool)}
 	}
 	counting := func(s http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

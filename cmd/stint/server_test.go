@@ -76,7 +76,7 @@ func TestServer_AFlagBeatsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
-	url := address(t, db.pool)
+	url := testdb.URL(db.pool)
 	at, _ := testservice.Start(t, db.pool, db.store, service.Options{})
 	both := []string{"STINT_SERVER=" + silence, "STINT_DATABASE_URL=" + nowhere}
 	for _, test := range []struct {

@@ -62,7 +62,7 @@ func TestCompute_LeavesNothingInADatabaseOfYours(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
-	run := start(t, nil, "-database-url", urlOf(t, pool), "-limit", "4m", "-hardest", "1000000",
+	run := start(t, nil, "-database-url", testdb.URL(pool), "-limit", "4m", "-hardest", "1000000",
 		"-requests", "60", "-names", "20", "-kill", "200ms", "-pause", "0")
 	run.wantExit(t, exitProven)
 	run.wantOutput(t, promise)
@@ -100,7 +100,7 @@ func TestCompute_NoProcessOutlivesIt(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	journal := filepath.Join(t.TempDir(), "journal")
-	run := start(t, nil, "-database-url", urlOf(t, testdb.NewEmpty(t)), "-journal", journal,
+	run := start(t, nil, "-database-url", testdb.URL(testdb.NewEmpty(t)), "-journal", journal,
 		"-hardest", "1000000000", "-pause", "0")
 	eventually(t, "a performance", func() bool { return count(entries(t, journal), began) > 0 })
 	run.signal(t, syscall.SIGKILL)
@@ -110,7 +110,7 @@ func TestCompute_NoProcessOutlivesIt(t *testing.T) {
 func TestCompute_FailsIfRequestsAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	run := start(t, nil, "-database-url", urlOf(t, testdb.NewEmpty(t)), "-limit", "3s",
+	run := start(t, nil, "-database-url", testdb.URL(testdb.NewEmpty(t)), "-limit", "3s",
 		"-hardest", "1000000000", "-workers", "1", "-pause", "0", "-kill", "100ms")
 	run.wantExit(t, exitFailed)
 	run.wantOutput(t, "the requests are not answered after 3s")

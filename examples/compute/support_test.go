@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -139,19 +137,6 @@ func count(entries []entry, kind kind) int {
 	return n
 }
 
-// urlOf is the address of a test's database. The one that the pool was made from names another
-// database on the same server.
-func urlOf(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	config := pool.Config().ConnConfig
-	address, err := url.Parse(config.ConnString())
-	if err != nil || address.Scheme == "" {
-		return config.ConnString() + " dbname=" + config.Database
-	}
-	address.Path = "/" + config.Database
-	return address.String()
-}
-
 // A bench is what a client or a worker needs, in the process of the test.
 type bench struct {
 	*database
@@ -161,7 +146,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	url, schema := urlOf(t, testdb.NewEmpty(t)), "compute_"+uuid.NewString()
+	url, schema := testdb.URL(testdb.NewEmpty(t)), "compute_"+uuid.NewString()
 	if err := makeSchemas(t.Context(), url, schema); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -40,7 +41,7 @@ func (p *process) wantBranches(t *testing.T, branches int, commits string) {
 
 func (d *database) startBranches(t *testing.T, to string, more ...string) *process {
 	t.Helper()
-	args := []string{"-database-url", d.url(t), "-to", to, "-branches", "2"}
+	args := []string{"-database-url", testdb.URL(d.pool), "-to", to, "-branches", "2"}
 	return start(t, nil, append(args, more...)...)
 }
 

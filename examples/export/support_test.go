@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,21 +132,8 @@ func newDatabase(t *testing.T) *database {
 
 func (d *database) start(t *testing.T, from, to string, more ...string) *process {
 	t.Helper()
-	args := []string{"-database-url", d.url(t), "-from", from, "-to", to}
+	args := []string{"-database-url", testdb.URL(d.pool), "-from", from, "-to", to}
 	return start(t, nil, append(args, more...)...)
-}
-
-// url is the address of the database. The one that the pool was made from names another database on
-// the same server.
-func (d *database) url(t *testing.T) string {
-	t.Helper()
-	config := d.pool.Config().ConnConfig
-	address, err := url.Parse(config.ConnString())
-	if err != nil || address.Scheme == "" {
-		return config.ConnString() + " dbname=" + config.Database
-	}
-	address.Path = "/" + config.Database
-	return address.String()
 }
 
 // export runs the program to its end.

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
@@ -39,7 +36,7 @@ func TestRun_CountsWords(t *testing.T) {
 	pool := testdb.NewEmpty(t)
 	for _, workers := range []string{"1", "3"} {
 		var printed bytes.Buffer
-		args := []string{"-dir", dir, "-workers", workers, "-database-url", urlOf(t, pool)}
+		args := []string{"-dir", dir, "-workers", workers, "-database-url", testdb.URL(pool)}
 		if err := run(t.Context(), args, &printed); err != nil {
 			t.Fatalf("run = %v", err)
 		}
@@ -120,7 +117,7 @@ func TestRun_EndsWhenItIsInterrupted(t *testing.T) {
 		interrupt() // as soon as it says what it does
 		return len(text), nil
 	})
-	args := []string{"-dir", dir, "-database-url", urlOf(t, testdb.NewEmpty(t))}
+	args := []string{"-dir", dir, "-database-url", testdb.URL(testdb.NewEmpty(t))}
 	if err := run(ctx, args, printed); err == nil {
 		t.Error("run succeeds")
 	}
@@ -129,16 +126,3 @@ func TestRun_EndsWhenItIsInterrupted(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
-
-// urlOf is the address of a test's database. The one that the pool was made from names another
-// database on the same server.
-func urlOf(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	config := pool.Config().ConnConfig
-	address, err := url.Parse(config.ConnString())
-	if err != nil || address.Scheme == "" {
-		return config.ConnString() + " dbname=" + config.Database
-	}
-	address.Path = "/" + config.Database
-	return address.String()
-}

@@ -7,9 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +50,7 @@ func start(t *testing.T) *running {
 		output: &output.Buffer{},
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, databaseURL(pool), listener, r.output) }()
+	go func() { ended <- serve(ctx, testdb.URL(pool), listener, r.output) }()
 	stopped := false
 	r.stop = func() error {
 		if stopped {
@@ -218,7 +216,7 @@ func TestService_HasMetrics(t *testing.T) {
 func TestRun_PlacesAnOrderOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	address := databaseURL(testdb.New(t))
+	address := testdb.URL(testdb.New(t))
 	for _, id := range []string{"1", "2"} {
 		var printed bytes.Buffer
 		args := []string{"-once", "-database-url", address}
@@ -248,22 +246,6 @@ func TestRun_FailsWithoutADatabase(t *testing.T) {
 	if err := run(t.Context(), args, io.Discard); err == nil {
 		t.Error("run succeeds")
 	}
-}
-
-// databaseURL is the address of the database of a test.
-func databaseURL(pool *pgxpool.Pool) string {
-	config := pool.Config().ConnConfig
-	query := url.Values{
-		"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"prefer"},
-	}
-	if strings.HasPrefix(config.Host, "/") {
-		query.Set("sslmode", "disable")
-	}
-	address := url.URL{
-		Scheme: "postgres", User: url.UserPassword(config.User, config.Password),
-		Path: "/" + config.Database, RawQuery: strings.ReplaceAll(query.Encode(), "+", "%20"),
-	}
-	return address.String()
 }
 
 func insert(t *testing.T, store *stint.Store, tasks ...stint.Task) {
