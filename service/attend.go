@@ -21,6 +21,9 @@ const (
 	// attendEvery is how often a service says that it attends an actor: see Store.AttendActor.
 	attendEvery = time.Minute
 
+	// helloMax is how long the first message of a stream may take.
+	helloMax = 10 * time.Second
+
 	// partMax is how long it may take to tell the store that an actor is gone.
 	partMax = 5 * time.Second
 )
@@ -50,7 +53,7 @@ func (o *owners) Attend(
 	if err := callerOf(ctx).wait(); err != nil {
 		return err
 	}
-	first, err := wire.Receive()
+	first, err := o.firstMessage(ctx, wire)
 	switch {
 	case errors.Is(err, io.EOF):
 		return &stint.ArgumentError{
@@ -87,6 +90,34 @@ func (o *owners) Attend(
 	return s.serve(ctx)
 }
 
+// firstMessage waits for the first message of a stream, for a while at most.
+func (o *owners) firstMessage(
+	ctx context.Context, wire *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse],
+) (*stintv1.AttendRequest, error) {
+	control := callerOf(ctx).control
+	if err := control.SetReadDeadline(now().Add(helloMax)); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(o.draining, func() { _ = control.SetReadDeadline(now()) })()
+	first, err := wire.Receive()
+	return first, errors.Join(err, control.SetReadDeadline(time.Time{}))
+}
+
+// stillMay returns an error if the caller may no longer attend the actor: the token may have been
+// removed since the stream began, and so may the grant.
+func (s *stream) stillMay(ctx context.Context) error {
+	by := callerOf(ctx)
+	if by.again == nil {
+		return nil
+	}
+	principal, err := by.again()
+	if err != nil || principal == nil {
+		return errUnknown(err)
+	}
+	asks := &asking{ctx: ctx, principal: principal, store: s.store}
+	return asks.mayOwn(string(s.remote.Actor), s.actions)
+}
+
 func errSuperseded() error {
 	return connect.NewError(connect.CodeAborted, errors.New("the actor has a later stream"))
 }
@@ -111,6 +142,9 @@ func (s *stream) serve(ctx context.Context) error {
 				return err
 			}
 		case <-again.C:
+			if err := s.stillMay(ctx); err != nil {
+				return err
+			}
 			latest, err := s.store.AttendActor(ctx, s.remote, s.actions)
 			if err == nil && !latest { // without an answer, the stream still shows that it lives
 				return errSuperseded()

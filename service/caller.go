@@ -13,6 +13,10 @@ import (
 type caller struct {
 	principal *access.Principal // nil if the service asks nobody who he is
 	*place
+	// control is that of the connection.
+	control *http.ResponseController
+	// again finds out who the caller is by now, for streams; nil if nobody is asked.
+	again func() (*access.Principal, error)
 }
 
 type callerKey struct{}
@@ -27,7 +31,7 @@ func callerOf(ctx context.Context) caller {
 // caller's limits.
 func (s *Service) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var by caller
+		by := caller{control: http.NewResponseController(w)}
 		if s.authenticate != nil {
 			principal, err := s.authenticate(r)
 			if err != nil || principal == nil {
@@ -36,6 +40,7 @@ func (s *Service) admitted(next http.Handler) http.Handler {
 				return
 			}
 			by.principal = principal
+			by.again = func() (*access.Principal, error) { return s.authenticate(r) }
 			callOf(r.Context()).principal = principal.Name
 		}
 		entered, wait := s.limits.enter(by.name())

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/stint-tasks/stint"
 	_ "github.com/stint-tasks/stint/api/stintv1" // for its descriptors
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -234,4 +235,70 @@ func FuzzService_GRPC(f *testing.F) {
 				status, said)
 		}
 	})
+}
+
+// A request of few bytes makes no large message, and none is decompressed.
+func TestService_BoundsWhatARequestMakes(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	const items = 300_000
+	many := func(item, separator string) string {
+		return strings.TrimSuffix(strings.Repeat(item+separator, items), separator)
+	}
+	for kind, body := range map[string]string{
+		"application/proto": many("\x0a\x00", ""),
+		"application/json":  `{"tasks":[` + many("{}", ",") + `]}`,
+	} {
+		code, text := r.send(t, "TaskService/InsertTasks", kind, strings.NewReader(body))
+		if code != http.StatusBadRequest || !strings.Contains(string(text), "items") {
+			t.Errorf("%s: %d %.300s, want a refusal of so many items", kind, code, text)
+		}
+	}
+	code, text := r.send(t, "TaskService/InsertTasks", "application/json",
+		strings.NewReader(`{"tasks":[{"id":"a","action":"b","text":"`+many("{,", "")+`"}]}`))
+	if code != http.StatusOK {
+		t.Errorf("a text with many commas = %d %.300s", code, text)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		r.address+"/stint.v1.TaskService/InsertTasks", strings.NewReader("x"))
+	wantErr(t, "NewRequest", err, nil)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Encoding", "gzip")
+	response, err := http.DefaultClient.Do(request)
+	wantErr(t, "Do", err, nil)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusNotImplemented {
+		t.Errorf("a compressed request = %s", response.Status)
+	}
+}
+
+// What a page in a browser can send to a service of its machine does nothing.
+func TestService_TakesNoGet(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.address+
+		"/stint.v1.TaskService/GetStats?encoding=json&message=%7B%7D", http.NoBody)
+	wantErr(t, "NewRequest", err, nil)
+	response, err := http.DefaultClient.Do(request)
+	wantErr(t, "Do", err, nil)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("GET = %s", response.Status)
+	}
+}
+
+// The same task many times makes no answer without end.
+func TestGetTasks_BoundsItsAnswer(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := start(t)
+	err := r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", Body: make([]byte, 1<<20)},
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	code, text := r.send(t, "TaskService/GetTasks", "application/json",
+		strings.NewReader(`{"ids":[`+strings.Repeat(`"a",`, 99)+`"a"]}`))
+	if code != http.StatusBadRequest || !strings.Contains(string(text), "fewer") {
+		t.Errorf("GetTasks = %d %.300s", code, text)
+	}
 }

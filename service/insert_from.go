@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ const connsPerStream = 2
 func (t *tasks) InsertTasksFrom(
 	ctx context.Context, stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) (*stintv1.InsertTasksFromResponse, error) {
+	if !stream.Receive() {
+		return nil, t.brokenOff(stream.Err())
+	}
 	select {
 	case t.streams <- struct{}{}:
 		defer func() { <-t.streams }()
@@ -42,13 +46,14 @@ func (t *tasks) InsertTasksFrom(
 	return &stintv1.InsertTasksFromResponse{Inserted: inserted}, nil
 }
 
-// streamed yields the tasks of a stream up to its last message, and an error if it ends before.
+// streamed yields the tasks of a stream, whose first message has come, up to its last message, and an
+// error if it ends before.
 func (t *tasks) streamed(
 	stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) iter.Seq2[stint.Task, error] {
 	return func(yield func(stint.Task, error) bool) {
 		seen := 0
-		for stream.Receive() {
+		for more := true; more; more = stream.Receive() {
 			message := stream.Msg()
 			tasks, err := wire.ToTasks(message.GetTasks())
 			if err != nil {
@@ -115,8 +120,8 @@ func (b *impatientBody) Read(into []byte) (int, error) {
 		return 0, fmt.Errorf("limit the silence of a client: %w", err)
 	}
 	n, err := b.ReadCloser.Read(into)
-	if err == nil {
-		err = b.control.SetReadDeadline(time.Time{})
+	if err == nil || errors.Is(err, io.EOF) {
+		err = cmp.Or(err, b.control.SetReadDeadline(time.Time{}))
 	}
 	return n, err
 }

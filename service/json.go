@@ -33,8 +33,29 @@ func (strictJSON) Unmarshal(data []byte, message any) error {
 	if !ok {
 		return fmt.Errorf("%T is not a message", message)
 	}
-	if len(data) == 0 {
+	switch {
+	case len(data) == 0:
 		return nil // as an empty object
+	case itemsOf(data) > itemsMax:
+		return errItems()
 	}
 	return protojson.Unmarshal(data, m)
+}
+
+// itemsOf counts the objects and the items of lists of texts in JSON: what is outside of strings.
+func itemsOf(text []byte) int {
+	items, quoted, escaped := 0, false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '{' || c == ','):
+			items++
+		}
+	}
+	return items
 }

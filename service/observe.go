@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -73,7 +74,7 @@ func (s *Service) observed(next http.Handler) http.Handler {
 				s.accessLog.LogAttrs(r.Context(), slog.LevelInfo, "call",
 					slog.String("procedure", procedure), slog.String("principal", of.principal),
 					slog.String("code", of.code), slog.Duration("took", took),
-					slog.Int64("bytes", body.bytes))
+					slog.Int64("bytes", body.bytes.Load()))
 			}
 		}()
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, of))
@@ -86,12 +87,12 @@ func (s *Service) observed(next http.Handler) http.Handler {
 type body struct {
 	io.ReadCloser
 
-	bytes int64
+	bytes atomic.Int64 // a stream may still be read when its handler has returned
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.bytes += int64(n)
+	b.bytes.Add(int64(n))
 	return n, err
 }
 

@@ -35,7 +35,10 @@ func byAll(verb access.Verb) func(a *asking, request any) error {
 	}
 }
 
-// byAnyone is the policy of procedures that show nothing, or what trim leaves.
+// byReader is the policy of procedures that show what trim leaves to those who may see something.
+func byReader(a *asking, _ any) error { return a.has(access.Read) }
+
+// byAnyone is the policy of procedures that show nothing of tasks.
 func byAnyone(*asking, any) error { return nil }
 
 // changePolicies are those of the verbs that change tasks.
@@ -62,13 +65,19 @@ func changePolicies() map[string]policy {
 			}),
 		},
 		stintv1connect.TaskServiceAbortTasksProcedure: {
-			may: byID[*stintv1.AbortTasksRequest](access.Control),
+			may: on(func(a *asking, r *stintv1.AbortTasksRequest) error {
+				return a.mayControl(r.GetIds())
+			}),
 		},
 		stintv1connect.TaskServiceRetryTasksProcedure: {
-			may: byID[*stintv1.RetryTasksRequest](access.Control),
+			may: on(func(a *asking, r *stintv1.RetryTasksRequest) error {
+				return a.mayControl(r.GetIds())
+			}),
 		},
 		stintv1connect.TaskServiceDeleteTasksProcedure: {
-			may: byID[*stintv1.DeleteTasksRequest](access.Control),
+			may: on(func(a *asking, r *stintv1.DeleteTasksRequest) error {
+				return a.mayControl(r.GetIds())
+			}),
 		},
 		stintv1connect.TaskServiceTransactProcedure: {
 			may: on((*asking).mayTransact),
@@ -110,7 +119,7 @@ func lookPolicies() map[string]policy {
 			trim: trimming((*asking).trimGraph),
 		},
 		stintv1connect.TaskServiceGetStatsProcedure: {
-			may: byAnyone,
+			may: byReader,
 			trim: trimming(func(a *asking, r *stintv1.GetStatsResponse) {
 				r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
 					return !a.principal.MayList([]string{s.GetAction()}, "")
@@ -118,14 +127,14 @@ func lookPolicies() map[string]policy {
 			}),
 		},
 		stintv1connect.TaskServiceListProblemsProcedure: {
-			may: byAnyone,
+			may: byReader,
 			trim: trimming(func(a *asking, r *stintv1.ListProblemsResponse) {
 				r.Slow, r.Failing = a.seen(r.GetSlow()), a.seen(r.GetFailing())
 				r.Failed = a.seen(r.GetFailed())
 			}),
 		},
 		stintv1connect.TaskServiceListActorsProcedure: {
-			may: byAnyone,
+			may: byReader,
 			trim: trimming(func(a *asking, r *stintv1.ListActorsResponse) {
 				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
 					return !a.principal.MayList(actor.GetActions(), "")

@@ -55,29 +55,50 @@ func (a *asking) mayNot(format string, args ...any) error {
 		fmt.Sprintf(format, args...))
 }
 
+// mayChange is may for verbs that end tasks or open them: there, a task that is not stored yet must
+// not be left to the verb, which begins later.
+func (a *asking) mayChange(ids []string) error {
+	missing, err := a.missing(access.Control, ids)
+	if err == nil && len(missing) > 0 {
+		return &stint.TaskError{IDs: missing, Err: stint.ErrTaskNotFound}
+	}
+	return err
+}
+
 // may returns an error unless the principal may do something on all stored tasks with these IDs.
 // Those that are not stored are left to the verb.
 func (a *asking) may(verb access.Verb, ids []string) error {
+	_, err := a.missing(verb, ids)
+	return err
+}
+
+// missing is may, and returns the tasks that are not stored, and about which the IDs say too little.
+func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID, err error) {
 	unsure := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return a.principal.MayByID(verb, id)
 	})
 	switch {
 	case !a.principal.Has(verb):
-		return a.mayNot("%s tasks", verb)
+		return nil, a.mayNot("%s tasks", verb)
 	case len(unsure) == 0:
-		return nil
+		return nil, nil
+	case len(unsure) > itemsMax:
+		return nil, errItems()
 	}
 	actions, err := a.store.FindActions(a.ctx, wire.ToIDs(unsure))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range unsure {
 		action, stored := actions[stint.TaskID(id)]
-		if stored && !a.principal.May(verb, action, id) {
-			return a.mayNot("%s task %q with action %q", verb, id, action)
+		switch {
+		case !stored:
+			missing = append(missing, stint.TaskID(id))
+		case !a.principal.May(verb, action, id):
+			return nil, a.mayNot("%s task %q", verb, id)
 		}
 	}
-	return nil
+	return missing, nil
 }
 
 // mayInsert returns an error unless the principal may insert tasks, read those stored tasks that
@@ -103,10 +124,11 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 	return a.mayLink(slices.DeleteFunc(after, known), slices.DeleteFunc(before, known))
 }
 
-// mayLink returns an error unless the principal may make dependents wait for predecessors.
+// mayLink returns an error unless the principal may make dependents wait for predecessors: whoever
+// owns the dependents is given the results of the predecessors.
 func (a *asking) mayLink(predecessors, dependents []string) error {
 	if len(predecessors) > 0 {
-		if err := a.may(access.Read, predecessors); err != nil {
+		if err := a.may(access.ReadBodies, predecessors); err != nil {
 			return err
 		}
 	}
@@ -159,6 +181,14 @@ func (a *asking) has(verb access.Verb) error {
 	return nil
 }
 
+// mayControl is mayChange, also for no tasks.
+func (a *asking) mayControl(ids []string) error {
+	if err := a.has(access.Control); err != nil {
+		return err
+	}
+	return a.mayChange(ids)
+}
+
 // mayList returns an error unless the principal may see every task that a list may have. A list
 // that names no actions is one of those that the principal may see, if a grant names them.
 func (a *asking) mayList(r *stintv1.ListTasksRequest) error {
@@ -181,8 +211,13 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 		asked int
 		may   func() error
 	}
+	inserted := map[string]bool{}
+	for _, task := range r.GetInsert() {
+		inserted[task.GetId()] = true
+	}
 	control := func(ids []string) part {
-		return part{len(ids), func() error { return a.may(access.Control, ids) }}
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return inserted[id] })
+		return part{len(ids), func() error { return a.mayChange(ids) }}
 	}
 	for _, p := range []part{
 		{len(r.GetHold()) + len(r.GetReturn()), func() error { return a.has(access.Own) }},
@@ -191,6 +226,7 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 		{len(r.GetReplace()), func() error { return a.mayReplace(r.GetReplace()) }},
 		{len(r.GetDepend()), func() error { return a.mayDepend(r.GetDepend()) }},
 		control(r.GetRetry()), control(r.GetAbort()), control(r.GetDelete()),
+		{len(r.GetAsSeen().GetTasks()), func() error { return a.has(access.Control) }},
 	} {
 		if p.asked == 0 {
 			continue

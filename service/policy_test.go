@@ -26,6 +26,10 @@ shop:
   - verbs: [insert, read, control]
     actions: [mail, "bill*"]
     ids: ["shop/*"]
+chain:
+  - verbs: [insert, read-bodies, control]
+    actions: [mail, "bill*"]
+    ids: ["shop/*"]
 mailer:
   - verbs: [own]
     actions: [mail]
@@ -90,8 +94,9 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"InsertTasks": {
 		[]call{
 			{"shop", `{"tasks":[{"id":"shop/1","action":"bill1"}]}`},
-			{"shop", `{"tasks":[{"id":"shop/2","action":"mail","after":["shop/3","shop/mail"]},` +
+			{"shop", `{"tasks":[{"id":"shop/2","action":"mail","after":["shop/3"]},` +
 				`{"id":"shop/3","action":"mail"}]}`},
+			{"chain", `{"tasks":[{"id":"shop/4","action":"mail","after":["shop/mail"]}]}`},
 			{"root", `{"tasks":[{"action":"mail"}]}`},
 		},
 		[]call{
@@ -99,8 +104,9 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"tasks":[{"id":"other/1","action":"mail"}]}`},
 			{"shop", `{"tasks":[{"action":"mail"}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"ship"}]}`},
-			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
-			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/mail"]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"mail",` +
 				`"to_signal_after":["other/mail"]}]}`},
 			{"mailer", `{}`},
@@ -114,10 +120,13 @@ var calls = map[string]struct{ allowed, refused []call }{
 		},
 	},
 	"AddDependencies": {
-		[]call{{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`}},
 		[]call{
-			{"shop", `{"dependencies":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
-			{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"other/mail"}]}`},
+			{"chain", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`},
+		},
+		[]call{
+			{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`},
+			{"chain", `{"dependencies":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"chain", `{"dependencies":[{"predecessor":"shop/mail","dependent":"other/mail"}]}`},
 			{"reader", `{"dependencies":[]}`},
 		},
 	},
@@ -144,7 +153,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"must_exist":["other/mail"]}`},
 			{"shop", `{"insert":[{"id":"x","action":"mail"}]}`},
 			{"shop", `{"replace":[{"id":"shop/ship","action":"mail"}]}`},
-			{"shop", `{"depend":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"chain", `{"depend":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"reader", `{"as_seen":{"tasks":[{"id":"other/mail"}]}}`},
 			{"shop", `{"retry":["other/mail"]}`},
 			{"shop", `{"abort":["other/mail"]}`},
 			{"shop", `{"delete":["other/mail"]}`},
@@ -182,9 +192,9 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},
-	"GetStats":     {[]call{{"nobody", `{}`}}, nil}, // and show what TestService_ShowsWhat… tells
-	"ListProblems": {[]call{{"nobody", `{"limit":1}`}}, nil},
-	"ListActors":   {[]call{{"nobody", `{}`}}, nil},
+	"GetStats":     {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}}, // and show what TestService_ShowsWhat… tells
+	"ListProblems": {[]call{{"reader", `{"limit":1}`}}, []call{{"mailer", `{"limit":1}`}}},
+	"ListActors":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
 
 	"GetServiceInfo": {[]call{{"nobody", `{}`}}, nil},
 	"PruneTasks": {
@@ -318,7 +328,7 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 		{"shop", "GetStats", `{}`, "{", "mail"},
 		{"reader", "GetStats", `{}`, `"action":"mail"`, "ship"},
 		{"reader", "ListTasks", `{}`, "other/mail", "ship"},
-		{"nobody", "ListActors", `{}`, "{", "mailer"},
+		{"reader", "ListActors", `{}`, "{", "mailer"},
 	} {
 		status, text := r.as(c.by).send(t, "TaskService/"+c.procedure, "application/json",
 			strings.NewReader(c.request))

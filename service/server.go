@@ -10,6 +10,8 @@ const (
 	// pingAfter is how long a connection may be silent before it is asked for a sign of life, and
 	// how long the answer may take. So a stream ends within two seconds of a frozen network.
 	pingAfter = time.Second
+	// idleMax is how long a connection may have no request.
+	idleMax = 3 * time.Minute
 )
 
 // NewServer returns a server of the service: HTTP/1.1, and HTTP/2 with and without TLS, which looks
@@ -21,7 +23,8 @@ func NewServer(s *Service) *http.Server {
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler: s, Protocols: protocols, ReadHeaderTimeout: headerMax,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		IdleTimeout: idleMax,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 	}
 	server.RegisterOnShutdown(s.Drain)
 	return server

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -72,6 +71,9 @@ const (
 	// waitMax is how long a call waits for tasks at most: proxies cut connections off that are
 	// silent for longer.
 	waitMax = 25 * time.Second
+
+	// answerBytesMax is the size of the bodies and results in an answer, less than a client reads.
+	answerBytesMax = 72 << 20
 
 	// answerBytes is how much the bodies of a hand-out may take before the rest is given back.
 	answerBytes = 8 << 20
@@ -137,8 +139,10 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
 		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
-		// To compress answers takes a third of the time of a large hand-out. Requests may be.
-		connect.WithCompressMinBytes(math.MaxInt),
+		connect.WithCodec(boundedBinary{}),
+		// To compress answers takes a third of the time of a large hand-out, and what a small
+		// request makes when it is decompressed takes as long as its sender likes.
+		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(recorder{}),
 		connect.WithInterceptors(options.Interceptors...),
 		connect.WithInterceptors(&translator{s}, &guard{s}),
@@ -149,7 +153,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	mux.Handle(path, handler)
 	mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure, s.impatient(handler))
 	mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
-	s.handler = s.observed(s.timed(s.admitted(s.sized(mux))))
+	s.handler = s.observed(posted(s.timed(s.admitted(s.sized(mux)))))
 	return s, nil
 }
 
@@ -169,6 +173,19 @@ func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})))
+}
+
+// posted refuses requests by another method than POST. Connect would take GET for procedures without
+// side effects, which any page in a browser can send.
+func posted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "the method must be POST", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // sized refuses requests that say that they are too large: Connect would read them, and ask the

@@ -12,8 +12,9 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 )
 
-// streams returns the paths of the procedures that stream, whose messages may come at any time.
-func streams() map[string]bool {
+// streamingProcedures returns the paths of the procedures that stream, whose messages may come at
+// any time.
+func streamingProcedures() map[string]bool {
 	streams := map[string]bool{}
 	for _, file := range []protoreflect.FileDescriptor{
 		stintv1.File_stint_v1_task_service_proto, stintv1.File_stint_v1_worker_service_proto,
@@ -34,16 +35,23 @@ func streams() map[string]bool {
 // timed cuts off callers that take too long to send a request, or to read the answer: each of them
 // takes up memory for as long.
 func (s *Service) timed(next http.Handler) http.Handler {
-	streams := streams()
+	streams := streamingProcedures()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !streams[r.URL.Path] {
 			control := http.NewResponseController(w)
-			// Servers without deadlines, such as those of tests, do without.
-			_ = control.SetReadDeadline(now().Add(s.limits.TransferTime))
-			r.Body = &timedBody{ReadCloser: r.Body, end: func() {
-				_ = control.SetReadDeadline(time.Time{}) // the call itself may take longer
-			}}
-			answer := &timedAnswer{ResponseWriter: w, limit: s.limits.TransferTime}
+			if r.Body != http.NoBody {
+				// Servers without deadlines, such as those of tests, do without.
+				_ = control.SetReadDeadline(now().Add(s.limits.TransferTime))
+				r.Body = &timedBody{ReadCloser: r.Body, end: func() {
+					_ = control.SetReadDeadline(time.Time{}) // the call itself may take longer
+				}}
+			}
+			answer := &timedAnswer{
+				ResponseWriter: w, control: control, limit: s.limits.TransferTime,
+				// Of HTTP/2, a deadline is the answer's; of HTTP/1.1, the connection's, which would
+				// keep it for the next request.
+				own: r.ProtoMajor > 1,
+			}
 			defer answer.end()
 			w = answer
 		}
@@ -67,30 +75,51 @@ func (b *timedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// A timedAnswer is cut off when the caller takes too long to read it. It sets no deadline before:
-// the connection would keep that for the next request.
+// A timedAnswer is cut off when the caller takes too long to read it.
 type timedAnswer struct {
 	http.ResponseWriter
 
-	limit time.Duration
+	control *http.ResponseController
+	limit   time.Duration
+	own     bool
+	once    sync.Once
+
+	mutex sync.Mutex
+	ended bool // the handler has returned, and the connection may be another request's
 	late  *time.Timer
 }
 
 func (a *timedAnswer) Write(data []byte) (int, error) {
-	if a.late == nil {
-		control := http.NewResponseController(a.ResponseWriter)
-		a.late = time.AfterFunc(a.limit, func() { _ = control.SetWriteDeadline(now()) })
-	}
+	a.once.Do(a.begin)
 	return a.ResponseWriter.Write(data)
 }
 
+func (a *timedAnswer) begin() {
+	if a.own {
+		_ = a.control.SetWriteDeadline(now().Add(a.limit))
+		return
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.late = time.AfterFunc(a.limit, func() {
+		a.mutex.Lock()
+		defer a.mutex.Unlock()
+		if !a.ended {
+			_ = a.control.SetWriteDeadline(now())
+		}
+	})
+}
+
 // Flush is for those who do not ask for it by [http.ResponseController].
-func (a *timedAnswer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+func (a *timedAnswer) Flush() { _ = a.control.Flush() }
 
 // Unwrap is for [http.ResponseController].
 func (a *timedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *timedAnswer) end() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.ended = true
 	if a.late != nil {
 		a.late.Stop()
 	}

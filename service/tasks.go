@@ -1,8 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -87,10 +89,29 @@ func (t *tasks) DeleteTasks(
 	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 }
 
+// fits returns an error if tasks make an answer too large: the same task may be asked for many times.
+func fits(found []stint.TaskInfo) error {
+	size := 0
+	for i := range found {
+		size += len(found[i].Body) + len(found[i].Result) + len(found[i].Status)
+	}
+	if size > answerBytesMax {
+		return &stint.ArgumentError{
+			Argument: "ids", Index: -1, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("their tasks have %d bytes, over the limit of %d of an answer: "+
+				"ask for fewer", size, answerBytesMax),
+		}
+	}
+	return nil
+}
+
 func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	found, err := t.store.GetTasks(ctx, wire.ToIDs(r.GetIds()))
+	if err := fits(found); err != nil {
+		return nil, err
+	}
 	response := &stintv1.GetTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}
 	var missing *stint.TaskError
 	if r.GetFoundOnly() && errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) {
@@ -212,7 +233,7 @@ func (t *tasks) WaitForTasks(
 	var found []stint.TaskInfo
 	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
 		found, err = t.store.WaitForTasks(ctx, wire.ToIDs(r.GetIds()))
-		return err
+		return cmp.Or(err, fits(found))
 	})
 	switch {
 	case over:

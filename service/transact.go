@@ -48,12 +48,16 @@ func (t *tasks) Transact(
 	}
 	const attempts = 5
 	response := &stintv1.TransactResponse{Ids: parts.ids}
-	if r.GetRepeated() {
-		if done, err := t.isDone(ctx, parts); done || err != nil {
-			return response, err
-		}
-	}
 	for range attempts {
+		if r.GetRepeated() {
+			done, err := t.isDone(ctx, parts)
+			if isUndone(err) {
+				continue
+			}
+			if done || err != nil {
+				return response, err
+			}
+		}
 		err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
 			response, err = parts.execute(ctx, t.store.WithTx(tx), r)
 			return err
@@ -77,11 +81,8 @@ func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
 		if len(parts.ids) == 0 {
 			return false, nil
 		}
-		_, err := t.store.GetTasks(ctx, wire.ToIDs(parts.ids))
-		if errors.Is(err, stint.ErrTaskNotFound) {
-			return false, nil
-		}
-		return err == nil, err
+		found, err := t.store.FindActions(ctx, wire.ToIDs(parts.ids))
+		return len(found) == len(parts.ids), err
 	}
 	done := true
 	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
@@ -170,6 +171,20 @@ func stillSeen(
 	if r.GetAsSeen() == nil {
 		return wire.ToIDs, nil
 	}
+	changed := map[string]bool{}
+	for _, ids := range [][]string{r.GetRetry(), r.GetAbort(), r.GetDelete()} {
+		for _, id := range ids {
+			changed[id] = true
+		}
+	}
+	for i, task := range r.GetAsSeen().GetTasks() {
+		if !changed[task.GetId()] {
+			return nil, &stint.ArgumentError{
+				Argument: "as_seen", Index: i, ID: stint.TaskID(task.GetId()),
+				Err: stint.ErrInvalidArgument, Problem: "names a task that is not to be changed",
+			}
+		}
+	}
 	states, tasks := wire.ToSeen(r.GetAsSeen())
 	ids, err := seen.Still(ctx, store, states, tasks)
 	still := make(map[string]bool, len(ids))
@@ -177,8 +192,8 @@ func stillSeen(
 		still[string(id)] = true
 	}
 	return func(ids []string) []stint.TaskID {
-		changed := func(id string) bool { return !still[id] }
-		return wire.ToIDs(slices.DeleteFunc(slices.Clone(ids), changed))
+		gone := func(id string) bool { return !still[id] }
+		return wire.ToIDs(slices.DeleteFunc(slices.Clone(ids), gone))
 	}, err
 }
 

@@ -1,0 +1,57 @@
+package service
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stint-tasks/stint"
+)
+
+// itemsMax is how many items the lists of a request may have together. A task without a field takes
+// two bytes of a request and a hundred times as many here, so the size of a request alone bounds
+// little. No verb takes more than 100,000 items.
+const itemsMax = 200_000
+
+// boundedBinary is the binary form of messages, whose lists are counted before they are read.
+type boundedBinary struct{}
+
+func (boundedBinary) Name() string { return "proto" }
+
+func (boundedBinary) Marshal(message any) ([]byte, error) {
+	return boundedBinary{}.MarshalAppend(nil, message)
+}
+
+// MarshalAppend is for connect, which has a buffer already.
+func (boundedBinary) MarshalAppend(to []byte, message any) ([]byte, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a message", message)
+	}
+	return proto.MarshalOptions{}.MarshalAppend(to, m)
+}
+
+func (boundedBinary) Unmarshal(data []byte, message any) error {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return fmt.Errorf("%T is not a message", message)
+	}
+	items := 0
+	for rest := data; len(rest) > 0; items++ {
+		_, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if items > itemsMax {
+			return errItems()
+		}
+		rest = rest[n:]
+	}
+	return proto.Unmarshal(data, m)
+}
+
+func errItems() error {
+	return fmt.Errorf("%w: the lists of the request have more than %d items", stint.ErrTooLarge,
+		itemsMax)
+}
