@@ -81,7 +81,7 @@ type Client struct {
 	presence presence
 
 	closing    chan struct{}
-	closeOnce  sync.Once
+	mutex      sync.Mutex // nothing begins in the background after closing
 	background sync.WaitGroup
 }
 
@@ -173,10 +173,14 @@ func newHTTPClient(secured *tls.Config) *http.Client {
 }
 
 // Close ends the client's background work, and waits for it no longer than ctx allows: actors that
-// are registered leave, and claims whose answers were lost are released. Afterwards every verb
-// returns [stint.ErrClosed].
+// are registered leave, and claims whose answers were lost are released, if one more attempt can do
+// it. Calls that wait end, and every later verb returns [stint.ErrClosed].
 func (c *Client) Close(ctx context.Context) error {
-	c.closeOnce.Do(func() { close(c.closing) })
+	c.mutex.Lock()
+	if c.checkOpen() == nil {
+		close(c.closing)
+	}
+	c.mutex.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		c.background.Wait()
@@ -188,6 +192,30 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("close client: %w", ctx.Err())
 	}
+}
+
+// inBackground does something that Close waits for, unless the client is closed.
+func (c *Client) inBackground(work func()) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.checkOpen() != nil {
+		return false
+	}
+	c.background.Go(work)
+	return true
+}
+
+// untilClosed returns a context for calls that wait, which ends when the client is closed, too.
+func (c *Client) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	waiting, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-c.closing:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	return waiting, cancel
 }
 
 func (c *Client) checkOpen() error {

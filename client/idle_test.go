@@ -112,8 +112,9 @@ func (c *crowd) end(t *testing.T) {
 }
 
 // Ten thousand calls may wait at a service: a new task finds one of them, and a signal ends all.
+//
+//nolint:paralleltest // it keeps the machine busy, and pings of other tests would be late
 func TestService_HoldsManyCallsThatWait(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	c := newCrowd(t)
 	store, err := stint.New(c.pool, stint.Options{Maintenance: stint.MaintainNever})
@@ -147,8 +148,9 @@ func TestService_HoldsManyCallsThatWait(t *testing.T) {
 }
 
 // So may as many actors show that they live.
+//
+//nolint:paralleltest // it keeps the machine busy, and pings of other tests would be late
 func TestService_HoldsManyStreams(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	c := newCrowd(t)
 	var welcomed sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 
 // OwnTasks is [stint.Store.OwnTasks]. A repetition after a lost answer asks for the same hand-out,
 // at whatever service, so the caller learns of every task that it was given. If ctx ends, or the
-// service cannot be reached for some seconds, the client goes on in the background until it has
-// given back what may have been handed out.
+// service cannot be reached for some seconds, the client goes on in the background for up to a
+// minute, until it has given back what may have been handed out.
 func (c *Client) OwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {
@@ -45,6 +45,8 @@ func (c *Client) ownTasks(
 	ctx context.Context, request *stintv1.OwnTasksRequest,
 ) ([]stint.OwnedTask, error) {
 	request.Session = c.session
+	ctx, cancel := c.untilClosed(ctx)
+	defer cancel()
 	var owned []stint.OwnedTask
 	lost := false // an answer to this claim
 	for {
@@ -64,6 +66,9 @@ func (c *Client) ownTasks(
 			owned, err = wire.ToOwned(response.GetTasks())
 			return err
 		})
+		if err != nil && c.checkOpen() != nil {
+			err = stint.ErrClosed
+		}
 		switch {
 		case errors.Is(err, stint.ErrClaimSpent): // what was handed out was given back
 			lost = false
@@ -82,27 +87,37 @@ func (c *Client) ownTasks(
 // release gives back in the background what was or will be handed out under a claim.
 func (c *Client) release(actor stint.ActorID, claim stint.Claim) {
 	request := &stintv1.ReleaseClaimRequest{Actor: string(actor), Claim: claim.Number}
-	c.background.Go(func() {
-		outages := outage.New(c.logger,
-			"could not give back tasks that may have been handed out; their leases expire")
-		ctx, cancel := context.WithTimeout(context.Background(), releaseMax)
+	attempt := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
-			_, err := c.owners.ReleaseClaim(ctx, request)
-			if again, _ := isLost(err); !again {
-				outages.Worked(ctx)
-				return
-			}
-			outages.Failed(ctx, err)
-			select {
-			case <-time.After(pause):
-			case <-c.closing: // the last attempt was made
-				return
-			case <-ctx.Done():
-				return
-			}
+		_, err := c.owners.ReleaseClaim(ctx, request)
+		return err
+	}
+	if !c.inBackground(func() { c.releasing(attempt) }) {
+		_ = attempt(leaveMax) // closed: if it fails, the leases expire
+	}
+}
+
+// releasing repeats attempts to release a claim.
+func (c *Client) releasing(attempt func(limit time.Duration) error) {
+	outages := outage.New(c.logger,
+		"could not give back tasks that may have been handed out; their leases expire")
+	late := time.After(releaseMax)
+	for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
+		err := attempt(attemptMax)
+		if again, _ := isLost(err); !again {
+			outages.Worked(context.Background())
+			return
 		}
-	})
+		outages.Failed(context.Background(), err)
+		select {
+		case <-time.After(pause):
+		case <-c.closing: // the last attempt was made
+			return
+		case <-late:
+			return
+		}
+	}
 }
 
 // releaseMax is for how long a client tries to release a claim: for about as long as it bars it.

@@ -47,7 +47,8 @@ type attended struct {
 
 	welcome     chan struct{} // closed when a stream stands for the first time
 	welcomeOnce sync.Once
-	refused     chan error // before the first stream stood
+	refused     chan error    // before the first stream stood
+	replaced    chan struct{} // closed when another registration takes its place
 	ended       chan struct{}
 	stop        context.CancelFunc
 }
@@ -77,11 +78,16 @@ func (c *Client) RegisterActor(
 		return fmt.Errorf("register actor: %w", err)
 	}
 	a := c.attend(actor, actions)
+	if a == nil {
+		return fmt.Errorf("register actor: %w", stint.ErrClosed)
+	}
 	select {
 	case <-a.welcome:
 		return nil
 	case err := <-a.refused:
 		return fmt.Errorf("register actor: %w", err)
+	case <-a.replaced:
+		return errors.New("register actor: it was registered once more, or unregistered")
 	case <-ctx.Done():
 		return fmt.Errorf("register actor: %w", ctx.Err())
 	case <-c.closing:
@@ -98,15 +104,10 @@ func (c *Client) attend(actor stint.ActorID, actions []string) *attended {
 	a := &attended{
 		actor: actor, actions: actions, held: map[stint.Token]stint.OwnedTask{},
 		changed: make(chan struct{}, 1), welcome: make(chan struct{}),
-		refused: make(chan error, 1),
-		ended:   make(chan struct{}), stop: stop,
+		refused: make(chan error, 1), replaced: make(chan struct{}),
+		ended: make(chan struct{}), stop: stop,
 	}
-	if before := p.actors[actor]; before != nil {
-		before.stop()
-		a.held = before.held
-	}
-	p.actors[actor] = a
-	c.background.Go(func() {
+	began := c.inBackground(func() {
 		defer close(a.ended)
 		defer stop()
 		go func() {
@@ -118,6 +119,16 @@ func (c *Client) attend(actor stint.ActorID, actions []string) *attended {
 		}()
 		c.keepStream(ctx, a)
 	})
+	if !began {
+		stop()
+		return nil
+	}
+	if before := p.actors[actor]; before != nil {
+		close(before.replaced)
+		before.stop()
+		a.held = before.held
+	}
+	p.actors[actor] = a
 	return a
 }
 
@@ -127,6 +138,9 @@ func (c *Client) UnregisterActor(ctx context.Context, actor stint.ActorID) error
 	p.mutex.Lock()
 	a := p.actors[actor]
 	delete(p.actors, actor)
+	if a != nil {
+		close(a.replaced)
+	}
 	p.mutex.Unlock()
 	if a == nil {
 		return nil
@@ -160,6 +174,8 @@ func (c *Client) keepStream(ctx context.Context, a *attended) {
 		}
 		if everStood = everStood || stood; !everStood && isRefused(err) {
 			a.refused <- translated(ctx, err)
+			outages.Failed(ctx, err) // whoever registered it may wait no longer
+			c.presence.forget(a)
 			return
 		}
 		if stood {
@@ -277,6 +293,15 @@ func ignoreEnd(err error) error {
 		return nil
 	}
 	return err
+}
+
+// forget notes that an actor has no stream, and will have none.
+func (p *presence) forget(a *attended) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.actors[a.actor] == a {
+		delete(p.actors, a.actor)
+	}
 }
 
 // hold notes tasks that an actor was given, if it is registered.

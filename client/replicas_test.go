@@ -138,8 +138,9 @@ func ownFar(address string) int {
 }
 
 // A process that is killed has its tasks handed on long before their leases expire.
+//
+//nolint:paralleltest // it keeps the machine busy, and pings of other tests would be late
 func TestRegisterActor_HandsOnWhatAKilledProcessOwns(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act"})
@@ -262,8 +263,9 @@ func (f *fleet) replace(t *testing.T, i int, by os.Signal) {
 
 // Replicas are replaced one after the other, and one is killed, while many remote workers perform
 // many tasks. Nobody notices: each task is performed once, in its first try.
+//
+//nolint:paralleltest // it keeps the machine busy, and pings of other tests would be late
 func TestWorkers_LoseNothingWhileReplicasAreReplacedAndKilled(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	workers, n := testrun.Rounds(200), testrun.Rounds(10_000)
 	f := newFleet(t)

@@ -266,13 +266,18 @@ func (c *Client) waitForTasks(
 	request := &stintv1.WaitForTasksRequest{
 		Ids: wire.FromIDs(ids), Wait: wire.FromDuration(pollFor),
 	}
+	waiting, cancel := c.untilClosed(ctx)
+	defer cancel()
 	for finished := false; !finished; {
-		err := c.repeat(ctx, pollFor+attemptMax, func(ctx context.Context, _ bool) error {
+		err := c.repeat(waiting, pollFor+attemptMax, func(ctx context.Context, _ bool) error {
 			response, err := c.tasks.WaitForTasks(ctx, request)
 			finished = response.GetFinished()
 			infos = wire.ToInfos(response.GetTasks())
 			return err
 		})
+		if err != nil && c.checkOpen() != nil {
+			return nil, stint.ErrClosed
+		}
 		if err != nil {
 			return nil, err
 		}

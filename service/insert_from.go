@@ -46,8 +46,8 @@ func (t *tasks) InsertTasksFrom(
 	return &stintv1.InsertTasksFromResponse{Inserted: inserted}, nil
 }
 
-// streamed yields the tasks of a stream, whose first message has come, up to its last message, and an
-// error if it ends before.
+// streamed yields the tasks of a stream, whose first message has come, up to its last message, and
+// an error if it ends before.
 func (t *tasks) streamed(
 	stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) iter.Seq2[stint.Task, error] {

@@ -72,7 +72,7 @@ func (a *asking) may(verb access.Verb, ids []string) error {
 	return err
 }
 
-// missing is may, and returns the tasks that are not stored, and about which the IDs say too little.
+// missing is may, and returns the tasks that are not stored, as far as their IDs do not decide.
 func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID, err error) {
 	unsure := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return a.principal.MayByID(verb, id)

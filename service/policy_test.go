@@ -192,7 +192,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},
-	"GetStats":     {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}}, // and show what TestService_ShowsWhat… tells
+	"GetStats":     {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
 	"ListProblems": {[]call{{"reader", `{"limit":1}`}}, []call{{"mailer", `{"limit":1}`}}},
 	"ListActors":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
 

@@ -175,8 +175,8 @@ func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
 	})))
 }
 
-// posted refuses requests by another method than POST. Connect would take GET for procedures without
-// side effects, which any page in a browser can send.
+// posted refuses requests by another method than POST. Connect would take GET for procedures
+// without side effects, which any page in a browser can send.
 func posted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {

@@ -89,7 +89,8 @@ func (t *tasks) DeleteTasks(
 	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 }
 
-// fits returns an error if tasks make an answer too large: the same task may be asked for many times.
+// fits returns an error if tasks make an answer too large: the same task may be asked for many
+// times.
 func fits(found []stint.TaskInfo) error {
 	size := 0
 	for i := range found {

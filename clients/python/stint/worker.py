@@ -302,14 +302,16 @@ class Worker:
 
     def _give(self, returns: List[Return], held: List[HeldTask]) -> None:
         """Returns tasks, and does not give up before their leases expire."""
+        pause = 0.1
         while True:
             try:
                 verdicts = self._client.return_tasks(returns)
                 break
             except (Unavailable, Limited) as error:
                 _log.warning("could not return tasks: %s", error)
-                if self._ended.is_set() or all(task.lost.is_set() for task in held):
+                if self._ended.wait(pause) or all(task.lost.is_set() for task in held):
                     return
+                pause = min(2 * pause, 5)
         for task, verdict in zip(held, verdicts):
             if isinstance(verdict, InvalidToken):
                 task.lost.set()
