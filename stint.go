@@ -39,8 +39,8 @@ type Options struct {
 
 	// PollOnly makes the store work without a session, the connection on which it listens for
 	// notifications. Use it behind a pooler that gives each transaction another connection, and
-	// where the server has no LISTEN (R20). Waiting calls then poll every PollInterval, and actors
-	// cannot be registered.
+	// where the server has no LISTEN (R20). Waiting calls then poll every PollInterval, one for all
+	// that wait to own tasks of the same actions, and actors cannot be registered.
 	PollOnly bool
 
 	// PollInterval is how often waiting calls poll: the most that a lost notification costs (R19)

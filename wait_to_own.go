@@ -91,7 +91,7 @@ func (s *Store) awaitTurn(
 	for {
 		select {
 		case <-turn:
-			turn, poll = nil, time.After(around(s.poll))
+			turn, poll = nil, time.After(around(s.poll)-s.awaiting.sinceLook(w))
 		case <-w.wake:
 			return nil
 		case <-look:
@@ -132,6 +132,7 @@ type ownWaiter struct {
 type pollQueue struct {
 	turn, left     chan struct{}
 	waiters, looks int
+	looked         time.Time // when the last look began
 }
 
 // look notes that a waiter looks for tasks.
@@ -140,6 +141,15 @@ func (a *awaiting) look(w *ownWaiter) {
 	defer a.mutex.Unlock()
 	w.queue.looks++
 	w.look = w.queue.looks
+	w.queue.looked = time.Now() //nolint:forbidigo // in this process, for the next poll
+}
+
+// sinceLook is how long ago a waiter for the same actions has looked: whoever polls waits only for
+// the rest of the interval, since waiters that poll may leave without having looked.
+func (a *awaiting) sinceLook(w *ownWaiter) time.Duration {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return time.Since(w.queue.looked)
 }
 
 // isLast reports whether no other waiter for the same actions has looked since this one did.

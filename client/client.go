@@ -56,7 +56,8 @@ type Options struct {
 
 	// TokenFile names a file that holds the token, instead of Token. It is read when the token is
 	// first needed. When the service does not know the token (any more), the file is read again,
-	// and if it holds another token by then, the call is made once more.
+	// and if it holds another token by then, the call is made once more. A stream takes the token
+	// that the file holds when it begins.
 	TokenFile string
 
 	// TLS is for https:// addresses: the authorities that sign the service's certificate, or a

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
@@ -73,10 +75,7 @@ func sendPieces(
 			return err, nil
 		}
 		piece.Tasks = append(piece.Tasks, wire.FromTask(&task))
-		bytes += len(task.Body)
-		for _, id := range task.After {
-			bytes += len(id)
-		}
+		bytes += proto.Size(piece.GetTasks()[len(piece.GetTasks())-1])
 		if len(piece.GetTasks()) < pieceTasksMax && bytes < pieceBytesMax &&
 			now().Sub(sent) < pieceAgeMax {
 			continue

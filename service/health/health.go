@@ -35,6 +35,12 @@ const (
 	// again is for how long the answer of a probe holds.
 	again = time.Second
 
+	// questionMax is how long a request of Check may take to arrive.
+	questionMax = 5 * time.Second
+
+	// watchesMax is how many may watch at a time: each is asked for every second.
+	watchesMax = 1000
+
 	// questionBytesMax is the size of a request at most: it has the name of a service.
 	questionBytesMax = 4 << 10
 )
@@ -64,6 +70,8 @@ type Handler struct {
 	draining context.Context //nolint:containedctx // of the handler, not of a call
 	drain    context.CancelFunc
 
+	watches chan struct{} // has an item for each call of Watch
+
 	// probing is held while something is probed, so that all who ask meanwhile get one answer.
 	probing sync.Mutex
 	until   time.Time // when last does not hold any more
@@ -75,16 +83,27 @@ type Handler struct {
 // called again within a second, nor while it runs, and must return when its context ends, which is
 // after two seconds.
 func New(ready func(ctx context.Context) error) *Handler {
-	h := &Handler{ready: ready, mux: http.NewServeMux()}
+	h := &Handler{
+		ready: ready, mux: http.NewServeMux(), watches: make(chan struct{}, watchesMax),
+	}
 	h.draining, h.drain = context.WithCancel(context.Background())
 	h.mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok")
 	})
 	h.mux.HandleFunc("GET "+readyPath, h.serveReady)
 	limit := connect.WithReadMaxBytes(questionBytesMax)
-	h.mux.Handle(checkPath, connect.NewUnaryHandlerSimple(checkPath, h.check, limit))
+	h.mux.Handle(checkPath, soon(connect.NewUnaryHandlerSimple(checkPath, h.check, limit)))
 	h.mux.Handle(watchPath, connect.NewServerStreamHandlerSimple(watchPath, h.watch, limit))
 	return h
+}
+
+// soon cuts off callers that take long to send their request.
+func soon(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deadline := time.Now().Add(questionMax) //nolint:forbidigo // of this connection
+		_ = http.NewResponseController(w).SetReadDeadline(deadline)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP answers a probe. Other paths than those of [Paths] are not found.
@@ -160,6 +179,12 @@ func (h *Handler) watch(
 	ctx context.Context, r *healthv1.HealthCheckRequest,
 	stream *connect.ServerStream[healthv1.HealthCheckResponse],
 ) error {
+	select {
+	case h.watches <- struct{}{}:
+		defer func() { <-h.watches }()
+	default:
+		return connect.NewError(connect.CodeResourceExhausted, errors.New("too many watch"))
+	}
 	look := time.NewTicker(again)
 	defer look.Stop()
 	said := healthv1.HealthCheckResponse_UNKNOWN // which statusOf never says

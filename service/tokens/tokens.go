@@ -159,8 +159,18 @@ func Remove(path, id string) (err error) {
 		return fmt.Errorf("%w: %q", ErrUnknown, id)
 	}
 	// In place: another file might have an owner or a mode with which the service cannot read it,
-	// and would go on with the token.
-	return os.WriteFile(path, bytes.Join(left, nil), fileMode) //nolint:gosec // as above
+	// and would go on with the token. First written, then cut: a service that reads in between
+	// finds some lines twice, and no line missing.
+	file, err := os.OpenFile(path, os.O_WRONLY, fileMode) //nolint:gosec // as above
+	if err != nil {
+		return err
+	}
+	rest := bytes.Join(left, nil)
+	_, err = file.WriteAt(rest, 0)
+	if err == nil {
+		err = file.Truncate(int64(len(rest)))
+	}
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // now is the time of this process.
