@@ -21,6 +21,9 @@ const (
 	// attendEvery is how often a service says that it attends an actor: see Store.AttendActor.
 	attendEvery = time.Minute
 
+	// idBytesMax is the length of an ID.
+	idBytesMax = 512
+
 	// helloMax is how long the first message of a stream may take.
 	helloMax = 10 * time.Second
 
@@ -178,6 +181,12 @@ func (s *stream) note(message *stintv1.AttendRequest) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, task := range held {
+		if len(task.ID) > idBytesMax {
+			return &stint.ArgumentError{
+				Argument: "held", Index: -1, Err: stint.ErrTooLarge,
+				Problem: fmt.Sprintf("an ID has %d bytes at most", idBytesMax),
+			}
+		}
 		s.held[task.Token] = task.ID
 	}
 	for _, task := range done {

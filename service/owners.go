@@ -15,7 +15,7 @@ func (o *owners) OwnTasks(
 	ctx context.Context, r *stintv1.OwnTasksRequest,
 ) (*stintv1.OwnTasksResponse, error) {
 	claim := stint.Claim{Number: r.GetClaim(), Session: r.GetSession()}
-	actor, maxTasks := stint.ActorID(r.GetActor()), int(r.GetMaxTasks())
+	actor, maxTasks := stint.ActorID(r.GetActor()), min(int(r.GetMaxTasks()), ownedMax)
 	lease, wait := r.GetLease().AsDuration(), r.GetWait().AsDuration()
 	var owned []stint.OwnedTask
 	var over bool
@@ -35,6 +35,10 @@ func (o *owners) OwnTasks(
 	owned, err = o.cut(ctx, owned)
 	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, err
 }
+
+// ownedMax is how many tasks a call is given at most: their bodies are all here before an answer is
+// made of those that fit.
+const ownedMax = 1000
 
 // cut gives back the tasks at the end whose bodies would make an answer too large.
 func (o *owners) cut(

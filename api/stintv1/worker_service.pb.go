@@ -28,7 +28,8 @@ type OwnTasksRequest struct {
 	// The random number, other than 0, that the process of the actor has made for itself.
 	Session int64 `protobuf:"varint,2,opt,name=session,proto3" json:"session,omitempty"`
 	// Random, and new for each hand-out.
-	Claim    uint64               `protobuf:"fixed64,3,opt,name=claim,proto3" json:"claim,omitempty"`
+	Claim uint64 `protobuf:"fixed64,3,opt,name=claim,proto3" json:"claim,omitempty"`
+	// The service gives 1,000 at most, and as many as have 8 MiB of bodies together.
 	MaxTasks int32                `protobuf:"varint,4,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`
 	Actions  []string             `protobuf:"bytes,5,rep,name=actions,proto3" json:"actions,omitempty"`
 	Lease    *durationpb.Duration `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`

@@ -132,8 +132,12 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 		case err == nil && refusal != nil:
 			err = said(errPartly, "left out %s: %v", readable.Count(int64(left), "task"), refusal)
 		case err == nil && left > 0:
-			fmt.Fprintf(p.stderr, "left out %s, changed by others meanwhile\n",
-				readable.Count(int64(left), "task"))
+			by := "by others"
+			if db.client != nil { // which cannot tell
+				by = "by others, or by this command where an answer was lost"
+			}
+			fmt.Fprintf(p.stderr, "left out %s, changed meanwhile %s\n",
+				readable.Count(int64(left), "task"), by)
 		}
 		return errors.Join(printErr, err)
 	})
