@@ -101,7 +101,7 @@ const (
 	post      = http.MethodPost
 	get       = http.MethodGet
 	inserting = "/stint.v1.TaskService/InsertTasks"
-	statistic = "/stint.v1.TaskService/GetStats"
+	asking    = "/stint.v1.TaskService/GetServiceInfo"
 )
 
 func TestServe_ServesThisMachine(t *testing.T) {
@@ -203,7 +203,7 @@ func TestServe_AsksForTokensAndFollowsItsFiles(t *testing.T) {
 	next := d.newToken(t, path, "shop")
 	eventually(t, "the second token", func() bool {
 		s.token = next
-		status, _ := s.call(t, post, statistic, "{}")
+		status, _ := s.call(t, post, asking, "{}")
 		return status == http.StatusOK
 	})
 	listed := d.run(t, "", "token", "ls", "--tokens", path).wantExit(t, 0)
@@ -211,7 +211,7 @@ func TestServe_AsksForTokensAndFollowsItsFiles(t *testing.T) {
 	d.run(t, "", "token", "rm", "--tokens", path, first[1]).wantExit(t, 0)
 	eventually(t, "the end of the first token", func() bool {
 		s.token = token
-		status, _ := s.call(t, post, statistic, "{}")
+		status, _ := s.call(t, post, asking, "{}")
 		return status == http.StatusUnauthorized
 	})
 	s.token = next

@@ -1,6 +1,7 @@
 """A worker as a process: python3 -m tests.program URL ACTION LEASE GRACE
 
-It prints a line when a handler begins and when run returns. A handler does what the body says.
+It prints a line when a handler begins, when it is told to stop, and when run returns. A handler
+does what the body says.
 """
 
 import sys
@@ -14,9 +15,21 @@ def say(text):
     sys.stdout.flush()
 
 
+class Told(Worker):
+    """A worker that says when it has been told to stop."""
+
+    told = False
+
+    def stop(self):
+        super().stop()
+        if not self.told:
+            self.told = True
+            say("stopping")
+
+
 def main():
     url, action, lease, grace = sys.argv[1:]
-    worker = Worker(Client(url), actor="program", lease=float(lease), grace=float(grace))
+    worker = Told(Client(url), actor="program", lease=float(lease), grace=float(grace))
 
     @worker.handles(action)
     def handle(task):

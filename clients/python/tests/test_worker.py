@@ -219,6 +219,7 @@ class ProcessTest(ServiceTest):
                 program = self.start(lease=3600, grace=3600)
                 self.says(program, f"began {self.name(name)}")
                 program.send_signal(number)
+                self.says(program, "stopping")
                 self.insert(name + "-next")  # which it does not take
                 program.stdin.write("go on\n")
                 program.stdin.flush()
@@ -235,7 +236,9 @@ class ProcessTest(ServiceTest):
         began = {program.stdout.readline(), program.stdout.readline()}
         self.assertEqual(began, {f"began {self.name(short)}\n" for short in "ab"})
         program.send_signal(signal.SIGTERM)
-        self.says(program, "lost", "ended")
+        self.assertEqual({program.stdout.readline(), program.stdout.readline()},
+                         {"stopping\n", "lost\n"})
+        self.says(program, "ended")
         self.assertEqual(program.wait(PATIENCE), 0)
         self.assertEqual([task.try_ for task in self.own(2)], [1, 1])
 
@@ -246,7 +249,7 @@ class ProcessTest(ServiceTest):
         program.send_signal(signal.SIGTERM)
         self.says(program, f"began {self.name('first')}")
         began = time.monotonic()
-        self.says(program, "ended")
+        self.says(program, "stopping", "ended")
         self.assertLess(time.monotonic() - began, 15)  # a poll lasts 20 s
         self.insert("a")
         self.assertEqual(self.own()[0].try_, 1)
