@@ -1,8 +1,12 @@
 package worker_test
 
 import (
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +21,13 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
-// remoteVariable says that the workers of the tests are clients of services.
-const remoteVariable = "STINT_TEST_REMOTE_WORKERS"
+// remoteVariable says that the workers of the tests are clients of services, over a network that is
+// sound or faulty.
+const (
+	remoteVariable = "STINT_TEST_REMOTE_WORKERS"
+	sound          = "sound"
+	faulty         = "faulty"
+)
 
 // storeOnly are the tests of what only a worker with a store can do, and of stores that the service
 // could not have.
@@ -46,13 +55,53 @@ func queueOf(t *testing.T, store *stint.Store) worker.Queue {
 		t.Fatal("the store was not made by newStore")
 	}
 	address, _ := testservice.Start(t, pool.(*pgxpool.Pool), store, service.Options{})
-	return testservice.Client(t, address, client.Options{})
+	if os.Getenv(remoteVariable) == sound {
+		return testservice.Client(t, address, client.Options{})
+	}
+	return testservice.Client(t, address, client.Options{
+		HTTPClient: &http.Client{Transport: newFaults(t)}, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// newFaults returns a transport on which every tenth request goes wrong in some way. None is
+// delivered when the client has given it up: under a claim whose tasks have all ended, it would hand
+// out tasks that nobody knows of until their leases expire, and so use up tries.
+func newFaults(t *testing.T) *testservice.Faults {
+	t.Helper()
+	const each = 10
+	late := func(fault testservice.Fault) bool { return fault == testservice.Late }
+	faults, all := testservice.NewFaults(), slices.DeleteFunc(testservice.AllFaults(), late)
+	random := rand.New(rand.NewPCG(uint64(len(t.Name())), each)) // the same each time
+	var mutex sync.Mutex
+	faults.Choose(func(string) testservice.Fault {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if random.IntN(each) > 0 {
+			return testservice.NoFault
+		}
+		return all[random.IntN(len(all))]
+	})
+	t.Cleanup(faults.Wait)
+	return faults
 }
 
 // The tests of this package pass as well where each worker is a client of a service.
 func TestWorker_WorksOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
+	again(t, sound)
+}
+
+// They pass, too, where requests and answers are lost, cut and late.
+func TestWorker_WorksOverAFaultyNetwork(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	again(t, faulty)
+}
+
+// again runs the tests of this package over a network.
+func again(t *testing.T, network string) {
+	t.Helper()
 	if isRemote() {
 		return // this is that
 	}
@@ -60,8 +109,8 @@ func TestWorker_WorksOverTheNetwork(t *testing.T) {
 	wantErr(t, "Executable", err, nil)
 	cmd := exec.CommandContext(t.Context(), program,
 		"-test.skip", "^("+strings.Join(storeOnly, "|")+")", "-test.timeout", "8m")
-	cmd.Env = append(os.Environ(), remoteVariable+"=1")
+	cmd.Env = append(os.Environ(), remoteVariable+"="+network)
 	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("over the network: %v\n%s", err, output)
+		t.Errorf("over a network that is %s: %v\n%s", network, err, output)
 	}
 }
