@@ -70,7 +70,8 @@ func newFaults(t *testing.T) *testservice.Faults {
 	t.Helper()
 	const each = 10
 	late := func(fault testservice.Fault) bool { return fault == testservice.Late }
-	faults, all := testservice.NewFaults(), slices.DeleteFunc(testservice.AllFaults(), late)
+	faults := testservice.NewFaults()
+	all := slices.DeleteFunc(testservice.AllFaults(), late)
 	random := rand.New(rand.NewPCG(uint64(len(t.Name())), each)) // the same each time
 	var mutex sync.Mutex
 	faults.Choose(func(string) testservice.Fault {
