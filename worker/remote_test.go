@@ -64,8 +64,8 @@ func queueOf(t *testing.T, store *stint.Store) worker.Queue {
 }
 
 // newFaults returns a transport on which every tenth request goes wrong in some way. None is
-// delivered when the client has given it up: under a claim whose tasks have all ended, it would hand
-// out tasks that nobody knows of until their leases expire, and so use up tries.
+// delivered when the client has given it up: under a claim whose tasks have all ended, it would
+// hand out tasks that nobody knows of until their leases expire, and so use up tries.
 func newFaults(t *testing.T) *testservice.Faults {
 	t.Helper()
 	const each = 10
