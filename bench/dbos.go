@@ -177,7 +177,7 @@ func insertDBOSWith(
 }
 
 // drainDBOS measures how long a process takes to perform all workflows. It is done when the process
-// has shut down, since by then it has written all results.
+// has written all results and shut down: on a busy machine the shutdown does not wait for the last.
 func drainDBOS(ctx context.Context, r *run) error {
 	h, err := newDBOS(ctx, r)
 	if err != nil {
@@ -199,7 +199,7 @@ func drainDBOS(ctx context.Context, r *run) error {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		return r.Tasks, h.close()
+		return r.Tasks, errors.Join(awaitDBOS(ctx, r), h.close())
 	})
 	return errors.Join(err, checkDBOS(ctx, r, dbos.WorkflowStatusSuccess, r.Tasks))
 }
@@ -227,6 +227,25 @@ func hearDBOS(ctx context.Context, r *run) error {
 	})
 	return errors.Join(err, inserting.close(),
 		checkDBOS(ctx, r, dbos.WorkflowStatusSuccess, r.report.Tasks))
+}
+
+// awaitDBOS waits until all workflows have succeeded, for a while: checkDBOS says it if they have
+// not.
+func awaitDBOS(ctx context.Context, r *run) error {
+	const patience, pause = 30 * time.Second, 5 * time.Millisecond
+	for late := time.After(patience); ; {
+		found, err := r.count(ctx, dbosStatesSQL, string(dbos.WorkflowStatusSuccess))
+		if err != nil || found == r.Tasks {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-late:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // checkDBOS makes sure that so many workflows are in a state.
