@@ -54,6 +54,7 @@ func TestRetryTasks_AmongAllOtherVerbs(t *testing.T) {
 	t.Log(&r.counts)
 	for range 2 { // the second time, what was handed on or given back
 		expireLeases(t, pool)
+		makeDue(t, pool)
 		maintain(t, r.store)
 		completeAll(t, r.store)
 	}
