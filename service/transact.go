@@ -50,9 +50,9 @@ func (t *tasks) Transact(
 	response := &stintv1.TransactResponse{Ids: parts.ids}
 	for range attempts {
 		if r.GetRepeated() {
-			done, err := t.isDone(ctx, parts)
-			if isUndone(err) {
-				continue
+			var done bool
+			if done, err = t.isDone(ctx, parts); isUndone(err) {
+				continue // the error of the last attempt is told
 			}
 			if done || err != nil {
 				return response, err
