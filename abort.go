@@ -29,6 +29,9 @@ func (s *Store) AbortTasks(
 ) (aborted Affected, err error) {
 	err = s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
 		aborted = Affected{Tasks: pendingIDs(tasks)}
+		if len(aborted.Tasks) == 0 {
+			return s.follow(ctx)
+		}
 		aborted.Others, err = s.end(ctx, tasks, causeCancelled, status)
 		return err
 	})

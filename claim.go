@@ -26,6 +26,11 @@ type Claim struct {
 
 	// Session is the Session of the [RemoteActor] that owns the tasks, or 0 if it is none.
 	Session int64
+
+	// Repeated says that the caller has made the call before, and got no answer. The claim is then
+	// remembered for ten minutes, also when the tasks have ended: a call before that is delivered
+	// late gets [ErrClaimSpent], instead of tasks that nobody waits for.
+	Repeated bool
 }
 
 // NewClaim makes a claim for a hand-out to an actor with this session.
@@ -34,8 +39,11 @@ func NewClaim(session int64) (Claim, error) {
 	if err != nil {
 		return Claim{}, fmt.Errorf("new claim: %w", err)
 	}
-	return Claim{binary.BigEndian.Uint64(random[:8]), session}, nil
+	return Claim{Number: binary.BigEndian.Uint64(random[:8]), Session: session}, nil
 }
+
+// isSet reports whether the caller has chosen a claim.
+func (c Claim) isSet() bool { return c.Number != 0 }
 
 // claim is the claim in the tables, in the form of the first half of a UUID of version 8.
 func (c Claim) claim() claim {
@@ -43,14 +51,15 @@ func (c Claim) claim() claim {
 }
 
 // ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
-// calls again with the same claim, at any store on the schema, until it gets one. If tasks were
+// sets Repeated and calls again, at any store on the schema, until it gets one. If tasks were
 // handed out under the claim, the answer has those that the actor still owns, under a new lease,
 // and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses a new claim; one
 // that has handed out nothing may be used again.
 //
 // While another call under the claim is still at work, a call that finds nothing else to hand out
 // answers without tasks. So a caller whose earlier answer was lost, and that is not going to call
-// again, calls [Store.ReleaseClaim].
+// again, calls [Store.ReleaseClaim]. If ctx ends during the call, what it has handed out is given
+// back, unless the call was repeated meanwhile: the claim is then spent.
 //
 // Calls share no statement with others, unlike those of OwnTasks. In a transaction the call is
 // refused with an [*ArgumentError].
@@ -98,13 +107,14 @@ func (s *Store) claiming(
 	}
 	return ownRequest{
 		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
-		chosen: c.claim(), session: c.Session,
+		chosen: c,
 	}, nil
 }
 
 // ReleaseClaim gives back, with their tries refunded, the tasks that were handed out under a claim
-// and are still owned under it, and sees to it that none are handed out for the next minute: a call
-// of [Store.ClaimTasks] that is still on its way fails. The call may be repeated after any failure.
+// and are still owned under it, and sees to it that none are handed out for the next ten minutes: a
+// call of [Store.ClaimTasks] that is still on its way fails. The call may be repeated after any
+// failure.
 func (s *Store) ReleaseClaim(ctx context.Context, c Claim, actor ActorID) error {
 	if err := s.releaseClaim(ctx, c, actor); err != nil {
 		return fmt.Errorf("release claim: %w", err)
@@ -116,37 +126,78 @@ func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error 
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
 		return err
 	}
-	err := s.run(ctx, step{name: "bar_claim", args: []any{int64(c.claim()), string(actor)}})
-	if err != nil {
+	return s.spend(ctx, c.claim(), actor, true)
+}
+
+// spend bars a claim and gives back the tasks that were handed out under it. If a caller has
+// repeated the call, the tasks are that caller's, and only all makes spend take them.
+func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) error {
+	spent := false
+	err := s.run(ctx,
+		step{name: "bar_claim", args: []any{int64(c), string(actor)}},
+		step{
+			name: "spend_claim", args: []any{int64(c), string(actor), all}, read: readAny(&spent),
+		})
+	if err != nil || !spent {
 		return err
 	}
-	tasks, err := s.claimedTasks(ctx, c.claim())
+	tasks, err := s.claimedTasks(ctx, c)
 	if err != nil {
 		return err
 	}
 	return s.giveBack(ctx, tasks)
 }
 
+// readAny reads whether there is a row.
+func readAny(found *bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		*found = rows.Next()
+		rows.Close()
+		return rows.Err()
+	}
+}
+
+// lookChosen finds out whether the claim was used before, and remembers it if the caller says that
+// it may have been.
+func (h *handOut) lookChosen() []step {
+	if h.chosen.Repeated {
+		return []step{h.look(), remember(h.claim)}
+	}
+	return []step{h.look()}
+}
+
 // look asks whether tasks were handed out under a claim of the caller's.
 func (h *handOut) look() step {
 	return step{
-		name: "claim_taken", args: []any{int64(h.chosen)},
+		name: "claim_taken", args: []any{int64(h.claim)},
 		read: func(rows pgx.Rows) error {
-			h.taken = rows.Next()
-			rows.Close()
-			return rows.Err()
+			err := readAny(&h.taken)(rows)
+			h.taken = h.taken && len(h.rows) == 0 // by an earlier call
+			return err
 		},
 	}
 }
 
+// remember keeps a claim known when its tasks have ended.
+func remember(c claim) step { return step{name: "remember_claim", args: []any{int64(c)}} }
+
 // again answers a repeated call with the tasks that were handed out under its claim before, as far
 // as the actor still owns them.
 func (h *handOut) again(ctx context.Context) error {
-	ask := step{name: "claimed_tasks", args: []any{int64(h.chosen)}, read: h.read}
-	if err := h.store.run(ctx, ask); err != nil {
+	ask := step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read}
+	spent := false
+	err := h.store.run(ctx,
+		remember(h.claim),
+		step{name: "claim_spent", args: []any{int64(h.claim)}, read: readAny(&spent)},
+		ask)
+	if err != nil {
 		return err
 	}
-	kept, err := h.store.extend(ctx, h.actor, h.tasks(), h.lease)
+	if spent {
+		h.rows = nil
+		return ErrClaimSpent
+	}
+	kept, err := h.store.extend(ctx, h.actor, h.chosen.Session, h.tasks(), h.lease)
 	if err != nil {
 		return err
 	}

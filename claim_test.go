@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func newClaim(t *testing.T) stint.Claim {
@@ -72,6 +73,44 @@ func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
 	store := newStore(t)
 	claim := newClaim(t)
 	wantClaimed(t, store, claim, 1, 1)
+	wantClaimed(t, store, claim, 1, 1)
+	insert(t, store, after("a"))
+	wantClaimed(t, store, claim, 1, 1, "a")
+	wantClaimed(t, store, claim, 1, 1, "a")
+}
+
+// A call that comes when its repetition was given tasks hands out nothing, though these have ended.
+func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
+	t.Parallel()
+	for name, earlier := range map[string]bool{
+		"the first call was answered": true, "the first call never came": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			insert(t, store, after("a"), after("b"))
+			first := newClaim(t)
+			again := first
+			again.Repeated = true
+			if earlier {
+				wantClaimed(t, store, first, 1, 1, "a")
+			}
+			complete(t, store, wantClaimed(t, store, again, 1, 1, "a")...)
+			for _, claim := range []stint.Claim{first, again} {
+				_, err := claims(t.Context(), store, claim, 1)
+				wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
+			}
+			wantState(t, store, stint.StateReady, "b")
+		})
+	}
+}
+
+// A repetition that has found nothing leaves its claim as it was.
+func TestClaimTasks_RepeatedWithoutTasksMayBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	claim := newClaim(t)
+	claim.Repeated = true
 	wantClaimed(t, store, claim, 1, 1)
 	insert(t, store, after("a"))
 	wantClaimed(t, store, claim, 1, 1, "a")
@@ -223,6 +262,70 @@ func TestClaimTasks_ACallerThatLeavesIsGivenNothing(t *testing.T) {
 	if task := ownOne(t, c.truth); task.Try != 1 {
 		t.Errorf("the task is in its try %d, want 1", task.Try)
 	}
+}
+
+// leaveClaim makes a caller leave while its hand-out under a claim is answered. The trap holds the
+// answer.
+func leaveClaim(t *testing.T, c *cutStore, claim stint.Claim) *pgcut.Trap {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	trap := c.proxy.Hold(pgcut.AtReply, pgcut.Executes("own_tasks"))
+	done := hold(t, trap, func() error { return errOf(claims(ctx, c.Store, claim, 1)) })
+	cancel()
+	wantErr(t, "ClaimTasks", <-done, context.Canceled)
+	return trap
+}
+
+// What a caller has left behind is its repetition's: the first call must not give it back.
+func TestClaimTasks_ACallThatWasRepeatedElsewhereGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	insert(t, c.truth, after("a"))
+	claim := newClaim(t)
+	trap := leaveClaim(t, c, claim)
+	claim.Repeated = true
+	owned := wantClaimed(t, c.truth, claim, 1, 1, "a")
+	trap.Release()
+	wantErr(t, "Close", c.Close(t.Context()), nil) // waits for the first call
+	complete(t, c.truth, owned...)
+}
+
+// The other way around, the repetition learns that the tasks were given back.
+func TestClaimTasks_ARepetitionOfACallThatWasGivenUpIsTold(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	c := newCutStore(t, stint.Options{})
+	insert(t, c.truth, after("a"))
+	claim := newClaim(t)
+	trap := leaveClaim(t, c, claim)
+	eventually(t, soon, "the task is ready again, though the answer never came", func() bool {
+		return info(t, c.truth, "a").State == stint.StateReady
+	})
+	trap.Release()
+	claim.Repeated = true
+	_, err := claims(t.Context(), c.truth, claim, 1)
+	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
+	wantClaimed(t, c.truth, newClaim(t), 1, 1, "a")
+}
+
+// A call that finds nothing when it asks again after a cut must not say so: what was cut off may
+// still arrive, and hand out.
+func TestClaimTasks_ThatMayStillHandOutFails(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	claim := newClaim(t)
+	trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
+	done := hold(t, trap, func() error { return errOf(claims(t.Context(), c.Store, claim, 1)) })
+	trap.Abandon()
+	if err := <-done; err == nil {
+		t.Fatal("ClaimTasks did not fail")
+	}
+	wantErr(t, "ReleaseClaim", c.truth.ReleaseClaim(t.Context(), claim, "actor"), nil)
+	insert(t, c.truth, after("a"))
+	trap.Release()
+	<-trap.Answered()
+	wantState(t, c.truth, stint.StateReady, "a")
 }
 
 func TestClaimTasks_RefusesBadArguments(t *testing.T) {

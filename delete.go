@@ -27,7 +27,7 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected
 		deleted.Others, err = s.end(ctx, tasks, causeDeleted, "")
 		return err
 	})
-	if err != nil {
+	if err = s.followIf(ctx, err, ErrTaskNotFound); err != nil {
 		return Affected{}, fmt.Errorf("delete tasks: %w", err)
 	}
 	return deleted, nil

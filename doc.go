@@ -25,8 +25,9 @@
 // The package worker calls those on the left. The others are for streams (InsertTasksFrom), for
 // tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
 // Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats, Explain, Graph,
-// Problems, ListActors) and for operators (Maintain, Prune, Check). [Store] says what happens when
-// any of these calls is cut off. The numbers R1 to R21 are rules in [docs/rules.md].
+// Problems, ListActors), for operators (Maintain, Prune, Check), and for tasks that are performed
+// outside (AnswerTasks). [Store] says what happens when any of these calls is cut off. The numbers
+// R1 to R22 are rules in [docs/rules.md].
 //
 // # Dependencies
 //

@@ -29,6 +29,10 @@ var (
 	// ErrTaskFinished reports that there is nothing to wait for: the predecessor is final (R16).
 	ErrTaskFinished = errors.New("task has finished")
 
+	// ErrTaskBlocked reports that a task cannot be answered yet: it waits for other tasks, or for
+	// its time.
+	ErrTaskBlocked = errors.New("task is blocked")
+
 	// ErrCycle reports that tasks would wait for each other (R4). It comes in a [*CycleError].
 	ErrCycle = errors.New("dependencies form a cycle")
 

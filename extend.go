@@ -21,15 +21,16 @@ import (
 func (s *Store) ExtendTasksOwnership(
 	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
 ) ([]bool, error) {
-	extended, err := s.extend(ctx, actor, owned, lease)
+	extended, err := s.extend(ctx, actor, 0, owned, lease)
 	if err != nil {
 		return nil, fmt.Errorf("extend tasks ownership: %w", err)
 	}
 	return extended, nil
 }
 
+// extend extends leases. The session is that of a remote actor, or 0.
 func (s *Store) extend(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration,
+	ctx context.Context, actor ActorID, session int64, owned []OwnedTask, lease time.Duration,
 ) ([]bool, error) {
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
 		return nil, err
@@ -41,22 +42,23 @@ func (s *Store) extend(
 		return nil, s.checkOpen(ctx)
 	}
 	if s.tx == nil && len(owned) <= groupcommit.SizeMax/2 {
-		return s.extends.Do(ctx, extendKey{actor, lease}, owned)
+		return s.extends.Do(ctx, extendKey{actor, session, lease}, owned)
 	}
-	return s.extendLeases(ctx, actor, owned, lease, false)
+	return s.extendLeases(ctx, extendKey{actor, session, lease}, owned, false)
 }
 
 // An extendKey is what calls of ExtendTasksOwnership must have in common to share a batch.
 type extendKey struct {
-	actor ActorID
-	lease time.Duration
+	actor   ActorID
+	session int64 // of a remote actor, or 0
+	lease   time.Duration
 }
 
 // extendTogether extends the ownership of several callers.
 func (s *Store) extendTogether(
 	ctx context.Context, key extendKey, calls [][]OwnedTask, together bool,
 ) ([][]bool, error) {
-	extended, err := s.extendLeases(ctx, key.actor, slices.Concat(calls...), key.lease, together)
+	extended, err := s.extendLeases(ctx, key, slices.Concat(calls...), together)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +68,14 @@ func (s *Store) extendTogether(
 // extendLeases extends ownership. If hasty is set, it fails rather than wait long for a lock on one
 // of the leases.
 func (s *Store) extendLeases(
-	ctx context.Context, actor ActorID, owned []OwnedTask, lease time.Duration, hasty bool,
+	ctx context.Context, key extendKey, owned []OwnedTask, hasty bool,
 ) ([]bool, error) {
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
 	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })
 	stillOwned := map[performance]bool{}
 	var repeat bool
-	extend := extendSteps(spans, shares, actor, lease, stillOwned, &repeat)
+	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)
 	steps := append(limitWaiting(hasty), extend...)
 	if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func (s *Store) extendLeases(
 		}
 	}
 	if len(rest) > 0 {
-		revived, err := s.extendLate(ctx, actor, rest, lease, hasty)
+		revived, err := s.extendLate(ctx, key, rest, hasty)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +106,8 @@ func (s *Store) extendLeases(
 
 // extendSteps extends the leases of spans, and fills in which performances are still owned and
 // whether to repeat the steps. Spans that share rows of leased with others are cut out first.
-func extendSteps(
-	spans []ownedSpan, shares bool, actor ActorID, lease time.Duration,
+func (s *Store) extendSteps(
+	spans []ownedSpan, shares bool, key extendKey,
 	stillOwned map[performance]bool, repeat *bool,
 ) []step {
 	claims, plain := make([]int64, len(spans)), make([]span, len(spans))
@@ -121,26 +123,36 @@ func extendSteps(
 		step{name: "lock_leases", args: []any{claims}},
 		step{
 			name: "extend_leases",
-			args: []any{lo, hi, claims, string(actor), interval(lease)},
+			args: []any{
+				lo, hi, claims, string(key.actor), interval(key.lease), s.sessionFor(key),
+			},
 			read: readOwnedSpans(stillOwned, repeat),
 		})
+}
+
+// sessionFor is the session that extended leases are bound to if they were not, or nil.
+func (s *Store) sessionFor(key extendKey) *int64 {
+	if key.session != 0 {
+		return &key.session
+	}
+	return s.sessionOf(key.actor)
 }
 
 // extendLate tries again to extend performances: their owner may be late (R8), or their rows must
 // be cut out anew, since somebody was returning their neighbours. It returns the performances that
 // are owned.
 func (s *Store) extendLate(
-	ctx context.Context, actor ActorID, rest []performance, lease time.Duration, hasty bool,
+	ctx context.Context, key extendKey, rest []performance, hasty bool,
 ) (map[performance]bool, error) {
 	spans := ownedSpans(rest)
 	stillOwned, repeat := map[performance]bool{}, false
 	for range attemptsMax {
 		keys, claims := keysAndClaims(rest)
 		revive := step{
-			name: "revive_tasks", args: []any{keys, claims, string(actor), s.sessionOf(actor)},
+			name: "revive_tasks", args: []any{keys, claims, string(key.actor), s.sessionFor(key)},
 		}
 		steps := append(limitWaiting(hasty), revive)
-		steps = append(steps, extendSteps(spans, true, actor, lease, stillOwned, &repeat)...)
+		steps = append(steps, s.extendSteps(spans, true, key, stillOwned, &repeat)...)
 		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil || !repeat {
 			return stillOwned, err
 		}

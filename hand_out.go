@@ -20,11 +20,8 @@ type ownRequest struct {
 	maxTasks int
 	actions  []string
 	lease    time.Duration
-	awaits   bool // asks what to wait for if there are no tasks
-	// chosen is the claim that the caller has chosen, or 0; session is then the number to which the
-	// lease is bound, or 0.
-	chosen  claim
-	session int64
+	awaits   bool  // asks what to wait for if there are no tasks
+	chosen   Claim // by the caller, if it has chosen one
 }
 
 // A handOut is an ownRequest under way: its steps, and what they answer.
@@ -50,11 +47,14 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	h := &handOut{ownRequest: request, store: s}
 	err := h.run(ctx)
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
-		err = h.recover(ctx)
+		err = h.recover(ctx, err)
 	}
-	if h.taken || h.chosen != 0 && violates(err, "leases_pkey") {
+	if h.taken || h.chosen.isSet() && violates(err, "leases_pkey") {
 		h.taken = true
 		err = h.again(ctx)
+	}
+	if err != nil && s.tx == nil && ctx.Err() != nil {
+		s.abandon(h.claim, h.actor)
 	}
 	if err != nil && h.unread {
 		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
@@ -99,8 +99,8 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 	}
 	h.scan = h.store.queues.Scan(h.actions, false)
 	steps := []step{h.own()}
-	if h.chosen != 0 {
-		steps = []step{h.look(), h.own()}
+	if h.chosen.isSet() {
+		steps = append(steps, h.lookChosen()...)
 	}
 	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
 		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
@@ -110,9 +110,11 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 
 // choose sets the claim: a new one, unless the caller has chosen it.
 func (h *handOut) choose() (err error) {
-	if h.claim = h.chosen; h.chosen == 0 {
-		h.claim, err = newClaim()
+	if h.chosen.isSet() {
+		h.claim = h.chosen.claim()
+		return nil
 	}
+	h.claim, err = newClaim()
 	return err
 }
 
@@ -125,6 +127,9 @@ func (h *handOut) ownAgain(ctx context.Context) error {
 	steps := []step{scheduled.step(), leases.step(), h.own()}
 	if len(h.scan.Actions) > 1 {
 		steps = append(steps, h.ownOfEach())
+	}
+	if h.chosen.isSet() {
+		steps = append(steps, h.lookChosen()...)
 	}
 	if h.awaits {
 		steps = append(steps, h.due())
@@ -153,7 +158,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 		name: name,
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
-			h.sessionID(), h.scan.From, h.scan.To, spread,
+			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
 		},
 		read: read,
 	}
@@ -161,8 +166,8 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 
 // sessionID is the session that the lease is bound to, or nil.
 func (h *handOut) sessionID() *int64 {
-	if h.session != 0 {
-		return &h.session
+	if h.chosen.Session != 0 {
+		return &h.chosen.Session
 	}
 	return h.store.sessionOf(h.actor)
 }
@@ -179,15 +184,20 @@ func (h *handOut) due() step {
 // recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
 // under its claim. If there are none, and bar_claim has made sure that there never will be, recover
 // hands out tasks under another claim. Under a claim that the caller has chosen, it repeats the
-// call as the caller would.
-func (h *handOut) recover(ctx context.Context) error {
+// call as the caller would; if that finds nothing, the caller has to repeat it, or to release the
+// claim.
+func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	const attempts = 3
 	var err error
-	if h.chosen != 0 {
+	if h.chosen.isSet() {
+		h.chosen.Repeated = true
 		for range attempts {
 			if err = h.run(ctx); !wasCutOff(err) || ctx.Err() != nil {
 				break
 			}
+		}
+		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still hand out
+			return cutOff
 		}
 		return err
 	}

@@ -45,7 +45,7 @@ const (
 // none. Calling again with the same tasks is safe: [ErrTaskExists] with all of their IDs then means
 // that the first call added them.
 func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
-	if err := s.insertTasks(ctx, tasks); err != nil {
+	if err := s.followIf(ctx, s.insertTasks(ctx, tasks), ErrTaskExists); err != nil {
 		return fmt.Errorf("insert tasks: %w", err)
 	}
 	return nil
@@ -222,7 +222,7 @@ func (s *Store) InsertTasksFrom(
 		}
 		return flush()
 	})
-	if err != nil {
+	if err = s.followIf(ctx, err, ErrTaskExists); err != nil {
 		return 0, fmt.Errorf("insert tasks: %w", err)
 	}
 	return inserted, nil

@@ -167,6 +167,10 @@ func checkActor(actor ActorID, actions []string) error {
 		if action == Spontaneous {
 			return at(argumentError("action", "spontaneous tasks are never handed out"), i, "")
 		}
+		if action == External {
+			return at(argumentError("action",
+				"external tasks are never handed out: AnswerTasks ends them"), i, "")
+		}
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ type Filter struct {
 	Limit int // how many tasks to return at most; default: 100, at most 10,000
 }
 
-// A Cursor marks where a page of [Store.ListTasks] ends.
+// A Cursor marks where a page of [Store.ListTasks] or [Store.InputsPage] ends.
 type Cursor string
 
 // A TaskPage is an answer of [Store.ListTasks].
@@ -135,7 +135,8 @@ type TaskPage struct {
 	Tasks []TaskInfo
 
 	// Next is [Filter.After] for the next page; empty if there are no more tasks. There may be a
-	// next page even if this one has fewer than Limit tasks, or none: see Looked.
+	// next page even if this one has fewer than Limit tasks, or none: see Looked. A page also ends
+	// before the texts of its tasks ([TaskInfo.Status]) have more than 8 MiB.
 	Next Cursor
 
 	// Looked is how many tasks the store read to find Tasks: at most about 10,000 for a page.
@@ -148,6 +149,9 @@ const (
 	// How many tasks are looked at for one page, and in one statement.
 	lookedTasksMax = 10_000
 	lookedAtOnce   = 1000
+
+	// listedBytesMax is how many bytes the texts of a page have: each may have 64 KiB.
+	listedBytesMax = 8 << 20
 )
 
 // ListTasks returns the tasks that pass a filter, a page at a time, without their bodies and
@@ -220,6 +224,7 @@ func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error
 func (s *Store) listAlong(
 	ctx context.Context, filter Filter, walk *listWalk, limit int,
 ) (page TaskPage, err error) {
+	left := listedBytesMax
 	for most := limit; ; most *= 2 {
 		most = min(most, lookedAtOnce, lookedTasksMax-page.Looked)
 		looked, err := s.findListed(ctx, walk, most)
@@ -231,10 +236,17 @@ func (s *Store) listAlong(
 			return page, err
 		}
 		page.Looked += len(looked)
-		page.Tasks = append(page.Tasks, infos...)
+		full := false
+		for i := range infos {
+			left -= len(infos[i].Status)
+			if full = left < 0 && len(page.Tasks) > 0; full {
+				break
+			}
+			page.Tasks = append(page.Tasks, infos[i])
+			walk.place, full = looked[places[i]-1], len(page.Tasks) == limit
+		}
 		switch n := len(looked); {
-		case len(page.Tasks) == limit && int(places[len(places)-1]) < n:
-			walk.place = looked[places[len(places)-1]-1]
+		case full && walk.place != looked[n-1]: // more of what was looked at may be listed
 		case n == most:
 			walk.place = looked[n-1]
 		default:
@@ -243,7 +255,7 @@ func (s *Store) listAlong(
 		if len(walk.sources) == 0 {
 			return page, nil
 		}
-		if len(page.Tasks) == limit || page.Looked == lookedTasksMax {
+		if full || page.Looked == lookedTasksMax {
 			page.Next = walk.cursor()
 			return page, nil
 		}

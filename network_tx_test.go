@@ -3,6 +3,7 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -127,6 +128,42 @@ func TestInputs_AreForTheOwner(t *testing.T) {
 	swapped.ID = "a"
 	_, err = store.Inputs(t.Context(), swapped)
 	wantTasks(t, "Inputs of another task", err, stint.ErrInvalidToken, "a")
+}
+
+// Pages have as many inputs as fit, but at least one, and each input is on one page.
+func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	const few, many = 1000, 5000
+	sizes := map[stint.TaskID]int{"a": few, "b": few, "c": few, "d": many, "e": 0, "f": few}
+	for _, id := range []stint.TaskID{"a", "b", "c", "d", "e", "f"} {
+		insert(t, store, stint.Task{ID: id, Action: "act", PostResult: true})
+		returnWith(t, store, ownOne(t, store), stint.Return{
+			Code: stint.StatusCompleted, Result: make([]byte, sizes[id]),
+		})
+	}
+	insert(t, store, after("z", "a", "b", "c", "d", "e", "f"))
+	owned := ownOne(t, store)
+	var pages []string
+	cursor := stint.Cursor("")
+	for more := true; more; {
+		inputs, next, err := store.InputsPage(t.Context(), owned, cursor, 2*few+500)
+		wantErr(t, "InputsPage", err, nil)
+		page := ""
+		for _, input := range inputs {
+			page += string(input.ID)
+			if len(input.Result) != sizes[input.ID] {
+				t.Errorf("%s has a result of %d bytes", input.ID, len(input.Result))
+			}
+		}
+		pages = append(pages, page)
+		cursor, more = next, next != ""
+	}
+	if got := fmt.Sprint(pages); got != "[ab c d ef]" {
+		t.Errorf("the pages are %s, want [ab c d ef]", got)
+	}
+	_, _, err := store.InputsPage(t.Context(), owned, "z", few)
+	wantErr(t, "InputsPage after no cursor", err, stint.ErrInvalidArgument)
 }
 
 // R18: what somebody may ask for is not pruned, through joins neither.

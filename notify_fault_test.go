@@ -105,6 +105,46 @@ func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 	}
 }
 
+// A server that is frozen answers nothing, and its connections stand. Whoever waits must come to
+// the server that has taken over, and not wait for the old one.
+func TestWaits_DoNotWaitForAServerThatNeverAnswers(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	pool := testdb.New(t)
+	proxy := pgcut.New(t, pool)
+	store := openStore(t, proxy.Pool(t, 3), stint.Options{
+		PollOnly: true, PollInterval: 50 * time.Millisecond, Maintenance: stint.MaintainNever,
+	})
+	truth := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, truth, stint.Task{ID: "w", Action: "none", PostResult: true}, after("o"))
+	ctx, done := store.OwnershipContext(t.Context(), ownAs(t, truth, "owner", 1)[0])
+	defer done()
+	looks := map[string]*pgcut.Trap{}
+	for _, name := range []string{"still_owned", "waited_tasks", "next_due"} {
+		looks[name] = proxy.Hold(pgcut.AtReply, pgcut.Executes(name))
+		defer looks[name].Cut()
+	}
+	waiting := start(func() (stint.TaskInfo, error) { return store.WaitForTask(t.Context(), "w") })
+	awaiting := start(func() ([]stint.OwnedTask, error) {
+		for {
+			owned, err := store.WaitToOwnTasks(t.Context(), "a", 1, []string{"act"}, time.Hour)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) {
+				return owned, err
+			}
+		}
+	})
+	for _, look := range looks {
+		<-look.Reached()
+	}
+	wantErr(t, "AbortTasks",
+		errOf(truth.AbortTasks(t.Context(), []stint.TaskID{"w", "o"}, "")), nil)
+	insert(t, truth, after("a"))
+	_, err := ends(t, "WaitForTask", waiting)
+	wantErr(t, "WaitForTask", err, nil)
+	wantOwned(t, awaiting, "a")
+	wantLoss(ctx, t, "o")
+}
+
 // A load is a network of callers that insert, own, return and wait, until they are told to stop.
 // Each task is performed by whoever gets it and waited for by whoever inserted it.
 type load struct {

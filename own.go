@@ -44,6 +44,9 @@ func (s *Store) OwnTasks(
 type ownAnswer struct {
 	tasks []OwnedTask
 	next  nextDue // for a caller that awaits, if there are no tasks
+	// chosen is the claim, if the caller has chosen it, and actor the owner.
+	chosen Claim
+	actor  ActorID
 }
 
 // ownTasks owns tasks. If the request awaits and there are none, the answer says what to wait for.
@@ -66,9 +69,9 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	key := ownKey{
 		actor: request.actor, actions: strings.Join(request.actions, "\x00"),
 		lease: request.lease, awaits: request.awaits,
-		chosen: request.chosen, session: request.session,
+		chosen: request.chosen,
 	}
-	if request.chosen != 0 {
+	if request.chosen.isSet() {
 		key.alone = s.claims.Add(1)
 	}
 	return s.owns.Do(ctx, key, request.maxTasks)
@@ -81,11 +84,10 @@ type ownKey struct {
 	actions string
 	lease   time.Duration
 	awaits  bool
-	// chosen and session are those of a claim of the caller's; alone is then a number of the call's
-	// own, since a claim cannot be shared.
-	chosen  claim
-	session int64
-	alone   int64
+	// chosen is the claim of the caller's, if it has chosen one; alone is then a number of the
+	// call's own, since a claim cannot be shared.
+	chosen Claim
+	alone  int64
 }
 
 // ownTogether owns tasks for several callers under one lease, and shares them out in the order of
@@ -100,7 +102,7 @@ func (s *Store) ownTogether(
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
 		actor: key.actor, maxTasks: all, actions: actions, lease: key.lease, awaits: key.awaits,
-		chosen: key.chosen, session: key.session,
+		chosen: key.chosen,
 	})
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func (s *Store) ownTogether(
 	answers, tasks := make([]ownAnswer, len(wanted)), answer.tasks()
 	for i, n := range wanted {
 		n = min(n, len(tasks))
-		answers[i] = ownAnswer{tasks[:n:n], answer.next}
+		answers[i] = ownAnswer{tasks[:n:n], answer.next, key.chosen, key.actor}
 		if n == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
 			answers[i].next.contended = true
 		}
@@ -119,12 +121,28 @@ func (s *Store) ownTogether(
 
 // release gives back tasks, with their tries refunded, whose caller has left.
 func (s *Store) release(abandoned ownAnswer) {
+	if abandoned.chosen.isSet() {
+		s.abandon(abandoned.chosen.claim(), abandoned.actor)
+		return
+	}
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
 	within := &Store{core: s.core, afterClose: true}
 	if err := within.giveBack(ctx, abandoned.tasks); err != nil {
 		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
 			slog.Int("tasks", len(abandoned.tasks)), slog.Any("error", err))
+	}
+}
+
+// abandon gives back what may have been handed out under a claim whose caller has left, unless a
+// caller has repeated the call.
+func (s *Store) abandon(c claim, actor ActorID) {
+	ctx, cancel := undoing(context.Background())
+	defer cancel()
+	within := &Store{core: s.core, afterClose: true}
+	if err := within.spend(ctx, c, actor, false); err != nil {
+		s.logger.WarnContext(ctx, "tasks may be owned by nobody until their lease expires",
+			slog.Any("error", err))
 	}
 }
 

@@ -353,3 +353,47 @@ func TestListTasks_CutsALongLook(t *testing.T) {
 		}
 	}
 }
+
+// A page of tasks with long texts ends before it is too large for a message, and the next one goes
+// on where it ended, also where tasks go state by state.
+func TestListTasks_EndsAPageOfLongTexts(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const textBytes, pageBytes, aborted, all = 64 << 10, 8 << 20, 300, 320
+	store := newStore(t)
+	tasks := numbered("long", all)
+	insert(t, store, tasks...)
+	var ids []stint.TaskID
+	for _, task := range tasks[:aborted] {
+		ids = append(ids, task.ID)
+	}
+	_, err := store.AbortTasks(t.Context(), ids, strings.Repeat("s", textBytes))
+	wantErr(t, "AbortTasks", err, nil)
+	for _, filter := range []stint.Filter{
+		{Limit: 10_000},
+		{Limit: 150, IDPrefix: "long"},
+		{Limit: 10_000, NewestFirst: true},
+		{Limit: 10_000, States: []stint.State{stint.StateReady, stint.StateAborted}},
+	} {
+		name := fmt.Sprintf("%+v", filter)
+		seen := map[stint.TaskID]int{}
+		for more := true; more; {
+			page, err := store.ListTasks(t.Context(), filter)
+			wantErr(t, "ListTasks", err, nil)
+			size := 0
+			for _, info := range page.Tasks {
+				size += len(info.Status)
+				seen[info.ID]++
+			}
+			if size > pageBytes || len(page.Tasks) > filter.Limit || len(page.Tasks) == 0 {
+				t.Fatalf("%s: a page has %d tasks with %d bytes", name, len(page.Tasks), size)
+			}
+			filter.After, more = page.Next, page.Next != ""
+		}
+		for _, task := range tasks {
+			if seen[task.ID] != 1 {
+				t.Errorf("%s: %s is on %d pages", name, task.ID, seen[task.ID])
+			}
+		}
+	}
+}

@@ -41,6 +41,7 @@ var sample = map[string]struct {
 	"check_sessions": {"", nil},
 	"commit_early":   {"", nil},
 	"commit_late":    {"", nil},
+	"follow_commits": {"", nil},
 	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},
@@ -57,7 +58,10 @@ var sample = map[string]struct {
 	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_spans":   {"7", []string{"leases_pkey", "leased_pkey"}},
 	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"external_tasks":  {"'{a,b}'", []string{"tasks_id_key", "ready_pkey", "finished_pkey"}},
+	"take_external":   {"'{5,70}', 7, 'actor'", []string{"ready_pkey"}},
 	"bar_claim":       {"7, 'actor'", nil},
+	"remember_claim":  {"7", []string{"leases_pkey"}},
 	"count_ready":     {"10, 10", []string{"ready_order", "tasks_pkey"}},
 	"count_tasks":     {"10", []string{"tasks_pkey"}},
 	"count_tries":     {"10", nil},
@@ -88,9 +92,12 @@ var sample = map[string]struct {
 	"explain_task": {"'a', 10", []string{
 		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "action_stats_pkey",
 	}},
-	"forget_asked": {"", []string{"action_stats_order"}},
-	"graph_tasks":  {"'a', 10", []string{"tasks_id_key", "edges_after", "edges_run"}},
-	"note_asked":   {"'{a,b}'", nil},
+	"forget_asked":      {"", []string{"action_stats_order"}},
+	"forget_unattended": {"", []string{"actors_attendant"}},
+	"spend_claim":       {"7, 'actor', true", nil},
+	"claim_spent":       {"7", []string{"leases_pkey"}},
+	"graph_tasks":       {"'a', 10", []string{"tasks_id_key", "edges_after", "edges_run"}},
+	"note_asked":        {"'{a,b}'", nil},
 	"forget_deadlines": {"10, '-infinity', 0", []string{
 		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
@@ -100,7 +107,7 @@ var sample = map[string]struct {
 	}},
 	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},
-	"extend_leases": {"'{5,70}', '{6,70}', '{7,7}', 'actor', '1 h'", []string{
+	"extend_leases": {"'{5,70}', '{6,70}', '{7,7}', 'actor', '1 h', NULL", []string{
 		"leased_pkey", "leases_pkey",
 	}},
 	"get_tasks": {"'{a,b}'", []string{
@@ -111,7 +118,11 @@ var sample = map[string]struct {
 	"hold_tasks": {"'{5,70}', '{6,71}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
 	}},
-	"inputs": {"5", []string{
+	"task_bytes": {"'{a,b}'", []string{
+		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
+		"scheduled_pkey", "blocked_pkey",
+	}},
+	"inputs": {"5, 0, 1000", []string{
 		"edges_run", "tasks_pkey", "finished_pkey",
 	}},
 	"insert_network": {
@@ -152,12 +163,13 @@ var sample = map[string]struct {
 	"waiting_tasks":     {"'{5,70}'", []string{"edges_run"}},
 	"lock_dependencies": {"", []string{"dependency_lock_pkey"}},
 	"owned_task":        {"5, 7", []string{"leased_pkey"}},
-	"own_few": {"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false", []string{
-		"ready_order", "ready_pkey", "tasks_pkey", "edges_after",
-	}},
-	"own_tasks": {
-		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false",
+	"own_few": {
+		"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false, false",
 		[]string{"ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
+	},
+	"own_tasks": {
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true",
+		[]string{"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
 	},
 	"promote_scheduled": {"10, '-infinity', 0", []string{
 		"scheduled_order", "scheduled_pkey", "tasks_pkey",

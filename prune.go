@@ -141,7 +141,8 @@ func (p *pruner) keepUp(ctx context.Context) error {
 // finished tasks.
 func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // see there
-	if err := p.store.run(ctx, step{name: "forget_asked"}); err != nil {
+	err = p.store.run(ctx, step{name: "forget_asked"}, step{name: "forget_unattended"})
+	if err != nil {
 		return 0, false, err
 	}
 	if len(p.walks) == 0 {

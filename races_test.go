@@ -103,7 +103,7 @@ func TestExtendTasksOwnership_LooksAgainAtWhatIsChangedMeanwhile(t *testing.T) {
 		err := store.SetStatus(t.Context(), task, "begun", 0)
 		wantErr(t, "SetStatus", err, nil)
 	}
-	args := yields[string](t, pool, `SELECT format('%L, %L, %L, ''actor'', ''2 hours''',
+	args := yields[string](t, pool, `SELECT format('%L, %L, %L, ''actor'', ''2 hours'', NULL',
 			array_agg(lo), array_agg(hi), array_agg(claim))
 		FROM (SELECT * FROM stint.leased ORDER BY lo LIMIT 2) AS leased`)
 	pausedAt(t, pool, "extend_leases", "lease", args, func() {

@@ -30,7 +30,7 @@ type RemoteActor struct {
 // and should be now and then, since others forget the actor when they believe for a while that this
 // process is gone.
 //
-// With PollOnly the actor is not shown.
+// With PollOnly, or behind a pooler, the actor is not shown.
 func (s *Store) AttendActor(
 	ctx context.Context, remote RemoteActor, actions []string,
 ) (latest bool, err error) {
@@ -49,26 +49,48 @@ func (s *Store) attendActor(
 	if err := s.checkRemote(remote); err != nil {
 		return false, err
 	}
-	if err := s.checkUsable(ctx); err != nil || s.session == nil {
-		return true, err
-	}
-	s.session.mutex.Lock()
-	if !s.session.running {
-		s.changeSession()
-	}
-	if err := s.awaitSession(ctx, 1); err != nil || s.sessionPooled() {
-		return true, err
+	attendant, err := s.attendant(ctx)
+	if err != nil {
+		return false, err
 	}
 	superseded := false
 	err = s.run(ctx, step{
 		name: "attend_actor",
-		args: []any{remote.Session, string(remote.Actor), s.session.id, remote.Epoch, actions},
+		args: []any{remote.Session, string(remote.Actor), attendant, remote.Epoch, actions},
 		read: func(rows pgx.Rows) (err error) {
 			superseded, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		},
 	})
 	return !superseded, err
+}
+
+// attendant is the number of the store's session, or 0 if it can have none. The actor is noted all
+// the same: only that tells which of its connections is the latest.
+func (s *Store) attendant(ctx context.Context) (int64, error) {
+	if err := s.checkUsable(ctx); err != nil || s.session == nil {
+		return 0, err
+	}
+	s.session.mutex.Lock()
+	if !s.session.running {
+		s.changeSession()
+	}
+	if err := s.awaitSession(ctx, 1); err != nil || s.sessionPooled() {
+		return 0, err
+	}
+	return s.session.id, nil
+}
+
+// ExtendRemoteOwnership is [Store.ExtendTasksOwnership] for a remote actor. If a lease has expired
+// and is extended all the same, it is bound to the actor's session again.
+func (s *Store) ExtendRemoteOwnership(
+	ctx context.Context, remote RemoteActor, owned []OwnedTask, lease time.Duration,
+) ([]bool, error) {
+	extended, err := s.extend(ctx, remote.Actor, remote.Session, owned, lease)
+	if err != nil {
+		return nil, fmt.Errorf("extend remote ownership: %w", err)
+	}
+	return extended, nil
 }
 
 // DismissActor hands on the tasks of a remote actor whose connection is gone, as if their leases

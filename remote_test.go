@@ -209,19 +209,77 @@ func TestRemoteActor_RefusesBadArguments(t *testing.T) {
 }
 
 // Without a session nobody is shown, and the rest works.
-func TestAttendActor_WithPollOnlyOnlyDismisses(t *testing.T) {
+// A store without a session notes who attends an actor, too, and is not listed.
+func TestAttendActor_WithPollOnly(t *testing.T) {
 	t.Parallel()
 	polling, pool := newStoreAndPool(t, stint.Options{
 		PollOnly: true, Maintenance: stint.MaintainNever,
 	})
+	other := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, polling, after("a"))
-	attend(t, polling, far(), true)
-	ownFar(t, polling, far(), 1)
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.actors"); n != 0 {
-		t.Errorf("%d actors are stored", n)
+	first, second := far(), far()
+	second.Epoch = 2
+	attend(t, other, first, true)
+	ownFar(t, polling, first, 1)
+	attend(t, polling, second, true)
+	attend(t, other, first, false)
+	if got := actorsOf(t, polling); len(got) != 0 {
+		t.Errorf("ListActors = %q", got)
 	}
-	wantErr(t, "DismissActor", polling.DismissActor(t.Context(), far()), nil)
+	wantErr(t, "DismissActor", other.DismissActor(t.Context(), first), nil)
+	wantState(t, polling, stint.StateInProgress, "a")
+	wantErr(t, "DismissActor", polling.DismissActor(t.Context(), second), nil)
 	wantState(t, polling, stint.StateReady, "a")
+}
+
+// When a store without a session dies, the actors that it attended are forgotten after a day.
+func TestAttendActor_WithPollOnlyIsForgotten(t *testing.T) {
+	t.Parallel()
+	polling, pool := newStoreAndPool(t, stint.Options{
+		PollOnly: true, Maintenance: stint.MaintainNever,
+	})
+	actors := func() int { return yields[int](t, pool, "SELECT count(*) FROM stint.actors") }
+	attend(t, polling, far(), true)
+	wantErr(t, "Prune", errOf(polling.Prune(t.Context())), nil)
+	if n := actors(); n != 1 {
+		t.Fatalf("%d actors are noted, want 1", n)
+	}
+	exec(t, pool, "UPDATE stint.actors SET since = since - interval '1 day'")
+	wantErr(t, "Prune", errOf(polling.Prune(t.Context())), nil)
+	if n := actors(); n != 0 {
+		t.Errorf("%d actors are noted, want none", n)
+	}
+}
+
+// A remote actor that was late, and owns its tasks again, is handed on at once when it dies.
+func TestExtendRemoteOwnership_BindsLateTasksAgain(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, after("a"), after("b"), after("c"))
+	first, second, third := far(), far(), far()
+	second.Epoch, third.Epoch = 2, 3
+	attend(t, store, first, true)
+	owned := ownFar(t, store, first, 3)
+	extend := func(tasks ...stint.OwnedTask) {
+		t.Helper()
+		kept, err := store.ExtendRemoteOwnership(t.Context(), first, tasks, stint.NoExpiry)
+		if err != nil || slices.Contains(kept, false) {
+			t.Fatalf("ExtendRemoteOwnership = %v, %v", kept, err)
+		}
+	}
+	wantErr(t, "DismissActor", store.DismissActor(t.Context(), first), nil)
+	attend(t, store, second, true)
+	extend(owned[:2]...)
+	// One that its owner has only spoken of is bound when it is extended.
+	wantErr(t, "SetStatus", store.SetStatus(t.Context(), owned[2], "late", 0), nil)
+	extend(owned[2])
+	wantErr(t, "DismissActor", store.DismissActor(t.Context(), second), nil)
+	wantState(t, store, stint.StateReady, "a", "b", "c")
+	attend(t, store, third, true)
+	extend(owned...)
+	extend(owned[0]) // which gets a part of the lease of its own
+	wantErr(t, "DismissActor", store.DismissActor(t.Context(), third), nil)
+	wantState(t, store, stint.StateReady, "a", "b", "c")
 }
 
 // A service attends the connection of an actor in another process, and hands its tasks on when the

@@ -281,7 +281,7 @@ func (s *Store) returnRefused(
 
 // returnLate gives refused returns a second look, as a late owner has a right to, and judges the
 // returns that are refused again. It returns the places of those whose token is good after all:
-// they need another look.
+// they need another look. Whatever the verdicts say is safe by then: see follow.
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
@@ -298,7 +298,7 @@ func (s *Store) returnLate(
 	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
 		steps := append([]step{revive}, s.returnSteps(all, batch, round, pending)...)
 		return append(steps, all.noteLate()...)
-	}, judge)
+	}, judge, step{name: "follow_commits", unplanned: true})
 	if err != nil {
 		return nil, err
 	}

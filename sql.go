@@ -46,6 +46,7 @@ func loadStatements(schema string) (statements, error) {
 	qualify := strings.NewReplacer(
 		"LISTEN stint", "LISTEN "+strings.TrimSuffix(qualifier, "."),
 		"'"+Spontaneous+"'", "'"+Spontaneous+"'", // an action, which gets no schema
+		"'"+External+"'", "'"+External+"'",
 		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"),
 		"stint.", qualifier,
 	)

@@ -233,7 +233,10 @@ func (s *Store) watchWaited(ctx context.Context) {
 		}
 		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			failed := s.failed(ctx, s.logs.waited, s.checkWaited(ctx, chunk))
+			err := lookBriefly(ctx, func(ctx context.Context) error {
+				return s.checkWaited(ctx, chunk)
+			})
+			failed := s.failed(ctx, s.logs.waited, err)
 			pause = pauseAfterWork(failed, pause, s.poll)
 			if failed {
 				break

@@ -1,8 +1,8 @@
 -- name: claim_taken
 --
--- Returns a row if tasks were handed out under claim $1. It runs ahead of own_tasks where a caller
--- repeats a hand-out whose answer was lost: own_tasks fails on a claim that is taken, but not if it
--- finds no tasks.
+-- Returns a row if claim $1 is known: tasks were handed out under it, or it was barred. own_tasks
+-- then hands out nothing, as if there were no tasks; this follows it, and so sees what another call
+-- has committed meanwhile.
 --
 --   $1 claim  bigint
 SELECT true

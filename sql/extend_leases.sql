@@ -9,6 +9,7 @@
 --   $3 claims  bigint[]: the claim of span i
 --   $4 actor   text
 --   $5 lease   interval, null: for ever
+--   $6 session bigint: what leases are bound to that are bound to none, or null
 --
 -- The usual heartbeat names all tasks that are left of each hand-out, and costs one update for each
 -- hand-out, however many tasks there are. If it names only some of them, these get a part of the
@@ -79,7 +80,7 @@ WITH named AS MATERIALIZED (
 ), extended AS (
     -- The usual heartbeat.
     UPDATE stint.leases
-    SET deadline = lease.extended
+    SET deadline = lease.extended, session = coalesce(leases.session, $6::bigint)
     FROM lease
     WHERE lease.whole AND leases.ctid = lease.tid
 ), free AS MATERIALIZED (
@@ -113,7 +114,8 @@ WITH named AS MATERIALIZED (
     WHERE leased.ctid = few.tid
 ), split AS (
     INSERT INTO stint.leases (claim, part, actor, session, owned_at, deadline, size, spans)
-    SELECT few.claim, few.new_part, few.actor, few.session, few.owned_at, few.extended,
+    SELECT few.claim, few.new_part, few.actor, coalesce(few.session, $6::bigint), few.owned_at,
+           few.extended,
            sum(few.hi - few.lo + 1), array_agg(ARRAY[few.lo, few.hi] ORDER BY few.lo)
     FROM few
     GROUP BY few.claim, few.new_part, few.actor, few.session, few.owned_at, few.extended

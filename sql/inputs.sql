@@ -1,9 +1,13 @@
 -- name: inputs
 --
--- Returns how the predecessors of a task ended, with their results. A spontaneous predecessor that
--- completed is left out, and the tasks that it waited for come in its place.
+-- Returns how the predecessors of a task ended, with their results, their keys, and how many they
+-- are. A spontaneous predecessor that completed is left out, and the tasks that it waited for come
+-- in its place. Only those with keys from $2 on are returned, and only as many as have $3 bytes
+-- together, but at least one.
 --
---   $1 key  bigint
+--   $1 key    bigint
+--   $2 from   bigint
+--   $3 bytes  bigint
 WITH RECURSIVE behind (after) AS (
     SELECT edges.after FROM stint.edges WHERE edges.run = $1::bigint
     UNION
@@ -18,19 +22,31 @@ WITH RECURSIVE behind (after) AS (
       AND (SELECT finished.cause FROM stint.finished WHERE finished.lo = behind.after)
               = 0 /* completed */
 )
-SELECT task.id, task.action, ended.cause, ended.status, ended.result
-FROM behind
-CROSS JOIN LATERAL (
-    SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = behind.after OFFSET 0
-) AS task
-CROSS JOIN LATERAL (
-    SELECT finished.hi, finished.cause, finished.status, finished.result
-    FROM stint.finished
-    WHERE finished.lo BETWEEN behind.after >> 10 << 10 AND behind.after
-    ORDER BY finished.lo DESC
-    LIMIT 1
-) AS ended
-WHERE ended.hi >= behind.after
-  AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0 /* completed */)
+SELECT input.id, input.action, input.cause, input.status, input.result, input.key, input.inputs
+FROM (
+    SELECT task.id, task.action, ended.cause, ended.status, ended.result, behind.after AS key,
+           count(*) OVER () AS inputs,
+           row_number() OVER (ORDER BY behind.after) AS place,
+           -- No value is read for its length.
+           sum(octet_length(task.id)::bigint + octet_length(task.action)
+                   + coalesce(octet_length(ended.status), 0)
+                   + coalesce(octet_length(ended.result), 0))
+               OVER (ORDER BY behind.after) AS bytes
+    FROM behind
+    CROSS JOIN LATERAL (
+        SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = behind.after OFFSET 0
+    ) AS task
+    CROSS JOIN LATERAL (
+        SELECT finished.hi, finished.cause, finished.status, finished.result
+        FROM stint.finished
+        WHERE finished.lo BETWEEN behind.after >> 10 << 10 AND behind.after
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS ended
+    WHERE behind.after >= $2::bigint
+      AND ended.hi >= behind.after
+      AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0 /* completed */)
+) AS input
+WHERE input.place = 1 OR input.bytes <= $3::bigint
 -- In the order of keys, tasks of one insert that are alike come as they were inserted.
-ORDER BY behind.after
+ORDER BY input.key

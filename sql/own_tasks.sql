@@ -12,6 +12,7 @@
 --   $8 to_rank    bigint[]: where in the queue of each action to look; an action may come several
 --                 times, with ranks that do not overlap
 --   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
+--   $10 chosen    boolean: to hand out nothing under a claim that is known already
 --
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
 -- leased, however many tasks there are; their definitions are only read. An example: of the queues
@@ -28,10 +29,10 @@
 -- leaves that part out. To carry it along, unused, cost 8 % of a hand-out of 16 tasks.
 WITH queue AS (
     -- A spread follows another own_tasks in the same transaction: none, if that handed out
-    -- something.
+    -- something. A claim that the caller has chosen may have been used before.
     SELECT *
     FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
-    WHERE NOT $9::boolean
+    WHERE NOT ($9::boolean OR $10::boolean)
        OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, only to share $3 out among the queues by

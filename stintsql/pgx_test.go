@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -53,6 +54,31 @@ func questions(ctx context.Context) map[string]func(tx pgx.Tx) (any, error) {
 			return tx.Exec(ctx, "CREATE TEMPORARY TABLE mine ON COMMIT DROP AS "+
 				"SELECT generate_series(1, 10) AS id")
 		},
+		"a batch": func(tx pgx.Tx) (any, error) {
+			var n int
+			var tag pgconn.CommandTag
+			batch := &pgx.Batch{}
+			batch.Queue("SELECT 9").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+			batch.Queue("SELECT generate_series(1, 4)").Exec(func(got pgconn.CommandTag) error {
+				tag = got
+				return nil
+			})
+			err := tx.SendBatch(ctx, batch).Close()
+			return fmt.Sprint(n, tag), err
+		},
+		"a prepared statement": func(tx pgx.Tx) (n any, err error) {
+			if _, err := tx.Prepare(ctx, "ten", "SELECT 10"); err != nil {
+				return nil, err
+			}
+			return n, tx.QueryRow(ctx, "ten").Scan(&n)
+		},
+	}
+	maps.Copy(answers, savepointQuestions(ctx))
+	return answers
+}
+
+func savepointQuestions(ctx context.Context) map[string]func(tx pgx.Tx) (any, error) {
+	return map[string]func(tx pgx.Tx) (any, error){
 		"a savepoint": func(tx pgx.Tx) (n any, err error) {
 			undone := errors.New("undone")
 			err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
@@ -76,26 +102,7 @@ func questions(ctx context.Context) map[string]func(tx pgx.Tx) (any, error) {
 			_, later := inner.Exec(ctx, "SELECT 1")
 			return errors.Is(later, pgx.ErrTxClosed), errors.Join(err, inner.Commit(ctx))
 		},
-		"a batch": func(tx pgx.Tx) (any, error) {
-			var n int
-			var tag pgconn.CommandTag
-			batch := &pgx.Batch{}
-			batch.Queue("SELECT 9").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-			batch.Queue("SELECT generate_series(1, 4)").Exec(func(got pgconn.CommandTag) error {
-				tag = got
-				return nil
-			})
-			err := tx.SendBatch(ctx, batch).Close()
-			return fmt.Sprint(n, tag), err
-		},
-		"a prepared statement": func(tx pgx.Tx) (n any, err error) {
-			if _, err := tx.Prepare(ctx, "ten", "SELECT 10"); err != nil {
-				return nil, err
-			}
-			return n, tx.QueryRow(ctx, "ten").Scan(&n)
-		},
 	}
-	return answers
 }
 
 // Code for pgx finds in a transaction of database/sql what it finds in one of pgx.

@@ -189,7 +189,6 @@ func TestUpdate_TakesValuesAtTheirLimits(t *testing.T) {
 func TestUpdate_RefusesBadRequests(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
-	task := add(t, store, "g", "a")[0]
 	mib := make([]byte, 1<<20)
 	adds := func(add taskstore.Add) taskstore.Request {
 		return taskstore.Request{Client: ann, Adds: []taskstore.Add{{Group: "g"}, add}}
@@ -228,9 +227,34 @@ func TestUpdate_RefusesBadRequests(t *testing.T) {
 			taskstore.Request{Client: ann, Adds: make([]taskstore.Add, 10_001)},
 			stint.ErrTooLarge, "adds, updates, deletes and depends",
 		},
+	} {
+		wantBadRequest(t, store, name, test.r, test.want, test.part)
+	}
+}
+
+func wantBadRequest(
+	t *testing.T, store *taskstore.Store, name string, r taskstore.Request, want error, part string,
+) {
+	t.Helper()
+	_, err := store.Update(t.Context(), r)
+	if !errors.Is(err, want) || !errors.Is(err, stint.ErrInvalidArgument) ||
+		!strings.Contains(err.Error(), part) {
+		t.Errorf("%s: Update = %v, want %v with %q", name, err, want, part)
+	}
+}
+
+func TestUpdate_RefusesBadChanges(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	task := add(t, store, "g", "a")[0]
+	for name, test := range map[string]struct {
+		r    taskstore.Request
+		want error
+		part string
+	}{
 		"long update": {
 			taskstore.Request{Client: ann, Updates: []taskstore.Change{
-				{ID: task.ID, Data: append(mib, 0)},
+				{ID: task.ID, Data: make([]byte, 1<<20+1)},
 			}},
 			stint.ErrTooLarge, "updates.data",
 		},
@@ -263,11 +287,7 @@ func TestUpdate_RefusesBadRequests(t *testing.T) {
 			stint.ErrInvalidArgument, "in deletes already",
 		},
 	} {
-		_, err := store.Update(t.Context(), test.r)
-		if !errors.Is(err, test.want) || !errors.Is(err, stint.ErrInvalidArgument) ||
-			!strings.Contains(err.Error(), test.part) {
-			t.Errorf("%s: Update = %v, want %v with %q", name, err, test.want, test.part)
-		}
+		wantBadRequest(t, store, name, test.r, test.want, test.part)
 	}
 	wantData(t, store, "g", "a")
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,15 +62,12 @@ func queueOf(t *testing.T, store *stint.Store) worker.Queue {
 	})
 }
 
-// newFaults returns a transport on which every tenth request goes wrong in some way. None is
-// delivered when the client has given it up: under a claim whose tasks have all ended, it would
-// hand out tasks that nobody knows of until their leases expire, and so use up tries.
+// newFaults returns a transport on which every tenth request goes wrong in some way.
 func newFaults(t *testing.T) *testservice.Faults {
 	t.Helper()
 	const each = 10
-	late := func(fault testservice.Fault) bool { return fault == testservice.Late }
 	faults := testservice.NewFaults()
-	all := slices.DeleteFunc(testservice.AllFaults(), late)
+	all := testservice.AllFaults()
 	random := rand.New(rand.NewPCG(uint64(len(t.Name())), each)) // the same each time
 	var mutex sync.Mutex
 	faults.Choose(func(string) testservice.Fault {

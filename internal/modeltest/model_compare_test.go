@@ -225,7 +225,7 @@ CROSS JOIN LATERAL (SELECT coalesce(sum(hi - lo + 1), 0) AS size FROM stint.leas
 	WHERE leased.claim = lease.claim AND leased.part = lease.part) AS held
 CROSS JOIN LATERAL (SELECT sum(lease.spans[n][2] - lease.spans[n][1] + 1) AS size
 	FROM generate_subscripts(lease.spans, 1) AS n) AS span
-WHERE NOT (held.size <= lease.size AND lease.size <= span.size)
+WHERE lease.part >= 0 AND NOT (held.size <= lease.size AND lease.size <= span.size)
 UNION ALL
 SELECT format('task %s has no row for its deadline', task.id)
 FROM stint.tasks AS task

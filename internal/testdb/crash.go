@@ -42,6 +42,40 @@ func NewCrashServer(tb testing.TB) *CrashServer {
 	return s
 }
 
+// NewLonelyServer starts a server whose commits wait for a standby that there is not, except those
+// of [CrashServer.PoolThatNeedNotWait]. It stops when the test ends.
+func NewLonelyServer(tb testing.TB) *CrashServer {
+	tb.Helper()
+	s := &CrashServer{}
+	s.start(tb, localpg.Config{Settings: map[string]string{
+		"synchronous_standby_names": "nobody",
+	}})
+	pool := s.PoolThatNeedNotWait(tb)
+	err := pool.AcquireFunc(tb.Context(), func(conn *pgxpool.Conn) error {
+		return migrations.Migrate(tb.Context(), conn.Conn())
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// PoolThatNeedNotWait returns a pool whose commits wait for no standby, closed when the test ends.
+func (s *CrashServer) PoolThatNeedNotWait(tb testing.TB) *pgxpool.Pool {
+	tb.Helper()
+	config, err := pgxpool.ParseConfig(s.url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["synchronous_commit"] = "local"
+	pool, err := pgxpool.NewWithConfig(tb.Context(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
 func (s *CrashServer) start(tb testing.TB, config localpg.Config) {
 	tb.Helper()
 	use, err := localpg.Start(tb.Context(), config)

@@ -16,6 +16,9 @@ func Or(logger *slog.Logger) *slog.Logger {
 	return slog.New(warnings{slog.Default().Handler()})
 }
 
+// Only returns a logger that passes only warnings and errors on to another one.
+func Only(logger *slog.Logger) *slog.Logger { return slog.New(warnings{logger.Handler()}) }
+
 // warnings is a handler that drops records below [slog.LevelWarn].
 type warnings struct{ slog.Handler }
 

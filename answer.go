@@ -1,0 +1,202 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// External is the action of tasks that nobody is given, since they are performed outside: by a
+// person, by another system, or in another database. [Store.AnswerTasks] says how they ended. Until
+// then such a task is ready, and its Deadline is how long it waits for an answer.
+const External = "stint.External"
+
+// An Answer is how an external task has ended.
+type Answer struct {
+	ID     TaskID
+	Code   StatusCode // completed or aborted
+	Status string     // a text for people to read, cut at 64 KiB
+	Result []byte     // for dependents and waiters, at most 64 MiB
+}
+
+// AnswerTasks ends tasks whose action is [External], as [Store.ReturnTasks] ends tasks in progress,
+// and settles what this means for their dependents in the same transaction. The actor is who
+// answers, kept with the tasks for people to read. A task is answered once: of several answers, one
+// takes effect.
+//
+// The first result has an error for each answer, nil if it took effect:
+//
+//   - [ErrTaskFinished], if the task has been answered before, or aborted;
+//   - [ErrTaskBlocked], if it waits for other tasks, or for its time: answer again later;
+//   - [ErrTaskNotFound], if there is none, or it was deleted or pruned;
+//   - an [*ArgumentError], if it has another action, or the answer has a bad value.
+//
+// An answer that is refused does not affect the others. The second result is about the whole call:
+// if it is not nil, no answer took effect, except that all may have if ctx ended or the connection
+// broke during the call. The call may be repeated: [ErrTaskFinished] then tells that the first one
+// took effect, or another answer did.
+func (s *Store) AnswerTasks(
+	ctx context.Context, actor ActorID, answers []Answer,
+) ([]error, error) {
+	verdicts, err := s.answerTasks(ctx, actor, answers)
+	told := func(verdict error) bool { return errors.Is(verdict, ErrTaskFinished) }
+	if err == nil && slices.ContainsFunc(verdicts, told) {
+		err = s.follow(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("answer tasks: %w", err)
+	}
+	return verdicts, nil
+}
+
+func (s *Store) answerTasks(
+	ctx context.Context, actor ActorID, answers []Answer,
+) ([]error, error) {
+	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
+		return nil, err
+	}
+	verdicts := make([]error, len(answers))
+	first := make(map[TaskID]int, len(answers)) // the place of the first answer to each task
+	for i, answer := range answers {
+		earlier, repeated := first[answer.ID]
+		switch err := answer.check(); {
+		case err != nil:
+			verdicts[i] = at(err, i, answer.ID)
+		case repeated:
+			verdicts[i] = at(argumentError("Answer.ID", fmt.Sprintf(
+				"must not be answered twice in a call, also at index %d", earlier)), i, answer.ID)
+		default:
+			first[answer.ID] = i
+		}
+	}
+	for range attemptsMax {
+		if len(first) == 0 {
+			return verdicts, s.checkOpen(ctx)
+		}
+		batch, err := s.readyToAnswer(ctx, first, answers, verdicts)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.settleAnswers(ctx, actor, batch); err != nil {
+			return nil, err
+		}
+		for n, i := range batch.chosen {
+			if batch.settled[n] {
+				delete(first, batch.returns[i].ID)
+			}
+		}
+	}
+	for id, i := range first {
+		verdicts[i] = &TaskError{IDs: []TaskID{id}, Err: errUnstable}
+	}
+	return verdicts, nil
+}
+
+// readyToAnswer returns the answers that can take effect, as returns under a claim that their tasks
+// are to be taken by. For the others it fills in the verdicts, and takes them out of places.
+func (s *Store) readyToAnswer(
+	ctx context.Context, places map[TaskID]int, answers []Answer, verdicts []error,
+) (*returnBatch, error) {
+	claim, err := newClaim()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]TaskID, 0, len(places))
+	for id := range places {
+		ids = append(ids, id)
+	}
+	found := make(map[TaskID]externalTask, len(ids))
+	find := step{name: "external_tasks", args: []any{texts(ids)}, read: readExternal(found)}
+	if err := s.run(ctx, find); err != nil {
+		return nil, err
+	}
+	var returns []Return
+	var chosen []int
+	for id, i := range places {
+		task, ok := found[id]
+		if verdict := task.verdict(id, ok); verdict != nil {
+			verdicts[i] = at(verdict, i, id)
+			delete(places, id)
+			continue
+		}
+		answered := answers[i].asReturn()
+		answered.Token = newToken(claim, task.key, id, hints{signals: true, posts: task.posts})
+		chosen, returns = append(chosen, len(returns)), append(returns, answered)
+	}
+	return newReturnBatch(returns, chosen), nil
+}
+
+// settleAnswers takes the tasks of a batch and returns them.
+func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnBatch) error {
+	if len(batch.chosen) == 0 {
+		return nil
+	}
+	keys, claims := keysAndClaims(batch.performances)
+	return s.settle(ctx, roundsUsual, nil, func(number int64, round int, p *notices) []step {
+		return append([]step{
+			{name: "carve_ready", args: []any{keys}},
+			{name: "take_external", args: []any{keys, claims[0], string(actor)}},
+		}, s.returnSteps(batch, number, round, p)...)
+	})
+}
+
+// An externalTask is what an answer must know of its task.
+type externalTask struct {
+	key             int64
+	action          string
+	posts           bool
+	ready, finished bool
+}
+
+func readExternal(found map[TaskID]externalTask) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		clear(found)
+		var id TaskID
+		var task externalTask
+		scans := []any{&task.key, &id, &task.action, &task.posts, &task.ready, &task.finished}
+		_, err := pgx.ForEachRow(rows, scans, func() error {
+			found[id] = task
+			return nil
+		})
+		return err
+	}
+}
+
+// verdict is why the task cannot be answered, or nil.
+func (t externalTask) verdict(id TaskID, known bool) error {
+	refused := func(err error) error { return &TaskError{IDs: []TaskID{id}, Err: err} }
+	switch {
+	case !known:
+		return refused(ErrTaskNotFound)
+	case t.action != External:
+		return argumentError("Answer.ID", fmt.Sprintf(
+			"must be that of a task with the action %s, not %.40q", External, t.action))
+	case t.finished:
+		return refused(ErrTaskFinished)
+	case !t.ready:
+		return refused(ErrTaskBlocked)
+	default:
+		return nil
+	}
+}
+
+func (a *Answer) asReturn() Return {
+	return Return{ID: a.ID, Code: a.Code, Status: a.Status, Result: a.Result}
+}
+
+func (a *Answer) check() error {
+	if a.Code != StatusCompleted && a.Code != StatusAborted {
+		return argumentError("Answer.Code",
+			fmt.Sprintf("must be completed or aborted, not %.40q", string(a.Code)))
+	}
+	returned := a.asReturn()
+	err := returned.check()
+	var argument *ArgumentError
+	if errors.As(err, &argument) { // it is named after a return
+		argument.Argument = "Answer" + argument.Argument[len("Return"):]
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+-- name: external_tasks
+--
+-- Returns the tasks with these IDs, in no particular order, and whether each is ready or has
+-- finished. IDs that no task has are left out.
+--
+--   $1 ids  text[]
+SELECT task.key, task.id, task.action, task.post_result,
+       coalesce(
+           (SELECT span.hi >= task.key
+            FROM (
+                SELECT ready.hi
+                FROM stint.ready
+                WHERE ready.lo BETWEEN task.key >> 10 << 10 AND task.key
+                ORDER BY ready.lo DESC
+                LIMIT 1
+            ) AS span),
+           false
+       ) AS ready,
+       coalesce(
+           (SELECT span.hi >= task.key
+            FROM (
+                SELECT finished.hi
+                FROM stint.finished
+                WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
+                ORDER BY finished.lo DESC
+                LIMIT 1
+            ) AS span),
+           false
+       ) AS finished
+FROM unnest($1::text[]) AS named (id)
+CROSS JOIN LATERAL (
+    SELECT tasks.key, tasks.id, tasks.action, tasks.post_result
+    FROM stint.tasks
+    WHERE tasks.id = named.id
+    OFFSET 0
+) AS task

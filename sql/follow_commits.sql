@@ -1,0 +1,11 @@
+-- name: follow_commits
+--
+-- Makes the commit of the transaction wait as one that has changed something does, for the disk and
+-- for synchronous standbys, and so for all commits before it. It goes with an answer that says
+-- what an earlier call has done. That call may have been cut off while its commit waited for a
+-- standby: the server then shows what it did, but a failover undoes it, so nobody may be told of it
+-- before.
+--
+-- A transaction waits only if it has written to the log. This is the one way to write there that
+-- needs no table and no privilege. Nobody reads the message.
+SELECT pg_logical_emit_message(true, 'stint', '')
