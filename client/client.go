@@ -73,9 +73,10 @@ type Options struct {
 // A Client has the verbs of the store of a service. It is safe for concurrent use. Close it when it
 // is no longer needed.
 type Client struct {
-	tasks  stintv1connect.TaskServiceClient
-	owners stintv1connect.WorkerServiceClient
-	logger *slog.Logger
+	tasks   stintv1connect.TaskServiceClient
+	owners  stintv1connect.WorkerServiceClient
+	cluster stintv1connect.ClusterServiceClient
+	logger  *slog.Logger
 
 	// session is a number of this client's own: the leases of its actors carry it.
 	session  int64
@@ -114,9 +115,10 @@ func New(address string, options Options) (*Client, error) {
 		with = append(with, connect.WithInterceptors(bearer))
 	}
 	c := &Client{
-		tasks:  stintv1connect.NewTaskServiceClient(doer, address, with...),
-		owners: stintv1connect.NewWorkerServiceClient(doer, address, with...),
-		logger: warnlog.Or(options.Logger), closing: make(chan struct{}),
+		tasks:   stintv1connect.NewTaskServiceClient(doer, address, with...),
+		owners:  stintv1connect.NewWorkerServiceClient(doer, address, with...),
+		cluster: stintv1connect.NewClusterServiceClient(doer, address, with...),
+		logger:  warnlog.Or(options.Logger), closing: make(chan struct{}),
 		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
 	}
 	c.presence.init()

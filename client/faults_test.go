@@ -269,6 +269,21 @@ func (f *faulty) controlOnce(t *testing.T) {
 	f.once(t, "DeleteTasks", nil, func() error { return errOf(f.DeleteTasks(ctx, c)) })
 	_, err := f.store.GetTasks(ctx, c)
 	wantErr(t, "GetTasks of a deleted task", err, stint.ErrTaskNotFound)
+	again := error(nil) // of an answer that took effect, but was lost
+	switch f.fault {
+	case testservice.AnswerLost, testservice.AnswerCut, testservice.EndLost:
+		again = stint.ErrTaskFinished
+	default:
+	}
+	err = f.store.InsertTasks(ctx, []stint.Task{{ID: "ask", Action: stint.External}})
+	wantErr(t, "InsertTasks", err, nil)
+	f.once(t, "AnswerTasks", again, func() error {
+		verdicts, err := f.AnswerTasks(ctx, "ann", []stint.Answer{
+			{ID: "ask", Code: stint.StatusCompleted},
+		})
+		return errors.Join(append(verdicts, err)...)
+	})
+	f.wantState(t, "ask", stint.StateCompleted, 0)
 }
 
 // transactOnce completes d together with the insert of its successor.

@@ -17,6 +17,9 @@ type ServiceInfo struct {
 
 	// RequestBytesMax is the size of a request at most.
 	RequestBytesMax int64
+
+	// Shard is the name of the service's shard; empty if it has no topology.
+	Shard string
 }
 
 // ServiceInfo asks the service what it is. The call is not repeated, so that it also tells at once
@@ -30,7 +33,7 @@ func (c *Client) ServiceInfo(ctx context.Context) (info ServiceInfo, err error) 
 		}
 		info = ServiceInfo{
 			Now: r.GetNow().AsTime(), Version: r.GetVersion(),
-			RequestBytesMax: r.GetRequestBytesMax(),
+			RequestBytesMax: r.GetRequestBytesMax(), Shard: r.GetShard(),
 		}
 		return nil
 	})

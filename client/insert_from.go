@@ -28,9 +28,10 @@ const (
 // inserts them, and in bounded memory.
 //
 // The service gives a call up that brings nothing for 30 s, and adds nothing then, so the sequence
-// should not pause for longer than 20 s. The call is not repeated, since the sequence could not be.
-// If the error is [ErrUnavailable], or ctx has ended, all of the tasks may have been added, or
-// none: [Client.GetTasks] tells by any of the IDs, if the caller has given IDs to the tasks.
+// should not pause for longer than 20 s; and one that takes longer than an hour, unless the service
+// is set to another time. The call is not repeated, since the sequence could not be. If the error
+// is [ErrUnavailable], or ctx has ended, all of the tasks may have been added, or none:
+// [Client.GetTasks] tells by any of the IDs, if the caller has given IDs to the tasks.
 func (c *Client) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[stint.Task, error],
 ) (int64, error) {

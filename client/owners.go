@@ -56,8 +56,9 @@ func (c *Client) ownTasks(
 			return nil, err
 		}
 		request.Claim = claim.Number
-		attempt := request.GetWait().AsDuration() + attemptMax
-		err = c.repeat(ctx, attempt, func(ctx context.Context, _ bool) error {
+		attempt := request.GetWait().AsDuration() + answerMax
+		err = c.repeat(ctx, attempt, func(ctx context.Context, ambiguous bool) error {
+			request.Repeated = ambiguous
 			response, err := c.owners.OwnTasks(ctx, request)
 			if err != nil {
 				_, may := isLost(err)
@@ -106,11 +107,14 @@ func (c *Client) releasing(attempt func(limit time.Duration) error) {
 	late := time.After(releaseMax)
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
 		err := attempt(attemptMax)
-		if again, _ := isLost(err); !again {
+		if err == nil {
 			outages.Worked(context.Background())
 			return
 		}
 		outages.Failed(context.Background(), err)
+		if again, _ := isLost(err); !again {
+			return
+		}
 		select {
 		case <-time.After(pause):
 		case <-c.closing: // the last attempt was made
@@ -130,6 +134,7 @@ func (c *Client) ExtendTasksOwnership(
 ) (kept []bool, err error) {
 	request := &stintv1.ExtendTasksOwnershipRequest{
 		Actor: string(actor), Tasks: wire.FromPerformances(owned), Lease: wire.FromDuration(lease),
+		Session: c.session,
 	}
 	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
 		response, err := c.owners.ExtendTasksOwnership(ctx, request)
@@ -173,11 +178,10 @@ func (c *Client) returnTasks(
 	request := &stintv1.ReturnTasksRequest{
 		Returns: wire.FromReturns(returns), Promptly: promptly,
 	}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
 		response, err := c.owners.ReturnTasks(ctx, request)
-		verdicts = make([]error, len(response.GetVerdicts()))
-		for i, message := range response.GetVerdicts() {
-			verdicts[i] = wire.ToVerdict(message)
+		verdicts = wire.ToVerdicts(response.GetVerdicts())
+		for i := range verdicts {
 			if ambiguous && errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
 				verdicts[i] = nil
 			}
@@ -204,15 +208,25 @@ func (c *Client) SetStatus(
 	}))
 }
 
-// Inputs is [stint.Store.Inputs].
+// Inputs is [stint.Store.Inputs]. It asks for a page after the other, however large they are.
 func (c *Client) Inputs(
 	ctx context.Context, owned stint.OwnedTask,
 ) (inputs []stint.Input, err error) {
-	request := &stintv1.GetInputsRequest{Id: string(owned.ID), Token: owned.Token.String()}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
-		response, err := c.owners.GetInputs(ctx, request)
-		inputs = wire.ToInputs(response.GetInputs())
-		return err
-	})
-	return inputs, said("inputs", err)
+	request := &stintv1.GetInputsRequest{
+		Id: string(owned.ID), Token: owned.Token.String(), Paged: true,
+	}
+	for more := true; more; more = request.GetAfter() != "" {
+		err = c.repeat(ctx, answerMax, func(ctx context.Context, _ bool) error {
+			response, err := c.owners.GetInputs(ctx, request)
+			if err == nil {
+				inputs = append(inputs, wire.ToInputs(response.GetInputs())...)
+				request.After = response.GetNext()
+			}
+			return err
+		})
+		if err != nil {
+			return nil, said("inputs", err)
+		}
+	}
+	return inputs, nil
 }

@@ -68,9 +68,9 @@ func (p *presence) init() {
 // lives. If the stream breaks, the client opens another one, at whatever service; if none stands
 // for about a second, the actor's tasks are handed on. The call returns when a stream stands, or
 // when ctx ends; the client goes on trying until the actor is unregistered, unless the first stream
-// is refused, which is the error then ([ErrRefused]). Over HTTP/1.1 there are
-// no such streams, so no call returns before its ctx ends, and tasks are handed on when their
-// leases expire.
+// fails as any other would, which is the error then, such as [ErrRefused] or
+// [stint.ErrInvalidArgument]. Over HTTP/1.1 there are no such streams: most calls do not return
+// before ctx ends then, and tasks are handed on when their leases expire.
 func (c *Client) RegisterActor(
 	ctx context.Context, actor stint.ActorID, actions []string,
 ) error {
@@ -172,7 +172,8 @@ func (c *Client) keepStream(ctx context.Context, a *attended) {
 		if c.isLeaving(a) || ctx.Err() != nil {
 			return
 		}
-		if everStood = everStood || stood; !everStood && isRefused(err) {
+		everStood = everStood || stood
+		if again, _ := isLost(err); err != nil && !again && !everStood {
 			a.refused <- translated(ctx, err)
 			outages.Failed(ctx, err) // whoever registered it may wait no longer
 			c.presence.forget(a)
@@ -204,12 +205,15 @@ func (c *Client) stream(
 	ctx context.Context, a *attended, worked func(),
 ) (stood bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stream, err := c.owners.Attend(ctx)
 	if err != nil {
+		cancel()
 		return false, err
 	}
-	defer func() { err = errors.Join(err, ignoreEnd(stream.CloseResponse())) }()
+	defer func() {
+		cancel() // first: there is no response to close if nothing could be sent
+		_ = stream.CloseResponse()
+	}()
 	if err := stream.Send(c.hello(a)); err != nil {
 		return false, err
 	}

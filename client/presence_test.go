@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,28 @@ func (r *remote) awaitEpoch(t *testing.T, want int64) {
 		case <-ctx.Done():
 			t.Fatalf("nobody attends the connection %d", want)
 		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// A stream that no service would take is not opened again and again, and leaves nothing behind.
+func TestRegisterActor_RefusesWhatNoStreamCanShow(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	for _, c := range []struct {
+		name    string
+		actor   stint.ActorID
+		actions []string
+	}{
+		{"no actor", "", []string{"act"}},
+		{"no UTF-8", "bad\xff", []string{"act"}},
+		{"a bad action", "far", []string{""}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		err := r.RegisterActor(ctx, c.actor, c.actions)
+		cancel()
+		if !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("RegisterActor with %s = %v, want an invalid argument", c.name, err)
 		}
 	}
 }

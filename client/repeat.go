@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,15 +22,20 @@ const (
 	// takes to be replaced.
 	repeatFor = 10 * time.Second
 
-	// attemptMax is how long an attempt may take, besides what it asks to wait for.
+	// attemptMax is how long an attempt may take, besides what it asks to wait for, and what large
+	// messages take. A network that is frozen is noticed sooner.
 	attemptMax = 10 * time.Second
+
+	// answerMax is attemptMax for calls whose answers may be large.
+	answerMax = attemptMax + time.Minute
 
 	pauseFirst = 50 * time.Millisecond
 	pauseMax   = 2 * time.Second
 )
 
 // repeat makes a call until the service has answered it, ctx ends, or repeatFor has passed since
-// the first failure. The call is told whether an attempt before may have taken effect.
+// the first failure, or would have before the service wants to be asked again. The call is told
+// whether an attempt before may have taken effect.
 func (c *Client) repeat(
 	ctx context.Context, attempt time.Duration,
 	call func(ctx context.Context, ambiguous bool) error,
@@ -43,20 +49,41 @@ func (c *Client) repeat(
 		err := c.attempt(ctx, attempt, ambiguous, call)
 		again, may := isLost(err)
 		ambiguous = ambiguous || may
-		switch {
-		case !again || ctx.Err() != nil:
+		if !again || ctx.Err() != nil {
 			return translated(ctx, err)
-		case giveUp.IsZero():
+		}
+		if giveUp.IsZero() {
 			giveUp = now().Add(repeatFor)
-		case now().After(giveUp):
+		}
+		wait := retryAfter(err) + rand.N(pause) //nolint:gosec // spreads load
+		if now().Add(wait).After(giveUp) {
 			return translated(ctx, err)
 		}
 		select {
-		case <-time.After(rand.N(pause)): //nolint:gosec // spreads load
+		case <-time.After(wait):
 		case <-ctx.Done():
 		case <-c.closing:
 		}
 	}
+}
+
+// timeFor is how long an attempt with this request may take: a second more for each MiB.
+func timeFor(request proto.Message) time.Duration {
+	const mib = 20
+	return attemptMax + time.Duration(proto.Size(request)>>mib)*time.Second
+}
+
+// retryAfter is how long the service says to wait before a call is made again.
+func retryAfter(err error) time.Duration {
+	var failed *connect.Error
+	if !errors.As(err, &failed) {
+		return 0
+	}
+	seconds, err := strconv.ParseUint(failed.Meta().Get("Retry-After"), 10, 31)
+	if err != nil { // there is none, or it is a date
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // once makes a call that must not be repeated.
@@ -101,6 +128,8 @@ func isLost(err error) (again, mayHaveRun bool) {
 		case connect.CodeUnavailable, // its database may have been lost in the middle
 			connect.CodeDeadlineExceeded, connect.CodeCanceled: // of the attempt, noticed there
 			return true, true
+		case connect.CodeInternal, connect.CodeUnknown: // it failed, who knows where
+			return false, true
 		default:
 			return false, false
 		}

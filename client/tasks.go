@@ -22,7 +22,7 @@ func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 		return said("insert tasks", err)
 	}
 	request := &stintv1.InsertTasksRequest{Tasks: wire.FromTasks(tasks)}
-	err := c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+	err := c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
 		_, err := c.tasks.InsertTasks(ctx, request)
 		if ambiguous && namesAll(err, "task-exists", len(tasks)) {
 			return nil
@@ -36,7 +36,7 @@ func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 // the tasks once more: if its answer is lost, the error is [ErrUnavailable].
 func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
 	request := &stintv1.ReplaceTasksRequest{Tasks: wire.FromTasks(tasks)}
-	return said("replace tasks", c.once(ctx, attemptMax,
+	return said("replace tasks", c.once(ctx, timeFor(request),
 		func(ctx context.Context, _ bool) error {
 			_, err := c.tasks.ReplaceTasks(ctx, request)
 			return err
@@ -65,6 +65,25 @@ func (c *Client) AbortTasks(
 		return err
 	})
 	return aborted, said("abort tasks", err)
+}
+
+// AnswerTasks is [stint.Store.AnswerTasks]. If the answer to an attempt was lost, the verdict on a
+// task that this attempt has answered is [stint.ErrTaskFinished].
+func (c *Client) AnswerTasks(
+	ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+) (verdicts []error, err error) {
+	request := &stintv1.AnswerTasksRequest{
+		Actor: string(actor), Answers: wire.FromAnswers(answers),
+	}
+	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.AnswerTasks(ctx, request)
+		verdicts = wire.ToVerdicts(response.GetVerdicts())
+		return err
+	})
+	if err != nil {
+		return nil, said("answer tasks", err)
+	}
+	return verdicts, nil
 }
 
 // RetryTasks is [stint.Store.RetryTasks]. If the answer to an attempt was lost, the result lacks
@@ -106,7 +125,7 @@ func (c *Client) GetTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, err error) {
 	request := &stintv1.GetTasksRequest{Ids: wire.FromIDs(ids), FoundOnly: true}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+	err = c.repeat(ctx, answerMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.GetTasks(ctx, request)
 		found = wire.ToInfos(response.GetTasks())
 		if missing := wire.ToIDs(response.GetMissing()); err == nil && len(missing) > 0 {
@@ -269,7 +288,7 @@ func (c *Client) waitForTasks(
 	waiting, cancel := c.untilClosed(ctx)
 	defer cancel()
 	for finished := false; !finished; {
-		err := c.repeat(waiting, pollFor+attemptMax, func(ctx context.Context, _ bool) error {
+		err := c.repeat(waiting, pollFor+answerMax, func(ctx context.Context, _ bool) error {
 			response, err := c.tasks.WaitForTasks(ctx, request)
 			finished = response.GetFinished()
 			infos = wire.ToInfos(response.GetTasks())

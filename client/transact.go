@@ -60,7 +60,7 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 		Delete: wire.FromIDs(t.Delete), Return: wire.FromReturns(t.Return),
 		AsSeen: wire.FromSeen(t.SeenStates, t.Seen),
 	}
-	repeat, limit := c.repeat, attemptMax
+	repeat, limit := c.repeat, timeFor(request)
 	if t.Seen != nil {
 		limit = seenMax
 	}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/wire"
 )
 
 // A program that has gRPC from another toolchain, and the descriptors of the messages, calls the
@@ -69,8 +69,9 @@ func descriptorSet(t *testing.T) []byte {
 		}
 		set.File = append(set.File, protodesc.ToFileDescriptorProto(file))
 	}
-	add(stintv1.File_stint_v1_task_service_proto)
-	add(stintv1.File_stint_v1_worker_service_proto)
+	for _, service := range wire.Services() {
+		add(service.ParentFile())
+	}
 	packed, err := proto.Marshal(set)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -9,14 +10,20 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stint-tasks/stint"
 	_ "github.com/stint-tasks/stint/api/stintv1" // for its descriptors
+	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
 )
 
 // procedures are all that a service has, by their paths; streams are those that stream.
@@ -145,7 +152,7 @@ func FuzzService_JSON(f *testing.F) {
 			f.Add(i, []byte(body))
 		}
 	}
-	r := start(f)
+	r := startSharded(f, service.Options{})
 	f.Fuzz(func(t *testing.T, i int, body []byte) {
 		m := unary[uint(i)%uint(len(unary))]
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
@@ -208,7 +215,7 @@ func FuzzService_GRPC(f *testing.F) {
 			f.Add(i, message)
 		}
 	}
-	r := start(f)
+	r := startSharded(f, service.Options{})
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	http2 := &http.Client{Transport: &http.Transport{Protocols: protocols}}
@@ -287,18 +294,84 @@ func TestService_TakesNoGet(t *testing.T) {
 	}
 }
 
-// The same task many times makes no answer without end.
-func TestGetTasks_BoundsItsAnswer(t *testing.T) {
+// The same task many times makes no answer without end, and bodies that no answer has are not read.
+func TestService_ReadsNoBodiesThatItDoesNotSend(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	proxy := pgcut.New(t, testdb.New(t))
+	pool := proxy.Pool(t, 4)
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	wantErr(t, "New", err, nil)
+	t.Cleanup(func() {
+		wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
+	})
+	address, stop := testservice.Start(t, pool, store, service.Options{})
+	r := &running{store: store, pool: pool, address: address, stop: stop}
+	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", Body: make([]byte, 1<<20), PostResult: true},
+	}), nil)
+	var read atomic.Int32
+	proxy.Hold(pgcut.AtRequest, func(request pgcut.Request) bool {
+		if pgcut.Executes("get_tasks")(request) {
+			read.Add(1)
+		}
+		return false
+	})
+	many := `{"ids":[` + strings.Repeat(`"a",`, 99) + `"a"]}`
+	for _, procedure := range []string{"GetTasks", "WaitForTasks"} {
+		code, text := r.send(t, "TaskService/"+procedure, "application/json",
+			strings.NewReader(many))
+		if code != http.StatusBadRequest || !strings.Contains(string(text), "fewer") {
+			t.Errorf("%s = %d %.300s", procedure, code, text)
+		}
+	}
+	r.wantPosted(t, "TaskService/Transact", `{"must_exist":["a","a"]}`, `{}`)
+	code, answer := r.post(t, "TaskService/Transact", `{"must_exist":["b","a","b"]}`)
+	if code != http.StatusNotFound || !strings.Contains(fmt.Sprint(answer), `"b"`) {
+		t.Errorf("Transact = %d %v", code, answer)
+	}
+	if n := read.Load(); n > 0 {
+		t.Errorf("bodies are read %d times", n)
+	}
+}
+
+// An owner can read all inputs that fit a message one by one, and never takes some for all.
+func TestGetInputs_GivesPagesOfWhatIsTooLargeForAnAnswer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	r := start(t)
-	err := r.store.InsertTasks(t.Context(), []stint.Task{
-		{ID: "a", Action: "act", Body: make([]byte, 1<<20)},
-	})
-	wantErr(t, "InsertTasks", err, nil)
-	code, text := r.send(t, "TaskService/GetTasks", "application/json",
-		strings.NewReader(`{"ids":[`+strings.Repeat(`"a",`, 99)+`"a"]}`))
-	if code != http.StatusBadRequest || !strings.Contains(string(text), "fewer") {
-		t.Errorf("GetTasks = %d %.300s", code, text)
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", PostResult: true},
+		{ID: "b", Action: "act", PostResult: true},
+		{ID: "z", Action: "act", After: []stint.TaskID{"a", "b"}},
+	}), nil)
+	var owned []stint.OwnedTask
+	for range 3 {
+		task, err := r.store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+		if err != nil || len(task) != 1 {
+			t.Fatalf("OwnTasks = %v, %v", task, err)
+		}
+		if owned = task; task[0].ID != "z" {
+			_, err := r.store.ReturnTasks(t.Context(), []stint.Return{{
+				ID: task[0].ID, Token: task[0].Token, Code: stint.StatusCompleted,
+				Result: make([]byte, 40<<20),
+			}})
+			wantErr(t, "ReturnTasks", err, nil)
+		}
+	}
+	ask := fmt.Sprintf(`{"id":"z","token":"%v"`, owned[0].Token)
+	code, answer := r.post(t, "WorkerService/GetInputs", ask+"}")
+	if code != http.StatusBadRequest || !strings.Contains(fmt.Sprint(answer), "paged") {
+		t.Errorf("GetInputs = %d %.300s, want a refusal", code, fmt.Sprint(answer))
+	}
+	next := ""
+	for _, last := range []bool{false, true} {
+		code, answer := r.post(t, "WorkerService/GetInputs",
+			ask+fmt.Sprintf(`,"paged":true,"after":%q}`, next))
+		inputs, _ := answer["inputs"].([]any)
+		next, _ = answer["next"].(string)
+		if code != http.StatusOK || len(inputs) != 1 || last != (next == "") {
+			t.Fatalf("GetInputs = %d with %d inputs, then %q", code, len(inputs), next)
+		}
 	}
 }

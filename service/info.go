@@ -25,7 +25,7 @@ func (t *tasks) GetServiceInfo(
 	}
 	return &stintv1.GetServiceInfoResponse{
 		Now: timestamppb.New(now), Version: version(),
-		RequestBytesMax: int64(t.limits.RequestBytes),
+		RequestBytesMax: int64(t.limits.RequestBytes), Shard: t.shard,
 	}, nil
 }
 

@@ -22,10 +22,6 @@ import (
 // meanwhile, which keeps a connection, and keeps vacuum waiting.
 const silenceMax = 30 * time.Second
 
-// connsPerStream is for how many connections of the pool there may be one stream of tasks, each of
-// which keeps a connection, so that other calls find some.
-const connsPerStream = 2
-
 // InsertTasksFrom inserts the tasks of a stream in one transaction, which no drain ends.
 func (t *tasks) InsertTasksFrom(
 	ctx context.Context, stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
@@ -33,12 +29,11 @@ func (t *tasks) InsertTasksFrom(
 	if !stream.Receive() {
 		return nil, t.brokenOff(stream.Err())
 	}
-	select {
-	case t.streams <- struct{}{}:
-		defer func() { <-t.streams }()
-	default:
-		return nil, errLimited("is one of too many that stream tasks, each with a connection")
+	done, err := callerOf(ctx).stream()
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	inserted, err := t.store.InsertTasksFrom(ctx, t.streamed(stream))
 	if err != nil {
 		return nil, err
@@ -93,31 +88,39 @@ func (t *tasks) brokenOff(err error) error {
 			"the stream ended without a last message, so nothing was inserted"))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf(
-			"the client sent nothing for %v, so nothing was inserted", t.silence))
+			"the client sent nothing for %v, or took more than %v for all tasks, so nothing was "+
+				"inserted: send them faster, or in several calls", t.silence, t.limits.StreamTime))
 	}
 	return err
 }
 
-// impatient limits for how long the clients of a handler may be silent.
+// impatient limits for how long the clients of a handler may be silent, and how long they may send.
 func (s *Service) impatient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = &impatientBody{r.Body, http.NewResponseController(w), s.silence}
+		r.Body = &impatientBody{
+			r.Body, http.NewResponseController(w), s.silence, now().Add(s.limits.StreamTime),
+		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// An impatientBody is the body of a request whose client may not be silent for long.
+// An impatientBody is the body of a request whose client may not be silent for long, and may not
+// send for ever.
 type impatientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	silence time.Duration
+	end     time.Time
 }
 
 // Read lifts the limit again, which would else apply while the service works.
 func (b *impatientBody) Read(into []byte) (int, error) {
-	until := time.Now().Add(b.silence) //nolint:forbidigo // for this connection
+	until := now().Add(b.silence)
+	if b.end.Before(until) {
+		until = b.end
+	}
 	if err := b.control.SetReadDeadline(until); err != nil {
-		return 0, fmt.Errorf("limit the silence of a client: %w", err)
+		return 0, fmt.Errorf("limit the time of a client: %w", err)
 	}
 	n, err := b.ReadCloser.Read(into)
 	if err == nil || errors.Is(err, io.EOF) {

@@ -16,9 +16,10 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
-// newImpatient returns a client of a service that waits only so long for clients that stream.
+// newImpatient returns a client of a service that waits only so long for clients that stream: for
+// something, and for all.
 func newImpatient(
-	t *testing.T, silence time.Duration, http2 bool,
+	t *testing.T, silence, age time.Duration, http2 bool,
 ) (stintv1connect.TaskServiceClient, *stint.Store) {
 	t.Helper()
 	pool := testdb.New(t)
@@ -31,7 +32,7 @@ func newImpatient(
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.silence = silence
+	s.silence, s.limits.StreamTime = silence, age
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = NewServer(s)
 	server.Start()
@@ -72,13 +73,22 @@ func wantNone(t *testing.T, store *stint.Store) {
 	}
 }
 
-// A client that sends nothing for too long, but does not leave, has inserted nothing.
-func TestInsertTasksFrom_GivesUpClientsThatAreSilent(t *testing.T) {
+// A client that sends nothing for too long, or never ends, has inserted nothing.
+func TestInsertTasksFrom_GivesUpClientsThatAreSilentOrSlow(t *testing.T) {
 	t.Parallel()
-	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+	const soon = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		silence, age time.Duration
+		http2        bool
+	}{
+		"silent by HTTP/1.1": {soon, time.Hour, false},
+		"silent by HTTP/2":   {soon, time.Hour, true},
+		"slow by HTTP/1.1":   {time.Hour, soon, false},
+		"slow by HTTP/2":     {time.Hour, soon, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, store := newImpatient(t, 100*time.Millisecond, http2)
+			client, store := newImpatient(t, c.silence, c.age, c.http2)
 			stream := sendOne(t, client, false)
 			ended := make(chan struct{})
 			time.AfterFunc(time.Minute, func() {
@@ -112,7 +122,7 @@ func TestInsertTasksFrom_GivesUpClientsThatAreSilent(t *testing.T) {
 // ended it for a client that broke off.
 func TestInsertTasksFrom_NeedsTheLastMessage(t *testing.T) {
 	t.Parallel()
-	client, store := newImpatient(t, time.Hour, true)
+	client, store := newImpatient(t, time.Hour, time.Hour, true)
 	_, err := sendOne(t, client, false).CloseAndReceive()
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("InsertTasksFrom = %v", err)
@@ -128,7 +138,7 @@ func TestInsertTasksFrom_NeedsTheLastMessage(t *testing.T) {
 func TestImpatientBody_LimitsOnlyReads(t *testing.T) {
 	t.Parallel()
 	const silence = 50 * time.Millisecond
-	s := &Service{silence: silence}
+	s := &Service{silence: silence, limits: newLimits(Limits{}, 1)}
 	read := make(chan error, 1)
 	server := httptest.NewUnstartedServer(s.impatient(http.HandlerFunc(
 		func(_ http.ResponseWriter, r *http.Request) {

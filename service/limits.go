@@ -18,6 +18,12 @@ type Limits struct {
 	// Waiting is how many calls may wait for tasks, and how many actors show by a stream that they
 	// live, together. Default: 20,000.
 	Waiting int
+	// Streams is how many calls may stream tasks, each of which keeps a connection to the database
+	// and a transaction. All principals together may take half of the connections. Default: a
+	// quarter of the connections, at least one.
+	Streams int
+	// StreamTime is how long such a stream may take. Default: an hour.
+	StreamTime time.Duration
 	// Rate is how many calls may begin in a second, on average; so many may begin at once. Default:
 	// no limit.
 	Rate float64
@@ -25,7 +31,7 @@ type Limits struct {
 	// under way. Default: 65 MiB, the largest body of a task and what is around it.
 	RequestBytes int
 	// TransferTime is how long a request may take to arrive from its first byte on, and its answer
-	// to be read. Streams have as long as they want. Default: a minute.
+	// to be read. Streams have longer. Default: a minute.
 	TransferTime time.Duration
 }
 
@@ -34,6 +40,13 @@ const (
 	waitingDefault      = 20_000
 	requestBytesDefault = 65 << 20
 	transferTimeDefault = time.Minute
+	streamTimeDefault   = time.Hour
+
+	// connsPerStream is for how many connections of the pool there may be one stream of tasks, so
+	// that other calls find some, and streamsShare for how many of all streams there may be one of
+	// a principal, unless its Limits say so.
+	connsPerStream = 2
+	streamsShare   = 2
 
 	// heldMax is how many tasks an actor may tell by its stream that it holds: as many as it can
 	// own by one call.
@@ -43,12 +56,30 @@ const (
 	usagesMax = 10_000
 )
 
-func (l Limits) withDefaults() Limits {
+func (l Limits) negative() bool {
+	return min(l.Calls, l.Waiting, l.Streams, l.RequestBytes) < 0 || l.Rate < 0 ||
+		min(l.StreamTime, l.TransferTime) < 0
+}
+
+func newLimits(l Limits, conns int32) limits {
+	streams := max(1, int(conns)/connsPerStream)
+	return limits{
+		Limits: l.withDefaults(streams), streamsMax: streams, usages: map[string]*usage{},
+	}
+}
+
+func (l Limits) withDefaults(streams int) Limits {
 	if l.Calls == 0 {
 		l.Calls = callsDefault
 	}
 	if l.Waiting == 0 {
 		l.Waiting = waitingDefault
+	}
+	if l.Streams == 0 {
+		l.Streams = max(1, streams/streamsShare)
+	}
+	if l.StreamTime == 0 {
+		l.StreamTime = streamTimeDefault
 	}
 	if l.RequestBytes == 0 {
 		l.RequestBytes = requestBytesDefault
@@ -63,13 +94,17 @@ func (l Limits) withDefaults() Limits {
 type limits struct {
 	Limits
 
-	mutex  sync.Mutex
-	usages map[string]*usage // of principals by their names
+	streamsMax int // of all principals
+
+	mutex   sync.Mutex
+	usages  map[string]*usage // of principals by their names
+	streams int               // of tasks, of all principals
 }
 
 // A usage is how much a principal takes of its limits.
 type usage struct {
 	calls, waiting int
+	streams        int           // of tasks, by some of the calls
 	rate           *rate.Limiter // nil without a limit
 }
 
@@ -132,6 +167,26 @@ func (p *place) resume() {
 	p.usage.calls++
 	p.usage.waiting--
 	p.waits = false
+}
+
+// stream lets a call stream tasks until it calls done, unless too many do.
+func (p *place) stream() (done func(), err error) {
+	p.limits.mutex.Lock()
+	defer p.limits.mutex.Unlock()
+	switch {
+	case p.usage.streams >= p.limits.Streams:
+		return nil, errLimited("has too many calls that stream tasks")
+	case p.limits.streams >= p.limits.streamsMax:
+		return nil, errLimited("is one of too many that stream tasks, each with a connection")
+	}
+	p.usage.streams++
+	p.limits.streams++
+	return func() {
+		p.limits.mutex.Lock()
+		defer p.limits.mutex.Unlock()
+		p.usage.streams--
+		p.limits.streams--
+	}, nil
 }
 
 // leave gives the place back.

@@ -101,25 +101,55 @@ func TestGuard_AsksForTheVerb(t *testing.T) {
 	}
 }
 
+// streamUntil inserts tasks by a stream that pauses in the middle.
+func streamUntil(t *testing.T, c *client.Client, name string, pause <-chan struct{}) error {
+	t.Helper()
+	_, err := c.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
+		for i := range 2000 { // of which the client sends the first thousand at once
+			id := stint.TaskID(fmt.Sprint(name, "/", i))
+			if i == 1500 {
+				<-pause
+			}
+			if !yield(stint.Task{ID: id, Action: "mail"}, nil) {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// A principal that streams tasks leaves streams to others.
+func TestLimits_LeaveStreamsToOtherPrincipals(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, service.Options{Authenticate: byName(t)})
+	shop, root := r.clientOf(t, "shop"), r.clientOf(t, "root")
+	goOn, ended, now := make(chan struct{}), make(chan error), make(chan struct{})
+	close(now)
+	n := max(1, int(r.pool.Config().MaxConns)/4)
+	for i := range n {
+		go func() { ended <- streamUntil(t, shop, fmt.Sprint("shop/", i), goOn) }()
+	}
+	r.awaitStreams(t, n)
+	err := streamUntil(t, shop, "shop/more", now)
+	if err == nil || !strings.Contains(err.Error(), "over a limit") {
+		t.Errorf("a stream too many of one principal = %v", err)
+	}
+	wantErr(t, "InsertTasksFrom of another principal", streamUntil(t, root, "other", now), nil)
+	close(goOn)
+	for range n {
+		wantErr(t, "InsertTasksFrom", <-ended, nil)
+	}
+	wantErr(t, "InsertTasksFrom afterwards", streamUntil(t, shop, "shop/after", now), nil)
+}
+
 // Calls that stream tasks leave connections to others.
 func TestLimits_LeaveConnectionsToCallsThatStreamNothing(t *testing.T) {
 	t.Parallel()
-	r := start(t)
+	r := startWith(t, service.Options{Limits: service.Limits{Streams: 1000}})
 	c := testservice.Client(t, r.address, client.Options{})
 	goOn, ended := make(chan struct{}), make(chan error)
 	stream := func(name string, pause <-chan struct{}) error {
-		_, err := c.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
-			for i := range 2000 { // of which the client sends the first thousand at once
-				id := stint.TaskID(fmt.Sprint(name, "/", i))
-				if i == 1500 {
-					<-pause
-				}
-				if !yield(stint.Task{ID: id, Action: "act"}, nil) {
-					return
-				}
-			}
-		})
-		return err
+		return streamUntil(t, c, name, pause)
 	}
 	n := int(r.pool.Config().MaxConns) / 2
 	for i := range n {

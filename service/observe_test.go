@@ -105,30 +105,7 @@ func TestMetrics_ReceiveEveryRequest(t *testing.T) {
 		"other unimplemented": 1, getTasks + " unimplemented": 1,
 	}
 	counts.awaitEnded(t, want)
-	transport := &http.Transport{Protocols: &http.Protocols{}}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	t.Cleanup(transport.CloseIdleConnections)
-	asRoot := bearer{"root", transport}
-	for name, options := range map[string][]connect.ClientOption{
-		"gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()},
-	} {
-		verbs := stintv1connect.NewTaskServiceClient(
-			&http.Client{Transport: asRoot}, r.address, options...)
-		_, err := verbs.GetTasks(t.Context(), &stintv1.GetTasksRequest{Ids: []string{"none"}})
-		if connect.CodeOf(err) != connect.CodeNotFound {
-			t.Errorf("by %s: GetTasks = %v", name, err)
-		}
-	}
-	for _, kind := range []string{"application/grpc", "application/grpc-web"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-			r.address+getTasks, strings.NewReader("\x00\x00\x00\x00\x01\xff")) // no message
-		wantErr(t, "NewRequest", err, nil)
-		request.Header.Set("Content-Type", kind)
-		response, err := asRoot.RoundTrip(request)
-		wantErr(t, "RoundTrip", err, nil)
-		_, err = io.ReadAll(response.Body)
-		wantErr(t, "Read", errors.Join(err, response.Body.Close()), nil)
-	}
+	callByGRPC(t, r.address)
 	want[getTasks+" not_found"] = 2
 	want[getTasks+" invalid_argument"] = 2
 	counts.awaitEnded(t, want)
@@ -149,6 +126,36 @@ func TestMetrics_ReceiveEveryRequest(t *testing.T) {
 		if strings.Contains(text, part) {
 			t.Errorf("the log has %q:\n%s", part, text)
 		}
+	}
+}
+
+// callByGRPC makes two calls of GetTasks by gRPC and two by gRPC-Web: for a task that is not there,
+// and with no message.
+func callByGRPC(t *testing.T, address string) {
+	t.Helper()
+	transport := &http.Transport{Protocols: &http.Protocols{}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	asRoot := bearer{"root", transport}
+	for name, options := range map[string][]connect.ClientOption{
+		"gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()},
+	} {
+		verbs := stintv1connect.NewTaskServiceClient(
+			&http.Client{Transport: asRoot}, address, options...)
+		_, err := verbs.GetTasks(t.Context(), &stintv1.GetTasksRequest{Ids: []string{"none"}})
+		if connect.CodeOf(err) != connect.CodeNotFound {
+			t.Errorf("by %s: GetTasks = %v", name, err)
+		}
+	}
+	for _, kind := range []string{"application/grpc", "application/grpc-web"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			address+getTasks, strings.NewReader("\x00\x00\x00\x00\x01\xff")) // no message
+		wantErr(t, "NewRequest", err, nil)
+		request.Header.Set("Content-Type", kind)
+		response, err := asRoot.RoundTrip(request)
+		wantErr(t, "RoundTrip", err, nil)
+		_, err = io.ReadAll(response.Body)
+		wantErr(t, "Read", errors.Join(err, response.Body.Close()), nil)
 	}
 }
 

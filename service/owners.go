@@ -2,6 +2,9 @@ package service
 
 import (
 	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -14,7 +17,9 @@ type owners struct{ *Service }
 func (o *owners) OwnTasks(
 	ctx context.Context, r *stintv1.OwnTasksRequest,
 ) (*stintv1.OwnTasksResponse, error) {
-	claim := stint.Claim{Number: r.GetClaim(), Session: r.GetSession()}
+	claim := stint.Claim{
+		Number: r.GetClaim(), Session: r.GetSession(), Repeated: r.GetRepeated(),
+	}
 	actor, maxTasks := stint.ActorID(r.GetActor()), min(int(r.GetMaxTasks()), ownedMax)
 	lease, wait := r.GetLease().AsDuration(), r.GetWait().AsDuration()
 	var owned []stint.OwnedTask
@@ -32,8 +37,10 @@ func (o *owners) OwnTasks(
 	if err != nil && !over {
 		return nil, err
 	}
-	owned, err = o.cut(ctx, owned)
-	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, err
+	if owned, err = o.cut(ctx, owned); err != nil {
+		return nil, connect.NewError(connect.CodeUnavailable, err) // the caller repeats it
+	}
+	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, nil
 }
 
 // ownedMax is how many tasks a call is given at most: their bodies are all here before an answer is
@@ -77,8 +84,8 @@ func (o *owners) ExtendTasksOwnership(
 	if err != nil {
 		return nil, err
 	}
-	kept, err := o.store.ExtendTasksOwnership(ctx, stint.ActorID(r.GetActor()), owned,
-		r.GetLease().AsDuration())
+	remote := stint.RemoteActor{Actor: stint.ActorID(r.GetActor()), Session: r.GetSession()}
+	kept, err := o.store.ExtendRemoteOwnership(ctx, remote, owned, r.GetLease().AsDuration())
 	return &stintv1.ExtendTasksOwnershipResponse{Kept: kept}, err
 }
 
@@ -118,6 +125,22 @@ func (o *owners) GetInputs(
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := o.store.Inputs(ctx, owned)
-	return &stintv1.GetInputsResponse{Inputs: wire.FromInputs(inputs, r.GetText())}, err
+	bytesMax := answerBytesMax
+	if r.GetPaged() {
+		bytesMax = answerBytes
+	}
+	inputs, next, err := o.store.InputsPage(ctx, owned, stint.Cursor(r.GetAfter()), bytesMax)
+	switch {
+	case err != nil:
+		return nil, err
+	case next != "" && !r.GetPaged(): // whoever expects them all may not look at next
+		return nil, &stint.ArgumentError{
+			Argument: "paged", Index: -1, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("must be set to read these inputs, a page at a time: they have "+
+				"more than the %d bytes of an answer", answerBytesMax),
+		}
+	}
+	return &stintv1.GetInputsResponse{
+		Inputs: wire.FromInputs(inputs, r.GetText()), Next: string(next),
+	}, nil
 }

@@ -14,6 +14,7 @@ func newPolicies() map[string]policy {
 	all := changePolicies()
 	maps.Copy(all, lookPolicies())
 	maps.Copy(all, workerPolicies())
+	maps.Copy(all, clusterPolicies())
 	return all
 }
 
@@ -50,9 +51,7 @@ func changePolicies() map[string]policy {
 			}),
 		},
 		stintv1connect.TaskServiceInsertTasksFromProcedure: {
-			may: on(func(a *asking, r *stintv1.InsertTasksFromRequest) error {
-				return a.mayInsert(r.GetTasks())
-			}),
+			may: on((*asking).mayInsertNext),
 		},
 		stintv1connect.TaskServiceReplaceTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.ReplaceTasksRequest) error {
@@ -68,6 +67,9 @@ func changePolicies() map[string]policy {
 			may: on(func(a *asking, r *stintv1.AbortTasksRequest) error {
 				return a.mayControl(r.GetIds())
 			}),
+		},
+		stintv1connect.TaskServiceAnswerTasksProcedure: {
+			may: on((*asking).mayAnswer),
 		},
 		stintv1connect.TaskServiceRetryTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.RetryTasksRequest) error {
@@ -139,6 +141,21 @@ func lookPolicies() map[string]policy {
 				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
 					return !a.principal.MayList(actor.GetActions(), "")
 				})
+			}),
+		},
+	}
+}
+
+// clusterPolicies are those of the verbs for tasks of several shards.
+func clusterPolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.ClusterServiceInsertShardTasksProcedure: {
+			may: on((*asking).mayInsertSharded),
+		},
+		stintv1connect.ClusterServiceGetShardTasksProcedure: {
+			may: on((*asking).mayGetSharded),
+			trim: trimming(func(a *asking, r *stintv1.GetShardTasksResponse) {
+				a.hideBodies(r.GetTasks())
 			}),
 		},
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -27,7 +28,15 @@ type asking struct {
 	ctx       context.Context //nolint:containedctx // of this call
 	principal *access.Principal
 	store     *stint.Store
+
+	// streamed are the tasks that earlier messages of a stream insert, by hashes of their IDs. They
+	// are not stored before the stream has ended.
+	streamed map[uint64]struct{}
+	seed     maphash.Seed // of the hashes, which nobody can choose then
 }
+
+// streamedMax is how many tasks of a stream are remembered: about 20 MB.
+const streamedMax = 1 << 20
 
 // on makes a policy's function of one for the messages of a procedure.
 func on[M any](may func(a *asking, request M) error) func(a *asking, request any) error {
@@ -55,10 +64,10 @@ func (a *asking) mayNot(format string, args ...any) error {
 		fmt.Sprintf(format, args...))
 }
 
-// mayChange is may for verbs that end tasks or open them: there, a task that is not stored yet must
-// not be left to the verb, which begins later.
-func (a *asking) mayChange(ids []string) error {
-	missing, err := a.missing(access.Control, ids)
+// mayChange is may for verbs that end tasks or open them, or make tasks wait for others: there, a
+// task that is not stored yet must not be left to the verb, which begins later.
+func (a *asking) mayChange(verb access.Verb, ids []string) error {
+	missing, err := a.missing(verb, ids)
 	if err == nil && len(missing) > 0 {
 		return &stint.TaskError{IDs: missing, Err: stint.ErrTaskNotFound}
 	}
@@ -120,20 +129,45 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 		after = append(after, task.GetAfter()...)
 		before = append(before, task.GetToSignalAfter()...)
 	}
-	known := func(id string) bool { return inserted[id] }
+	known := func(id string) bool { return inserted[id] || a.hasStreamed(id) }
 	return a.mayLink(slices.DeleteFunc(after, known), slices.DeleteFunc(before, known))
+}
+
+// mayInsertNext is mayInsert for the next message of a stream, which is judged as if it had all
+// messages before, as far as they are remembered.
+func (a *asking) mayInsertNext(r *stintv1.InsertTasksFromRequest) error {
+	if err := a.mayInsert(r.GetTasks()); err != nil {
+		return err
+	}
+	if a.streamed == nil {
+		a.streamed, a.seed = map[uint64]struct{}{}, maphash.MakeSeed()
+	}
+	for _, task := range r.GetTasks() {
+		if len(a.streamed) < streamedMax {
+			a.streamed[maphash.String(a.seed, task.GetId())] = struct{}{}
+		}
+	}
+	return nil
+}
+
+func (a *asking) hasStreamed(id string) bool {
+	if a.streamed == nil {
+		return false
+	}
+	_, has := a.streamed[maphash.String(a.seed, id)]
+	return has
 }
 
 // mayLink returns an error unless the principal may make dependents wait for predecessors: whoever
 // owns the dependents is given the results of the predecessors.
 func (a *asking) mayLink(predecessors, dependents []string) error {
 	if len(predecessors) > 0 {
-		if err := a.may(access.ReadBodies, predecessors); err != nil {
+		if err := a.mayChange(access.ReadBodies, predecessors); err != nil {
 			return err
 		}
 	}
 	if len(dependents) > 0 {
-		return a.may(access.Control, dependents)
+		return a.mayChange(access.Control, dependents)
 	}
 	return nil
 }
@@ -186,7 +220,19 @@ func (a *asking) mayControl(ids []string) error {
 	if err := a.has(access.Control); err != nil {
 		return err
 	}
-	return a.mayChange(ids)
+	return a.mayChange(access.Control, ids)
+}
+
+// mayAnswer returns an error unless the principal may answer all these tasks as the actor.
+func (a *asking) mayAnswer(r *stintv1.AnswerTasksRequest) error {
+	ids := make([]string, len(r.GetAnswers()))
+	for i, answer := range r.GetAnswers() {
+		ids[i] = answer.GetId()
+	}
+	if !a.principal.MayAnswer(r.GetActor()) {
+		return a.mayNot("%s tasks as actor %q", access.Answer, r.GetActor())
+	}
+	return a.mayChange(access.Answer, ids)
 }
 
 // mayList returns an error unless the principal may see every task that a list may have. A list
@@ -217,7 +263,7 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 	}
 	control := func(ids []string) part {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return inserted[id] })
-		return part{len(ids), func() error { return a.mayChange(ids) }}
+		return part{len(ids), func() error { return a.mayChange(access.Control, ids) }}
 	}
 	for _, p := range []part{
 		{len(r.GetHold()) + len(r.GetReturn()), func() error { return a.has(access.Own) }},
@@ -283,8 +329,8 @@ func (g *guard) asks(ctx context.Context) *asking {
 }
 
 // may asks the policy of a procedure. It does not ask about callers that may do everything.
-func (g *guard) may(ctx context.Context, procedure string, request any) error {
-	asks, rule := g.asks(ctx), g.service.policies[procedure]
+func (g *guard) may(asks *asking, procedure string, request any) error {
+	rule := g.service.policies[procedure]
 	switch {
 	case rule.may == nil:
 		return connect.NewError(connect.CodeUnimplemented,
@@ -297,15 +343,14 @@ func (g *guard) may(ctx context.Context, procedure string, request any) error {
 
 func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		procedure := request.Spec().Procedure
-		if err := g.may(ctx, procedure, request.Any()); err != nil {
+		procedure, asks := request.Spec().Procedure, g.asks(ctx)
+		if err := g.may(asks, procedure, request.Any()); err != nil {
 			return nil, err
 		}
 		response, err := next(ctx, request)
-		if trim := g.service.policies[procedure].trim; trim != nil && err == nil {
-			if asks := g.asks(ctx); asks.principal != nil {
-				trim(asks, response.Any())
-			}
+		trim := g.service.policies[procedure].trim
+		if trim != nil && err == nil && asks.principal != nil {
+			trim(asks, response.Any())
 		}
 		return response, err
 	}
@@ -319,20 +364,20 @@ func (g *guard) WrapStreamingHandler(
 	next connect.StreamingHandlerFunc,
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
-		return next(ctx, &guarded{stream, ctx, g})
+		return next(ctx, &guarded{stream, g, g.asks(ctx)})
 	}
 }
 
 // A guarded stream asks about each message that it receives.
 type guarded struct {
 	connect.StreamingHandlerConn
-	ctx   context.Context //nolint:containedctx // of this stream
 	guard *guard
+	asks  *asking
 }
 
 func (s *guarded) Receive(message any) error {
 	if err := s.StreamingHandlerConn.Receive(message); err != nil {
 		return err
 	}
-	return s.guard.may(s.ctx, s.Spec().Procedure, message)
+	return s.guard.may(s.asks, s.Spec().Procedure, message)
 }

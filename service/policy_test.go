@@ -3,24 +3,23 @@ package service_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/service/access"
 )
 
 // shop may do everything with tasks shop/… of the actions mail and bill, but see no bodies. mailer
-// owns tasks with the action mail. reader sees all of one action.
+// owns tasks with the action mail. reader sees all of one action. clerk answers tasks shop/….
 const grants = `
 shop:
   - verbs: [insert, read, control]
@@ -37,6 +36,11 @@ mailer:
 reader:
   - verbs: [read]
     actions: [mail]
+clerk:
+  - verbs: [answer]
+    actions: [stint.External]
+    ids: ["shop/*"]
+    actors: ["clerk-*"]
 keeper:
   - verbs: [read, control]
     actions: ["*"]
@@ -66,12 +70,14 @@ func byName(t *testing.T) func(*http.Request) (*access.Principal, error) {
 // startGuarded starts a service with a task of each principal's.
 func startGuarded(t *testing.T) *running {
 	t.Helper()
-	r := startWith(t, service.Options{Authenticate: byName(t)})
+	r := startSharded(t, service.Options{Authenticate: byName(t)})
 	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "shop/mail", Action: "mail", Body: []byte("secret"), PostResult: true},
 		{ID: "shop/bills", Action: "bills", After: []stint.TaskID{"shop/mail", "other/mail"}},
 		{ID: "shop/ship", Action: "ship", PostResult: true},
 		{ID: "other/mail", Action: "mail", PostResult: true},
+		{ID: "shop/ask", Action: stint.External},
+		{ID: "other/ask", Action: stint.External},
 	}), nil)
 	return r
 }
@@ -133,6 +139,49 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"AbortTasks": {
 		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"]}`}},
 		[]call{{"shop", `{"ids":["shop/mail","shop/ship"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
+	},
+	"AnswerTasks": {
+		[]call{
+			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"root", `{"actor":"x","answers":[{"id":"other/ask","code":"aborted"}]}`},
+		},
+		[]call{
+			{"clerk", `{"actor":"ann","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"clerk", `{"actor":"clerk-1","answers":[{"id":"other/ask","code":"completed"}]}`},
+			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/mail","code":"completed"}]}`},
+			{"shop", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"mailer", `{"actor":"clerk-1"}`},
+		},
+	},
+	"InsertShardTasks": {
+		[]call{
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"}},` +
+				`{"shard":"2","task":{"id":"shop/2","action":"mail"},` +
+				`"after":[{"shard":"1","id":"shop/1"}]}]}`},
+			{"root", `{"tasks":[{"shard":"1","task":{"id":"a","action":"b","after":["c"],` +
+				`"to_signal_after":["d"]},"after":[{"shard":"2","id":"e"}]}]}`},
+		},
+		[]call{
+			{"mailer", `{}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"other/1","action":"mail"}}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"ship"}}]}`},
+			{"chain", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
+				`"after":["shop/mail"]}}]}`},
+			{"chain", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"}},` +
+				`{"shard":"2","task":{"id":"shop/2","action":"mail","after":["shop/1"]}}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"},` +
+				`"after":[{"shard":"2","id":"shop/mail"}]}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
+				`"to_signal_after":["shop/mail"]}}]}`},
+		},
+	},
+	"GetShardTasks": {
+		[]call{{"half", `{"tasks":[{"shard":"1","id":"shop/mail"}]}`}},
+		[]call{
+			{"half", `{"tasks":[{"shard":"1","id":"other/mail"}]}`},
+			{"shop", `{"tasks":[{"shard":"1","id":"shop/mail"}]}`},
+			{"mailer", `{}`},
+		},
 	},
 	"RetryTasks": {
 		[]call{{"shop", `{"ids":["shop/mail"]}`}},
@@ -242,10 +291,7 @@ var streams = []string{"Attend", "InsertTasksFrom"}
 func TestService_AllowsEachProcedureByGrants(t *testing.T) {
 	t.Parallel()
 	tested := maps.Clone(calls)
-	for _, file := range []protoreflect.FileDescriptor{
-		stintv1.File_stint_v1_task_service_proto, stintv1.File_stint_v1_worker_service_proto,
-	} {
-		of := file.Services().Get(0)
+	for _, of := range wire.Services() {
 		for i := range of.Methods().Len() {
 			name := string(of.Methods().Get(i).Name())
 			if slices.Contains(streams, name) {
@@ -388,6 +434,39 @@ func TestInsertTasksFrom_IsRefusedAsAWhole(t *testing.T) {
 	n, err := r.clientOf(t, "root").InsertTasksFrom(t.Context(), tasks)
 	if err != nil || n != 5000 {
 		t.Errorf("InsertTasksFrom = %d, %v", n, err)
+	}
+}
+
+// Whoever may let tasks wait for one another in a single message may do so in several.
+func TestInsertTasksFrom_IsJudgedWhereverItIsCut(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	const n = 1500 // more than the client sends in one message
+	tasks := func(name string, last stint.TaskID) iter.Seq2[stint.Task, error] {
+		first := stint.TaskID("shop/" + name)
+		return func(yield func(stint.Task, error) bool) {
+			for i := range n {
+				task := stint.Task{ID: first, Action: "mail", PostResult: true}
+				switch i {
+				case 0:
+				case n - 1:
+					task.ID, task.After = first+"/last", []stint.TaskID{first, last}
+				default:
+					task.ID = stint.TaskID(fmt.Sprintf("%s/%d", first, i))
+					task.After = []stint.TaskID{first}
+				}
+				if !yield(task, nil) {
+					return
+				}
+			}
+		}
+	}
+	for _, by := range []string{"shop", "chain"} {
+		c := r.clientOf(t, by)
+		_, err := c.InsertTasksFrom(t.Context(), tasks(by, stint.TaskID("shop/"+by+"/1")))
+		wantErr(t, "InsertTasksFrom", err, nil)
+		_, err = c.InsertTasksFrom(t.Context(), tasks(by+"2", "other/mail"))
+		wantErr(t, "InsertTasksFrom after another's task", err, stint.ErrRefused)
 	}
 }
 

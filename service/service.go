@@ -28,6 +28,7 @@ import (
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/warnlog"
 	"github.com/stint-tasks/stint/service/access"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // Options adjust a [Service]. The zero value is a good default.
@@ -44,6 +45,13 @@ type Options struct {
 
 	// Limits bound what each principal may ask for at a time.
 	Limits Limits
+
+	// Cluster has the shards of which the store of the service is one: then the service inserts
+	// tasks on all of them. The caller runs it ([shards.Cluster.Run]) and closes it. Default: none.
+	Cluster *shards.Cluster
+
+	// Shard is the name of the store's shard in Cluster.
+	Shard string
 
 	// Metrics receives the calls, for example stintprom.ServiceMetrics, which counts and times them
 	// for Prometheus. Default: none.
@@ -82,10 +90,12 @@ const (
 // A Service is a handler of requests. It answers below /stint.v1.TaskService/ and
 // /stint.v1.WorkerService/.
 type Service struct {
-	pool   *pgxpool.Pool
-	store  *stint.Store
-	logger *slog.Logger
-	grace  time.Duration
+	pool    *pgxpool.Pool
+	store   *stint.Store
+	logger  *slog.Logger
+	grace   time.Duration
+	cluster *shards.Cluster // or nil
+	shard   string
 	// handler answers requests.
 	handler http.Handler
 
@@ -95,8 +105,6 @@ type Service struct {
 	metrics      Metrics      // or nil
 	accessLog    *slog.Logger // or nil
 
-	// streams has an item for each call that streams tasks.
-	streams chan struct{}
 	// silence is silenceMax, except in tests.
 	silence time.Duration
 	// unready logs why requests cannot be served.
@@ -121,8 +129,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		return nil, errors.New("new service: pool and store must not be nil")
 	case options.Grace < 0:
 		return nil, errors.New("new service: Options.Grace must not be negative")
-	case min(options.Limits.Calls, options.Limits.Waiting, options.Limits.RequestBytes) < 0,
-		options.Limits.Rate < 0, options.Limits.TransferTime < 0:
+	case options.Limits.negative():
 		return nil, errors.New("new service: Options.Limits must not be negative")
 	case options.Grace == 0:
 		options.Grace = graceDefault
@@ -130,9 +137,8 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	s := &Service{
 		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
 		authenticate: options.Authenticate, policies: newPolicies(),
-		limits:  limits{Limits: options.Limits.withDefaults(), usages: map[string]*usage{}},
-		silence: silenceMax,
-		streams: make(chan struct{}, max(1, pool.Config().MaxConns/connsPerStream)),
+		cluster: options.Cluster, shard: options.Shard,
+		limits: newLimits(options.Limits, pool.Config().MaxConns), silence: silenceMax,
 		metrics: options.Metrics, accessLog: options.AccessLog,
 	}
 	s.unready = outage.New(s.logger, "the service is not ready")
@@ -153,6 +159,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	mux.Handle(path, handler)
 	mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure, s.impatient(handler))
 	mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
+	mux.Handle(stintv1connect.NewClusterServiceHandler(&sharded{s}, handlerOptions...))
 	s.handler = s.observed(posted(s.timed(s.admitted(s.sized(mux)))))
 	return s, nil
 }

@@ -39,7 +39,11 @@ func start(tb testing.TB) *running {
 
 func startWith(tb testing.TB, options service.Options) *running {
 	tb.Helper()
-	pool := testdb.New(tb)
+	return startOn(tb, testdb.New(tb), options)
+}
+
+func startOn(tb testing.TB, pool *pgxpool.Pool, options service.Options) *running {
+	tb.Helper()
 	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
 	if err != nil {
 		tb.Fatalf("New = %v", err)

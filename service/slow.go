@@ -7,25 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
 )
 
 // streamingProcedures returns the paths of the procedures that stream, whose messages may come at
 // any time.
 func streamingProcedures() map[string]bool {
 	streams := map[string]bool{}
-	for _, file := range []protoreflect.FileDescriptor{
-		stintv1.File_stint_v1_task_service_proto, stintv1.File_stint_v1_worker_service_proto,
-	} {
-		for i := range file.Services().Len() {
-			methods := file.Services().Get(i).Methods()
-			for j := range methods.Len() {
-				m := methods.Get(j)
-				if m.IsStreamingClient() || m.IsStreamingServer() {
-					streams["/"+string(m.Parent().FullName())+"/"+string(m.Name())] = true
-				}
+	for _, service := range wire.Services() {
+		for i := range service.Methods().Len() {
+			m := service.Methods().Get(i)
+			if m.IsStreamingClient() || m.IsStreamingServer() {
+				streams["/"+string(service.FullName())+"/"+string(m.Name())] = true
 			}
 		}
 	}

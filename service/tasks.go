@@ -75,6 +75,17 @@ func (t *tasks) AbortTasks(
 	return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
 }
 
+func (t *tasks) AnswerTasks(
+	ctx context.Context, r *stintv1.AnswerTasksRequest,
+) (*stintv1.AnswerTasksResponse, error) {
+	verdicts, err := t.store.AnswerTasks(ctx, stint.ActorID(r.GetActor()),
+		wire.ToAnswers(r.GetAnswers()))
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.AnswerTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
+}
+
 func (t *tasks) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
@@ -89,13 +100,26 @@ func (t *tasks) DeleteTasks(
 	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 }
 
-// fits returns an error if tasks make an answer too large: the same task may be asked for many
-// times.
+// fits returns an error if tasks make an answer too large.
 func fits(found []stint.TaskInfo) error {
-	size := 0
+	size := int64(0)
 	for i := range found {
-		size += len(found[i].Body) + len(found[i].Result) + len(found[i].Status)
+		size += int64(len(found[i].Body) + len(found[i].Result) + len(found[i].Status))
 	}
+	return sizeFits(size)
+}
+
+// willFit is fits for tasks that have not been read yet, unless there is only one: the same task
+// may be asked for many times.
+func (t *tasks) willFit(ctx context.Context, ids []stint.TaskID) error {
+	if len(ids) <= 1 {
+		return nil
+	}
+	size, err := t.store.CountBytes(ctx, ids)
+	return cmp.Or(err, sizeFits(size))
+}
+
+func sizeFits(size int64) error {
 	if size > answerBytesMax {
 		return &stint.ArgumentError{
 			Argument: "ids", Index: -1, Err: stint.ErrTooLarge,
@@ -109,7 +133,11 @@ func fits(found []stint.TaskInfo) error {
 func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
-	found, err := t.store.GetTasks(ctx, wire.ToIDs(r.GetIds()))
+	ids := wire.ToIDs(r.GetIds())
+	if err := t.willFit(ctx, ids); err != nil {
+		return nil, err
+	}
+	found, err := t.store.GetTasks(ctx, ids)
 	if err := fits(found); err != nil {
 		return nil, err
 	}
@@ -231,9 +259,13 @@ func (t *tasks) WaitForTasks(
 	if r.GetWait() == nil {
 		wait = waitMax
 	}
+	ids := wire.ToIDs(r.GetIds())
+	if err := t.willFit(ctx, ids); err != nil {
+		return nil, err
+	}
 	var found []stint.TaskInfo
 	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
-		found, err = t.store.WaitForTasks(ctx, wire.ToIDs(r.GetIds()))
+		found, err = t.store.WaitForTasks(ctx, ids)
 		return cmp.Or(err, fits(found))
 	})
 	switch {

@@ -134,8 +134,7 @@ func (t *transaction) execute(
 	}{
 		{len(t.hold), func() error { return store.HoldOwnership(ctx, t.hold) }},
 		{len(r.GetMustExist()), func() error {
-			_, err := store.GetTasks(ctx, wire.ToIDs(r.GetMustExist()))
-			return err
+			return mustExist(ctx, store, wire.ToIDs(r.GetMustExist()))
 		}},
 		{len(t.insert), func() error { return store.InsertTasks(ctx, t.insert) }},
 		{len(t.replace), func() error { return store.ReplaceTasks(ctx, t.replace) }},
@@ -161,6 +160,23 @@ func (t *transaction) execute(
 		}
 	}
 	return response, nil
+}
+
+// mustExist returns an error that names the tasks that are not stored.
+func mustExist(ctx context.Context, store *stint.Store, ids []stint.TaskID) error {
+	actions, err := store.FindActions(ctx, ids)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(ids, func(id stint.TaskID) bool {
+		_, exists := actions[id]
+		return exists
+	})
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return &stint.TaskError{IDs: slices.Compact(missing), Err: stint.ErrTaskNotFound}
+	}
+	return nil
 }
 
 // stillSeen returns a function that leaves out the tasks that are no longer as the caller has seen

@@ -868,6 +868,167 @@ func (*Return_Result) isReturn_Outcome() {}
 
 func (*Return_ResultText) isReturn_Outcome() {}
 
+// An Answer ends an external task: one with the action "stint.External".
+type Answer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// "completed" or "aborted".
+	Code   string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	// Types that are valid to be assigned to Outcome:
+	//
+	//	*Answer_Result
+	//	*Answer_ResultText
+	Outcome       isAnswer_Outcome `protobuf_oneof:"outcome"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_stint_v1_task_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Answer) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Answer) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Answer) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *Answer) GetOutcome() isAnswer_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *Answer) GetResult() []byte {
+	if x != nil {
+		if x, ok := x.Outcome.(*Answer_Result); ok {
+			return x.Result
+		}
+	}
+	return nil
+}
+
+func (x *Answer) GetResultText() string {
+	if x != nil {
+		if x, ok := x.Outcome.(*Answer_ResultText); ok {
+			return x.ResultText
+		}
+	}
+	return ""
+}
+
+type isAnswer_Outcome interface {
+	isAnswer_Outcome()
+}
+
+type Answer_Result struct {
+	Result []byte `protobuf:"bytes,4,opt,name=result,proto3,oneof"`
+}
+
+type Answer_ResultText struct {
+	ResultText string `protobuf:"bytes,5,opt,name=result_text,json=resultText,proto3,oneof"`
+}
+
+func (*Answer_Result) isAnswer_Outcome() {}
+
+func (*Answer_ResultText) isAnswer_Outcome() {}
+
+// A Verdict is empty if the return or the answer took effect.
+type Verdict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Error         *ErrorDetail           `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Verdict) Reset() {
+	*x = Verdict{}
+	mi := &file_stint_v1_task_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Verdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Verdict) ProtoMessage() {}
+
+func (x *Verdict) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
+func (*Verdict) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Verdict) GetError() *ErrorDetail {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *Verdict) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // An Affected says which tasks a call changed: those that it named, and how many with them.
 type Affected struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -879,7 +1040,7 @@ type Affected struct {
 
 func (x *Affected) Reset() {
 	*x = Affected{}
-	mi := &file_stint_v1_task_proto_msgTypes[6]
+	mi := &file_stint_v1_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1052,7 @@ func (x *Affected) String() string {
 func (*Affected) ProtoMessage() {}
 
 func (x *Affected) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[6]
+	mi := &file_stint_v1_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1065,7 @@ func (x *Affected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affected.ProtoReflect.Descriptor instead.
 func (*Affected) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Affected) GetTasks() []string {
@@ -940,7 +1101,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_stint_v1_task_proto_msgTypes[7]
+	mi := &file_stint_v1_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1113,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[7]
+	mi := &file_stint_v1_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1126,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Input) GetId() string {
@@ -1076,7 +1237,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_stint_v1_task_proto_msgTypes[8]
+	mi := &file_stint_v1_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1249,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[8]
+	mi := &file_stint_v1_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1262,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{8}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ErrorDetail) GetKind() string {
@@ -1189,7 +1350,7 @@ type RefusedDependency struct {
 
 func (x *RefusedDependency) Reset() {
 	*x = RefusedDependency{}
-	mi := &file_stint_v1_task_proto_msgTypes[9]
+	mi := &file_stint_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1201,7 +1362,7 @@ func (x *RefusedDependency) String() string {
 func (*RefusedDependency) ProtoMessage() {}
 
 func (x *RefusedDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[9]
+	mi := &file_stint_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1214,7 +1375,7 @@ func (x *RefusedDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedDependency.ProtoReflect.Descriptor instead.
 func (*RefusedDependency) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RefusedDependency) GetPredecessor() string {
@@ -1341,7 +1502,18 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\vretry_after\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x18\n" +
 	"\arelease\x18\b \x01(\bR\areleaseB\t\n" +
-	"\aoutcome\"8\n" +
+	"\aoutcome\"\x8c\x01\n" +
+	"\x06Answer\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12\x18\n" +
+	"\x06result\x18\x04 \x01(\fH\x00R\x06result\x12!\n" +
+	"\vresult_text\x18\x05 \x01(\tH\x00R\n" +
+	"resultTextB\t\n" +
+	"\aoutcome\"P\n" +
+	"\aVerdict\x12+\n" +
+	"\x05error\x18\x01 \x01(\v2\x15.stint.v1.ErrorDetailR\x05error\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"8\n" +
 	"\bAffected\x12\x14\n" +
 	"\x05tasks\x18\x01 \x03(\tR\x05tasks\x12\x16\n" +
 	"\x06others\x18\x02 \x01(\x03R\x06others\"\xd1\x01\n" +
@@ -1388,7 +1560,7 @@ func file_stint_v1_task_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_proto_rawDescData
 }
 
-var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_stint_v1_task_proto_goTypes = []any{
 	(*Task)(nil),                  // 0: stint.v1.Task
 	(*TaskInfo)(nil),              // 1: stint.v1.TaskInfo
@@ -1396,30 +1568,33 @@ var file_stint_v1_task_proto_goTypes = []any{
 	(*OwnedTask)(nil),             // 3: stint.v1.OwnedTask
 	(*Performance)(nil),           // 4: stint.v1.Performance
 	(*Return)(nil),                // 5: stint.v1.Return
-	(*Affected)(nil),              // 6: stint.v1.Affected
-	(*Input)(nil),                 // 7: stint.v1.Input
-	(*ErrorDetail)(nil),           // 8: stint.v1.ErrorDetail
-	(*RefusedDependency)(nil),     // 9: stint.v1.RefusedDependency
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*Answer)(nil),                // 6: stint.v1.Answer
+	(*Verdict)(nil),               // 7: stint.v1.Verdict
+	(*Affected)(nil),              // 8: stint.v1.Affected
+	(*Input)(nil),                 // 9: stint.v1.Input
+	(*ErrorDetail)(nil),           // 10: stint.v1.ErrorDetail
+	(*RefusedDependency)(nil),     // 11: stint.v1.RefusedDependency
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
 }
 var file_stint_v1_task_proto_depIdxs = []int32{
-	10, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
-	10, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
-	10, // 2: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
-	10, // 3: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
-	10, // 4: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
-	10, // 5: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
-	10, // 6: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
-	10, // 7: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
-	10, // 8: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
-	11, // 9: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
-	9,  // 10: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	12, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
+	12, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
+	12, // 2: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
+	12, // 3: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
+	12, // 4: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
+	12, // 5: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
+	12, // 6: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
+	12, // 7: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
+	12, // 8: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
+	13, // 9: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
+	10, // 10: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
+	11, // 11: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_proto_init() }
@@ -1445,7 +1620,11 @@ func file_stint_v1_task_proto_init() {
 		(*Return_Result)(nil),
 		(*Return_ResultText)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[7].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[6].OneofWrappers = []any{
+		(*Answer_Result)(nil),
+		(*Answer_ResultText)(nil),
+	}
+	file_stint_v1_task_proto_msgTypes[9].OneofWrappers = []any{
 		(*Input_Result)(nil),
 		(*Input_ResultText)(nil),
 	}
@@ -1455,7 +1634,7 @@ func file_stint_v1_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_proto_rawDesc), len(file_stint_v1_task_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -468,6 +468,103 @@ func (x *AbortTasksResponse) GetAborted() *Affected {
 	return nil
 }
 
+type AnswerTasksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who answers, for people to read.
+	Actor         string    `protobuf:"bytes,1,opt,name=actor,proto3" json:"actor,omitempty"`
+	Answers       []*Answer `protobuf:"bytes,2,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerTasksRequest) Reset() {
+	*x = AnswerTasksRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerTasksRequest) ProtoMessage() {}
+
+func (x *AnswerTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerTasksRequest.ProtoReflect.Descriptor instead.
+func (*AnswerTasksRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AnswerTasksRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *AnswerTasksRequest) GetAnswers() []*Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type AnswerTasksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdicts      []*Verdict             `protobuf:"bytes,1,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerTasksResponse) Reset() {
+	*x = AnswerTasksResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerTasksResponse) ProtoMessage() {}
+
+func (x *AnswerTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerTasksResponse.ProtoReflect.Descriptor instead.
+func (*AnswerTasksResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AnswerTasksResponse) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
 type RetryTasksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -477,7 +574,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +586,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +599,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RetryTasksRequest) GetIds() []string {
@@ -521,7 +618,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +630,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +643,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RetryTasksResponse) GetRetried() *Affected {
@@ -565,7 +662,7 @@ type DeleteTasksRequest struct {
 
 func (x *DeleteTasksRequest) Reset() {
 	*x = DeleteTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +674,7 @@ func (x *DeleteTasksRequest) String() string {
 func (*DeleteTasksRequest) ProtoMessage() {}
 
 func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +687,7 @@ func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteTasksRequest) GetIds() []string {
@@ -609,7 +706,7 @@ type DeleteTasksResponse struct {
 
 func (x *DeleteTasksResponse) Reset() {
 	*x = DeleteTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +718,7 @@ func (x *DeleteTasksResponse) String() string {
 func (*DeleteTasksResponse) ProtoMessage() {}
 
 func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +731,7 @@ func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteTasksResponse) GetDeleted() *Affected {
@@ -671,7 +768,7 @@ type TransactRequest struct {
 
 func (x *TransactRequest) Reset() {
 	*x = TransactRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +780,7 @@ func (x *TransactRequest) String() string {
 func (*TransactRequest) ProtoMessage() {}
 
 func (x *TransactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +793,7 @@ func (x *TransactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactRequest.ProtoReflect.Descriptor instead.
 func (*TransactRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TransactRequest) GetHold() []*Performance {
@@ -795,7 +892,7 @@ type AsSeen struct {
 
 func (x *AsSeen) Reset() {
 	*x = AsSeen{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +904,7 @@ func (x *AsSeen) String() string {
 func (*AsSeen) ProtoMessage() {}
 
 func (x *AsSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +917,7 @@ func (x *AsSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsSeen.ProtoReflect.Descriptor instead.
 func (*AsSeen) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AsSeen) GetStates() []string {
@@ -849,7 +946,7 @@ type SeenTask struct {
 
 func (x *SeenTask) Reset() {
 	*x = SeenTask{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +958,7 @@ func (x *SeenTask) String() string {
 func (*SeenTask) ProtoMessage() {}
 
 func (x *SeenTask) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +971,7 @@ func (x *SeenTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenTask.ProtoReflect.Descriptor instead.
 func (*SeenTask) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SeenTask) GetId() string {
@@ -911,7 +1008,7 @@ type TransactResponse struct {
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1020,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1033,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -981,7 +1078,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1090,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1103,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -1041,7 +1138,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1150,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1163,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -1102,7 +1199,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1211,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1224,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -1197,7 +1294,8 @@ type ListTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Without bodies and results.
 	Tasks []*TaskInfo `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	// Empty if there are no more tasks.
+	// Empty if there are no more tasks. A page may end before the limit, for example when the
+	// statuses of its tasks have 8 MiB.
 	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
 	// How many tasks were read to find these.
 	Looked        int32 `protobuf:"varint,3,opt,name=looked,proto3" json:"looked,omitempty"`
@@ -1207,7 +1305,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1317,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1330,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1265,7 +1363,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1375,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1388,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1315,7 +1413,7 @@ type ExplainTaskResponse struct {
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1425,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1438,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1401,7 +1499,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1511,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1524,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1447,7 +1545,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1557,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1570,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1504,7 +1602,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1614,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1627,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 type GetStatsResponse struct {
@@ -1543,7 +1641,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1653,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1666,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -1610,7 +1708,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1720,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1733,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -1718,7 +1816,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1828,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1841,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -1764,7 +1862,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1874,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1887,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -1821,7 +1919,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1931,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1944,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 type ListActorsResponse struct {
@@ -1858,7 +1956,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1968,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1981,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -1905,7 +2003,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2015,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2028,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -1973,7 +2071,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +2083,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +2096,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2034,7 +2132,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2144,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2157,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2084,7 +2182,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2194,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2207,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 type GetServiceInfoResponse struct {
@@ -2120,13 +2218,15 @@ type GetServiceInfoResponse struct {
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// The size of a request at most.
 	RequestBytesMax int64 `protobuf:"varint,3,opt,name=request_bytes_max,json=requestBytesMax,proto3" json:"request_bytes_max,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The shard whose store the service has; empty if it has no topology.
+	Shard         string `protobuf:"bytes,4,opt,name=shard,proto3" json:"shard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2238,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2251,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2175,6 +2275,13 @@ func (x *GetServiceInfoResponse) GetRequestBytesMax() int64 {
 	return 0
 }
 
+func (x *GetServiceInfoResponse) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
 type PruneTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long ago completed tasks must have completed. Missing: none is deleted.
@@ -2189,7 +2296,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2308,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2321,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -2249,7 +2356,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2368,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2381,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -2299,7 +2406,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2418,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2431,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 type CheckStoreResponse struct {
@@ -2337,7 +2444,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2456,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2469,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -2387,7 +2494,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2506,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2519,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -2467,7 +2574,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\"B\n" +
 	"\x12AbortTasksResponse\x12,\n" +
-	"\aaborted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aaborted\"%\n" +
+	"\aaborted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aaborted\"V\n" +
+	"\x12AnswerTasksRequest\x12\x14\n" +
+	"\x05actor\x18\x01 \x01(\tR\x05actor\x12*\n" +
+	"\aanswers\x18\x02 \x03(\v2\x10.stint.v1.AnswerR\aanswers\"D\n" +
+	"\x13AnswerTasksResponse\x12-\n" +
+	"\bverdicts\x18\x01 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\"%\n" +
 	"\x11RetryTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"B\n" +
 	"\x12RetryTasksResponse\x12,\n" +
@@ -2584,11 +2696,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x14WaitForTasksResponse\x12\x1a\n" +
 	"\bfinished\x18\x01 \x01(\bR\bfinished\x12(\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\x17\n" +
-	"\x15GetServiceInfoRequest\"\x8c\x01\n" +
+	"\x15GetServiceInfoRequest\"\xa2\x01\n" +
 	"\x16GetServiceInfoResponse\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12*\n" +
-	"\x11request_bytes_max\x18\x03 \x01(\x03R\x0frequestBytesMax\"\x9a\x01\n" +
+	"\x11request_bytes_max\x18\x03 \x01(\x03R\x0frequestBytesMax\x12\x14\n" +
+	"\x05shard\x18\x04 \x01(\tR\x05shard\"\x9a\x01\n" +
 	"\x11PruneTasksRequest\x127\n" +
 	"\tcompleted\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tcompleted\x123\n" +
 	"\aaborted\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aaborted\x12\x17\n" +
@@ -2603,14 +2716,15 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xd6\v\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xa2\f\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
 	"\fReplaceTasks\x12\x1d.stint.v1.ReplaceTasksRequest\x1a\x1e.stint.v1.ReplaceTasksResponse\x12V\n" +
 	"\x0fAddDependencies\x12 .stint.v1.AddDependenciesRequest\x1a!.stint.v1.AddDependenciesResponse\x12G\n" +
 	"\n" +
-	"AbortTasks\x12\x1b.stint.v1.AbortTasksRequest\x1a\x1c.stint.v1.AbortTasksResponse\x12G\n" +
+	"AbortTasks\x12\x1b.stint.v1.AbortTasksRequest\x1a\x1c.stint.v1.AbortTasksResponse\x12J\n" +
+	"\vAnswerTasks\x12\x1c.stint.v1.AnswerTasksRequest\x1a\x1d.stint.v1.AnswerTasksResponse\x12G\n" +
 	"\n" +
 	"RetryTasks\x12\x1b.stint.v1.RetryTasksRequest\x1a\x1c.stint.v1.RetryTasksResponse\x12J\n" +
 	"\vDeleteTasks\x12\x1c.stint.v1.DeleteTasksRequest\x1a\x1d.stint.v1.DeleteTasksResponse\x12A\n" +
@@ -2642,7 +2756,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -2654,136 +2768,144 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*AddDependenciesResponse)(nil), // 7: stint.v1.AddDependenciesResponse
 	(*AbortTasksRequest)(nil),       // 8: stint.v1.AbortTasksRequest
 	(*AbortTasksResponse)(nil),      // 9: stint.v1.AbortTasksResponse
-	(*RetryTasksRequest)(nil),       // 10: stint.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),      // 11: stint.v1.RetryTasksResponse
-	(*DeleteTasksRequest)(nil),      // 12: stint.v1.DeleteTasksRequest
-	(*DeleteTasksResponse)(nil),     // 13: stint.v1.DeleteTasksResponse
-	(*TransactRequest)(nil),         // 14: stint.v1.TransactRequest
-	(*AsSeen)(nil),                  // 15: stint.v1.AsSeen
-	(*SeenTask)(nil),                // 16: stint.v1.SeenTask
-	(*TransactResponse)(nil),        // 17: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 18: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 19: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 20: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 21: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 22: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 23: stint.v1.ExplainTaskResponse
-	(*GetGraphRequest)(nil),         // 24: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 25: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 26: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 27: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 28: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 29: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 30: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 31: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 32: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 33: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 34: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 35: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 36: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 37: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 38: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 39: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 40: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 41: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 42: stint.v1.Finding
-	(*Task)(nil),                    // 43: stint.v1.Task
-	(*Dependency)(nil),              // 44: stint.v1.Dependency
-	(*Affected)(nil),                // 45: stint.v1.Affected
-	(*Performance)(nil),             // 46: stint.v1.Performance
-	(*Return)(nil),                  // 47: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 48: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 49: stint.v1.TaskInfo
-	(*durationpb.Duration)(nil),     // 50: google.protobuf.Duration
+	(*AnswerTasksRequest)(nil),      // 10: stint.v1.AnswerTasksRequest
+	(*AnswerTasksResponse)(nil),     // 11: stint.v1.AnswerTasksResponse
+	(*RetryTasksRequest)(nil),       // 12: stint.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),      // 13: stint.v1.RetryTasksResponse
+	(*DeleteTasksRequest)(nil),      // 14: stint.v1.DeleteTasksRequest
+	(*DeleteTasksResponse)(nil),     // 15: stint.v1.DeleteTasksResponse
+	(*TransactRequest)(nil),         // 16: stint.v1.TransactRequest
+	(*AsSeen)(nil),                  // 17: stint.v1.AsSeen
+	(*SeenTask)(nil),                // 18: stint.v1.SeenTask
+	(*TransactResponse)(nil),        // 19: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 20: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 21: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 22: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 23: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 24: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 25: stint.v1.ExplainTaskResponse
+	(*GetGraphRequest)(nil),         // 26: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 27: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 28: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 29: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 30: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 31: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 32: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 33: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 34: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 35: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 36: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 37: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 38: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 39: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 40: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 41: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 42: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 43: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 44: stint.v1.Finding
+	(*Task)(nil),                    // 45: stint.v1.Task
+	(*Dependency)(nil),              // 46: stint.v1.Dependency
+	(*Affected)(nil),                // 47: stint.v1.Affected
+	(*Answer)(nil),                  // 48: stint.v1.Answer
+	(*Verdict)(nil),                 // 49: stint.v1.Verdict
+	(*Performance)(nil),             // 50: stint.v1.Performance
+	(*Return)(nil),                  // 51: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 52: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 53: stint.v1.TaskInfo
+	(*durationpb.Duration)(nil),     // 54: google.protobuf.Duration
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	43, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	43, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	43, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	44, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	45, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	45, // 5: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	45, // 6: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	46, // 7: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	43, // 8: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	43, // 9: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	44, // 10: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	47, // 11: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	15, // 12: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
-	16, // 13: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	48, // 14: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	48, // 15: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	45, // 16: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	45, // 17: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	45, // 18: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	49, // 19: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	50, // 20: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	50, // 21: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	49, // 22: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	49, // 23: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	49, // 24: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	49, // 25: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	48, // 26: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	48, // 27: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	49, // 28: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	44, // 29: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	28, // 30: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	50, // 31: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	50, // 32: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	49, // 33: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	49, // 34: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	49, // 35: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	33, // 36: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	48, // 37: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	50, // 38: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	49, // 39: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	48, // 40: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	50, // 41: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	50, // 42: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	42, // 43: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,  // 44: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 45: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 46: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 47: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	8,  // 48: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	10, // 49: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	12, // 50: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	14, // 51: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	18, // 52: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	20, // 53: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	22, // 54: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	24, // 55: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	26, // 56: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	29, // 57: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	31, // 58: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	34, // 59: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	36, // 60: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	38, // 61: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	40, // 62: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	1,  // 63: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 64: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 65: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 66: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	9,  // 67: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	11, // 68: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	13, // 69: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	17, // 70: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	19, // 71: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	21, // 72: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	23, // 73: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	25, // 74: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	27, // 75: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	30, // 76: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	32, // 77: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	35, // 78: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	37, // 79: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	39, // 80: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	41, // 81: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	63, // [63:82] is the sub-list for method output_type
-	44, // [44:63] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	45, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	45, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	45, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	46, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	47, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	48, // 5: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	49, // 6: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	47, // 7: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	47, // 8: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	50, // 9: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	45, // 10: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	45, // 11: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	46, // 12: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	51, // 13: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	17, // 14: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	18, // 15: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	52, // 16: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	52, // 17: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	47, // 18: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	47, // 19: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	47, // 20: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	53, // 21: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	54, // 22: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	54, // 23: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	53, // 24: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	53, // 25: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	53, // 26: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	53, // 27: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	52, // 28: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	52, // 29: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	53, // 30: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	46, // 31: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	30, // 32: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	54, // 33: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	54, // 34: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	53, // 35: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	53, // 36: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	53, // 37: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	35, // 38: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	52, // 39: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	54, // 40: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	53, // 41: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	52, // 42: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	54, // 43: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	54, // 44: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	44, // 45: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,  // 46: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 47: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 48: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 49: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	8,  // 50: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	10, // 51: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	12, // 52: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	14, // 53: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	16, // 54: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	20, // 55: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	22, // 56: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	24, // 57: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	26, // 58: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	28, // 59: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	31, // 60: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	33, // 61: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	36, // 62: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	38, // 63: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	40, // 64: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	42, // 65: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	1,  // 66: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 67: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 68: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 69: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	9,  // 70: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	11, // 71: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	13, // 72: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	15, // 73: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	19, // 74: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	21, // 75: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	23, // 76: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	25, // 77: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	27, // 78: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	29, // 79: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	32, // 80: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	34, // 81: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	37, // 82: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	39, // 83: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	41, // 84: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	43, // 85: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	66, // [66:86] is the sub-list for method output_type
+	46, // [46:66] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -2798,7 +2920,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

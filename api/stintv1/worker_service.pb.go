@@ -36,7 +36,10 @@ type OwnTasksRequest struct {
 	// How long to wait for tasks: at most 25 s. Default: not at all.
 	Wait *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Bodies as text, if they are UTF-8.
-	Text          bool `protobuf:"varint,8,opt,name=text,proto3" json:"text,omitempty"`
+	Text bool `protobuf:"varint,8,opt,name=text,proto3" json:"text,omitempty"`
+	// Whether a call with this claim was made before, and its answer lost. Should that call come late,
+	// even when the tasks have ended, it is answered with claim-spent and hands out nothing.
+	Repeated      bool `protobuf:"varint,9,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +126,13 @@ func (x *OwnTasksRequest) GetWait() *durationpb.Duration {
 func (x *OwnTasksRequest) GetText() bool {
 	if x != nil {
 		return x.Text
+	}
+	return false
+}
+
+func (x *OwnTasksRequest) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
 	}
 	return false
 }
@@ -260,10 +270,12 @@ func (*ReleaseClaimResponse) Descriptor() ([]byte, []int) {
 }
 
 type ExtendTasksOwnershipRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Actor         string                 `protobuf:"bytes,1,opt,name=actor,proto3" json:"actor,omitempty"`
-	Tasks         []*Performance         `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Lease         *durationpb.Duration   `protobuf:"bytes,3,opt,name=lease,proto3" json:"lease,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Actor string                 `protobuf:"bytes,1,opt,name=actor,proto3" json:"actor,omitempty"`
+	Tasks []*Performance         `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Lease *durationpb.Duration   `protobuf:"bytes,3,opt,name=lease,proto3" json:"lease,omitempty"`
+	// That of the process, as in OwnTasksRequest.
+	Session       int64 `protobuf:"varint,4,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +329,13 @@ func (x *ExtendTasksOwnershipRequest) GetLease() *durationpb.Duration {
 		return x.Lease
 	}
 	return nil
+}
+
+func (x *ExtendTasksOwnershipRequest) GetSession() int64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
 }
 
 type ExtendTasksOwnershipResponse struct {
@@ -462,59 +481,6 @@ func (x *ReturnTasksResponse) GetVerdicts() []*Verdict {
 	return nil
 }
 
-// A Verdict is empty if the return was made.
-type Verdict struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Error         *ErrorDetail           `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Verdict) Reset() {
-	*x = Verdict{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Verdict) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Verdict) ProtoMessage() {}
-
-func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
-func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *Verdict) GetError() *ErrorDetail {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-func (x *Verdict) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
 type SetStatusRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -528,7 +494,7 @@ type SetStatusRequest struct {
 
 func (x *SetStatusRequest) Reset() {
 	*x = SetStatusRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[9]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +506,7 @@ func (x *SetStatusRequest) String() string {
 func (*SetStatusRequest) ProtoMessage() {}
 
 func (x *SetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[9]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +519,7 @@ func (x *SetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStatusRequest.ProtoReflect.Descriptor instead.
 func (*SetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetStatusRequest) GetId() string {
@@ -592,7 +558,7 @@ type SetStatusResponse struct {
 
 func (x *SetStatusResponse) Reset() {
 	*x = SetStatusResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +570,7 @@ func (x *SetStatusResponse) String() string {
 func (*SetStatusResponse) ProtoMessage() {}
 
 func (x *SetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +583,7 @@ func (x *SetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStatusResponse.ProtoReflect.Descriptor instead.
 func (*SetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 type GetInputsRequest struct {
@@ -625,14 +591,18 @@ type GetInputsRequest struct {
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	// Results as text, if they are UTF-8.
-	Text          bool `protobuf:"varint,3,opt,name=text,proto3" json:"text,omitempty"`
+	Text bool `protobuf:"varint,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The answer is a page: as many as have 8 MiB, but at least one.
+	Paged bool `protobuf:"varint,4,opt,name=paged,proto3" json:"paged,omitempty"`
+	// The next of the page before.
+	After         string `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetInputsRequest) Reset() {
 	*x = GetInputsRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +614,7 @@ func (x *GetInputsRequest) String() string {
 func (*GetInputsRequest) ProtoMessage() {}
 
 func (x *GetInputsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +627,7 @@ func (x *GetInputsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInputsRequest.ProtoReflect.Descriptor instead.
 func (*GetInputsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetInputsRequest) GetId() string {
@@ -681,16 +651,32 @@ func (x *GetInputsRequest) GetText() bool {
 	return false
 }
 
+func (x *GetInputsRequest) GetPaged() bool {
+	if x != nil {
+		return x.Paged
+	}
+	return false
+}
+
+func (x *GetInputsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 type GetInputsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Inputs        []*Input               `protobuf:"bytes,1,rep,name=inputs,proto3" json:"inputs,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Inputs []*Input               `protobuf:"bytes,1,rep,name=inputs,proto3" json:"inputs,omitempty"`
+	// Of a page: empty if there are no more.
+	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetInputsResponse) Reset() {
 	*x = GetInputsResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +688,7 @@ func (x *GetInputsResponse) String() string {
 func (*GetInputsResponse) ProtoMessage() {}
 
 func (x *GetInputsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +701,7 @@ func (x *GetInputsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInputsResponse.ProtoReflect.Descriptor instead.
 func (*GetInputsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetInputsResponse) GetInputs() []*Input {
@@ -723,6 +709,13 @@ func (x *GetInputsResponse) GetInputs() []*Input {
 		return x.Inputs
 	}
 	return nil
+}
+
+func (x *GetInputsResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
 }
 
 // The first message of a stream has hello, the others have not.
@@ -740,7 +733,7 @@ type AttendRequest struct {
 
 func (x *AttendRequest) Reset() {
 	*x = AttendRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +745,7 @@ func (x *AttendRequest) String() string {
 func (*AttendRequest) ProtoMessage() {}
 
 func (x *AttendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +758,7 @@ func (x *AttendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendRequest.ProtoReflect.Descriptor instead.
 func (*AttendRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AttendRequest) GetHello() *AttendHello {
@@ -809,7 +802,7 @@ type AttendHello struct {
 
 func (x *AttendHello) Reset() {
 	*x = AttendHello{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +814,7 @@ func (x *AttendHello) String() string {
 func (*AttendHello) ProtoMessage() {}
 
 func (x *AttendHello) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +827,7 @@ func (x *AttendHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendHello.ProtoReflect.Descriptor instead.
 func (*AttendHello) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AttendHello) GetActor() string {
@@ -879,7 +872,7 @@ type AttendResponse struct {
 
 func (x *AttendResponse) Reset() {
 	*x = AttendResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +884,7 @@ func (x *AttendResponse) String() string {
 func (*AttendResponse) ProtoMessage() {}
 
 func (x *AttendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +897,7 @@ func (x *AttendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendResponse.ProtoReflect.Descriptor instead.
 func (*AttendResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AttendResponse) GetWelcome() bool {
@@ -932,7 +925,7 @@ var File_stint_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13stint/v1/task.proto\"\x82\x02\n" +
+	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13stint/v1/task.proto\"\x9e\x02\n" +
 	"\x0fOwnTasksRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x03R\asession\x12\x14\n" +
@@ -941,39 +934,41 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\aactions\x18\x05 \x03(\tR\aactions\x12/\n" +
 	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12-\n" +
 	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
-	"\x04text\x18\b \x01(\bR\x04text\"=\n" +
+	"\x04text\x18\b \x01(\bR\x04text\x12\x1a\n" +
+	"\brepeated\x18\t \x01(\bR\brepeated\"=\n" +
 	"\x10OwnTasksResponse\x12)\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x13.stint.v1.OwnedTaskR\x05tasks\"A\n" +
 	"\x13ReleaseClaimRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12\x14\n" +
 	"\x05claim\x18\x02 \x01(\x06R\x05claim\"\x16\n" +
-	"\x14ReleaseClaimResponse\"\x91\x01\n" +
+	"\x14ReleaseClaimResponse\"\xab\x01\n" +
 	"\x1bExtendTasksOwnershipRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12+\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x15.stint.v1.PerformanceR\x05tasks\x12/\n" +
-	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"2\n" +
+	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x18\n" +
+	"\asession\x18\x04 \x01(\x03R\asession\"2\n" +
 	"\x1cExtendTasksOwnershipResponse\x12\x12\n" +
 	"\x04kept\x18\x01 \x03(\bR\x04kept\"\\\n" +
 	"\x12ReturnTasksRequest\x12*\n" +
 	"\areturns\x18\x01 \x03(\v2\x10.stint.v1.ReturnR\areturns\x12\x1a\n" +
 	"\bpromptly\x18\x02 \x01(\bR\bpromptly\"D\n" +
 	"\x13ReturnTasksResponse\x12-\n" +
-	"\bverdicts\x18\x01 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\"P\n" +
-	"\aVerdict\x12+\n" +
-	"\x05error\x18\x01 \x01(\v2\x15.stint.v1.ErrorDetailR\x05error\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"l\n" +
+	"\bverdicts\x18\x01 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\"l\n" +
 	"\x10SetStatusRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1a\n" +
 	"\bprogress\x18\x04 \x01(\x01R\bprogress\"\x13\n" +
-	"\x11SetStatusResponse\"L\n" +
+	"\x11SetStatusResponse\"x\n" +
 	"\x10GetInputsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\bR\x04text\"<\n" +
+	"\x04text\x18\x03 \x01(\bR\x04text\x12\x14\n" +
+	"\x05paged\x18\x04 \x01(\bR\x05paged\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\tR\x05after\"P\n" +
 	"\x11GetInputsResponse\x12'\n" +
-	"\x06inputs\x18\x01 \x03(\v2\x0f.stint.v1.InputR\x06inputs\"\xa8\x01\n" +
+	"\x06inputs\x18\x01 \x03(\v2\x0f.stint.v1.InputR\x06inputs\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xa8\x01\n" +
 	"\rAttendRequest\x12+\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.stint.v1.AttendHelloR\x05hello\x12)\n" +
 	"\x04held\x18\x02 \x03(\v2\x15.stint.v1.PerformanceR\x04held\x12)\n" +
@@ -1009,7 +1004,7 @@ func file_stint_v1_worker_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_worker_service_proto_rawDescData
 }
 
-var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*OwnTasksRequest)(nil),              // 0: stint.v1.OwnTasksRequest
 	(*OwnTasksResponse)(nil),             // 1: stint.v1.OwnTasksResponse
@@ -1019,53 +1014,51 @@ var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*ExtendTasksOwnershipResponse)(nil), // 5: stint.v1.ExtendTasksOwnershipResponse
 	(*ReturnTasksRequest)(nil),           // 6: stint.v1.ReturnTasksRequest
 	(*ReturnTasksResponse)(nil),          // 7: stint.v1.ReturnTasksResponse
-	(*Verdict)(nil),                      // 8: stint.v1.Verdict
-	(*SetStatusRequest)(nil),             // 9: stint.v1.SetStatusRequest
-	(*SetStatusResponse)(nil),            // 10: stint.v1.SetStatusResponse
-	(*GetInputsRequest)(nil),             // 11: stint.v1.GetInputsRequest
-	(*GetInputsResponse)(nil),            // 12: stint.v1.GetInputsResponse
-	(*AttendRequest)(nil),                // 13: stint.v1.AttendRequest
-	(*AttendHello)(nil),                  // 14: stint.v1.AttendHello
-	(*AttendResponse)(nil),               // 15: stint.v1.AttendResponse
-	(*durationpb.Duration)(nil),          // 16: google.protobuf.Duration
-	(*OwnedTask)(nil),                    // 17: stint.v1.OwnedTask
-	(*Performance)(nil),                  // 18: stint.v1.Performance
-	(*Return)(nil),                       // 19: stint.v1.Return
-	(*ErrorDetail)(nil),                  // 20: stint.v1.ErrorDetail
-	(*Input)(nil),                        // 21: stint.v1.Input
+	(*SetStatusRequest)(nil),             // 8: stint.v1.SetStatusRequest
+	(*SetStatusResponse)(nil),            // 9: stint.v1.SetStatusResponse
+	(*GetInputsRequest)(nil),             // 10: stint.v1.GetInputsRequest
+	(*GetInputsResponse)(nil),            // 11: stint.v1.GetInputsResponse
+	(*AttendRequest)(nil),                // 12: stint.v1.AttendRequest
+	(*AttendHello)(nil),                  // 13: stint.v1.AttendHello
+	(*AttendResponse)(nil),               // 14: stint.v1.AttendResponse
+	(*durationpb.Duration)(nil),          // 15: google.protobuf.Duration
+	(*OwnedTask)(nil),                    // 16: stint.v1.OwnedTask
+	(*Performance)(nil),                  // 17: stint.v1.Performance
+	(*Return)(nil),                       // 18: stint.v1.Return
+	(*Verdict)(nil),                      // 19: stint.v1.Verdict
+	(*Input)(nil),                        // 20: stint.v1.Input
 }
 var file_stint_v1_worker_service_proto_depIdxs = []int32{
-	16, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
-	16, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
-	17, // 2: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
-	18, // 3: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
-	16, // 4: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
-	19, // 5: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
-	8,  // 6: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	20, // 7: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
-	21, // 8: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
-	14, // 9: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
-	18, // 10: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
-	18, // 11: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
-	0,  // 12: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
-	2,  // 13: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
-	4,  // 14: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
-	6,  // 15: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
-	9,  // 16: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
-	11, // 17: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
-	13, // 18: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
-	1,  // 19: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
-	3,  // 20: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
-	5,  // 21: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
-	7,  // 22: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
-	10, // 23: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
-	12, // 24: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
-	15, // 25: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	15, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
+	15, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
+	16, // 2: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
+	17, // 3: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
+	15, // 4: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
+	18, // 5: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
+	19, // 6: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	20, // 7: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
+	13, // 8: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
+	17, // 9: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
+	17, // 10: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
+	0,  // 11: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
+	2,  // 12: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
+	4,  // 13: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
+	6,  // 14: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
+	8,  // 15: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
+	10, // 16: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
+	12, // 17: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
+	1,  // 18: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
+	3,  // 19: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
+	5,  // 20: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
+	7,  // 21: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
+	9,  // 22: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
+	11, // 23: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
+	14, // 24: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
+	18, // [18:25] is the sub-list for method output_type
+	11, // [11:18] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_worker_service_proto_init() }
@@ -1080,7 +1073,7 @@ func file_stint_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_worker_service_proto_rawDesc), len(file_stint_v1_worker_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

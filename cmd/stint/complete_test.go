@@ -30,9 +30,9 @@ func completions(t *testing.T, env []string, words ...string) []string {
 	return lines[:len(lines)-1]
 }
 
-func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
+// newStoreToComplete returns a database with something to offer.
+func newStoreToComplete(t *testing.T) *database {
+	t.Helper()
 	db := newDatabase(t)
 	tasks := []stint.Task{
 		{ID: "job/1", Action: "copy"},
@@ -53,6 +53,13 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 	if err := db.store.RegisterActor(t.Context(), "worker-1", []string{"none"}); err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newStoreToComplete(t)
 	for line, want := range map[string]string{
 		"show j":                      "job/1 job/2",
 		"show job/1 j":                "",

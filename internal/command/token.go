@@ -62,7 +62,7 @@ token to a line: id, name, made.`,
 	}, &cobra.Command{
 		Use: "rm ID", Short: "Remove a token",
 		Long: `Remove the token with an ID (see: stint token ls): services refuse it within a
-second.`,
+second. Its line in the file becomes a comment.`,
 		Example: "  stint token rm --tokens tokens 5f3a09c1d2e4",
 		Args:    one("ID"),
 		RunE: within(func(args []string) error {

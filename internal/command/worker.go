@@ -45,17 +45,9 @@ const (
 	abortedDefault   = 7 * completedDefault
 )
 
-func (p *program) workerCommand() *cobra.Command {
-	s := workerSetup{
-		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
-	}
-	cmd := &cobra.Command{
-		Use:        "worker --dir DIR",
-		SuggestFor: []string{"run", "start"},
-		Short:      "Perform tasks by running programs",
-		Long: `Perform tasks by running programs, in any language: the executable file DIR/send-mail
-performs the tasks with the action send-mail. The directory is read once; hidden files are
-ignored. With --action, only the programs named are run.
+const workerHelp = `Perform tasks by running programs, in any language: the executable file
+DIR/send-mail performs the tasks with the action send-mail. The directory is read once;
+hidden files are ignored. With --action, only the programs named are run.
 
 A program is given the task's body on standard input, the worker's environment, and
 
@@ -100,7 +92,17 @@ database it works on, and that it starts and stops; at warn programs that fail; 
 tasks that it could not return; and at debug when each task begins and ends.
 
 It needs Unix, where it can end a program together with the processes that the program
-started; elsewhere, write a worker in Go.`,
+started; elsewhere, write a worker in Go.`
+
+func (p *program) workerCommand() *cobra.Command {
+	s := workerSetup{
+		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
+	}
+	cmd := &cobra.Command{
+		Use:        "worker --dir DIR",
+		SuggestFor: []string{"run", "start"},
+		Short:      "Perform tasks by running programs",
+		Long:       workerHelp,
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn

@@ -35,6 +35,7 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 		if inputs, err = task.Inputs(ctx); err != nil {
 			return worker.Result{}, err
 		}
+		inputs = fromShards(inputs)
 	}
 	body, err := resolve(task.Body, inputs)
 	if err != nil {

@@ -30,6 +30,7 @@ func kinds() []kind {
 		{"task-in-progress", stint.ErrTaskInProgress, connect.CodeFailedPrecondition},
 		{"task-started", stint.ErrTaskStarted, connect.CodeFailedPrecondition},
 		{"task-finished", stint.ErrTaskFinished, connect.CodeFailedPrecondition},
+		{"task-blocked", stint.ErrTaskBlocked, connect.CodeFailedPrecondition},
 		{"cycle", stint.ErrCycle, connect.CodeFailedPrecondition},
 		{"predecessor-aborted", stint.ErrPredecessorAborted, connect.CodeFailedPrecondition},
 		{"no-post-result", stint.ErrNoPostResult, connect.CodeFailedPrecondition},
@@ -218,6 +219,15 @@ func FromVerdicts(verdicts []error) []*stintv1.Verdict {
 		}
 	}
 	return messages
+}
+
+// ToVerdicts undoes [FromVerdicts].
+func ToVerdicts(messages []*stintv1.Verdict) []error {
+	verdicts := make([]error, len(messages))
+	for i, message := range messages {
+		verdicts[i] = ToVerdict(message)
+	}
+	return verdicts
 }
 
 func fromVerdict(verdict error) *stintv1.Verdict {

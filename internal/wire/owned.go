@@ -142,6 +142,36 @@ func ToReturns(messages []*stintv1.Return) ([]stint.Return, error) {
 	return returns, nil
 }
 
+// FromAnswers returns answers as messages.
+func FromAnswers(answers []stint.Answer) []*stintv1.Answer {
+	messages := make([]*stintv1.Answer, len(answers))
+	for i := range answers {
+		a := &answers[i]
+		messages[i] = &stintv1.Answer{Id: string(a.ID), Code: string(a.Code), Status: a.Status}
+		if a.Result != nil {
+			messages[i].Outcome = &stintv1.Answer_Result{Result: a.Result}
+		}
+	}
+	return messages
+}
+
+// ToAnswers undoes [FromAnswers].
+func ToAnswers(messages []*stintv1.Answer) []stint.Answer {
+	answers := make([]stint.Answer, len(messages))
+	for i, m := range messages {
+		answers[i] = stint.Answer{
+			ID: stint.TaskID(m.GetId()), Code: stint.StatusCode(m.GetCode()), Status: m.GetStatus(),
+		}
+		switch outcome := m.GetOutcome().(type) {
+		case *stintv1.Answer_Result:
+			answers[i].Result = present(outcome.Result)
+		case *stintv1.Answer_ResultText:
+			answers[i].Result = []byte(outcome.ResultText)
+		}
+	}
+	return answers
+}
+
 // FromInputs returns inputs as messages. With text, results are text if they are UTF-8.
 func FromInputs(inputs []stint.Input, text bool) []*stintv1.Input {
 	messages := make([]*stintv1.Input, len(inputs))

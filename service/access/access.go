@@ -18,6 +18,7 @@ const (
 	Read       Verb = "read"        // look at tasks, without bodies and results, and wait for them
 	ReadBodies Verb = "read-bodies" // read, with bodies and results
 	Control    Verb = "control"     // abort, retry and delete tasks, make tasks wait
+	Answer     Verb = "answer"      // answer external tasks, whose action is stint.External
 	TaskStore  Verb = "taskstore"   // everything in the task store
 	Metrics    Verb = "metrics"     // read the metrics
 	All        Verb = "*"           // all of these
@@ -26,7 +27,8 @@ const (
 // verbs returns all verbs. The value says whether the verb is about actions.
 func verbs() map[Verb]bool {
 	return map[Verb]bool{
-		Insert: true, Own: true, Read: true, ReadBodies: true, Control: true, All: true,
+		Insert: true, Own: true, Read: true, ReadBodies: true, Control: true, Answer: true,
+		All:       true,
 		TaskStore: false, Metrics: false,
 	}
 }
@@ -40,7 +42,7 @@ type Grant struct {
 	// IDs narrow the grant to some tasks. Default: all. They cannot be combined with Own, since
 	// tasks are handed out by action.
 	IDs []string `yaml:"ids"`
-	// Actors narrow Own to some actors. Default: all.
+	// Actors narrow Own and Answer to some actors. Default: all.
 	Actors []string `yaml:"actors"`
 }
 

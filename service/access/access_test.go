@@ -12,6 +12,9 @@ mailer:
   - verbs: [own]
     actions: ["mail/*", bill]
     actors: ["mailer-*"]
+  - verbs: [own]
+    actions: [post]
+    actors: ["mailer-1"]
 shop:
   - verbs: [insert, read, control]
     actions: ["mail/*", "bill"]
@@ -51,6 +54,8 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"own for another actor", mailer.MayOwn("other", []string{"mail/send"}), false},
 		{"own another action", mailer.MayOwn("mailer-1", []string{"bill", "ship"}), false},
 		{"own the beginning of an action", mailer.MayOwn("mailer-1", []string{"mail"}), false},
+		{"own actions of two grants", mailer.MayOwn("mailer-1", []string{"post", "bill"}), true},
+		{"own as another actor", mailer.MayOwn("mailer-2", []string{"post", "bill"}), false},
 		{"own as its actor", mailer.MayOwn("mailer-1", nil), true},
 		{"insert by the owner", mailer.May(access.Insert, "mail/send", "shop/1"), false},
 		{"insert", shop.May(access.Insert, "mail/send", "shop/1"), true},

@@ -37,15 +37,21 @@ func (p *Principal) MayAll(verb Verb) bool {
 	})
 }
 
-// MayOwn reports whether the principal may own tasks of all these actions for an actor; of some
-// actions, if none are given.
+// MayOwn reports whether the principal may own tasks of all these actions for an actor, by whatever
+// grants; of some actions, if none are given.
 func (p *Principal) MayOwn(actor string, actions []string) bool {
-	return p.some(func(g *Grant) bool {
-		return g.allows(Own) && fits(anyOr(g.Actors), actor) &&
-			!slices.ContainsFunc(actions, func(action string) bool {
-				return !fits(g.Actions, action)
-			})
+	return p.mayAs(Own, actor) && !slices.ContainsFunc(actions, func(action string) bool {
+		return !p.some(func(g *Grant) bool {
+			return g.allows(Own) && fits(anyOr(g.Actors), actor) && fits(g.Actions, action)
+		})
 	})
+}
+
+// MayAnswer reports whether the principal may answer some external tasks as an actor.
+func (p *Principal) MayAnswer(actor string) bool { return p.mayAs(Answer, actor) }
+
+func (p *Principal) mayAs(verb Verb, actor string) bool {
+	return p.some(func(g *Grant) bool { return g.allows(verb) && fits(anyOr(g.Actors), actor) })
 }
 
 // MayList reports whether the principal may see every task of these actions whose ID begins with a

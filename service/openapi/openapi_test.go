@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/openapi"
 )
 
@@ -73,17 +73,9 @@ func parse(t *testing.T) document {
 	return d
 }
 
-// services are those of the descriptors.
-func services() []protoreflect.ServiceDescriptor {
-	return []protoreflect.ServiceDescriptor{
-		stintv1.File_stint_v1_task_service_proto.Services().Get(0),
-		stintv1.File_stint_v1_worker_service_proto.Services().Get(0),
-	}
-}
-
 // unary calls look with each method that is no stream.
 func unary(look func(path string, method protoreflect.MethodDescriptor)) {
-	for _, service := range services() {
+	for _, service := range wire.Services() {
 		for i := range service.Methods().Len() {
 			method := service.Methods().Get(i)
 			if !method.IsStreamingClient() && !method.IsStreamingServer() {

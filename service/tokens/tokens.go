@@ -13,10 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -122,16 +122,22 @@ func New(path, name string) (token string, err error) {
 	token = Prefix + base64.RawURLEncoding.EncodeToString(secret)
 	hash := sha256.Sum256([]byte(token))
 	line := fmt.Sprintf("%s %s%x %s\n", name, hashAlgorithm, hash, now().UTC().Format(time.RFC3339))
+	return token, add(path, text, line)
+}
+
+// add appends a line to a file that had this text. Nothing but the end of the file is written, at
+// once, so others may write to it at the same time.
+func add(path string, text []byte, line string) error {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		line = "\n" + line
 	}
 	const mode = os.O_APPEND | os.O_CREATE | os.O_WRONLY
 	file, err := os.OpenFile(path, mode, fileMode) //nolint:gosec // the operator names the file
 	if err != nil {
-		return "", err
+		return err
 	}
 	_, err = file.WriteString(line)
-	return token, errors.Join(err, file.Sync(), file.Close())
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // List returns the entries of a file, in its order.
@@ -143,34 +149,41 @@ func List(path string) ([]Entry, error) {
 	return parse(text)
 }
 
-// Remove takes the token with an ID out of a file: the token is no longer valid. The rest of the
-// file stays as it is. Without such a token, the error is [ErrUnknown].
+// Remove makes a comment of the line of the token with an ID: the token is no longer valid. A line
+// at the end of the file says when that was; the rest of the file stays as it is. Without such a
+// token, the error is [ErrUnknown].
 func Remove(path, id string) (err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return err
 	}
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	left := slices.DeleteFunc(slices.Clone(lines), func(line []byte) bool {
-		entry, err := parseLine(strings.TrimSpace(string(line)))
-		return err == nil && entry.ID == id
-	})
-	if len(left) == len(lines) {
-		return fmt.Errorf("%w: %q", ErrUnknown, id)
-	}
 	// In place: another file might have an owner or a mode with which the service cannot read it,
-	// and would go on with the token. First written, then cut: a service that reads in between
-	// finds some lines twice, and no line missing.
+	// and would go on with the token. And no more than one character: no other line moves, so
+	// others may write to the file at the same time, and a crash leaves no half of a line.
 	file, err := os.OpenFile(path, os.O_WRONLY, fileMode) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}
-	rest := bytes.Join(left, nil)
-	_, err = file.WriteAt(rest, 0)
-	if err == nil {
-		err = file.Truncate(int64(len(rest)))
+	name, offset := "", int64(0)
+	for line := range bytes.Lines(text) {
+		entry, invalid := parseLine(strings.TrimSpace(string(line)))
+		if invalid == nil && entry.ID == id && !strings.HasPrefix(entry.Name, "#") {
+			_, size := utf8.DecodeRune(line)
+			_, failed := file.WriteAt(bytes.Repeat([]byte("#"), size), offset)
+			name, err = entry.Name, errors.Join(err, failed)
+		}
+		offset += int64(len(line))
 	}
-	return errors.Join(err, file.Sync(), file.Close())
+	err = errors.Join(err, file.Sync(), file.Close())
+	switch {
+	case err != nil:
+		return err
+	case name == "":
+		return fmt.Errorf("%w: %q", ErrUnknown, id)
+	}
+	// The file is longer now: its time may be that of the change before, as far as it is known.
+	return add(path, text, fmt.Sprintf("# removed %s of %s %s\n", id, name,
+		now().UTC().Format(time.RFC3339)))
 }
 
 // now is the time of this process.

@@ -79,6 +79,72 @@ func TestRemove_EndsOneTokenAndKeepsTheRest(t *testing.T) {
 	}
 }
 
+// A crash cannot leave half of a change of a single character, and no line that somebody else has
+// written is written again.
+func TestRemove_ChangesOneCharacterAndTheEndOfTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	newToken(t, path, "mailer")
+	removed := newToken(t, path, "\u00e9cole")
+	kept := newToken(t, path, "shop")
+	entries, err := tokens.List(path)
+	if err != nil || len(entries) != 3 {
+		t.Fatalf("List = %+v, %v", entries, err)
+	}
+	before, _ := read(t, path)
+	if err := tokens.Remove(path, entries[1].ID); err != nil {
+		t.Fatalf("Remove = %v", err)
+	}
+	text, parsed := read(t, path)
+	want := strings.Replace(before, "\u00e9", "##", 1)
+	end, ok := strings.CutPrefix(text, want)
+	if !ok || !strings.HasPrefix(end, "# removed "+entries[1].ID) || strings.Count(end, "\n") != 1 {
+		t.Errorf("the file is %q, want %q and a line", text, want)
+	}
+	_, removedIs := parsed.Name(removed)
+	if _, keptIs := parsed.Name(kept); removedIs || !keptIs {
+		t.Errorf("the token that was removed is valid: %v, another one: %v", removedIs, keptIs)
+	}
+}
+
+func TestNew_AndRemoveMayRunAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	path := filepath.Join(t.TempDir(), "tokens")
+	for range n {
+		newToken(t, path, "old")
+	}
+	old, err := tokens.List(path)
+	if err != nil {
+		t.Fatalf("List = %v", err)
+	}
+	failed := make(chan error, 2*n)
+	for _, entry := range old {
+		go func() { failed <- tokens.Remove(path, entry.ID) }()
+		go func() {
+			_, err := tokens.New(path, "new")
+			failed <- err
+		}()
+	}
+	for range 2 * n {
+		if err := <-failed; err != nil {
+			t.Errorf("New or Remove = %v", err)
+		}
+	}
+	left, err := tokens.List(path)
+	if err != nil {
+		t.Fatalf("List = %v", err)
+	}
+	for _, entry := range left {
+		if entry.Name != "new" {
+			t.Errorf("the token %s was removed and is there", entry.ID)
+		}
+	}
+	if len(left) != n {
+		t.Errorf("the file has %d tokens, want %d", len(left), n)
+	}
+}
+
 func TestNew_RefusesWhatItCouldNotReadAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -46,6 +46,8 @@ const (
 	TaskServiceAddDependenciesProcedure = "/stint.v1.TaskService/AddDependencies"
 	// TaskServiceAbortTasksProcedure is the fully-qualified name of the TaskService's AbortTasks RPC.
 	TaskServiceAbortTasksProcedure = "/stint.v1.TaskService/AbortTasks"
+	// TaskServiceAnswerTasksProcedure is the fully-qualified name of the TaskService's AnswerTasks RPC.
+	TaskServiceAnswerTasksProcedure = "/stint.v1.TaskService/AnswerTasks"
 	// TaskServiceRetryTasksProcedure is the fully-qualified name of the TaskService's RetryTasks RPC.
 	TaskServiceRetryTasksProcedure = "/stint.v1.TaskService/RetryTasks"
 	// TaskServiceDeleteTasksProcedure is the fully-qualified name of the TaskService's DeleteTasks RPC.
@@ -94,6 +96,9 @@ type TaskServiceClient interface {
 	AddDependencies(context.Context, *stintv1.AddDependenciesRequest) (*stintv1.AddDependenciesResponse, error)
 	// Aborts tasks and what depends on them.
 	AbortTasks(context.Context, *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error)
+	// Ends external tasks, each for itself: the answer has a verdict on each. A repetition gets
+	// task-finished for those that the first call has answered, or somebody else.
+	AnswerTasks(context.Context, *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
 	// Deletes tasks, and dependents that then have nothing left to wait for.
@@ -160,6 +165,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceAbortTasksProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("AbortTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		answerTasks: connect.NewClient[stintv1.AnswerTasksRequest, stintv1.AnswerTasksResponse](
+			httpClient,
+			baseURL+TaskServiceAnswerTasksProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("AnswerTasks")),
 			connect.WithClientOptions(opts...),
 		),
 		retryTasks: connect.NewClient[stintv1.RetryTasksRequest, stintv1.RetryTasksResponse](
@@ -266,6 +277,7 @@ type taskServiceClient struct {
 	replaceTasks    *connect.Client[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse]
 	addDependencies *connect.Client[stintv1.AddDependenciesRequest, stintv1.AddDependenciesResponse]
 	abortTasks      *connect.Client[stintv1.AbortTasksRequest, stintv1.AbortTasksResponse]
+	answerTasks     *connect.Client[stintv1.AnswerTasksRequest, stintv1.AnswerTasksResponse]
 	retryTasks      *connect.Client[stintv1.RetryTasksRequest, stintv1.RetryTasksResponse]
 	deleteTasks     *connect.Client[stintv1.DeleteTasksRequest, stintv1.DeleteTasksResponse]
 	transact        *connect.Client[stintv1.TransactRequest, stintv1.TransactResponse]
@@ -317,6 +329,15 @@ func (c *taskServiceClient) AddDependencies(ctx context.Context, req *stintv1.Ad
 // AbortTasks calls stint.v1.TaskService.AbortTasks.
 func (c *taskServiceClient) AbortTasks(ctx context.Context, req *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error) {
 	response, err := c.abortTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AnswerTasks calls stint.v1.TaskService.AnswerTasks.
+func (c *taskServiceClient) AnswerTasks(ctx context.Context, req *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error) {
+	response, err := c.answerTasks.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -464,6 +485,9 @@ type TaskServiceHandler interface {
 	AddDependencies(context.Context, *stintv1.AddDependenciesRequest) (*stintv1.AddDependenciesResponse, error)
 	// Aborts tasks and what depends on them.
 	AbortTasks(context.Context, *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error)
+	// Ends external tasks, each for itself: the answer has a verdict on each. A repetition gets
+	// task-finished for those that the first call has answered, or somebody else.
+	AnswerTasks(context.Context, *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
 	// Deletes tasks, and dependents that then have nothing left to wait for.
@@ -526,6 +550,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceAbortTasksProcedure,
 		svc.AbortTasks,
 		connect.WithSchema(taskServiceMethods.ByName("AbortTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceAnswerTasksHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceAnswerTasksProcedure,
+		svc.AnswerTasks,
+		connect.WithSchema(taskServiceMethods.ByName("AnswerTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceRetryTasksHandler := connect.NewUnaryHandlerSimple(
@@ -634,6 +664,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceAddDependenciesHandler.ServeHTTP(w, r)
 		case TaskServiceAbortTasksProcedure:
 			taskServiceAbortTasksHandler.ServeHTTP(w, r)
+		case TaskServiceAnswerTasksProcedure:
+			taskServiceAnswerTasksHandler.ServeHTTP(w, r)
 		case TaskServiceRetryTasksProcedure:
 			taskServiceRetryTasksHandler.ServeHTTP(w, r)
 		case TaskServiceDeleteTasksProcedure:
@@ -689,6 +721,10 @@ func (UnimplementedTaskServiceHandler) AddDependencies(context.Context, *stintv1
 
 func (UnimplementedTaskServiceHandler) AbortTasks(context.Context, *stintv1.AbortTasksRequest) (*stintv1.AbortTasksResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.AbortTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) AnswerTasks(context.Context, *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.AnswerTasks is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error) {

@@ -55,8 +55,8 @@ const (
 // WorkerServiceClient is a client for the stint.v1.WorkerService service.
 type WorkerServiceClient interface {
 	// Hands out tasks, and waits for them for up to 25 s. A caller that has got no answer repeats the
-	// call with the same claim, anywhere, and gets what it was given; after an answer with tasks, or
-	// claim-spent, it goes on with a new claim.
+	// call with the same claim and `repeated`, anywhere, and gets what it was given; after an answer
+	// with tasks, or claim-spent, it goes on with a new claim.
 	OwnTasks(context.Context, *stintv1.OwnTasksRequest) (*stintv1.OwnTasksResponse, error)
 	// Gives back what was handed out under a claim whose answer is no longer wanted.
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
@@ -66,7 +66,8 @@ type WorkerServiceClient interface {
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)
-	// Returns how the predecessors of an owned task ended.
+	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
+	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
 	// Shows that an actor lives for as long as the stream does: when it breaks, and no other one takes
 	// its place within a second, the actor's tasks are handed on. Over HTTP/1.1 it is refused: there
@@ -203,8 +204,8 @@ func (c *workerServiceClient) Attend(ctx context.Context) (*connect.BidiStreamFo
 // WorkerServiceHandler is an implementation of the stint.v1.WorkerService service.
 type WorkerServiceHandler interface {
 	// Hands out tasks, and waits for them for up to 25 s. A caller that has got no answer repeats the
-	// call with the same claim, anywhere, and gets what it was given; after an answer with tasks, or
-	// claim-spent, it goes on with a new claim.
+	// call with the same claim and `repeated`, anywhere, and gets what it was given; after an answer
+	// with tasks, or claim-spent, it goes on with a new claim.
 	OwnTasks(context.Context, *stintv1.OwnTasksRequest) (*stintv1.OwnTasksResponse, error)
 	// Gives back what was handed out under a claim whose answer is no longer wanted.
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
@@ -214,7 +215,8 @@ type WorkerServiceHandler interface {
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)
-	// Returns how the predecessors of an owned task ended.
+	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
+	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
 	// Shows that an actor lives for as long as the stream does: when it breaks, and no other one takes
 	// its place within a second, the actor's tasks are handed on. Over HTTP/1.1 it is refused: there

@@ -8,12 +8,12 @@ import secrets
 import ssl
 import threading
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Union
 
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
-from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, StintError, TaskExists
-from .errors import TaskNotFound, Unavailable, new_error
+from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion
+from .errors import StintError, TaskExists, TaskNotFound, Unavailable, new_error
 from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
@@ -53,7 +53,8 @@ class Client:
     ) -> None:
         self._connection = Connection(url, token, token_file, ssl_context, timeout)
         self._numbered = (0, 0)
-        self._releasing: List[threading.Thread] = []
+        # Each change of it is one step, so it needs no lock, which a fork might leave locked.
+        self._releasing: Set[threading.Thread] = set()
 
     def __repr__(self) -> str:
         return f"Client({self._connection!r})"
@@ -70,8 +71,8 @@ class Client:
         It also closes the connection of this thread. The client can be used again.
         """
         until = time.monotonic() + _CLOSE_FOR
-        while self._releasing:
-            self._releasing.pop().join(max(0.0, until - time.monotonic()))
+        for thread in self._releasing.copy():
+            thread.join(max(0.0, until - time.monotonic()))
         self._connection.close()
 
     def _session(self) -> int:
@@ -91,8 +92,9 @@ class Client:
     def insert(self, tasks: Union[Task, Iterable[Task]]) -> List[str]:
         """Inserts all tasks or none, and returns their IDs.
 
-        Where the answer to an attempt was lost, and a repetition finds all IDs taken, the first
-        one has inserted the tasks.
+        Where the answer to an attempt was lost, and a repetition finds all IDs taken, the client
+        takes it that the first one has inserted the tasks: it cannot tell them from tasks that were
+        there before. With IDs that were made at random it is so.
         """
         request = {"tasks": t.from_tasks(tasks)}
         ids = [task["id"] for task in request["tasks"]]
@@ -126,6 +128,20 @@ class Client:
         """
         answer = self._call("TaskService/AbortTasks", t.message(ids=t.names(ids), status=status))
         return t.to_affected(answer.get("aborted"))
+
+    def answer(
+        self, actor: str, answers: Union[t.Answer, Iterable[t.Answer]],
+    ) -> List[Optional[StintError]]:
+        """Ends external tasks, each for itself, and says of each why it was not, or None.
+
+        The tasks have the action "stint.External". The actor is who answers, for people. Where the
+        answer to an attempt was lost, the verdict on a task that this attempt ended is
+        TaskFinished.
+        """
+        given = [answers] if isinstance(answers, t.Answer) else answers
+        answer = self._call("TaskService/AnswerTasks", t.message(
+            actor=actor, answers=[t.from_answer(each) for each in given]))
+        return [_verdict(each) for each in answer.get("verdicts", ())]
 
     def retry(self, ids: IDs) -> t.Affected:
         """Opens finished tasks again, with what was aborted because of them.
@@ -167,7 +183,9 @@ class Client:
         returns: one that is refused undoes the whole.
 
         A transaction that inserts or returns a task is repeated after a lost answer: if the first
-        attempt has committed, the repetition tells. Others are not repeated.
+        attempt has committed, the repetition tells: by the returns, or without any by the IDs of
+        the tasks to insert, which it cannot tell from those of tasks that were there before. Others
+        are not repeated.
         """
         request = t.message(
             hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
@@ -178,14 +196,8 @@ class Client:
         ids = [task["id"] for task in request.get("insert", ())]
 
         def attempt(ambiguous: bool) -> t.Transacted:
-            try:
-                answer = self._connection.call(
-                    "TaskService/Transact", dict(request, repeated=ambiguous))
-            except TaskExists as error:
-                # The attempt before was still under way when this one began.
-                if not ambiguous or error.total != len(ids):
-                    raise
-                answer = {}
+            answer = self._connection.call(
+                "TaskService/Transact", dict(request, repeated=ambiguous))
             changes = [t.to_affected(answer.get(name))
                        for name in ("retried", "aborted", "deleted")]
             asked = "retry" in request or "abort" in request or "delete" in request
@@ -273,12 +285,13 @@ class Client:
         It raises TimeoutError if they have not within timeout. Default: it waits for ever. The
         tasks must have been inserted with post_result.
         """
+        ids = t.names(ids)  # an iterator yields them once
         until = None if timeout is None else time.monotonic() + t.seconds(timeout)
         while True:
             left = _POLL if until is None else until - time.monotonic()
             wait = max(0.001, min(left, _POLL))
             answer = self._call("TaskService/WaitForTasks", t.message(
-                ids=t.names(ids), wait=t.from_duration(wait)), wait=wait)
+                ids=ids, wait=t.from_duration(wait)), wait=wait)
             if answer.get("finished"):
                 return t.to_infos(answer.get("tasks"))
             if until is not None and time.monotonic() >= until:
@@ -297,6 +310,7 @@ class Client:
         background, for a minute, to give back what may have been handed out: until then, or until
         the lease expires, the tasks are nobody's.
         """
+        actions = t.names(actions)
         until = time.monotonic() + t.seconds(wait)
         while True:
             left = min(_POLL, until - time.monotonic())
@@ -314,21 +328,24 @@ class Client:
             actions=t.names(actions), lease=t.from_duration(lease), wait=t.from_duration(wait))
         unseen = False  # an answer that may have had tasks
 
-        def attempt(_: bool) -> t.Message:
+        def attempt(again: bool) -> t.Message:
             nonlocal unseen
+            if again:
+                request["repeated"] = True
             try:
                 return self._connection.call(
                     "WorkerService/OwnTasks", request, wait=wait, cancel=cancel)
             except Unavailable as error:
                 unseen = unseen or error.ambiguous
                 raise
-            except StintError:
-                raise
-            except BaseException:  # cancelled, or an exception of a signal handler
+            except (ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion):
+                raise  # nothing was handed out
+            except BaseException:  # also cancelled, or an exception of a signal handler
                 unseen = True
                 raise
 
         while True:
+            request.pop("repeated", None)
             request["claim"] = str(secrets.randbelow((1 << 64) - 1) + 1)
             owned: List[OwnedTask] = []
             try:
@@ -353,8 +370,11 @@ class Client:
                 self._connection.close()
 
         thread = threading.Thread(target=release, name="stint-release", daemon=True)
-        self._releasing = [each for each in self._releasing if each.is_alive()] + [thread]
         thread.start()
+        self._releasing.add(thread)  # after the start, since close joins what is here
+        for each in self._releasing.copy():
+            if not each.is_alive():
+                self._releasing.discard(each)
 
     def _release(self, actor: str, claim: str) -> None:
         self._connection.call("WorkerService/ReleaseClaim", {"actor": actor, "claim": claim})
@@ -377,7 +397,7 @@ class Client:
         self, actor: str, tasks: Iterable[OwnedTask], lease: Duration, timeout: Optional[float],
     ) -> List[bool]:
         request = t.message(actor=actor, tasks=[t.from_performance(task) for task in tasks],
-                            lease=t.from_duration(lease))
+                            lease=t.from_duration(lease), session=str(self._session()))
         answer = self._connection.call(
             "WorkerService/ExtendTasksOwnership", request, timeout=timeout)
         return answer.get("kept", [])
@@ -411,8 +431,15 @@ class Client:
 
     def inputs(self, task: OwnedTask) -> List[t.Input]:
         """Returns how the predecessors of an owned task ended."""
-        answer = self._call("WorkerService/GetInputs", t.from_performance(task))
-        return [t.to_input(each) for each in answer.get("inputs", ())]
+        found: List[t.Input] = []
+        after = ""
+        while True:  # a page after the other, however large they are
+            answer = self._call("WorkerService/GetInputs", t.message(
+                id=task.id, token=task.token, paged=True, after=after))
+            found += [t.to_input(each) for each in answer.get("inputs", ())]
+            after = answer.get("next", "")
+            if not after:
+                return found
 
 
 def _verdict(message: Dict[str, Any]) -> Optional[StintError]:

@@ -14,7 +14,7 @@ import urllib.parse
 from typing import Callable, Dict, Optional, Tuple, TypeVar
 
 from .errors import InvalidArgument, Limited, StintError, Unauthenticated, Unavailable
-from .errors import error_of_answer, new_error
+from .errors import error_of_answer, is_error, new_error
 from .tasks import Message
 
 # For how long a call is repeated after its first failure: longer than a service takes to be
@@ -24,10 +24,11 @@ REPEAT_FOR = 10.0
 _PAUSE_FIRST = 0.05
 _PAUSE_MAX = 2.0
 
-# How an answer is understood that is not of the Connect protocol, but of a proxy, for example.
+# How an answer is understood that is not of the Connect protocol, but of a proxy, for example. With
+# every other status the call may have taken effect.
 _CODES = {
     400: "internal", 401: "unauthenticated", 403: "permission_denied", 404: "unimplemented",
-    429: "unavailable", 502: "unavailable", 503: "unavailable", 504: "unavailable",
+    413: "resource_exhausted",
 }
 
 Answer = TypeVar("Answer")
@@ -88,12 +89,12 @@ class _Held:
             return True  # it is opened by the next request
         try:
             sock.settimeout(0)
-            unread = socket.socket.recv(sock, 1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
+            sock.recv(1)  # not below TLS, where its farewell looks like an answer
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError):
             return True
         except OSError:
             return False
-        return bool(unread) and isinstance(sock, ssl.SSLSocket)  # TLS sends for itself
+        return False  # its end, or what nobody has asked for
 
     def __del__(self) -> None:
         self.connection.close()
@@ -108,7 +109,9 @@ class Connection:
     ) -> None:
         try:
             at = urllib.parse.urlsplit(url)
-            self._host, self._port, scheme = at.hostname, at.port, at.scheme
+            self._host, scheme = at.hostname, at.scheme
+            # Without one, http.client would look for a port in an IPv6 address.
+            self._port = at.port or (443 if scheme == "https" else 80)
         except ValueError:
             scheme = ""
         if scheme not in ("http", "https") or not self._host or at.username or at.query:
@@ -132,7 +135,8 @@ class Connection:
 
     def __repr__(self) -> str:
         scheme = "https" if self._context else "http"
-        return f"{scheme}://{self._host}:{self._port or scheme}{self._path}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{scheme}://{host}:{self._port}{self._path}"
 
     def close(self) -> None:
         """Closes the connection of this thread."""
@@ -173,21 +177,13 @@ class Connection:
             f"{self._path}/stint.v1.{procedure}", body, headers, timeout, cancel)
         try:
             answer = json.loads(data)
-            understood = isinstance(answer, dict) and (status == 200 or "code" in answer)
+            understood = isinstance(answer, dict) and (status == 200 or is_error(answer))
         except ValueError:
             understood = False
         if understood and status == 200:
             return answer
-        if understood:
-            error = error_of_answer(answer)
-        elif status == 200:
-            error = _unavailable("the answer is not that of a service of Stint", True)
-        else:
-            error = new_error(_CODES.get(status, "unknown"),
-                              f"HTTP status {status}, not from a service of Stint", {})
-        if isinstance(error, (Unavailable, Limited)):
-            error.retry_after = _retry_after(fields)
-        raise error
+        # The error holds this frame. In a variable here it would hold itself, and the connection.
+        raise _failure(status, fields, answer if understood else None)
 
     def _send(
         self, path: str, body: bytes, headers: Dict[str, str], timeout: float,
@@ -249,6 +245,22 @@ def _unavailable(text: str, ambiguous: bool) -> Unavailable:
     return error
 
 
+def _failure(
+    status: int, fields: http.client.HTTPMessage, answer: Optional[Message],
+) -> StintError:
+    """Returns the error of a call with this answer, None if it is not that of a service."""
+    if answer is not None:
+        error = error_of_answer(answer)
+    elif status == 200:
+        error = _unavailable("the answer is not that of a service of Stint", True)
+    else:
+        error = new_error(_CODES.get(status, "unavailable"),
+                          f"HTTP status {status}, not from a service of Stint", {})
+    if isinstance(error, (Unavailable, Limited)):
+        error.retry_after = _retry_after(fields)
+    return error
+
+
 def _encode(request: Message) -> bytes:
     try:
         text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -291,17 +303,15 @@ def repeat(
         try:
             return attempt(ambiguous)
         except (Unavailable, Limited) as error:
-            failure: StintError = error
             pause = random.uniform(0, pause_most)  # spreads load
             if error.retry_after is not None:
                 pause += error.retry_after
-            if isinstance(error, Unavailable):
-                error.ambiguous = ambiguous = ambiguous or error.ambiguous
-        now = time.monotonic()
-        if give_up is None:
-            give_up = now + repeat_for
-        if now + pause > give_up:
-            raise failure
+            error.ambiguous = ambiguous = ambiguous or error.ambiguous
+            now = time.monotonic()
+            if give_up is None:
+                give_up = now + repeat_for
+            if now + pause > give_up:
+                raise
         pause_most = min(2 * pause_most, _PAUSE_MAX)
         if cancel:
             cancel.pause(pause)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
@@ -68,6 +67,12 @@ class TaskFinished(StintError):
     """The task is completed or aborted, and the verb is for tasks that are not."""
 
     kind = "task-finished"
+
+
+class TaskBlocked(StintError):
+    """The task cannot be answered yet: it waits for others, or for its time."""
+
+    kind = "task-blocked"
 
 
 class Cycle(StintError):
@@ -139,9 +144,11 @@ class Unauthenticated(Refused):
 
 
 class Limited(StintError):
-    """The caller has made more calls than it may; the call took no effect."""
+    """The caller has made more calls than it may; this attempt took no effect."""
 
     kind = "limited"
+    #: Whether an attempt before may have taken effect.
+    ambiguous = False
     #: After how many seconds the service wants to be asked again, or None.
     retry_after: Optional[float] = None
 
@@ -171,8 +178,19 @@ _BY_CODE: Dict[str, Type[StintError]] = {
     "permission_denied": Refused,
     "unauthenticated": Unauthenticated,
     "unavailable": Unavailable,
+    "deadline_exceeded": Unavailable,  # of the attempt, noticed there
+    "canceled": Unavailable,
     "resource_exhausted": TooLarge,  # what the service reads of a message is limited
 }
+
+
+# The codes of the Connect protocol. Proxies have others, numbers for example.
+_CODES = frozenset((
+    "aborted", "already_exists", "canceled", "data_loss", "deadline_exceeded",
+    "failed_precondition", "internal", "invalid_argument", "not_found", "out_of_range",
+    "permission_denied", "resource_exhausted", "unauthenticated", "unavailable", "unimplemented",
+    "unknown",
+))
 
 
 def new_error(code: str, message: str, detail: Mapping[str, Any]) -> StintError:
@@ -198,16 +216,23 @@ def new_error(code: str, message: str, detail: Mapping[str, Any]) -> StintError:
     return error
 
 
+def is_error(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer is an error of the Connect protocol."""
+    code = answer.get("code")
+    return isinstance(code, str) and code in _CODES
+
+
 def error_of_answer(answer: Mapping[str, Any]) -> StintError:
     """Returns the error that an answer of the Connect protocol reports."""
     detail: Dict[str, Any] = {}
-    for each in answer.get("details") or ():
-        if each.get("type") == "stint.v1.ErrorDetail":
+    details = answer.get("details")
+    for each in details if isinstance(details, list) else ():
+        if isinstance(each, dict) and each.get("type") == "stint.v1.ErrorDetail":
             value = each.get("value", "")
             try:
                 packed = base64.b64decode(value + "=" * (-len(value) % 4))
                 detail = decode_detail(packed)
-            except (binascii.Error, ValueError):
+            except (TypeError, ValueError):
                 pass  # the code says enough
     code = answer.get("code", "unknown")
     return new_error(code, answer.get("message") or code, detail)

@@ -124,6 +124,16 @@ class Return:
         return cls(task.id, task.token, code, **other)
 
 
+@dataclass
+class Answer:
+    """The end of an external task: code is "completed" or "aborted", status a text for people."""
+
+    id: str
+    code: str = "completed"
+    status: str = ""
+    result: Optional[Content] = field(default=None, repr=False)
+
+
 @dataclass(frozen=True)
 class Dependency:
     """Says that one task waits for another."""
@@ -344,6 +354,11 @@ def from_return(given: Return) -> Message:
         id=given.id, token=given.token, code=given.code, status=given.status,
         retry_after=from_duration(given.retry_after), release=given.release,
     ), given.result, "result", "result_text")
+
+
+def from_answer(given: Answer) -> Message:
+    return _put(message(id=given.id, code=given.code, status=given.status),
+                given.result, "result", "result_text")
 
 
 def from_dependencies(dependencies: Iterable[Dependency]) -> List[Message]:

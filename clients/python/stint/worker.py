@@ -17,8 +17,8 @@ from typing import Any, Callable, Dict, List, Optional, TypeVar
 from . import tasks as t
 from .client import Client
 from .connection import Cancel, Cancelled
-from .errors import InvalidArgument, InvalidToken, Refused, SchemaVersion, StintError
-from .errors import Limited, Unavailable
+from .errors import AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused
+from .errors import SchemaVersion, StintError, Unavailable
 from .tasks import Content, Duration, OwnedTask, Return
 
 # How long a call waits for tasks.
@@ -49,20 +49,23 @@ class Retry(Exception):
     """Raised by a handler: the task is tried again, after a pause.
 
     after: how long the pause is. Default: as after any other exception.
-    status: a text for people.
+    status: a text for people, or an exception that has it.
     """
 
-    def __init__(self, status: str = "", after: Optional[Duration] = None) -> None:
+    def __init__(self, status: object = "", after: Optional[Duration] = None) -> None:
         super().__init__(status)
-        self.status, self.after = status, after
+        self.status, self.after = str(status), after
 
 
 class Abort(Exception):
-    """Raised by a handler: the task is aborted, and with it what depends on it."""
+    """Raised by a handler: the task is aborted, and with it what depends on it.
 
-    def __init__(self, status: str = "") -> None:
+    status: a text for people, or an exception that has it.
+    """
+
+    def __init__(self, status: object = "") -> None:
         super().__init__(status)
-        self.status = status
+        self.status = str(status)
 
 
 class HeldTask(OwnedTask):
@@ -157,7 +160,8 @@ class Worker:
         """Performs tasks until stop, once in the life of a worker.
 
         In the main thread, SIGTERM and SIGINT stop the worker too; the second signal does what it
-        did before. What is under way has the grace to finish, then it is given back, without having
+        did before. If that raises an exception, run ends at once, and the leases of what is under
+        way expire. Otherwise that has the grace to finish, then it is given back, without having
         used up a try. A service that does not answer is asked again, for ever; if it refuses the
         worker, run stops and raises the error.
         """
@@ -173,14 +177,24 @@ class Worker:
         for _ in range(self._concurrency):
             threads.append(threading.Thread(target=self._work, name="stint-task", daemon=True))
         signals = _Signals(self.stop)
+        waits = True
         try:
-            for thread in threads:
-                thread.start()
-            self._ask()
-        finally:
-            self.stop()
             try:
-                self._finish()
+                for thread in threads:
+                    thread.start()
+                self._ask()
+            except StintError:
+                raise
+            except BaseException:
+                waits = not signals.came  # after one, this is the exception of another one
+                raise
+            finally:
+                if waits:
+                    self.stop()
+                    self._finish()
+        finally:
+            try:
+                self._end()
             finally:
                 signals.restore()
 
@@ -229,10 +243,17 @@ class Worker:
             for task in left:
                 self._held.pop(task.token, None)
             self._changed.wait_for(lambda: not self._held, _LAST_CALLS)  # being returned
-        self._ended.set()
+        self._client.close()
+
+    def _end(self) -> None:
+        """Ends the threads, and leaves what is under way all the same to its handlers."""
+        self._ended.set()  # nobody extends leases any more
+        self.stop()
         for _ in range(self._concurrency):
             self._queue.put(None)
-        self._client.close()
+        with self._changed:
+            for task in self._held.values():
+                task.lost.set()
 
     def _work(self) -> None:
         """Performs one task after the other."""
@@ -303,16 +324,20 @@ class Worker:
     def _give(self, returns: List[Return], held: List[HeldTask]) -> None:
         """Returns tasks, and does not give up before their leases expire."""
         pause = 0.1
+        ambiguous = False
         while True:
             try:
                 verdicts = self._client.return_tasks(returns)
                 break
             except (Unavailable, Limited) as error:
+                ambiguous = ambiguous or error.ambiguous
                 _log.warning("could not return tasks: %s", error)
                 if self._ended.wait(pause) or all(task.lost.is_set() for task in held):
                     return
                 pause = min(2 * pause, 5)
         for task, verdict in zip(held, verdicts):
+            if ambiguous and isinstance(verdict, AlreadyReturned):
+                continue  # by the call before
             if isinstance(verdict, InvalidToken):
                 task.lost.set()
             if verdict is not None:
@@ -389,12 +414,16 @@ class _Signals:
 
     A handler runs between any two steps of the main thread, which may hold a lock just then. So it
     only wakes a thread up that calls stop.
+
+    A child that a handler has forked inherits all this. What it is sent is for itself.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
+        self.came = False
         self._before: Dict[int, Any] = {}
         if threading.current_thread() is not threading.main_thread():
             return
+        self._process = os.getpid()
         self._read, self._write = socket.socketpair()
         threading.Thread(target=self._wait, args=(stop,), name="stint-signal", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -403,10 +432,14 @@ class _Signals:
         for number in self._before:
             signal.signal(number, self._handle)
 
-    def _handle(self, *_: Any) -> None:
+    def _handle(self, number: int, _: Any) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
-        self._write.send(b"s")
+        if self._process == os.getpid():
+            self.came = True
+            self._write.send(b"s")
+        else:
+            os.kill(os.getpid(), number)
 
     def _wait(self, stop: Callable[[], None]) -> None:
         with self._read:

@@ -4,10 +4,16 @@ It prints a line when a handler begins, when it is told to stop, and when run re
 does what the body says.
 """
 
+import os
+import select
+import signal
 import sys
+import threading
 import time
 
 from stint import Client, Worker
+
+from .services import PATIENCE
 
 
 def say(text):
@@ -27,6 +33,32 @@ class Told(Worker):
             say("stopping")
 
 
+def end_child(number):
+    """Forks a child, sends it a signal, and returns the one that it died of."""
+    ready, tell = os.pipe()
+    lives, parent = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(parent)
+            os.write(tell, b"s")  # a signal before that would be dropped
+            # Until the signal comes, or the parent has died. A signal that comes just before such a
+            # call does not end it, so there are many.
+            while not select.select([lives], [], [], 0.1)[0]:
+                pass
+        except KeyboardInterrupt:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        finally:
+            os._exit(1)
+    os.read(ready, 1)
+    os.kill(child, number)
+    died_of = os.WTERMSIG(os.waitpid(child, 0)[1])
+    for each in (ready, tell, lives, parent):
+        os.close(each)
+    return died_of
+
+
 def main():
     url, action, lease, grace = sys.argv[1:]
     worker = Told(Client(url), actor="program", lease=float(lease), grace=float(grace))
@@ -39,13 +71,25 @@ def main():
         elif task.body == b"until lost":
             task.lost.wait()
             say("lost")
+        elif task.body == b"end children":
+            for number in (signal.SIGTERM, signal.SIGINT):
+                say(f"child died of {end_child(number)}")
         elif task.body == b"for ever":
             while True:
                 time.sleep(1)
         return "done"
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is not if this is in background
     say("runs")
-    worker.run()
+    try:
+        worker.run()
+    except KeyboardInterrupt:
+        say("interrupted")
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread():
+                thread.join(PATIENCE)
+                if thread.is_alive():
+                    return say(f"{thread.name} is left")
     say("ended")
 
 

@@ -66,6 +66,21 @@ class VerbsTest(ServiceTest):
         self.assertEqual((info.state, info.tries), ("scheduled", 1))
         self.assertGreater(info.not_before, info.inserted_at + timedelta(minutes=59))
 
+    def test_external_tasks_are_answered(self):
+        ask, then = self.name("ask"), self.name("then")
+        self.client.insert([
+            stint.Task(action="stint.External", id=ask),
+            stint.Task(action="stint.External", id=then, after=[ask])])
+        verdicts = self.client.answer("ann", [
+            stint.Answer(then), stint.Answer(ask, "completed", "fine", result=b"yes"),
+            stint.Answer(self.name("none"))])
+        self.assertEqual([type(verdict) for verdict in verdicts],
+                         [stint.TaskBlocked, type(None), stint.TaskNotFound])
+        info = self.info("ask")
+        self.assertEqual((info.state, info.actor, info.status, info.result),
+                         ("completed", "ann", "fine", b"yes"))
+        self.assertIsInstance(self.client.answer("ann", stint.Answer(ask))[0], stint.TaskFinished)
+
     def test_tasks_are_aborted_retried_and_deleted(self):
         self.client.insert([self.task("a"), self.task("b", after=[self.name("a")])])
         a = self.name("a")

@@ -1,5 +1,6 @@
 """Answers that are lost, refusals and limits: whatever happens on the way, a call is made once."""
 
+import gc
 import os
 import socket
 import ssl
@@ -7,12 +8,14 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
+from unittest import mock
 
 import stint
 from stint import Return
 from stint.connection import Cancel, Cancelled
 
-from .services import Invented, Proxy, ServiceTest
+from .services import PATIENCE, Invented, Proxy, ServiceTest
 
 
 class LostTest(ServiceTest):
@@ -64,6 +67,17 @@ class LostTest(ServiceTest):
         with self.assertRaises(stint.TaskExists):
             self.insert("a", "b")
 
+    def test_a_transaction_whose_tasks_exist_fails_unless_its_returns_were_made(self):
+        self.insert("a")
+        [task] = self.own()
+        self.insert("b")
+        for kind in ("lose_requests", "lose_answers"):
+            setattr(self.proxy, kind, 1)
+            with self.assertRaises(stint.TaskExists):
+                self.client.transact(insert=self.task("b"), returns=[Return.of(task)])
+            self.assertEqual(self.info("a").state, "in-progress")
+            self.assertEqual(getattr(self.proxy, kind), 0)
+
     def test_a_delete_of_what_is_missing_in_part_fails_after_a_lost_answer_too(self):
         self.insert("a")
         self.proxy.lose_answers = 1
@@ -113,6 +127,16 @@ class LostTest(ServiceTest):
         with self.assertRaisesRegex(stint.Unavailable, "(?i)certificate"):
             stint.Client(os.environ["STINT_TLS_SERVER"]).replace(self.task("a"))
 
+    def test_a_connection_that_was_closed_by_tls_meanwhile_is_not_used(self):
+        trusting = ssl.create_default_context(cafile=os.environ["STINT_TLS_CERTIFICATE"])
+        with stint.Client(os.environ["STINT_TLS_IDLE_SERVER"], ssl_context=trusting) as client:
+            for body in ("first", "second", "third"):
+                client.replace(self.task("a", body))  # which is not repeated
+                sock = client._connection._local.held.connection.sock
+                sock.settimeout(PATIENCE)
+                # Below TLS, to leave it to the client to notice the end.
+                self.assertNotEqual(socket.socket.recv(sock, 1, socket.MSG_PEEK), b"")
+
     def poll_and_cancel(self, client):
         cancel = Cancel()
 
@@ -154,6 +178,15 @@ class RefusedTest(unittest.TestCase):
         self.addCleanup(service.close)
         return service
 
+    def test_each_poll_asks_for_all_that_an_iterator_yields(self):
+        for verb, name in ((lambda c, names: c.wait(names), "ids"),
+                           (lambda c, names: c.own("actor", names, wait=3600), "actions")):
+            end = {"finished": True, "tasks": [{"id": "a", "token": "t", "action": "act"}]}
+            service = self.invented((200, {}, {}), (200, {}, {}), (200, {}, end))
+            with stint.Client(service.url) as client:
+                verb(client, (each for each in "ab"))
+            self.assertEqual([body[name] for _, body in service.calls], [["a", "b"]] * 3)
+
     def test_a_call_over_a_limit_is_made_again_when_the_service_says_so(self):
         detail = [{"type": "stint.v1.ErrorDetail", "value": "CgdsaW1pdGVk"}]
         limited = {"code": "resource_exhausted", "message": "too many", "details": detail}
@@ -165,7 +198,11 @@ class RefusedTest(unittest.TestCase):
         self.assertGreaterEqual(time.monotonic() - began, 1)
         with self.assertRaises(stint.Limited) as caught:
             client.stats()
-        self.assertEqual(caught.exception.retry_after, 60)
+        self.assertEqual((caught.exception.retry_after, caught.exception.ambiguous), (60, False))
+        service.answers = [(503, {}, b"lost"), (429, {"Retry-After": "60"}, limited)]
+        with self.assertRaises(stint.Limited) as caught:
+            client.stats()
+        self.assertTrue(caught.exception.ambiguous)
 
     def test_a_refusal_is_not_repeated(self):
         for code, status, known in (("permission_denied", 403, stint.Refused),
@@ -218,6 +255,97 @@ class RefusedTest(unittest.TestCase):
         service = self.invented((503, {}, page), (200, {}, b"{"), (200, {}, {}))
         stint.Client(service.url).stats()
         self.assertEqual(len(service.calls), 3)
+
+    def test_what_only_a_proxy_would_answer_is_repeated(self):
+        page = b"<html>a proxy</html>"
+        for answer in (
+            (500, {}, page), (408, {}, page), (520, {}, page), (302, {"Location": "/"}, page),
+            (503, {}, {"code": 503, "message": "no healthy upstream"}),
+            (500, {}, {"code": "InternalError"}), (500, {}, {"code": ["internal"]}),
+            (503, {}, {"code": "unavailable", "details": "none"}),
+            (503, {}, {"code": "unavailable", "details": ["none"]}),
+            (504, {}, {"code": "deadline_exceeded"}), (499, {}, {"code": "canceled"}),
+        ):
+            with self.subTest(answer=answer):
+                service = self.invented(answer, (200, {}, {}))
+                stint.Client(service.url).stats()
+                self.assertEqual(len(service.calls), 2)
+        service = self.invented((413, {}, page))
+        with self.assertRaises(stint.TooLarge):
+            stint.Client(service.url).stats()
+
+    def test_what_may_have_been_handed_out_is_given_back_after_every_error(self):
+        for answer in ((500, {}, {"code": "internal"}), (404, {}, b"a proxy")):
+            service = self.invented(answer, (200, {}, {}))
+            client = stint.Client(service.url)
+            with self.assertRaises(stint.StintError):
+                client.own("actor", "act")
+            [releasing] = client._releasing
+            releasing.join()
+            [(_, owned), (_, released)] = service.calls
+            self.assertEqual(released, {"actor": "actor", "claim": owned["claim"]})
+        for code in ("invalid_argument", "permission_denied", "unauthenticated"):
+            service = self.invented((400, {}, {"code": code}))
+            client = stint.Client(service.url)
+            with self.assertRaises(stint.StintError):
+                client.own("actor", "act")
+            self.assertEqual(len(client._releasing), 0)
+
+    def test_a_call_that_failed_leaves_nothing_to_the_garbage_collector(self):
+        failed, lost, done = (500, {}, {"code": "internal"}), (503, {}, b""), (200, {}, {})
+        service = self.invented(lost, done, failed)
+        client = stint.Client(service.url)
+        client.stats()
+        try:
+            client.stats()
+        except stint.StintError:
+            pass
+        connection = weakref.ref(client._connection)
+        gc.disable()
+        try:
+            del client
+            self.assertIsNone(connection())
+        finally:
+            gc.enable()
+
+    def test_an_address_without_a_port_has_that_of_its_scheme(self):
+        def connect(address, *_, **__):
+            asked.append(address)
+            raise ConnectionRefusedError
+
+        asked = []
+        for url, address, known in (
+            ("http://[::1]", ("::1", 80), "http://[::1]:80"),
+            ("https://[2001:db8::7330]/s/", ("2001:db8::7330", 443),
+             "https://[2001:db8::7330]:443/s"),
+            ("http://h", ("h", 80), "http://h:80"),
+            ("http://[::1]:7330", ("::1", 7330), "http://[::1]:7330"),
+        ):
+            client = stint.Client(url)
+            self.assertEqual(repr(client), f"Client({known})")
+            with mock.patch("socket.create_connection", connect):
+                with self.assertRaises(stint.Unavailable):
+                    client.replace([])
+            self.assertEqual(asked.pop(), address)
+
+    def test_close_waits_for_every_claim_that_threads_release(self):
+        service = self.invented((200, {}, {}), (200, {}, {}))
+        client = stint.Client(service.url)
+        start, late = threading.Thread.start, []
+
+        def start_late(thread):
+            """Makes another release, and closes the client, before the first one is started."""
+            if thread.name == "stint-release" and not late:
+                late.append(thread)
+                client._release_later("actor", "2")
+                client.close()
+            start(thread)
+
+        with mock.patch("stint.client._CLOSE_FOR", PATIENCE):
+            with mock.patch("threading.Thread.start", start_late):
+                client._release_later("actor", "1")
+            client.close()
+        self.assertEqual([body["claim"] for _, body in service.calls], ["2", "1"])
 
     def test_what_is_no_address_is_refused(self):
         for url in ("", "localhost:7330", "postgres://localhost", "http://", "http://h:x",

@@ -57,7 +57,8 @@ class DetailTest(unittest.TestCase):
         for kind, known in {
             "task-exists": stint.TaskExists, "task-not-found": stint.TaskNotFound,
             "task-in-progress": stint.TaskInProgress, "task-started": stint.TaskStarted,
-            "task-finished": stint.TaskFinished, "cycle": stint.Cycle,
+            "task-finished": stint.TaskFinished, "task-blocked": stint.TaskBlocked,
+            "cycle": stint.Cycle,
             "predecessor-aborted": stint.PredecessorAborted, "invalid-token": stint.InvalidToken,
             "already-returned": stint.AlreadyReturned, "no-post-result": stint.NoPostResult,
             "busy": stint.Busy, "invalid-argument": stint.InvalidArgument,

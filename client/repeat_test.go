@@ -1,0 +1,108 @@
+package client_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// A busyService is a service that has no time for the first request, and answers the next ones with
+// an error.
+type busyService struct {
+	retryAfter string
+	requests   int
+}
+
+func (s *busyService) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.requests++
+	refusal := connect.NewError(connect.CodeNotFound, errors.New("answered"))
+	if s.requests == 1 {
+		refusal = connect.NewError(connect.CodeResourceExhausted, errors.New("too many calls"))
+		detail, err := connect.NewErrorDetail(&stintv1.ErrorDetail{Kind: wire.Limited})
+		if err != nil {
+			return nil, err
+		}
+		refusal.AddDetail(detail)
+		refusal.Meta().Set("Retry-After", s.retryAfter)
+	}
+	w := httptest.NewRecorder()
+	err := connect.NewErrorWriter().Write(w, r, refusal)
+	return w.Result(), err
+}
+
+// failing is a service whose database fails a hand-out, and that then does not know the client.
+type failing struct{ released chan struct{} }
+
+func (s failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	refusal := connect.NewError(connect.CodeInternal, errors.New("the disk is full"))
+	if strings.HasSuffix(r.URL.Path, "/ReleaseClaim") {
+		close(s.released)
+		refusal = connect.NewError(connect.CodeUnauthenticated, errors.New("who are you?"))
+	}
+	w := httptest.NewRecorder()
+	err := connect.NewErrorWriter().Write(w, r, refusal)
+	return w.Result(), err
+}
+
+// What a hand-out that failed may have handed out is released, and a failure of that is logged.
+func TestOwnTasks_ReleasesWhatFailed(t *testing.T) {
+	t.Parallel()
+	service := failing{make(chan struct{})}
+	var log bytes.Buffer
+	c, err := client.New("http://localhost", client.Options{
+		HTTPClient: &http.Client{Transport: service},
+		Logger:     slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	wantErr(t, "New", err, nil)
+	if _, err := c.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour); err == nil {
+		t.Error("OwnTasks did not fail")
+	}
+	<-service.released
+	wantErr(t, "Close", c.Close(t.Context()), nil) // waits for the release
+	if !strings.Contains(log.String(), "their leases expire") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// A client that has made too many calls waits as long as the service says, but not if that is
+// longer than it repeats a call.
+func TestCalls_WaitAsLongAsTheServiceSays(t *testing.T) {
+	t.Parallel()
+	for retryAfter, want := range map[string]struct {
+		requests       int
+		atLeast, below time.Duration
+	}{
+		"3":       {2, 3 * time.Second, 4 * time.Second},
+		"60":      {1, 0, time.Second},
+		"Tuesday": {2, 0, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			service := &busyService{retryAfter: retryAfter}
+			c, err := client.New("http://localhost", client.Options{
+				HTTPClient: &http.Client{Transport: service},
+			})
+			wantErr(t, "New", err, nil)
+			began := time.Now()
+			_, err = c.Stats(t.Context())
+			took := time.Since(began)
+			if err == nil || service.requests != want.requests || took < want.atLeast ||
+				took >= want.below {
+				t.Errorf("Retry-After: %s: %d requests in %v, the last %v, want %d",
+					retryAfter, service.requests, took, err, want.requests)
+			}
+			wantErr(t, "Close", c.Close(t.Context()), nil)
+		})
+	}
+}
