@@ -37,7 +37,7 @@ func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"task.json", "tree.json"} {
+	for _, name := range []string{"task.json", "tree.json", "tree2.json"} {
 		if !strings.Contains(string(text), "\n"+enqFile(t, name)) {
 			t.Errorf("docs/enq.md lacks %s as it is", name)
 		}
@@ -51,14 +51,22 @@ func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 			want.WriteString(found[2])
 		}
 	}
-	// The page has the port and the database of the first start; a test has others.
-	const port, serve = "localhost:3733", "stint serve "
+	// The page has the ports and the database of the first start; a test has others.
 	url := "'" + strings.ReplaceAll(testdb.URL(testdb.New(t)), "'", `'\''`) + "'"
-	if strings.Count(script.String(), port) != 2 || strings.Count(script.String(), serve) != 1 {
-		t.Fatalf("docs/enq.md does not name %s twice, or %s once", port, serve)
+	var others []string
+	for _, command := range []string{"stint serve ", "stint migrate "} {
+		others = append(others, command, "STINT_DATABASE_URL="+url+" "+command)
 	}
-	output := runScript(t, strings.NewReplacer(port, freePort(t), serve,
-		"STINT_DATABASE_URL="+url+" "+serve).Replace(script.String()))
+	for _, port := range []string{"3733", "3734"} {
+		_, free, _ := strings.Cut(freePort(t), ":")
+		others = append(others, port, free)
+	}
+	for i := 0; i < len(others); i += 2 {
+		if !strings.Contains(script.String(), others[i]) {
+			t.Fatalf("docs/enq.md does not name %q", others[i])
+		}
+	}
+	output := runScript(t, strings.NewReplacer(others...).Replace(script.String()))
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	without := func(text string) string { return uuid.ReplaceAllString(text, "UUID") }
 	if without(output) != without(want.String()) {

@@ -29,6 +29,7 @@ type serveSetup struct {
 	certificate, key   string
 	insecure           bool
 	limits             service.Limits
+	shards             shardSetup
 	connections        int32
 	drain              time.Duration
 	completed, aborted keeping
@@ -72,7 +73,8 @@ Who calls is told by tokens (--tokens, see: stint help token), by JSON Web Token
 if both are asked for. --grants says who may do what; without a grant, nothing is allowed:
 
   mailer:                      # the name of a token, of a claim or of a certificate
-    - verbs: [own]             # insert, own, read, read-bodies, control, taskstore, metrics
+    - verbs: [own]             # insert, own, read, read-bodies, control, answer, taskstore,
+                               # metrics
       actions: ["mail/*"]      # a name, or the beginning of one and a star
       actors: ["mailer-*"]     # of own; default: any
   shop:
@@ -81,6 +83,11 @@ if both are asked for. --grants says who may do what; without a grant, nothing i
       ids: ["shop/*"]          # default: any; not with own
   "*":                         # whoever else calls
     - verbs: [metrics]
+
+With --shard and --topology, the store is one of several shards: at any of their services,
+tasks may be inserted on all of them that wait for tasks of others (stint submit). The URL
+of a shard is that of its service, or of its PostgreSQL. The services call each other, with
+the token of --peer-token-file, which needs grants for the actions stint.* on each.
 
 Without these flags, nobody is asked who he is: then it serves this machine only, unless
 --insecure is given. Files are read again when they change.
@@ -117,12 +124,17 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.certificate, "tls-cert", "", "speak TLS with the certificate in this `file`")
 	flags.StringVar(&s.key, "tls-key", "", "and with the key in this `file`")
 	s.credentials.addFlags(cmd)
+	s.shards.addFlags(cmd)
 	flags.BoolVar(&s.insecure, "insecure", false,
 		"ask nobody who he is, also beyond this machine")
 	flags.IntVar(&s.limits.Calls, "max-calls", 0,
 		"calls under way for each principal, `n` at most (default 1000)")
 	flags.IntVar(&s.limits.Waiting, "max-waiting", 0,
 		"calls that wait and actors that are attended, `n` at most (default 20000)")
+	flags.IntVar(&s.limits.Streams, "max-streams", 0,
+		"streams of tasks for each principal, `n` at most (default: connections / 4)")
+	flags.DurationVar(&s.limits.StreamTime, "max-stream-time", 0,
+		"let a stream of tasks take this `time` at most (default 1h)")
 	flags.Float64Var(&s.limits.Rate, "max-rate", 0,
 		"calls a second for each principal, `n` on average (default: any)")
 	flags.IntVar(&s.limits.RequestBytes, "max-request-bytes", 0,
@@ -152,9 +164,10 @@ func (s *serveSetup) check() error {
 			"all addresses of this machine", s.listen)
 	case (s.certificate == "") != (s.key == ""):
 		return said(errInput, "--tls-cert and --tls-key belong together")
-	case s.limits.Calls < 0, s.limits.Waiting < 0, s.limits.Rate < 0, s.limits.RequestBytes < 0:
-		return said(errInput, "--max-calls, --max-waiting, --max-rate and --max-request-bytes "+
-			"must not be negative")
+	case min(s.limits.Calls, s.limits.Waiting, s.limits.Streams, s.limits.RequestBytes) < 0,
+		s.limits.Rate < 0, s.limits.StreamTime < 0:
+		return said(errInput, "--max-calls, --max-waiting, --max-streams, --max-stream-time, "+
+			"--max-rate and --max-request-bytes must not be negative")
 	case s.connections < 1:
 		return said(errInput, "invalid --connections %d: must be at least 1", s.connections)
 	case !slices.Contains(durabilities(), s.durability):
@@ -163,7 +176,7 @@ func (s *serveSetup) check() error {
 	case s.drain < 0:
 		return said(errInput, "invalid --drain %v: must not be negative", s.drain)
 	}
-	if err := s.credentials.check(s.certificate != ""); err != nil {
+	if err := cmp.Or(s.credentials.check(s.certificate != ""), s.shards.check()); err != nil {
 		return err
 	}
 	asks := s.credentials.given()
@@ -228,7 +241,7 @@ func (s *serveSetup) changes() stint.Durability {
 }
 
 // serve serves a database until ctx ends, and then for as long as calls are under way.
-func (s *serveSetup) serve(ctx context.Context, db *database, schema string) error {
+func (s *serveSetup) serve(ctx context.Context, db *database, schema string) (err error) {
 	calls := stintprom.NewServiceMetrics()
 	options := service.Options{Limits: s.limits, Metrics: calls, Logger: s.logger}
 	if s.accessLog {
@@ -236,6 +249,15 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) err
 	}
 	if s.identify != nil {
 		options.Authenticate = s.identify.principal
+	}
+	if s.shards.given() {
+		cluster, err := s.shards.open(db.direct, s.logger)
+		if err != nil {
+			return err
+		}
+		options.Cluster, options.Shard = cluster, s.shards.shard
+		stop := relay(ctx, cluster)
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
 	}
 	of, err := service.New(db.pool, db.direct, options)
 	if err != nil {

@@ -64,7 +64,8 @@ their names are 1/save and 1/email:
     "args": [{"type": "TASKREF", "task_id": {"shard": "1", "id": "save"}}]}]
 
 The method is the action, and the args are the items of the value. A value_json is JSON in
-base64, or JSON. The shard is only a part of the name: it does not choose a worker.
+base64, or JSON. If the service has a topology (see: stint help serve), a task is performed
+on its shard; otherwise the shard is only a part of the name.
 
 Prints the name and the ID of each task. With --wait, it then shows progress on standard
 error; when all tasks have finished, it prints how each ended and its result. The
@@ -124,7 +125,16 @@ func (p *program) submit(ctx context.Context, s submission) error {
 	}
 	plan := tree.Plan(s.prefix)
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		err := db.store.InsertTasks(ctx, plan.Tasks)
+		sharded, err := onShards(ctx, db, plan)
+		if err != nil {
+			return err
+		}
+		var source tasktree.Source = db.store
+		if sharded != nil {
+			source, err = sharded, sharded.insert(ctx)
+		} else {
+			err = db.store.InsertTasks(ctx, plan.Tasks)
+		}
 		var refused *stint.ArgumentError
 		if errors.As(err, &refused) && refused.Index >= 0 {
 			return fmt.Errorf("%w: %s: %w", errInput, s.source(),
@@ -136,7 +146,7 @@ func (p *program) submit(ctx context.Context, s submission) error {
 		if !s.wait {
 			return p.printSubmitted(plan, nil)
 		}
-		return p.waitForTree(ctx, db.store, plan, s.timeout)
+		return p.waitForTree(ctx, source, plan, s.timeout)
 	})
 }
 
@@ -231,7 +241,7 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 // waitForTree prints the IDs of tasks and, when all have finished, how they ended. As JSON it
 // prints both at the end, in one document, and the IDs also if the wait fails.
 func (p *program) waitForTree(
-	ctx context.Context, store verbs, plan *tasktree.Plan, timeout time.Duration,
+	ctx context.Context, store tasktree.Source, plan *tasktree.Plan, timeout time.Duration,
 ) error {
 	if !p.json {
 		if err := p.printSubmitted(plan, nil); err != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // referenceKey is the only key of an object in a body that stands for a predecessor's result.
@@ -22,6 +23,21 @@ type input struct {
 	AbortCause stint.AbortCause `json:"abort_cause,omitempty"`
 	Status     string           `json:"status,omitempty"`
 	Result     any              `json:"result"`
+}
+
+// fromShards gives the inputs from other shards the IDs that their tasks have there, and leaves out
+// those that a cluster has inserted for itself. See package shards.
+func fromShards(inputs []stint.Input) []stint.Input {
+	var all []stint.Input
+	for _, in := range inputs {
+		if of, ok := shards.StandsFor(in.ID); ok {
+			in.ID = of.Task
+		} else if shards.IsOwn(in.ID) {
+			continue
+		}
+		all = append(all, in)
+	}
+	return all
 }
 
 // writeInputs writes predecessors into a file of their own and returns its path.

@@ -47,6 +47,7 @@ func (p *parser) parseEnqField(t *node, key, value *yaml.Node) {
 	switch key.Value {
 	case "task_id":
 		p.setName(t, p.enqName(value), value)
+		t.shard, _, _ = strings.Cut(t.name, "/")
 	case "method":
 		t.task.Action = p.text(value)
 	case "args":

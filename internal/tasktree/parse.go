@@ -25,7 +25,8 @@ type Tree struct{ tasks []*node }
 
 // A node is a task of the file.
 type node struct {
-	name string
+	name  string
+	shard string // of a file in the form of enq
 	// task lacks the fields that depend on IDs.
 	task  stint.Task
 	value []piece

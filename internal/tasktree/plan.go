@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // checkReferences refuses names that no task has, and cycles.
@@ -95,6 +96,29 @@ type Plan struct {
 
 	tree   *Tree
 	prefix string
+}
+
+// OnShards returns the tasks on the shards that the file names, or nil if it names none.
+func (p *Plan) OnShards() []shards.Task {
+	shardOf := make(map[stint.TaskID]string, len(p.Tasks))
+	for i, task := range p.Tasks {
+		if p.tree.tasks[i].shard == "" {
+			return nil
+		}
+		shardOf[task.ID] = p.tree.tasks[i].shard
+	}
+	tasks := make([]shards.Task, len(p.Tasks))
+	for i, task := range p.Tasks {
+		tasks[i].Shard = shardOf[task.ID]
+		for _, before := range task.After {
+			tasks[i].After = append(tasks[i].After, shards.ID{
+				Shard: shardOf[before], Task: before,
+			})
+		}
+		task.After = nil
+		tasks[i].Task = task
+	}
+	return tasks
 }
 
 // At makes an error about the task at a place of the plan. The error says where the task is in the

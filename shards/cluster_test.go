@@ -1,0 +1,240 @@
+package shards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// The network of seed 003: two tasks on two shards, and one that waits for both.
+func TestInsertTasks_OverTwoShards(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/save"), task("2/save"), task("1/email", "1/save", "2/save"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "2/save", stint.Return{Result: []byte("link 2"), Status: "saved"})
+	d.perform(t, "1/save", stint.Return{Result: []byte("link 1")})
+	email := d.own(t, "1")
+	if email.ID != "email" || email.Completed != 2 || email.Aborted != 0 {
+		t.Errorf("shard 1 gave %+v", email)
+	}
+	inputs, err := d.stores["1"].Inputs(t.Context(), email)
+	wantErr(t, "Inputs", err, nil)
+	results := map[string]string{}
+	for _, input := range inputs {
+		id := shards.ID{Shard: "1", Task: input.ID}
+		if of, ok := shards.StandsFor(input.ID); ok {
+			id = of
+		}
+		results[id.String()] = string(input.Result) + "/" + input.Status
+	}
+	if got := fmt.Sprint(results); got != "map[1/save:link 1/ 2/save:link 2/saved]" {
+		t.Errorf("Inputs = %s", got)
+	}
+}
+
+// Whoever waits for a task of any shard is told its result.
+func TestWaitForTask_OfAnyShard(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	waited := task("2/a")
+	waited.Task.PostResult = true
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{waited}), nil)
+	d.perform(t, "2/a", stint.Return{Result: []byte("done")})
+	info, err := c.WaitForTask(t.Context(), idOf("2/a"))
+	if err != nil || string(info.Result) != "done" {
+		t.Errorf("WaitForTask = %q, %v", info.Result, err)
+	}
+	for id, want := range map[string]error{
+		"1/none": stint.ErrTaskNotFound, "3/a": shards.ErrUnknownShard,
+	} {
+		_, err := c.WaitForTask(t.Context(), idOf(id))
+		wantErr(t, "WaitForTask of "+id, err, want)
+	}
+}
+
+// A task may wait for one that is there already, finished or not.
+func TestInsertTasks_AfterStoredTasks(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	insert := func(tasks ...shards.Task) error { return c.InsertTasks(t.Context(), tasks) }
+	wantErr(t, "InsertTasks", insert(task("1/done"), task("1/open")), nil)
+	d.perform(t, "1/done", stint.Return{})
+	wantErr(t, "InsertTasks", insert(task("2/a", "1/done"), task("2/b", "1/open")), nil)
+	d.perform(t, "2/a", stint.Return{})
+	d.perform(t, "1/open", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+	err := insert(task("2/c", "1/none"))
+	wantErr(t, "InsertTasks", err, stint.ErrTaskNotFound)
+	if got := d.state(t, "2/c"); got != "none" {
+		t.Errorf("2/c is %s", got)
+	}
+}
+
+// An abort goes from shard to shard as within one, and so does the end of a retry.
+func TestAborts_GoFromShardToShard(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	anyway := task("2/anyway", "1/a")
+	anyway.Task.OnAbort = stint.RunAnyway
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b", "1/a"), task("3/c", "2/b"), anyway,
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted, Status: "no"})
+	d.awaitState(t, "3/c", "aborted")
+	if got := d.perform(t, "2/anyway", stint.Return{}); got.Aborted != 1 {
+		t.Errorf("anyway was told of %d aborted tasks, want 1", got.Aborted)
+	}
+	for range 2 { // a second failure changes nothing
+		retried, err := c.RetryTasks(t.Context(), []shards.ID{{Shard: "1", Task: "a"}})
+		if err != nil || len(retried.Tasks) != 1 {
+			t.Fatalf("RetryTasks = %v, %v", retried, err)
+		}
+		d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted, Status: "no"})
+	}
+	_, err = c.RetryTasks(t.Context(), []shards.ID{{Shard: "1", Task: "a"}})
+	wantErr(t, "RetryTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{Result: []byte("yes")})
+	d.perform(t, "2/b", stint.Return{})
+	d.perform(t, "3/c", stint.Return{})
+}
+
+// A shard that is away delays what depends on it, and nothing else.
+func TestRelay_AShardThatIsAwayHoldsUpNothingElse(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2", "3")
+	d.relay(t, shards.Options{DecideWithin: time.Second})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b", "1/a"), task("3/c", "1/a"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.awaitDecided(t)
+	d.away.Store("1", true)
+	why, err := c.Explain(t.Context(), idOf("2/b"))
+	if err != nil || len(why.Remote) != 1 || !errors.Is(why.Remote[0].Err, errAway) ||
+		!strings.Contains(why.String(), "waits for 1/a: ") {
+		t.Errorf("Explain = %v, %v", why, err)
+	}
+	d.away.Store("2", true)
+	d.away.Delete("1")
+	why, err = c.Explain(t.Context(), idOf("3/c"))
+	if err != nil || !strings.Contains(why.String(), "waits for 1/a, which is ready") {
+		t.Errorf("Explain = %v, %v", why, err)
+	}
+	d.perform(t, "1/a", stint.Return{Result: []byte("kept")})
+	d.perform(t, "3/c", stint.Return{})
+	if got := d.state(t, "2/b"); got != "blocked" {
+		t.Errorf("2/b is %s", got)
+	}
+	err = c.InsertTasks(t.Context(), []shards.Task{task("2/x"), task("3/y", "2/x")})
+	wantErr(t, "InsertTasks", err, errAway)
+	d.away.Clear()
+	d.perform(t, "2/b", stint.Return{})
+	d.awaitDecided(t)
+	if got := d.state(t, "3/y"); got != "none" {
+		t.Errorf("3/y is %s, though 2/x was not inserted", got)
+	}
+}
+
+// With a pattern, a relay finds the shards that tasks report to.
+func TestRelay_FindsTheShardsOfAPattern(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	names := map[string]string{} // of the databases, which are those of the shards here
+	var pattern string
+	for shard, pool := range d.pools {
+		names[shard] = pool.Config().ConnConfig.Database
+		pattern = strings.Replace(testdb.URL(pool), "/"+names[shard], "/{shard}", 1)
+	}
+	topology, err := shards.ParseTopology("pattern:" + pattern)
+	wantErr(t, "ParseTopology", err, nil)
+	d.topology = topology
+	relay := d.cluster(t, shards.Options{Connect: shards.Connect})
+	_, err = relay.Store(t.Context(), names["1"])
+	wantErr(t, "Store", err, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- relay.Run(ctx) }()
+	c := d.cluster(t, shards.Options{Connect: shards.Connect})
+	err = c.InsertTasks(t.Context(), []shards.Task{
+		task(names["1"] + "/a"), task(names["2"]+"/b", names["1"]+"/a"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+	cancel()
+	wantErr(t, "Run", <-ended, nil)
+}
+
+func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	signals := task("1/e")
+	signals.Task.ToSignalAfter = []stint.TaskID{"stored"}
+	long := task("1/" + strings.Repeat("l", 500))
+	for name, test := range map[string]struct {
+		tasks []shards.Task
+		want  error
+	}{
+		"an unknown shard": {[]shards.Task{task("3/a")}, shards.ErrUnknownShard},
+		"after a task of an unknown shard": {
+			[]shards.Task{task("1/a", "3/b")}, shards.ErrUnknownShard,
+		},
+		"a cycle": {[]shards.Task{
+			task("1/a", "2/b"), task("2/b", "2/c"), task("2/c", "1/a"),
+		}, stint.ErrCycle},
+		"itself": {[]shards.Task{task("1/a", "1/a")}, stint.ErrCycle},
+		"a taken": {[]shards.Task{
+			task("1/a"), task("1/a"), task("2/b", "1/a"),
+		}, stint.ErrTaskExists},
+		"a signal to a stored task": {
+			[]shards.Task{signals, task("2/f", "1/e")}, stint.ErrInvalidArgument,
+		},
+		"a long ID": {[]shards.Task{
+			long, task("2/g", "1/"+string(long.Task.ID)),
+		}, stint.ErrTooLarge},
+		"a bad task": {[]shards.Task{
+			task("1/h"), {Shard: "2", Task: stint.Task{ID: "i"}, After: task("1/x", "1/h").After},
+		}, stint.ErrInvalidArgument},
+	} {
+		err := c.InsertTasks(t.Context(), test.tasks)
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: InsertTasks = %v, want %v", name, err, test.want)
+		}
+	}
+	d.wantNothing(t)
+	var cycle *stint.CycleError
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a", "2/b"), task("2/b", "1/a")})
+	if !errors.As(err, &cycle) || !slices.Contains(cycle.Path, "2/b") {
+		t.Errorf("InsertTasks = %v, want a path with 2/b", err)
+	}
+	tasks := []shards.Task{{Shard: "1", Task: stint.Task{Action: "act"}}}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	if tasks[0].Task.ID == "" {
+		t.Error("a task without an ID was given none")
+	}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), nil), nil)
+}

@@ -1,0 +1,51 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+)
+
+// schemaParameter is the part of a shard's URL that names the schema of its store.
+const schemaParameter = "stint_schema"
+
+// Connect opens the store of a shard at a URL of PostgreSQL. Its parameter stint_schema names the
+// schema, so that several shards may lie in one database. Closing the store closes its pool.
+func Connect(ctx context.Context, _, address string) (Store, error) {
+	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
+		return nil, badTopology("the URL of a shard must begin with postgres://")
+	}
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	schema := config.ConnConfig.RuntimeParams[schemaParameter]
+	delete(config.ConnConfig.RuntimeParams, schemaParameter)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	store, err := stint.New(pool, stint.Options{Schema: schema})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &pooled{store, pool}, nil
+}
+
+// pooled is a store with a pool of its own.
+type pooled struct {
+	*stint.Store
+	pool *pgxpool.Pool
+}
+
+// Close closes the store and its pool.
+func (p *pooled) Close(ctx context.Context) error {
+	err := p.Store.Close(ctx)
+	p.pool.Close()
+	return err
+}

@@ -1,0 +1,77 @@
+package shards
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+// An ID names a task of a cluster: on each shard, an ID of the store is unique.
+type ID struct {
+	Shard string
+	Task  stint.TaskID
+}
+
+// String writes the ID as shard/task.
+func (id ID) String() string { return id.Shard + "/" + string(id.Task) }
+
+// ParseID undoes [ID.String].
+func ParseID(text string) (ID, error) {
+	shard, task, ok := strings.Cut(text, "/")
+	if !ok || task == "" {
+		return ID{}, &stint.ArgumentError{
+			Argument: "ID", Index: -1, Err: stint.ErrInvalidArgument,
+			Problem: fmt.Sprintf("%.80q must be shard/task", text),
+		}
+	}
+	return ID{shard, stint.TaskID(task)}, checkName(shard)
+}
+
+// What a cluster inserts for itself has IDs that begin like this.
+const (
+	gatePrefix        = "stint.gate/"
+	guardPrefix       = "stint.guard/"
+	decisionPrefix    = "stint.decision/"
+	reportPrefix      = "stint.report/"
+	placeholderPrefix = "stint.remote/"
+)
+
+// And these actions. Relays ask for the reports to one shard apart from those to others, so that a
+// shard that is away holds up nothing else.
+const (
+	guardAction    = "stint.Guard"
+	decisionAction = "stint.Decision"
+	reportAction   = "stint.Report/"
+)
+
+// placeholderID is the ID of a placeholder: it begins with the task that it stands for, for people
+// to read.
+func placeholderID(of ID, insert string) stint.TaskID {
+	return stint.TaskID(placeholderPrefix + of.String() + "/" + insert)
+}
+
+// StandsFor returns the task of another shard that a task stands for, as a placeholder or in an
+// input of another task; false if the task is none of these.
+func StandsFor(placeholder stint.TaskID) (ID, bool) {
+	rest, ok := strings.CutPrefix(string(placeholder), placeholderPrefix)
+	end := strings.LastIndexByte(rest, '/')
+	if !ok || end < 0 {
+		return ID{}, false
+	}
+	id, err := ParseID(rest[:end])
+	return id, err == nil
+}
+
+// IsOwn reports whether a task was inserted by a cluster for itself: it opens or closes an insert,
+// finishes an edge, reports to another shard, or stands for a task of another shard.
+func IsOwn(id stint.TaskID) bool {
+	for _, prefix := range []string{
+		gatePrefix, guardPrefix, decisionPrefix, reportPrefix, placeholderPrefix, linkPrefix,
+	} {
+		if strings.HasPrefix(string(id), prefix) {
+			return true
+		}
+	}
+	return false
+}

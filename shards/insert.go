@@ -1,0 +1,257 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// ErrUndecided reports that an insert over several shards may or may not take place: the shard that
+// decides cannot be asked. It is all or nothing all the same. When the shard can be reached again,
+// [Cluster.GetTasks] tells.
+var ErrUndecided = errors.New("it is not known yet whether the tasks were inserted")
+
+// ErrTooLate reports that an insert over several shards took longer than [Options.DecideWithin],
+// and was undone.
+var ErrTooLate = errors.New("the insert took too long, and was undone")
+
+// InsertTasks inserts tasks on their shards, all or none, also if this process dies at any moment.
+// A task may wait for tasks of any shard, inserted with it or before.
+//
+// Tasks for a single shard are inserted as [stint.Store.InsertTasks] does. In an insert over
+// several shards, each part but the largest is inserted behind a gate, a task that it waits for.
+// The insert of the largest part decides: then the gates open. If it fails, or never takes place,
+// the parts behind the gates are deleted, by this call or by a relay ([Cluster.Run]).
+//
+// The error is that of the store, in a [*ShardError]; [ErrUnknownShard]; a [*stint.CycleError]
+// whose path has the IDs as [ID.String] writes them; [ErrTooLate]; or [ErrUndecided]. After any but
+// the last, nothing was inserted. If the shard that decides cannot be reached, or ctx ends, the
+// call tries for some seconds more to find out. A repetition of a call with IDs of the caller's
+// fails with [stint.ErrTaskExists] if the first one took place.
+func (c *Cluster) InsertTasks(ctx context.Context, tasks []Task) error {
+	p, err := newPlan(c.topology, tasks)
+	if err == nil {
+		err = c.insert(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("insert tasks: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) insert(ctx context.Context, p *plan) error {
+	switch len(p.parts) {
+	case 0:
+		return nil
+	case 1:
+		return c.insertInto(ctx, p.decides, p.parts[p.decides].tasks)
+	}
+	decide, err := p.deciding()
+	if err != nil {
+		return err
+	}
+	err = c.insertGated(ctx, p)
+	if err == nil {
+		err = c.decideFor(ctx, p, decide)
+	}
+	switch {
+	case err == nil:
+		c.openGates(ctx, p)
+	case !errors.Is(err, ErrUndecided):
+		c.undo(ctx, p)
+	}
+	return err
+}
+
+func (c *Cluster) insertInto(ctx context.Context, shard string, tasks []stint.Task) error {
+	store, err := c.Store(ctx, shard)
+	if err != nil {
+		return err
+	}
+	return inShard(shard, store.InsertTasks(ctx, tasks))
+}
+
+// insertGated inserts the parts that do not decide, all at once.
+func (c *Cluster) insertGated(ctx context.Context, p *plan) error {
+	errs := make(chan error, len(p.parts))
+	inserting := 0
+	for shard, of := range p.parts {
+		if shard == p.decides {
+			continue
+		}
+		tasks, err := p.gated(of)
+		if err != nil {
+			return err
+		}
+		inserting++
+		go func() { errs <- c.insertInto(ctx, shard, tasks) }()
+	}
+	var all []error
+	for range inserting {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}
+
+// settleFor is for how long a call tries to find out what became of it, and to tidy up, when its
+// own time is over. Relays do what is left.
+const settleFor = 5 * time.Second
+
+func settling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+}
+
+// decideFor inserts the part that decides.
+func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) error {
+	store, err := c.Store(ctx, p.decides)
+	if err != nil {
+		return err
+	}
+	failed := inShard(p.decides, store.InsertTasks(ctx, tasks))
+	switch {
+	case failed == nil, changedNothing(failed):
+		return failed
+	}
+	// The insert took place, or was decided against, or is still on its way: only another decision
+	// can keep it from taking place.
+	settle, cancel := settling(ctx)
+	defer cancel()
+	for {
+		against, err := decideAgainst(settle, store, p.decision())
+		switch {
+		case err == nil && against && errors.Is(failed, stint.ErrTaskExists):
+			return fmt.Errorf("%w: %w", ErrTooLate, failed)
+		case err == nil && against:
+			return failed
+		case err == nil:
+			return nil
+		case settle.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrUndecided, failed)
+		}
+		select {
+		case <-time.After(settleFor / 20): //nolint:mnd // a few times
+		case <-settle.Done():
+		}
+	}
+}
+
+// changedNothing reports that an insert that failed with this error has changed nothing, and that
+// it did not find a decision either.
+func changedNothing(err error) bool {
+	var tasks *stint.TaskError
+	if errors.Is(err, stint.ErrTaskExists) && errors.As(err, &tasks) {
+		return !slices.ContainsFunc(tasks.IDs, isDecision)
+	}
+	for _, definite := range []error{
+		stint.ErrTaskNotFound, stint.ErrTaskStarted, stint.ErrCycle, stint.ErrInvalidArgument,
+		stint.ErrRefused, stint.ErrSchemaVersion, stint.ErrClosed,
+	} {
+		if errors.Is(err, definite) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDecision(id stint.TaskID) bool { return strings.HasPrefix(string(id), decisionPrefix) }
+
+// undo deletes the parts that were inserted behind gates. What it cannot delete, relays do.
+func (c *Cluster) undo(ctx context.Context, p *plan) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	c.eachGated(p, func(shard string) error {
+		store, err := c.Store(ctx, shard)
+		if err != nil {
+			return err
+		}
+		ids := make([]stint.TaskID, len(p.parts[shard].tasks))
+		for i, task := range p.parts[shard].tasks {
+			ids[i] = task.ID
+		}
+		return undoPart(ctx, store, p.gate(), ids)
+	})
+}
+
+// openGates opens the gates of an insert that was decided. What it cannot open, relays do.
+func (c *Cluster) openGates(ctx context.Context, p *plan) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	c.eachGated(p, func(shard string) error { return c.openGate(ctx, shard, p.gate()) })
+}
+
+// eachGated does the same on all shards with a gate, at once. Relays do what fails.
+func (c *Cluster) eachGated(p *plan, do func(shard string) error) {
+	var all sync.WaitGroup
+	for shard := range p.parts {
+		if shard != p.decides {
+			all.Go(func() { _ = do(shard) })
+		}
+	}
+	all.Wait()
+}
+
+// openGate completes a gate. One that is open, or gone, is as good.
+func (c *Cluster) openGate(ctx context.Context, shard string, gate stint.TaskID) error {
+	store, err := c.Store(ctx, shard)
+	if err != nil {
+		return err
+	}
+	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{
+		{ID: gate, Code: stint.StatusCompleted},
+	})
+	if err != nil {
+		return inShard(shard, err)
+	}
+	if err := verdicts[0]; err != nil && !isDone(err) {
+		return inShard(shard, err)
+	}
+	return nil
+}
+
+// clusterActor is who answers what a cluster has inserted for itself.
+const clusterActor = "stint.Cluster"
+
+// isDone reports that an answer is no longer needed.
+func isDone(err error) bool {
+	return errors.Is(err, stint.ErrTaskFinished) || errors.Is(err, stint.ErrTaskNotFound)
+}
+
+// undoPart deletes a part and its gate. If the gate is not there, nor is the part: tasks with the
+// same IDs are somebody else's then. The guard may be owned at this moment; it finds nothing left.
+func undoPart(
+	ctx context.Context, store Store, gate stint.TaskID, tasks []stint.TaskID,
+) error {
+	ids := append(slices.Clone(tasks), gate)
+	for {
+		found, err := find(ctx, store, gate)
+		if err != nil || found == nil {
+			return err
+		}
+		_, err = store.DeleteTasks(ctx, ids)
+		var missing *stint.TaskError
+		if !errors.Is(err, stint.ErrTaskNotFound) || !errors.As(err, &missing) {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
+			return slices.Contains(missing.IDs, id)
+		})
+	}
+}
+
+// find returns a task, or nil if there is none.
+func find(ctx context.Context, store Store, id stint.TaskID) (*stint.TaskInfo, error) {
+	found, err := store.GetTasks(ctx, []stint.TaskID{id})
+	if errors.Is(err, stint.ErrTaskNotFound) {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &found[0], nil
+}

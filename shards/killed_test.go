@@ -1,0 +1,205 @@
+package shards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// errKilled is what everything fails with in a process that was killed.
+var errKilled = errors.New("the process was killed")
+
+// A mortal store ends with its process: from one call on, nothing is done any more. With late set,
+// the call at which the process is killed still takes place.
+type mortal struct {
+	shards.Store
+	calls *atomic.Int32
+	at    int32
+	late  bool
+}
+
+func (m *mortal) die() (before, after bool) {
+	n := m.calls.Add(1)
+	return n > m.at || n == m.at && !m.late, n >= m.at
+}
+
+func killed[T any](m *mortal, call func() (T, error)) (T, error) {
+	var none T
+	before, after := m.die()
+	if before {
+		return none, errKilled
+	}
+	got, err := call()
+	if after {
+		return none, errKilled
+	}
+	return got, err
+}
+
+func (m *mortal) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	_, err := killed(m, func() (struct{}, error) {
+		return struct{}{}, m.Store.InsertTasks(ctx, tasks)
+	})
+	return err
+}
+
+func (m *mortal) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
+	return killed(m, func() (stint.Affected, error) { return m.Store.DeleteTasks(ctx, ids) })
+}
+
+func (m *mortal) GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error) {
+	return killed(m, func() ([]stint.TaskInfo, error) { return m.Store.GetTasks(ctx, ids) })
+}
+
+func (m *mortal) AnswerTasks(
+	ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+) ([]error, error) {
+	return killed(m, func() ([]error, error) { return m.Store.AnswerTasks(ctx, actor, answers) })
+}
+
+// Wherever the process of an insert is killed, and whether the insert could take place or not, all
+// tasks are there in the end, or none.
+func TestInsertTasks_KilledAnywhereIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for _, taken := range []bool{false, true} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("taken %t, late %t", taken, late), func(t *testing.T) {
+				t.Parallel()
+				killEverywhere(t, taken, late)
+			})
+		}
+	}
+}
+
+func killEverywhere(t *testing.T, taken, late bool) {
+	t.Helper()
+	d := newDatabases(t, "1", "2", "3")
+	d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	performed := d.work(t)
+	all := []string{"1/a", "2/b", "2/b2", "2/b3", "3/c"}
+	for at := int32(1); ; at++ {
+		prefix := fmt.Sprintf("%d-", at)
+		name := func(id string) string { return id[:2] + prefix + id[2:] }
+		if taken { // the ID of a task is taken by another one
+			err := d.stores["3"].InsertTasks(t.Context(), []stint.Task{
+				{ID: stint.TaskID(prefix + "c"), Action: "other"},
+			})
+			wantErr(t, "InsertTasks", err, nil)
+		}
+		calls := &atomic.Int32{}
+		c := d.cluster(t, shards.Options{Connect: func(
+			ctx context.Context, shard, url string,
+		) (shards.Store, error) {
+			store, err := shards.Connect(ctx, shard, url)
+			return &mortal{store, calls, at, late}, err
+		}})
+		err := c.InsertTasks(t.Context(), []shards.Task{
+			task(name("1/a")), task(name("2/b"), name("1/a")), task(name("2/b2"), name("2/b")),
+			task(name("2/b3")), task(name("3/c"), name("2/b2"), name("1/a")),
+		})
+		d.settles(t, err, taken, name, all, performed)
+		if calls.Load() < at { // it was not killed
+			return
+		}
+	}
+}
+
+// work performs all tasks of all shards until the test ends, and notes them.
+func (d *databases) work(t *testing.T) *sync.Map {
+	t.Helper()
+	performed := &sync.Map{}
+	var all sync.WaitGroup
+	for name, store := range d.stores {
+		all.Go(func() {
+			for {
+				owned, err := store.WaitToOwnTasks(
+					t.Context(), "worker", 10, []string{"act"}, time.Hour)
+				if err != nil {
+					return
+				}
+				returns := make([]stint.Return, len(owned))
+				for i, task := range owned {
+					performed.Store(shards.ID{Shard: name, Task: task.ID}.String(), true)
+					returns[i] = stint.Return{
+						ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+					}
+				}
+				if _, err := store.ReturnTasks(t.Context(), returns); err != nil {
+					return
+				}
+			}
+		})
+	}
+	t.Cleanup(all.Wait)
+	return performed
+}
+
+// settles waits until all inserts are decided, and then all tasks must be there, or none.
+func (d *databases) settles(
+	t *testing.T, err error, taken bool, name func(string) string, all []string,
+	performed *sync.Map,
+) {
+	t.Helper()
+	d.awaitDecided(t)
+	var there []string
+	for _, id := range all {
+		state := d.state(t, name(id))
+		if state != "none" && (!taken || id != "3/c") {
+			there = append(there, name(id))
+		}
+	}
+	for _, id := range all {
+		if len(there) > 0 {
+			d.awaitState(t, name(id), "completed")
+		} else if _, ok := performed.Load(name(id)); ok {
+			t.Errorf("%s was performed, though it was not inserted", name(id))
+		}
+	}
+	switch {
+	case len(there) == len(all) && !taken:
+	case len(there) > 0:
+		t.Errorf("only %q are there, InsertTasks = %v", there, err)
+	case err == nil:
+		t.Error("nothing is there, and InsertTasks did not fail")
+	}
+	if taken && err == nil {
+		t.Error("InsertTasks did not fail for an ID that is taken")
+	}
+}
+
+// awaitDecided waits until no gate is closed and nothing guards one.
+func (d *databases) awaitDecided(t *testing.T) {
+	t.Helper()
+	const tooLong = time.Minute
+	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+		var open []stint.TaskID
+		for _, store := range d.stores {
+			for _, prefix := range []string{"stint.gate/", "stint.guard/", "stint.decision/"} {
+				filter := stint.Filter{IDPrefix: prefix, Limit: 1000}
+				page, err := store.ListTasks(t.Context(), filter)
+				wantErr(t, "ListTasks", err, nil)
+				for _, info := range page.Tasks {
+					undone := prefix == "stint.decision/" && info.Action == stint.External
+					if !undone && info.StatusCode != stint.StatusCompleted {
+						open = append(open, info.ID)
+					}
+				}
+			}
+		}
+		if len(open) == 0 {
+			return
+		}
+		if time.Since(began) > tooLong {
+			t.Fatalf("not decided: %q", open)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A walk goes from a task to those that wait for it, from shard to shard.
+type walk struct {
+	cluster *Cluster
+	from    map[ID]ID // how each task was reached
+	next    []ID      // tasks that were reached on another shard
+}
+
+// path returns the tasks from one to another along edges, each waiting for the one before it; nil
+// if there are none. Tasks that a cluster has inserted for itself are left out.
+func (c *Cluster) path(ctx context.Context, from, to ID) ([]stint.TaskID, error) {
+	w := &walk{cluster: c, from: map[ID]ID{from: from}, next: []ID{from}}
+	for len(w.next) > 0 {
+		id := w.next[0]
+		w.next = w.next[1:]
+		if err := w.along(ctx, id); err != nil {
+			return nil, inShard(id.Shard, err)
+		}
+	}
+	if _, ok := w.from[to]; !ok {
+		return nil, nil
+	}
+	path := []stint.TaskID{stint.TaskID(to.String())}
+	for at := to; at != from; {
+		at = w.from[at]
+		if !IsOwn(at.Task) {
+			path = append(path, stint.TaskID(at.String()))
+		}
+	}
+	slices.Reverse(path)
+	return path, nil
+}
+
+// along goes to all tasks of a shard that wait for one, and over the edges from there.
+func (w *walk) along(ctx context.Context, start ID) error {
+	store, err := w.cluster.Store(ctx, start.Shard)
+	if err != nil {
+		return err
+	}
+	graph, err := store.Graph(ctx, start.Task)
+	if errors.Is(err, stint.ErrTaskNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if graph.Cut {
+		return fmt.Errorf("%w: the network of %s is too large to be searched for a cycle",
+			stint.ErrTooLarge, start)
+	}
+	dependents := map[stint.TaskID][]stint.TaskID{}
+	for _, d := range graph.Dependencies {
+		dependents[d.Predecessor] = append(dependents[d.Predecessor], d.Dependent)
+	}
+	unfinished := map[stint.TaskID]bool{}
+	for _, task := range graph.Tasks {
+		unfinished[task.ID] = task.FinishedAt.IsZero()
+	}
+	var reports []stint.TaskID
+	for queue := []stint.TaskID{start.Task}; len(queue) > 0; {
+		at := queue[0]
+		queue = queue[1:]
+		if strings.HasPrefix(string(at), reportPrefix) {
+			reports = append(reports, at)
+		}
+		for _, next := range dependents[at] {
+			id := ID{start.Shard, next}
+			if _, seen := w.from[id]; !seen && unfinished[next] {
+				w.from[id] = ID{start.Shard, at}
+				queue = append(queue, next)
+			}
+		}
+	}
+	return w.over(ctx, store, start.Shard, reports)
+}
+
+// over goes on at the placeholders that tasks report to.
+func (w *walk) over(
+	ctx context.Context, store Store, shard string, reports []stint.TaskID,
+) error {
+	found := map[stint.TaskID]*stint.TaskInfo{}
+	if err := getAll(ctx, store, reports, found); err != nil {
+		return err
+	}
+	for _, id := range reports {
+		task := found[id]
+		if task == nil {
+			continue
+		}
+		of, err := unmarshalReport(stint.OwnedTask{Body: task.Body})
+		if err != nil {
+			return fmt.Errorf("read %q: %w", id, err)
+		}
+		placeholder := ID{of.Shard, of.Placeholder}
+		if _, seen := w.from[placeholder]; !seen {
+			w.from[placeholder] = ID{shard, id}
+			w.next = append(w.next, placeholder)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package shards
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/dag"
+)
+
+// A Task is what a caller inserts into a cluster.
+type Task struct {
+	// Shard is where the task is performed.
+	Shard string
+
+	// Task is the task there. Its After and ToSignalAfter name tasks of the same shard.
+	Task stint.Task
+
+	// After are further tasks that this one waits for, on any shard.
+	After []ID
+}
+
+// remoteIDBytesMax is how long the ID of a task may be that another shard waits for: a placeholder
+// has it in its own.
+const remoteIDBytesMax = 512 - len(placeholderPrefix) - nameBytesMax - len("//") - uuidBytes
+
+const uuidBytes = 36
+
+// A plan is an insert over several shards: what goes into each, and which of them decides.
+type plan struct {
+	insert   string // a random UUID
+	parts    map[string]*part
+	decides  string
+	crosses  bool
+	reported map[reporting]bool
+}
+
+// A part is what is inserted into one shard.
+type part struct {
+	shard string
+	tasks []stint.Task
+}
+
+// A reporting is a task, and the shard that must learn how it ends.
+type reporting struct {
+	of ID
+	to string
+}
+
+// report is the body of a task that reports.
+type report struct {
+	Task        stint.TaskID `json:"task"`
+	Shard       string       `json:"shard"`
+	Placeholder stint.TaskID `json:"placeholder"`
+}
+
+// placeholder is the body of a placeholder.
+type placeholder struct {
+	Shard  string       `json:"shard"`
+	Report stint.TaskID `json:"report"`
+}
+
+// guard is the body of a task that undoes its part of an insert that is not decided.
+type guard struct {
+	Decides  string         `json:"decides"`
+	Decision stint.TaskID   `json:"decision"`
+	Gate     stint.TaskID   `json:"gate"`
+	Tasks    []stint.TaskID `json:"tasks"`
+}
+
+// decision is the body of the task whose being there decides an insert. Undone says that it was
+// decided against.
+type decision struct {
+	Gate   stint.TaskID `json:"gate"`
+	Shards []string     `json:"shards"`
+	Undone bool         `json:"undone,omitempty"`
+}
+
+func (p *plan) gate() stint.TaskID     { return stint.TaskID(gatePrefix + p.insert) }
+func (p *plan) decision() stint.TaskID { return stint.TaskID(decisionPrefix + p.insert) }
+
+// newPlan plans the insert of tasks. It gives those an ID that have none, in the caller's slice.
+func newPlan(topology Topology, tasks []Task) (*plan, error) {
+	insert, err := uuid.NewRandom()
+	if err != nil {
+		return nil, fmt.Errorf("make an ID: %w", err)
+	}
+	p := &plan{
+		insert: insert.String(), parts: map[string]*part{}, reported: map[reporting]bool{},
+	}
+	for i := range tasks {
+		if err := p.name(topology, &tasks[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkCycle(tasks); err != nil {
+		return nil, err
+	}
+	for _, task := range tasks {
+		if err := p.add(topology, task); err != nil {
+			return nil, err
+		}
+	}
+	if p.crosses {
+		if err := refuseSignals(tasks); err != nil {
+			return nil, err
+		}
+	}
+	p.decides = p.largest()
+	return p, nil
+}
+
+func (p *plan) name(topology Topology, task *Task) error {
+	if _, err := topology.URL(task.Shard); err != nil {
+		return err
+	}
+	if task.Task.ID != "" {
+		return nil
+	}
+	random, err := uuid.NewRandom()
+	if err != nil {
+		return fmt.Errorf("make an ID: %w", err)
+	}
+	task.Task.ID = stint.TaskID(random.String())
+	return nil
+}
+
+// add puts a task into its part, and what makes it wait for tasks of other shards.
+func (p *plan) add(topology Topology, task Task) error {
+	local := task.Task
+	local.After = slices.Clone(local.After)
+	for _, before := range task.After {
+		if before.Shard == task.Shard {
+			local.After = append(local.After, before.Task)
+			continue
+		}
+		if _, err := topology.URL(before.Shard); err != nil {
+			return err
+		}
+		stands, err := p.waitFor(reporting{before, task.Shard})
+		if err != nil {
+			return err
+		}
+		local.After = append(local.After, stands)
+	}
+	p.part(task.Shard).tasks = append(p.part(task.Shard).tasks, local)
+	return nil
+}
+
+// waitFor returns the placeholder of a task of another shard.
+func (p *plan) waitFor(r reporting) (stint.TaskID, error) {
+	stands := placeholderID(r.of, p.insert)
+	if p.reported[r] {
+		return stands, nil
+	}
+	if len(r.of.Task) > remoteIDBytesMax {
+		return "", &stint.ArgumentError{
+			Argument: "Task.After", Index: -1, ID: r.of.Task, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("has %d bytes, over the limit of %d of tasks that other shards "+
+				"wait for", len(r.of.Task), remoteIDBytesMax),
+		}
+	}
+	name := stint.TaskID(fmt.Sprintf("%s%s/%d", reportPrefix, p.insert, len(p.reported)))
+	p.reported[r], p.crosses = true, true
+	here, there, err := edge(r, stands, name)
+	if err != nil {
+		return "", err
+	}
+	p.part(r.to).tasks = append(p.part(r.to).tasks, here)
+	p.part(r.of.Shard).tasks = append(p.part(r.of.Shard).tasks, there)
+	return stands, nil
+}
+
+// edge returns the placeholder of a task, and the task that reports to it from the other shard.
+func edge(r reporting, stands, name stint.TaskID) (here, there stint.Task, err error) {
+	here = stint.Task{ID: stands, Action: stint.External}
+	if here.Body, err = json.Marshal(placeholder{r.of.Shard, name}); err != nil {
+		return here, there, err
+	}
+	there = stint.Task{
+		ID: name, Action: reportAction + r.to, After: []stint.TaskID{r.of.Task},
+		OnAbort: stint.RunAnyway, MaxTries: stint.UnlimitedTries,
+	}
+	there.Body, err = json.Marshal(report{r.of.Task, r.to, stands})
+	return here, there, err
+}
+
+func (p *plan) part(shard string) *part {
+	if p.parts[shard] == nil {
+		p.parts[shard] = &part{shard: shard}
+	}
+	return p.parts[shard]
+}
+
+// largest is the shard with the most tasks: it decides, since its tasks need no gate.
+func (p *plan) largest() string {
+	shards := slices.Sorted(maps.Keys(p.parts))
+	if len(shards) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(shards, func(a, b string) int {
+		return cmp.Compare(len(p.parts[a].tasks), len(p.parts[b].tasks))
+	})
+}
+
+// gated returns the tasks of a part that does not decide: behind a gate, and with a guard.
+func (p *plan) gated(of *part) ([]stint.Task, error) {
+	gate, ids := p.gate(), make([]stint.TaskID, len(of.tasks))
+	here := make(map[stint.TaskID]bool, len(of.tasks))
+	waits := make(map[stint.TaskID]bool, len(of.tasks))
+	for i, task := range of.tasks {
+		ids[i], here[task.ID] = task.ID, true
+		for _, dependent := range task.ToSignalAfter {
+			waits[dependent] = true
+		}
+	}
+	tasks := make([]stint.Task, len(of.tasks), len(of.tasks)+2) //nolint:mnd // gate and guard
+	for i, task := range of.tasks {
+		inside := func(before stint.TaskID) bool { return here[before] }
+		if !waits[task.ID] && !slices.ContainsFunc(task.After, inside) {
+			task.After = append(slices.Clone(task.After), gate)
+		}
+		tasks[i] = task
+	}
+	body, err := json.Marshal(guard{p.decides, p.decision(), gate, ids})
+	return append(tasks,
+		stint.Task{ID: gate, Action: stint.External},
+		stint.Task{
+			ID: stint.TaskID(guardPrefix + p.insert), Action: guardAction, Body: body,
+			MaxTries: stint.UnlimitedTries,
+		}), err
+}
+
+// deciding returns the tasks of the part that decides.
+func (p *plan) deciding() ([]stint.Task, error) {
+	var others []string
+	for shard := range p.parts {
+		if shard != p.decides {
+			others = append(others, shard)
+		}
+	}
+	slices.Sort(others)
+	body, err := json.Marshal(decision{Gate: p.gate(), Shards: others})
+	return append(slices.Clone(p.parts[p.decides].tasks), stint.Task{
+		ID: p.decision(), Action: decisionAction, Body: body, MaxTries: stint.UnlimitedTries,
+	}), err
+}
+
+// refuseSignals refuses edges to stored tasks in an insert over several shards: undoing it would
+// make these wait for tasks that never come, or delete them.
+func refuseSignals(tasks []Task) error {
+	inserted := make(map[ID]bool, len(tasks))
+	for _, task := range tasks {
+		inserted[ID{task.Shard, task.Task.ID}] = true
+	}
+	for i, task := range tasks {
+		for _, dependent := range task.Task.ToSignalAfter {
+			if !inserted[ID{task.Shard, dependent}] {
+				return &stint.ArgumentError{
+					Argument: "Task.ToSignalAfter", Index: i, ID: task.Task.ID,
+					Err: stint.ErrInvalidArgument,
+					Problem: fmt.Sprintf("must name tasks of the same call in an insert over "+
+						"several shards, not %q: add that dependency afterwards", dependent),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkCycle refuses tasks that would wait for each other.
+func checkCycle(tasks []Task) error {
+	number := make(map[ID]int32, len(tasks))
+	for i, task := range tasks {
+		number[ID{task.Shard, task.Task.ID}] = int32(i)
+	}
+	var edges []dag.Edge
+	add := func(before, after ID) {
+		from, known := number[before]
+		if to, also := number[after]; known && also {
+			edges = append(edges, dag.Edge{From: from, To: to})
+		}
+	}
+	for _, task := range tasks {
+		id := ID{task.Shard, task.Task.ID}
+		for _, before := range task.After {
+			add(before, id)
+		}
+		for _, before := range task.Task.After {
+			add(ID{task.Shard, before}, id)
+		}
+		for _, dependent := range task.Task.ToSignalAfter {
+			add(id, ID{task.Shard, dependent})
+		}
+	}
+	_, cycle := dag.Order(len(tasks), edges)
+	if len(cycle) == 0 {
+		return nil
+	}
+	path := make([]stint.TaskID, len(cycle))
+	for i, n := range cycle {
+		path[i] = stint.TaskID(ID{tasks[n].Shard, tasks[n].Task.ID}.String())
+	}
+	return &stint.CycleError{Path: path}
+}

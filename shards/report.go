@@ -1,0 +1,239 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A reports batch is of tasks that report to the same shard.
+type reports struct {
+	tasks []*reporter
+}
+
+// A reporter is a task that reports how another one has ended.
+type reporter struct {
+	owned   stint.OwnedTask
+	of      report
+	broken  error           // the body cannot be read
+	ended   *stint.TaskInfo // nil if the task is gone, or not final
+	waits   bool            // it has not ended after all
+	aborted bool            // and that was reported
+	outcome stint.Return    // of the reporter itself
+}
+
+// newReports looks up how the tasks have ended that report.
+func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*reports, error) {
+	batch := &reports{tasks: make([]*reporter, len(owned))}
+	var ids []stint.TaskID
+	for i, task := range owned {
+		one := &reporter{owned: task}
+		batch.tasks[i] = one
+		if one.of, one.broken = unmarshalReport(task); one.broken == nil {
+			ids = append(ids, one.of.Task)
+		}
+	}
+	found := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
+	if err := getAll(ctx, here, ids, found); err != nil {
+		return batch, err
+	}
+	for _, one := range batch.tasks {
+		info := found[one.of.Task]
+		if info != nil && info.StatusCode != stint.StatusCompleted &&
+			info.StatusCode != stint.StatusAborted {
+			one.waits = true // it is being retried
+			continue
+		}
+		one.ended = info
+	}
+	return batch, nil
+}
+
+// getAll looks tasks up, in halves if they are too large together.
+func getAll(
+	ctx context.Context, store Store, ids []stint.TaskID, found map[stint.TaskID]*stint.TaskInfo,
+) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	infos, err := store.GetTasks(ctx, ids)
+	if errors.Is(err, stint.ErrTooLarge) && len(ids) > 1 {
+		half := len(ids) / 2 //nolint:mnd // as it says
+		if err := getAll(ctx, store, ids[:half], found); err != nil {
+			return err
+		}
+		return getAll(ctx, store, ids[half:], found)
+	}
+	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+		return err
+	}
+	for i := range infos {
+		found[infos[i].ID] = &infos[i]
+	}
+	return nil
+}
+
+// answer is what is said of the task. If the task is gone, its signal still tells how it ended.
+func (r *reporter) answer() stint.Answer {
+	answer := stint.Answer{ID: r.of.Placeholder, Code: stint.StatusCompleted}
+	switch {
+	case r.ended != nil:
+		answer.Code, answer.Status, answer.Result = r.ended.StatusCode, r.ended.Status,
+			r.ended.Result
+		if answer.Status == "" && r.ended.AbortCause != "" {
+			answer.Status = "aborted: " + string(r.ended.AbortCause)
+		}
+	case r.owned.Aborted > 0 && r.owned.Completed == 0:
+		answer.Code = stint.StatusAborted
+	}
+	return answer
+}
+
+// deliver answers the placeholders, as many at once as results allow.
+func (b *reports) deliver(ctx context.Context, here Store, c *Cluster, to string) error {
+	store, err := c.Store(ctx, to)
+	if err != nil {
+		return err
+	}
+	if err := inShard(to, b.deliverAll(ctx, store)); err != nil {
+		return err
+	}
+	return b.awaitRetries(ctx, here)
+}
+
+func (b *reports) deliverAll(ctx context.Context, store Store) error {
+	var some []*reporter
+	size := 0
+	for _, one := range b.tasks {
+		if one.broken != nil || one.waits {
+			continue
+		}
+		if one.ended != nil {
+			if size += len(one.ended.Result); size > resultBytes && len(some) > 0 {
+				if err := deliverSome(ctx, store, some); err != nil {
+					return err
+				}
+				some, size = nil, len(one.ended.Result)
+			}
+		}
+		some = append(some, one)
+	}
+	return deliverSome(ctx, store, some)
+}
+
+func deliverSome(ctx context.Context, store Store, some []*reporter) error {
+	if len(some) == 0 {
+		return nil
+	}
+	answers := make([]stint.Answer, len(some))
+	for i, one := range some {
+		answers[i] = one.answer()
+	}
+	verdicts, err := store.AnswerTasks(ctx, clusterActor, answers)
+	if err != nil {
+		return err
+	}
+	for i, one := range some {
+		if err := one.note(ctx, store, answers[i], verdicts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note decides what becomes of a reporter whose answer was given a verdict.
+func (r *reporter) note(
+	ctx context.Context, store Store, answer stint.Answer, verdict error,
+) error {
+	switch {
+	case verdict == nil:
+		r.outcome.Code, r.aborted = stint.StatusCompleted, answer.Code == stint.StatusAborted
+	case errors.Is(verdict, stint.ErrTaskNotFound):
+		r.outcome.Code = stint.StatusCompleted
+	case errors.Is(verdict, stint.ErrTaskBlocked): // the insert is not through there
+		r.outcome = stint.Return{Code: stint.StatusPending, RetryAfter: lookAgain}
+	case errors.Is(verdict, stint.ErrTaskFinished):
+		return r.reopen(ctx, store, answer)
+	default:
+		return verdict
+	}
+	return nil
+}
+
+// reopen looks at a placeholder that has ended before. If its end was the task's abort, and the
+// task was retried since and is completed now, the placeholder is retried, too, and answered the
+// next time.
+func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer) error {
+	placeholder, err := find(ctx, store, answer.ID)
+	switch {
+	case err != nil:
+		return err
+	case placeholder == nil, placeholder.StatusCode == stint.StatusCompleted:
+		r.outcome.Code = stint.StatusCompleted
+	case answer.Code == stint.StatusAborted:
+		r.outcome.Code, r.aborted = stint.StatusCompleted, true
+	case !strings.HasSuffix(string(r.owned.ID), againSuffix): // somebody has cancelled it
+		r.outcome.Code = stint.StatusCompleted
+	default:
+		_, err = store.RetryTasks(ctx, []stint.TaskID{answer.ID})
+		if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+			return err
+		}
+		r.outcome.Code = stint.StatusPending
+	}
+	return nil
+}
+
+// againSuffix is the end of the ID of a task that reports after a retry.
+const againSuffix = "/again"
+
+// awaitRetries inserts, for each abort that was reported, a task that is aborted with it: when the
+// task is retried, this one is retried with it, and reports if it is completed then.
+func (b *reports) awaitRetries(ctx context.Context, here Store) error {
+	var tasks []stint.Task
+	for _, one := range b.tasks {
+		if !one.aborted || one.ended == nil {
+			continue
+		}
+		tasks = append(tasks, stint.Task{
+			ID: one.owned.ID + againSuffix, Action: one.owned.Action, Body: one.owned.Body,
+			After: []stint.TaskID{one.of.Task}, MaxTries: stint.UnlimitedTries,
+		})
+	}
+	for len(tasks) > 0 {
+		err := here.InsertTasks(ctx, tasks)
+		var refused *stint.TaskError
+		known := errors.Is(err, stint.ErrTaskExists) || errors.Is(err, stint.ErrTaskNotFound)
+		if !known || !errors.As(err, &refused) {
+			return err
+		}
+		tasks = slices.DeleteFunc(tasks, func(task stint.Task) bool {
+			return slices.Contains(refused.IDs, task.ID) ||
+				slices.Contains(refused.IDs, task.After[0])
+		})
+	}
+	return nil
+}
+
+// returns are those of the reporters. If all failed, they are as if they had not been handed out.
+func (b *reports) returns(failed bool) []stint.Return {
+	all := make([]stint.Return, len(b.tasks))
+	for i, one := range b.tasks {
+		done := one.outcome
+		switch {
+		case one.broken != nil:
+			done = stint.Return{Code: stint.StatusAborted, Status: one.broken.Error()}
+		case done.Code != "":
+		case failed:
+			done = stint.Return{Code: stint.StatusPending, Release: true}
+		default: // it waits
+			done = stint.Return{Code: stint.StatusPending, RetryAfter: lookAgain}
+		}
+		done.ID, done.Token = one.owned.ID, one.owned.Token
+		all[i] = done
+	}
+	return all
+}

@@ -1,0 +1,128 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+// ErrUnknownShard reports that the topology has no shard of a name.
+var ErrUnknownShard = errors.New("no such shard")
+
+// A Topology says where shards are.
+type Topology struct {
+	urls    map[string]string
+	pattern string
+}
+
+const (
+	placeOfName  = "{shard}"
+	nameBytesMax = 63
+)
+
+var (
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	// A URL may hold commas, between several hosts. What begins an item is a name.
+	itemPattern = regexp.MustCompile(`(?:^|,)\s*([A-Za-z0-9][A-Za-z0-9._-]*)=`)
+)
+
+// ParseTopology reads a topology of one of the forms
+//
+//	static:eu=postgres://…/a,us=postgres://…/b
+//	pattern:postgres://…/{shard}
+//
+// A static one names all shards. A pattern has any shard, at the URL in which its name takes the
+// place of {shard}.
+func ParseTopology(text string) (Topology, error) {
+	kind, rest, _ := strings.Cut(text, ":")
+	switch kind {
+	case "static":
+		return parseStatic(rest)
+	case "pattern":
+		if !strings.Contains(rest, placeOfName) {
+			return Topology{}, badTopology("the pattern %q lacks %s", rest, placeOfName)
+		}
+		return Topology{pattern: rest}, nil
+	default:
+		return Topology{}, badTopology("%q begins neither with static: nor with pattern:", text)
+	}
+}
+
+func parseStatic(list string) (Topology, error) {
+	items := itemPattern.FindAllStringSubmatchIndex(list, -1)
+	if len(items) == 0 || items[0][0] > 0 {
+		return Topology{}, badTopology("%q must be a list like 1=URL,2=URL", list)
+	}
+	urls := make(map[string]string, len(items))
+	for i, item := range items {
+		name, end := list[item[2]:item[3]], len(list)
+		if i+1 < len(items) {
+			end = items[i+1][0]
+		}
+		if _, ok := urls[name]; ok {
+			return Topology{}, badTopology("shard %q is there twice", name)
+		}
+		urls[name] = strings.TrimSpace(list[item[1]:end])
+	}
+	return Static(urls)
+}
+
+// Static is a topology of these shards, by their names.
+func Static(urls map[string]string) (Topology, error) {
+	if len(urls) == 0 {
+		return Topology{}, badTopology("there is no shard in it")
+	}
+	for name, url := range urls {
+		if err := checkName(name); err != nil {
+			return Topology{}, err
+		}
+		if url == "" {
+			return Topology{}, badTopology("shard %q has no URL", name)
+		}
+	}
+	return Topology{urls: maps.Clone(urls)}, nil
+}
+
+// URL returns where a shard is. If there is none of the name, the error is [ErrUnknownShard].
+func (t Topology) URL(shard string) (string, error) {
+	if t.pattern != "" {
+		if err := checkName(shard); err != nil {
+			return "", err
+		}
+		return strings.ReplaceAll(t.pattern, placeOfName, shard), nil
+	}
+	url, ok := t.urls[shard]
+	if !ok {
+		return "", fmt.Errorf("%w: %.80q; the topology has %s", ErrUnknownShard, shard,
+			strings.Join(t.Names(), ", "))
+	}
+	return url, nil
+}
+
+// Names returns the names of all shards in order, or none if the topology is a pattern.
+func (t Topology) Names() []string { return slices.Sorted(maps.Keys(t.urls)) }
+
+// checkName refuses what is no name of a shard: 1 to 63 letters, digits, dots, dashes and
+// underscores, with a letter or digit first.
+func checkName(name string) error {
+	if len(name) > nameBytesMax || !namePattern.MatchString(name) {
+		return &stint.ArgumentError{
+			Argument: "shard", Index: -1, Err: stint.ErrInvalidArgument,
+			Problem: fmt.Sprintf("%.80q must be 1 to %d letters, digits, dots, dashes and "+
+				"underscores, with a letter or digit first", name, nameBytesMax),
+		}
+	}
+	return nil
+}
+
+func badTopology(format string, args ...any) error {
+	return &stint.ArgumentError{
+		Argument: "topology", Index: -1, Err: stint.ErrInvalidArgument,
+		Problem: fmt.Sprintf(format, args...),
+	}
+}

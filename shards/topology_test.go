@@ -1,0 +1,68 @@
+package shards_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
+)
+
+func TestParseTopology_ReadsBothForms(t *testing.T) {
+	t.Parallel()
+	static, err := shards.ParseTopology(
+		"static:1=postgres://a:5432,b:5433/x?target_session_attrs=read-write, eu-2=http://c/")
+	wantErr(t, "ParseTopology", err, nil)
+	if got := static.Names(); !slices.Equal(got, []string{"1", "eu-2"}) {
+		t.Errorf("Names = %q", got)
+	}
+	pattern, err := shards.ParseTopology("pattern:postgres://{shard}.db/{shard}")
+	wantErr(t, "ParseTopology", err, nil)
+	for _, c := range []struct {
+		topology    shards.Topology
+		shard, want string
+		err         error
+	}{
+		{static, "1", "postgres://a:5432,b:5433/x?target_session_attrs=read-write", nil},
+		{static, "eu-2", "http://c/", nil},
+		{static, "3", "", shards.ErrUnknownShard},
+		{pattern, "us", "postgres://us.db/us", nil},
+		{pattern, "a/b", "", stint.ErrInvalidArgument},
+		{pattern, "", "", stint.ErrInvalidArgument},
+	} {
+		if got, err := c.topology.URL(c.shard); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("URL(%q) = %q, %v, want %q, %v", c.shard, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestParseTopology_RefusesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "static:", "static:postgres://a", "static:1=", "static:1=a,1=b", "pattern:postgres://a",
+		"1=a", "static:x,1=a",
+	} {
+		if _, err := shards.ParseTopology(text); !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("ParseTopology(%q) = %v", text, err)
+		}
+	}
+}
+
+func TestID_IsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	id := shards.ID{Shard: "eu", Task: "mail/7"}
+	if got, err := shards.ParseID(id.String()); err != nil || got != id {
+		t.Errorf("ParseID(%q) = %v, %v", id, got, err)
+	}
+	for _, text := range []string{"", "eu", "eu/", "/a", "e u/a"} {
+		if _, err := shards.ParseID(text); !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("ParseID(%q) = %v", text, err)
+		}
+	}
+	for _, own := range []stint.TaskID{"mail/7", "stint.remote/eu", "stint.remote/x"} {
+		if of, ok := shards.StandsFor(own); ok {
+			t.Errorf("%q stands for %v", own, of)
+		}
+	}
+}

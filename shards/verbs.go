@@ -1,0 +1,122 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stint-tasks/stint"
+)
+
+// GetTasks returns what the shards know of tasks, in the order asked; of tasks of different shards,
+// not as of one instant. If there is no task of an ID, the error is [stint.ErrTaskNotFound], in a
+// [*ShardError] for each shard; the others are still returned.
+func (c *Cluster) GetTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
+	found := make(map[ID]stint.TaskInfo, len(ids))
+	err := c.each(ctx, ids, func(shard string, store Store, some []stint.TaskID) error {
+		infos, err := store.GetTasks(ctx, some)
+		for _, info := range infos {
+			found[ID{shard, info.ID}] = info
+		}
+		return err
+	})
+	infos := make([]stint.TaskInfo, 0, len(ids))
+	for _, id := range ids {
+		if info, ok := found[id]; ok {
+			infos = append(infos, info)
+		}
+	}
+	return infos, said("get tasks", err)
+}
+
+// WaitForTask is [stint.Store.WaitForTask] on the task's shard.
+func (c *Cluster) WaitForTask(ctx context.Context, id ID) (stint.TaskInfo, error) {
+	store, err := c.Store(ctx, id.Shard)
+	if err != nil {
+		return stint.TaskInfo{}, said("wait for task", err)
+	}
+	info, err := store.WaitForTask(ctx, id.Task)
+	return info, said("wait for task", inShard(id.Shard, err))
+}
+
+// AbortTasks is [stint.Store.AbortTasks] on each shard concerned. What depends on the tasks on
+// other shards is aborted when relays have reported it there, and is not counted.
+//
+// Each shard does it for itself: after an error, it is done on those that the error does not name.
+func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affected, error) {
+	affected, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
+		stint.Affected, error,
+	) {
+		return store.AbortTasks(ctx, some, status)
+	})
+	return affected, said("abort tasks", err)
+}
+
+// RetryTasks is [stint.Store.RetryTasks] on each shard concerned. What was aborted on other shards
+// because of the tasks is retried when these are completed. Each shard does it for itself, as with
+// [Cluster.AbortTasks].
+func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
+	affected, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
+		stint.Affected, error,
+	) {
+		return store.RetryTasks(ctx, some)
+	})
+	return affected, said("retry tasks", err)
+}
+
+// Affected says which tasks a call changed.
+type Affected struct {
+	// Tasks are the tasks named in the call that were changed, shard by shard in order.
+	Tasks []ID
+	// Others is how many other tasks of the same shards were changed with them, those that the
+	// cluster has inserted for itself included.
+	Others int
+}
+
+func (c *Cluster) change(
+	ctx context.Context, ids []ID,
+	verb func(store Store, some []stint.TaskID) (stint.Affected, error),
+) (Affected, error) {
+	var all Affected
+	err := c.each(ctx, ids, func(shard string, store Store, some []stint.TaskID) error {
+		changed, err := verb(store, some)
+		for _, id := range changed.Tasks {
+			all.Tasks = append(all.Tasks, ID{shard, id})
+		}
+		all.Others += changed.Others
+		return err
+	})
+	return all, err
+}
+
+// each calls a verb on each shard, with the tasks of that shard, shard by shard in order.
+func (c *Cluster) each(
+	ctx context.Context, ids []ID,
+	verb func(shard string, store Store, some []stint.TaskID) error,
+) error {
+	byShard := map[string][]stint.TaskID{}
+	for _, id := range ids {
+		if _, err := c.topology.URL(id.Shard); err != nil {
+			return err
+		}
+		byShard[id.Shard] = append(byShard[id.Shard], id.Task)
+	}
+	var errs []error
+	for _, shard := range slices.Sorted(maps.Keys(byShard)) {
+		store, err := c.Store(ctx, shard)
+		if err == nil {
+			err = inShard(shard, verb(shard, store, byShard[shard]))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func said(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", call, err)
+}
