@@ -101,7 +101,7 @@ func bars(snapshot time.Duration) []bar {
 			measure: mostMemory,
 		},
 	}
-	all = append(all, remote()...)
+	all = append(append(all, remote()...), sharded()...)
 	for _, load := range mixedLoads() {
 		all = append(all, steady(load.variant)...)
 	}
@@ -142,6 +142,21 @@ func remote() []bar {
 		})
 	}
 	return all
+}
+
+// sharded are the bars of W13: what is lost where tasks wait for those of another shard, and that
+// shards share nothing if they do not.
+func sharded() []bar {
+	across := func(what, workload, variant string, limit float64) bar {
+		return over("W13 "+what+", "+variant+" over one", limit,
+			ours(workload, variant), ours(workload, onOneShard))
+	}
+	return []bar{
+		across("chord", "W13-chord", onTwoShards, 0.8),
+		across("pairs", "W13-pairs", onTwoShards, 0.25),
+		across("independent tasks", splitWorkload, onTwoShards, 0.85),
+		across("independent tasks", splitWorkload, onTwoServers, 0.85),
+	}
 }
 
 // A picker finds a row.

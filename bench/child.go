@@ -26,6 +26,7 @@ type job struct {
 	Fill bool
 
 	URL       string // of the database
+	Second    string // URL of the second one, empty if there is none
 	Tasks     int    // to measure
 	Backlog   int    // tasks that there are before
 	BodyBytes int
@@ -57,7 +58,8 @@ type report struct {
 	// says what that had; otherwise it is the child's.
 	PeakBytes int64
 
-	// Figures are those of the workload, by name; a rate alone follows from the above.
+	// Figures are those of the workload, by name; a rate alone follows from the above. What filling
+	// the tables told is among them.
 	Figures map[string]float64
 
 	// Looks are what there was meanwhile, where the workload has somebody look.
@@ -70,6 +72,13 @@ func (r report) value(f figure) float64 {
 		return float64(r.Tasks) / r.Seconds
 	}
 	return r.Figures[f.name]
+}
+
+func (r *report) set(name string, value float64) {
+	if r.Figures == nil {
+		r.Figures = map[string]float64{}
+	}
+	r.Figures[name] = value
 }
 
 // patience is how long a job may take, besides what it is meant to last: an hour's worth of figures

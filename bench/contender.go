@@ -44,9 +44,21 @@ type entry struct {
 	// many as the workload has.
 	atMost int
 
+	// second is where the entry has a second database. Default: it has none.
+	second place
+
 	// notQuick leaves the entry out of -quick.
 	notQuick bool
 }
+
+// A place is where a second database is.
+type place int
+
+const (
+	nowhere place = iota
+	sameServer
+	ownServer
+)
 
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"time"
 )
 
@@ -25,13 +26,17 @@ type meter struct {
 
 func (r *run) readMeter(ctx context.Context) (m meter, err error) {
 	m.flights, m.client = r.flights.Load(), clientCPU()
-	pid, err := r.count(ctx, backendPIDSQL)
-	if err != nil {
-		return m, err
+	for _, server := range r.servers() {
+		var pid int
+		var wal int64
+		err := errors.Join(server.QueryRow(ctx, backendPIDSQL).Scan(&pid),
+			server.QueryRow(ctx, walPositionSQL).Scan(&wal))
+		if err != nil {
+			return m, err
+		}
+		m.server, m.wal = m.server+serverCPU(pid), m.wal+wal
 	}
-	m.server = serverCPU(pid)
-	err = r.observer.QueryRow(ctx, walPositionSQL).Scan(&m.wal)
-	return m, err
+	return m, nil
 }
 
 // measure performs work and reports how long it took, and what it cost. Work returns how many tasks

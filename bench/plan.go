@@ -130,7 +130,7 @@ func (m *measured) name() string {
 
 // measure measures an entry in a new database: once, or as often as there are rounds if what it
 // takes from its backlog makes no difference to it.
-func (p plan) measure(ctx context.Context, s *server, m *measured) error {
+func (p plan) measure(ctx context.Context, s *server, m *measured) (err error) {
 	times := 1
 	if m.workload.again {
 		times = p.Rounds
@@ -141,7 +141,14 @@ func (p plan) measure(ctx context.Context, s *server, m *measured) error {
 	}
 	j := p.job(m)
 	j.URL, j.Fill = url, true
-	if _, err := delegate(ctx, j); err != nil {
+	second, done, err := s.second(ctx, m.entry.second, p.settings)
+	defer func() { err = errors.Join(err, done(context.WithoutCancel(ctx))) }()
+	if err != nil {
+		return err
+	}
+	j.Second = second
+	filled, err := delegate(ctx, j)
+	if err != nil {
 		return err
 	}
 	j.Fill = false
@@ -149,6 +156,9 @@ func (p plan) measure(ctx context.Context, s *server, m *measured) error {
 		found, err := delegate(ctx, j)
 		if err != nil {
 			return err
+		}
+		for name, value := range filled.Figures {
+			found.set(name, value)
 		}
 		m.reports = append(m.reports, found)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,9 @@ type run struct {
 	report report
 
 	observer *pgx.Conn // whose round trips are not counted
-	pools    []*pgxpool.Pool
+	second   *pgx.Conn // the same in the second database; nil if there is none
+	mutex    sync.Mutex
+	pools    []*pgxpool.Pool // under mutex
 	flights  atomic.Int64
 	measured bool
 }
@@ -32,7 +35,19 @@ func newRun(ctx context.Context, j job) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run{job: j, observer: observer}, nil
+	r := &run{job: j, observer: observer}
+	if j.Second != "" {
+		r.second, err = pgx.Connect(ctx, j.Second)
+	}
+	return r, err
+}
+
+// servers are connections to each server that there is.
+func (r *run) servers() []*pgx.Conn {
+	if r.second == nil || r.second.Config().Host == r.observer.Config().Host {
+		return []*pgx.Conn{r.observer}
+	}
+	return []*pgx.Conn{r.observer, r.second} // private servers have a socket of their own each
 }
 
 // close closes the pools. A job that should have measured must have done so.
@@ -41,6 +56,9 @@ func (r *run) close(ctx context.Context) error {
 		pool.Close()
 	}
 	err := r.observer.Close(ctx)
+	if r.second != nil {
+		err = errors.Join(err, r.second.Close(ctx))
+	}
 	if !r.Fill && !r.measured {
 		err = errors.Join(err, errNotMeasured)
 	}
@@ -50,7 +68,12 @@ func (r *run) close(ctx context.Context) error {
 // pool returns a pool of so many connections at most, whose round trips are counted. It is closed
 // when the job is done.
 func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(r.URL)
+	return r.poolAt(ctx, r.URL, connections)
+}
+
+// poolAt is pool for a database of the job.
+func (r *run) poolAt(ctx context.Context, url string, connections int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +83,14 @@ func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) 
 	if err != nil {
 		return nil, err
 	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	r.pools = append(r.pools, pool)
 	return pool, nil
 }
 
 // set reports a figure of the workload.
-func (r *run) set(name string, value float64) {
-	if r.report.Figures == nil {
-		r.report.Figures = map[string]float64{}
-	}
-	r.report.Figures[name] = value
-}
+func (r *run) set(name string, value float64) { r.report.set(name, value) }
 
 // count returns the one number that a statement gives.
 func (r *run) count(ctx context.Context, statement string, args ...any) (int, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stint-tasks/stint/internal/localpg"
@@ -54,16 +55,48 @@ func (s *server) close(ctx context.Context) error {
 	return s.local.Close()
 }
 
+// The database of a measurement, and that of its second shard.
+const (
+	firstDatabase  = "bench"
+	secondDatabase = "bench_2"
+)
+
 // newDatabase makes the database anew, empty, and writes everything to the disk that the one before
-// may have left to write.
+// may have left to write. A second one is gone with it.
 func (s *server) newDatabase(ctx context.Context) (url string, err error) {
-	for _, statement := range []string{dropDatabaseSQL, createDatabaseSQL, "CHECKPOINT"} {
+	for _, statement := range []string{
+		fmt.Sprintf(dropDatabaseSQL, firstDatabase), fmt.Sprintf(dropDatabaseSQL, secondDatabase),
+		fmt.Sprintf(createDatabaseSQL, firstDatabase), "CHECKPOINT",
+	} {
 		if _, err := s.conn.Exec(ctx, statement); err != nil {
 			return "", err
 		}
 	}
-	return s.local.URL("bench"), nil
+	return s.local.URL(firstDatabase), nil
 }
+
+// second makes an empty database for a second shard, at its place. The caller calls done when the
+// measurement is over.
+func (s *server) second(ctx context.Context, at place, settings map[string]string) (
+	url string, done func(context.Context) error, err error,
+) {
+	switch at {
+	case sameServer:
+		_, err := s.conn.Exec(ctx, fmt.Sprintf(createDatabaseSQL, secondDatabase))
+		return s.local.URL(secondDatabase), nothingToDo, err
+	case ownServer:
+		own, err := startServer(ctx, settings)
+		if err != nil {
+			return "", nothingToDo, err
+		}
+		url, err := own.newDatabase(ctx)
+		return url, own.close, err
+	default:
+		return "", nothingToDo, nil
+	}
+}
+
+func nothingToDo(context.Context) error { return nil }
 
 // A setting is one of PostgreSQL's.
 type setting struct {

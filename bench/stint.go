@@ -38,7 +38,11 @@ func stintContender() contender {
 		name:  "stint",
 		title: "Stint",
 		create: func(ctx context.Context, r *run) error {
-			return migrations.Migrate(ctx, r.observer)
+			err := migrations.Migrate(ctx, r.observer)
+			if r.second != nil {
+				err = errors.Join(err, migrations.Migrate(ctx, r.second))
+			}
+			return err
 		},
 		entries: []entry{
 			{workload: "W1", measure: insertStint},
@@ -69,7 +73,7 @@ func stintContender() contender {
 			workload: "W11", variant: load.variant, measure: streamStintMixed,
 		})
 	}
-	c.entries = append(c.entries, serviceEntries()...)
+	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
 	return c
 }
 
@@ -190,9 +194,14 @@ func returnAllWith(
 	return errors.Join(append(verdicts, err)...)
 }
 
+// A lister is a store, or what lists the tasks of one.
+type lister interface {
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+}
+
 // checkStint makes sure that no task is left, if all were measured. (That those measured have been
 // completed, the verdicts on their returns tell.)
-func checkStint(ctx context.Context, r *run, store *stint.Store) error {
+func checkStint(ctx context.Context, r *run, store lister) error {
 	if r.Backlog > r.report.Tasks {
 		return nil
 	}

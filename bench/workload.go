@@ -76,6 +76,9 @@ const (
 
 	figureOwn    = "own p50"
 	figureReturn = "return p50"
+
+	figureInsert    = "insert"
+	figureInsertWAL = "WAL of the insert"
 )
 
 // workloads are all workloads, in the order of the table.
@@ -143,11 +146,26 @@ func workloads() []workload {
 			figures: []figure{{figureOwn, unitMilli}, {figureReturn, unitMilli}},
 		},
 	}
+	all = append(all, shardWorkloads()...)
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)
 	}
 	return all
+}
+
+// shardWorkloads are those of W13. Half of the tasks of its pairs wait for the other half.
+func shardWorkloads() []workload {
+	inserted := []figure{rate, {figureInsert, unitSecond}, {figureInsertWAL, unitBytes}}
+	return []workload{
+		{id: "W13-chord", title: "drain a chord", tasks: 100_000, figures: inserted},
+		{id: "W13-pairs", title: "drain pairs of tasks", tasks: 50_000, figures: inserted},
+		{
+			id: "W13-edge", title: "one edge at a time", tasks: 200,
+			figures: []figure{{figureP50, unitMilli}, {figureP99, unitMilli}},
+		},
+		{id: splitWorkload, title: "drain independent tasks", tasks: 200_000},
+	}
 }
 
 // picked says whether the list of IDs, separated by commas, names the workload: by its ID, or by

@@ -1,2 +1,2 @@
 -- Every contender begins with an empty database of the default encoding and collation.
-CREATE DATABASE bench
+CREATE DATABASE %s

@@ -1,2 +1,2 @@
 -- With force, since a library may have left a connection behind.
-DROP DATABASE IF EXISTS bench WITH (FORCE)
+DROP DATABASE IF EXISTS %s WITH (FORCE)
