@@ -279,21 +279,27 @@ func (d *database) interruptBehind(t *testing.T, statement string, args ...strin
 			return err
 		}
 		waiting := start(t, newCommand(t, d.env, args...))
-		eventually(t, "a command that waits for a lock", func() (waits bool) {
-			err := d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-				WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return waits
-		})
+		eventually(t, "a command that waits for a lock", func() bool { return d.waitsForLock(t) })
 		waiting.interrupt(t)
 		waiting.wantExit(t, 130)
+		// A service learns only after the command has ended that its caller left.
+		eventually(t, "a statement that is cancelled", func() bool { return !d.waitsForLock(t) })
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// waitsForLock says whether a statement in the database waits for a lock.
+func (d *database) waitsForLock(t *testing.T) (waits bool) {
+	t.Helper()
+	err := d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waits
 }
 
 // eventually waits until condition holds.
