@@ -235,7 +235,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 	const attempts = 3 // an ID may be freed between the collision and the question
 	var err error
 	for range attempts {
-		if err = insert(); violates(err, "tasks_pkey") {
+		if err = insert(); isKeyTaken(err) {
 			// The server has lost keys that it gave out before a crash, and gives them out again.
 			s.keys.discard()
 			continue
@@ -251,7 +251,19 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 			return &TaskError{IDs: taken, Err: ErrTaskExists}
 		}
 	}
+	if isKeyTaken(err) {
+		return fmt.Errorf("the server gives out keys again that tasks have, as after a switchover "+
+			"by logical replication; run stint migrate, which sets its sequences right: %w", err)
+	}
 	return unseen(err)
+}
+
+// isKeyTaken reports whether an insert failed because a task has a key that it was to give. The
+// parts of a statement run in any order, so any of the tables may be the first to say so.
+func isKeyTaken(err error) bool {
+	return slices.ContainsFunc([]string{
+		"tasks_pkey", "ready_pkey", "scheduled_pkey", "blocked_pkey", "deadlines_pkey",
+	}, func(constraint string) bool { return violates(err, constraint) })
 }
 
 // takenIDs are the IDs that come twice in tasks or are in the store, each once.

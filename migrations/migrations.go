@@ -42,6 +42,9 @@ const codeUndefinedTable = "42P01"
 // whose encoding is not UTF8 with [ErrEncoding], before it creates anything. The role needs CREATE
 // on the database the first time, and must own the schema if a later release brings a new version.
 // If the schema is up to date, the privileges that [CurrentVersion] needs are enough.
+//
+// In a database that was filled by logical replication, Migrate sets the sequences right
+// ([SequencesBehind]), if its role may look at them; to set them, it needs UPDATE on them.
 func Migrate(ctx context.Context, conn *pgx.Conn) error {
 	return MigrateSchema(ctx, conn, DefaultSchema)
 }
@@ -80,6 +83,9 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 		if err = checkNewer(current); err == nil {
 			current, err = migrateOnce(ctx, conn, quoted, version)
 		}
+	}
+	if err == nil && version == Version() {
+		err = raiseSequences(ctx, conn, quoted)
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)

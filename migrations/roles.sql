@@ -87,6 +87,7 @@ GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
 
+GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,

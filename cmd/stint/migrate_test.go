@@ -79,3 +79,26 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	db.run(t, "", "migrate", "--to", "1").wantExit(t, 0)
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
 }
+
+func TestMigrate_SetsSequencesThatAreBehind(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	wantRight := func() {
+		t.Helper()
+		if r := db.run(t, "", "check"); strings.Contains(r.stdout, "sequence") {
+			t.Errorf("the check says:\n%s", r.stdout)
+		}
+	}
+	wantRight()
+	behind := "SELECT setval('stint.blocks', 1, false), setval('stint.positions', 1, false)"
+	db.exec(t, behind)
+	db.run(t, "", "check").wantExit(t, 9).wantOutput(t, "sequence blocks is behind",
+		"sequence positions is behind", "run: stint migrate")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "blocks and positions were behind")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, `schema "stint" is already at version`)
+	db.exec(t, behind)
+	db.run(t, "", "migrate", "--json").wantExit(t, 0).
+		wantOutput(t, `"sequences":["blocks","positions"]`)
+	wantRight()
+}

@@ -28,6 +28,7 @@ func (p *program) checkCommand() *cobra.Command {
   - leases and deadlines that no store acts on, processes that are gone and whose tasks
     were not handed on, actions that nobody asks for
   - finished tasks that stay for longer than their retention
+  - sequences that are behind the tables, as after a switchover by logical replication
   - the database's clock: whether it goes back, and how far it is from the clock of this
     machine
 

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -21,6 +22,9 @@ func (p *program) migrateCommand() *cobra.Command {
 needed. It is safe to repeat: a schema that is up to date is left alone, and concurrent
 calls wait for one another. A schema that is newer than this release is refused.
 
+After a switchover by logical replication, which leaves sequences out, it sets them
+behind the tables, so that no key is given out again.
+
 The role needs CREATE on the database the first time. Later it needs to own the schema to
 change it.
 
@@ -32,7 +36,8 @@ the later versions added, including the tasks in it (0 drops all), so it also ne
 starts from an empty database, or from the version that --from names.
 
 With --json: schema, version (before), newest (that this release knows); of migrate
-itself also migrated_to, and with --print-sql sql.`,
+itself also migrated_to, sequences (those that were behind and are set right), and with
+--print-sql sql.`,
 		Example: `  STINT_DATABASE_URL=postgres://owner@localhost/app stint migrate
   stint migrate status
   stint migrate --to 1
@@ -88,7 +93,9 @@ type schemaJSON struct {
 	Version    int32  `json:"version"`
 	Newest     int32  `json:"newest"`
 	MigratedTo *int32 `json:"migrated_to,omitempty"`
-	SQL        string `json:"sql,omitempty"`
+	// Sequences are those that were behind the tables, and are set right.
+	Sequences []string `json:"sequences,omitempty"`
+	SQL       string   `json:"sql,omitempty"`
 }
 
 // checkVersion checks the version that a flag names.
@@ -113,7 +120,10 @@ func (p *program) printMigration(from, to int32, down bool) error {
 		return err
 	}
 	if p.json {
-		return p.printJSON(schemaJSON{p.schema, from, migrations.Version(), &to, script})
+		return p.printJSON(schemaJSON{
+			Schema: p.schema, Version: from, Newest: migrations.Version(), MigratedTo: &to,
+			SQL: script,
+		})
 	}
 	return p.printf("%s", script)
 }
@@ -131,11 +141,25 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 			return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
 				"and needs --down", p.schema, before, to)
 		}
+		var behind []string
+		if before == to && to == migrations.Version() {
+			behind, err = migrations.SequencesBehind(ctx, conn.Conn(), p.schema)
+			if err != nil && !isCode(err, codeInsufficientPrivilege) { // MigrateTo leaves it at that
+				return err
+			}
+		}
 		if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
 			return err
 		}
 		if p.json {
-			return p.printJSON(schemaJSON{p.schema, before, migrations.Version(), &to, ""})
+			return p.printJSON(schemaJSON{
+				Schema: p.schema, Version: before, Newest: migrations.Version(), MigratedTo: &to,
+				Sequences: behind,
+			})
+		}
+		if len(behind) > 0 {
+			return p.printf("schema %q is already at version %d; its sequences %s were behind "+
+				"the tables, and are set right\n", p.schema, to, strings.Join(behind, " and "))
 		}
 		if before == to {
 			return p.printf("schema %q is already at version %d\n", p.schema, to)

@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/sqlfile"
+	"github.com/stint-tasks/stint/migrations"
 )
 
 // PostgreSQL's codes for a question that cannot be answered.
@@ -141,6 +142,13 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 				readAll(c, pgx.RowToStructByName[unserved], unservedFindings))
 		},
 		func() error { return c.askFuture(ctx) },
+		func() error {
+			return c.ask("sequences", func() error {
+				behind, err := migrations.SequencesBehind(ctx, c.conn.Conn(), c.schema)
+				c.find(sequenceFindings(behind)...)
+				return err
+			})
+		},
 	}
 	for _, question := range questions {
 		if err := question(); err != nil {

@@ -513,6 +513,17 @@ type reading struct {
 	database time.Time
 }
 
+// sequenceFindings says which sequences would give out again what the tables hold.
+func sequenceFindings(behind []string) []Finding {
+	var findings []Finding
+	for _, name := range behind {
+		findings = append(findings, found(SeverityError, "sequences", "the sequence %s is behind "+
+			"the tables, as after a switchover by logical replication: inserts fail, or new tasks "+
+			"go ahead of old ones; run: stint migrate", name))
+	}
+	return findings
+}
+
 // clockFindings compares the clocks by the reading that took the least time, which is accurate to
 // half of that time.
 func clockFindings(readings []reading) []Finding {

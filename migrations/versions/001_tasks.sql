@@ -9,12 +9,18 @@
 -- There are no foreign keys: each would cost a lock and a lookup per task moved. The statements
 -- keep the invariants, and docs/lifecycle.md names them.
 
+-- Where all tables are published for logical replication, the server refuses to delete rows of a
+-- table without a replica identity. It is the primary key; tables without one name all columns.
+-- Where nothing is published, this costs nothing.
+ALTER TABLE {{.schema}}.stint_schema_version REPLICA IDENTITY FULL;
+
 -- The oldest version of the schema whose releases work with this one, too: so they may go on while
 -- processes are replaced. A later version that they cannot work with says so here.
 CREATE TABLE {{.schema}}.supported (
     since integer NOT NULL
 );
 INSERT INTO {{.schema}}.supported VALUES (1);
+ALTER TABLE {{.schema}}.supported REPLICA IDENTITY FULL;
 
 CREATE SEQUENCE {{.schema}}.blocks;
 CREATE SEQUENCE {{.schema}}.positions;
@@ -196,6 +202,7 @@ CREATE TABLE {{.schema}}.edges (
 -- for look-ups by run when the table is small.
 CREATE UNIQUE INDEX edges_after ON {{.schema}}.edges (after, (-run));
 CREATE INDEX edges_run ON {{.schema}}.edges (run);
+ALTER TABLE {{.schema}}.edges REPLICA IDENTITY FULL;
 
 -- How the tasks ended that a completed spontaneous task stands for.
 CREATE TABLE {{.schema}}.joined (

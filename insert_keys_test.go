@@ -1,0 +1,36 @@
+package stint_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// A server that was restored, or took over from one that had more, may give out keys again that a
+// store has used.
+func TestInsertTasks_TakesOtherKeysIfTheServerRepeatsThem(t *testing.T) {
+	t.Parallel()
+	for name, task := range map[string]stint.Task{
+		"ready":            {},
+		"scheduled":        {NotBefore: time.Now().Add(time.Hour)},
+		"with a deadline":  {Deadline: time.Now().Add(time.Hour)},
+		"that waits":       {After: []stint.TaskID{"predecessor"}},
+		"with a long body": {Body: make([]byte, 2<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.New(t)
+			first, second := openStore(t, pool, stint.Options{}), openStore(t, pool, stint.Options{})
+			insert(t, first, stint.Task{ID: "predecessor", Action: "act"})
+			task.Action = "act"
+			for i, store := range []*stint.Store{first, second} {
+				task.ID = stint.TaskID(fmt.Sprint("task ", i))
+				insert(t, store, task)
+				exec(t, pool, "SELECT setval('stint.blocks', 1, false)")
+			}
+		})
+	}
+}
