@@ -45,7 +45,7 @@ func raiseSequences(ctx context.Context, conn *pgx.Conn, quoted string) error {
 	return nil
 }
 
-// sequences returns the names of the sequences that are behind the tables, and raises them if asked.
+// sequences returns the sequences that are behind the tables, and raises them if asked.
 func sequences(
 	ctx context.Context, conn *pgx.Conn, quoted string, raise bool,
 ) (behind []string, err error) {

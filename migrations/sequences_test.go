@@ -113,7 +113,8 @@ func TestSequencesBehind_CountsTheNextValue(t *testing.T) {
 func TestMigrate_SaysThatItMayNotSetSequences(t *testing.T) {
 	t.Parallel()
 	pool := behind(t)
-	look := "GRANT USAGE ON SCHEMA stint TO ROLE; GRANT SELECT ON ALL TABLES IN SCHEMA stint TO ROLE"
+	look := "GRANT USAGE ON SCHEMA stint TO ROLE; " +
+		"GRANT SELECT ON ALL TABLES IN SCHEMA stint TO ROLE"
 	asRole(t, pool, look, func(conn *pgx.Conn) {
 		if err := migrations.Migrate(t.Context(), conn); err != nil {
 			t.Errorf("Migrate by a role that may not look at sequences = %v", err)

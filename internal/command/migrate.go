@@ -25,8 +25,7 @@ calls wait for one another. A schema that is newer than this release is refused.
 After a switchover by logical replication, which leaves sequences out, it sets them
 behind the tables, so that no key is given out again.
 
-The role needs CREATE on the database the first time. Later it needs to own the schema to
-change it.
+The role needs CREATE on the database the first time, and later to own the schema.
 
 --to migrates to another version. Going back to an earlier version drops everything that
 the later versions added, including the tasks in it (0 drops all), so it also needs

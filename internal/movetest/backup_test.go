@@ -48,19 +48,20 @@ func TestBackup_RestoredToAPointInTimeIsAsItWasThen(t *testing.T) {
 		"archive_mode": "on", "archive_command": "cp %p " + archive + "/%f",
 	})
 	bin := server.Bin(t, "pg_basebackup")
-	wantErr(t, "Chmod", os.Chmod(archive, 0o777), nil) //nolint:gosec // the server's account writes
+	wantErr(t, "Chmod", os.Chmod(archive, 0o777), nil)
 	restoredDir := testdb.NewDir(t, server.Data())
 	data := filepath.Join(restoredDir, "data")
 
 	pool, move := movable(t, server)
 	migrate(t, pool)
-	server.Exec(t, filepath.Join(bin, "pg_basebackup"), "--checkpoint", "fast", "--wal-method", "none",
-		"--no-manifest", "--pgdata", data, "--dbname", server.Address(t, "postgres"))
+	server.Exec(t, filepath.Join(bin, "pg_basebackup"), "--checkpoint", "fast",
+		"--wal-method", "none", "--no-manifest", "--pgdata", data, "--dbname", server.Address(t, "postgres"))
 	before := populate(t, pool, server.Pool(t))
 	survivor := before.store
 	exec(t, pool, "SELECT pg_create_restore_point('before the mistake')")
 	for _, n := range []int{40 * 1000, 1} { // the server logs values of a sequence in advance
-		wantErr(t, "InsertTasks", survivor.InsertTasks(t.Context(), named("lost "+fmt.Sprint(n), n)), nil)
+		tasks := named(fmt.Sprintf("lost %d/", n), n)
+		wantErr(t, "InsertTasks", survivor.InsertTasks(t.Context(), tasks), nil)
 	}
 	lastKey := yields[int64](t, pool, "SELECT max(key) FROM stint.tasks")
 	owned, err := survivor.OwnTasks(t.Context(), "b", 5, []string{"bulk"}, time.Hour)

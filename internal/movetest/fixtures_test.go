@@ -120,20 +120,20 @@ func populate(tb testing.TB, pool, dyingPool *pgxpool.Pool) *world {
 		return tasks[0]
 	}
 	insert(named("waiting ", many)...)
-	insert(stint.Task{ID: "scheduled", Action: "bulk", NotBefore: time.Now().Add(time.Hour)}, //nolint:forbidigo // roughly
-		stint.Task{ID: "first", Action: "bulk", Deadline: time.Now().Add(time.Hour)}, //nolint:forbidigo // roughly
+	inAnHour := time.Now().Add(time.Hour)
+	insert(stint.Task{ID: "scheduled", Action: "bulk", NotBefore: inAnHour},
+		stint.Task{ID: "first", Action: "bulk", Deadline: inAnHour},
 		stint.Task{ID: "then", Action: "bulk", After: []stint.TaskID{"first"}},
 		stint.Task{ID: "question", Action: stint.External},
 		stint.Task{ID: "answered with", Action: "result", PostResult: true},
 		stint.Task{ID: "failed", Action: "fail"},
 		stint.Task{ID: "doomed", Action: "bulk", After: []stint.TaskID{"failed"}},
 		stint.Task{ID: "of a dead process", Action: "dead"}, stint.Task{ID: "owned", Action: "own"})
-	of := func(task stint.OwnedTask, code stint.StatusCode) stint.Return {
-		return stint.Return{ID: task.ID, Token: task.Token, Code: code, Status: "said", Result: nil}
-	}
-	done, failed := of(own("result", "a"), stint.StatusCompleted), of(own("fail", "a"), stint.StatusAborted)
-	done.Result = []byte("42")
-	verdicts, err := store.ReturnTasks(ctx, []stint.Return{done, failed})
+	done, failed := own("result", "a"), own("fail", "a")
+	verdicts, err := store.ReturnTasks(ctx, []stint.Return{
+		{ID: done.ID, Token: done.Token, Code: stint.StatusCompleted, Result: []byte("42")},
+		{ID: failed.ID, Token: failed.Token, Code: stint.StatusAborted, Status: "said"},
+	})
 	wantErr(tb, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
 	dying := openStore(tb, dyingPool)
 	wantErr(tb, "RegisterActor", dying.RegisterActor(ctx, "dying", []string{"dead"}), nil)
@@ -258,7 +258,8 @@ func performAll(tb testing.TB, store *stint.Store) {
 // wantInOrder looks for what is wrong with a store in which all has been performed that can be.
 func wantInOrder(tb testing.TB, pool *pgxpool.Pool, store *stint.Store) {
 	tb.Helper()
-	left := yields[string](tb, pool, `SELECT string_agg(format('%s %s', id, state), ', ' ORDER BY id)
+	left := yields[string](tb, pool, `
+		SELECT string_agg(format('%s %s', id, state), ', ' ORDER BY id)
 		FROM stint.task_states WHERE state < 10`)
 	if left != "of a dead process 3, scheduled 1" {
 		tb.Errorf("left: %s", left)

@@ -61,7 +61,8 @@ func TestReplication_SwitchesOverWithoutRepeatingAKey(t *testing.T) {
 	from.Stop(t)
 
 	moved := openStore(t, target)
-	if got := sequenceFindings(t, target, moved); !slices.Equal(got, []string{"blocks", "positions"}) {
+	got := sequenceFindings(t, target, moved)
+	if !slices.Equal(got, []string{"blocks", "positions"}) {
 		t.Errorf("behind are %q", got)
 	}
 	err = moved.InsertTasks(ctx, []stint.Task{{ID: "too early", Action: "x"}})
