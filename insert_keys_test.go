@@ -23,7 +23,8 @@ func TestInsertTasks_TakesOtherKeysIfTheServerRepeatsThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.New(t)
-			first, second := openStore(t, pool, stint.Options{}), openStore(t, pool, stint.Options{})
+			first := openStore(t, pool, stint.Options{})
+			second := openStore(t, pool, stint.Options{})
 			insert(t, first, stint.Task{ID: "predecessor", Action: "act"})
 			task.Action = "act"
 			for i, store := range []*stint.Store{first, second} {

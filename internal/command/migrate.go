@@ -143,7 +143,7 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 		var behind []string
 		if before == to && to == migrations.Version() {
 			behind, err = migrations.SequencesBehind(ctx, conn.Conn(), p.schema)
-			if err != nil && !isCode(err, codeInsufficientPrivilege) { // MigrateTo leaves it at that
+			if err != nil && !isCode(err, codeInsufficientPrivilege) {
 				return err
 			}
 		}

@@ -55,7 +55,8 @@ func TestBackup_RestoredToAPointInTimeIsAsItWasThen(t *testing.T) {
 	pool, move := movable(t, server)
 	migrate(t, pool)
 	server.Exec(t, filepath.Join(bin, "pg_basebackup"), "--checkpoint", "fast",
-		"--wal-method", "none", "--no-manifest", "--pgdata", data, "--dbname", server.Address(t, "postgres"))
+		"--wal-method", "none", "--no-manifest", "--pgdata", data,
+		"--dbname", server.Address(t, "postgres"))
 	before := populate(t, pool, server.Pool(t))
 	survivor := before.store
 	exec(t, pool, "SELECT pg_create_restore_point('before the mistake')")
