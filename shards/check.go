@@ -29,11 +29,12 @@ type checker interface {
 const checkedTasks = 1000
 
 // Check is [stint.Store.Check] on all shards that are known, as far as their stores have it (those
-// behind a service are checked there), and looks besides for placeholders
-// that nobody will answer, since the task that reports to them was deleted, and for tasks that wait
-// for each other across shards. It changes nothing. A shard that cannot be reached is an error, but
-// the others are checked all the same. It asks for the network of each placeholder that is not
-// answered, so it may take long.
+// behind a service are checked there), and looks besides for placeholders that nobody will answer,
+// since the task that reports to them was deleted, and for tasks that wait for each other across
+// shards. Such a placeholder may be deleted, as [Cluster.DeleteTasks] would have done, aborted, or
+// answered ([stint.Store.AnswerTasks]). Check changes nothing. A shard that cannot be reached is an
+// error, but the others are checked all the same. It asks for the network of each placeholder that
+// is not answered, so it may take long.
 func (c *Cluster) Check(ctx context.Context) ([]Inconsistency, error) {
 	var all []Inconsistency
 	var errs []error
@@ -116,7 +117,8 @@ func (c *Cluster) checkPlaceholders(
 			}
 			all = append(all, Inconsistency{shard, stint.Inconsistency{
 				Rule: "a placeholder is answered", ID: of[ID{from, report}],
-				Found: fmt.Sprintf("nothing reports to it on shard %s", from),
+				Found: fmt.Sprintf("nothing reports to it on shard %s; delete or abort it, with "+
+					"what waits for it, or answer it", from),
 			}})
 		}
 	}

@@ -32,6 +32,7 @@ type Store interface {
 	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
 	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
+	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
 	Stats(ctx context.Context) (stint.Stats, error)
@@ -200,8 +201,9 @@ func (e *ShardError) Error() string { return fmt.Sprintf("shard %s: %v", e.Shard
 func (e *ShardError) Unwrap() error { return e.Err }
 
 func inShard(shard string, err error) error {
-	if err == nil {
-		return nil
+	var said *ShardError
+	if err == nil || errors.As(err, &said) && said.Shard == shard {
+		return err
 	}
 	return &ShardError{shard, err}
 }

@@ -94,6 +94,136 @@ func ExampleCluster_InsertTasks() {
 	// after eu/save, which left "a link"
 }
 
+// exampleTasks inserts a task on eu and, on us, one that waits for it.
+func exampleTasks(ctx context.Context, cluster *shards.Cluster) {
+	err := cluster.InsertTasks(ctx, []shards.Task{
+		{Shard: "eu", Task: stint.Task{ID: "save", Action: "save"}},
+		{Shard: "us", Task: stint.Task{ID: "mail", Action: "mail"}, After: []shards.ID{
+			{Shard: "eu", Task: "save"},
+		}},
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func ExampleCluster_Graph() {
+	ctx := context.Background()
+	cluster, end := exampleCluster()
+	defer end()
+	exampleTasks(ctx, cluster)
+	graph, err := cluster.Graph(ctx, shards.ID{Shard: "us", Task: "mail"})
+	if err != nil {
+		panic(err)
+	}
+	for _, task := range graph.Tasks {
+		fmt.Println(task.Name(), "is", task.State)
+	}
+	for _, d := range graph.Dependencies {
+		fmt.Println(d.Dependent, "waits for", d.Predecessor)
+	}
+	// Output:
+	// us/mail is blocked
+	// eu/save is ready
+	// us/mail waits for eu/save
+}
+
+func ExampleCluster_Stats() {
+	ctx := context.Background()
+	cluster, end := exampleCluster()
+	defer end()
+	exampleTasks(ctx, cluster)
+	stats, err := cluster.Stats(ctx)
+	if err != nil {
+		panic(err)
+	}
+	for _, one := range stats {
+		if one.Err != nil {
+			fmt.Println(one.Err)
+		}
+		for _, a := range one.Actions {
+			if a.Action == "save" || a.Action == "mail" {
+				fmt.Println(one.Shard, a.Action, a.Ready+a.Blocked)
+			}
+		}
+	}
+	// Output:
+	// eu save 1
+	// us mail 1
+}
+
+func ExampleCluster_ListTasks() {
+	ctx := context.Background()
+	cluster, end := exampleCluster()
+	defer end()
+	exampleTasks(ctx, cluster)
+	filter := stint.Filter{Actions: []string{"save", "mail"}, Limit: 1}
+	for {
+		page, err := cluster.ListTasks(ctx, filter)
+		if err != nil {
+			panic(err)
+		}
+		for _, task := range page.Tasks {
+			fmt.Println(task.Name())
+		}
+		for _, away := range page.Away {
+			fmt.Println(away)
+		}
+		if filter.After = page.Next; page.Next == "" {
+			break
+		}
+	}
+	// Output:
+	// eu/save
+	// us/mail
+}
+
+func ExampleCluster_DeleteTasks() {
+	ctx := context.Background()
+	cluster, end := exampleCluster()
+	defer end()
+	exampleTasks(ctx, cluster)
+	deleted, err := cluster.DeleteTasks(ctx, []shards.ID{{Shard: "eu", Task: "save"}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(deleted.Tasks)
+	page, err := cluster.ListTasks(ctx, stint.Filter{Actions: []string{"save", "mail"}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(page.Tasks), "tasks are left") // mail had nothing left to wait for
+	// Output:
+	// [eu/save]
+	// 0 tasks are left
+}
+
+func ExampleCluster_WaitForTasks() {
+	ctx := context.Background()
+	cluster, end := exampleCluster()
+	defer end()
+	ids := []shards.ID{{Shard: "eu", Task: "a"}, {Shard: "us", Task: "b"}}
+	var tasks []shards.Task
+	for _, id := range ids {
+		tasks = append(tasks, shards.Task{Shard: id.Shard, Task: stint.Task{
+			ID: id.Task, Action: stint.Spontaneous, PostResult: true,
+		}})
+	}
+	if err := cluster.InsertTasks(ctx, tasks); err != nil {
+		panic(err)
+	}
+	infos, err := cluster.WaitForTasks(ctx, ids)
+	if err != nil {
+		panic(err)
+	}
+	for i, info := range infos {
+		fmt.Println(ids[i], "is", info.State)
+	}
+	// Output:
+	// eu/a is completed
+	// us/b is completed
+}
+
 func ExampleParseID() {
 	id, err := shards.ParseID("eu/mail/7")
 	if err != nil {

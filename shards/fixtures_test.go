@@ -127,6 +127,27 @@ func (d *distant) GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.Tas
 	return d.Store.GetTasks(ctx, ids)
 }
 
+func (d *distant) ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error) {
+	if d.away() {
+		return stint.TaskPage{}, errAway
+	}
+	return d.Store.ListTasks(ctx, filter)
+}
+
+func (d *distant) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+	if d.away() {
+		return nil, errAway
+	}
+	return d.Store.Graph(ctx, id)
+}
+
+func (d *distant) Stats(ctx context.Context) (stint.Stats, error) {
+	if d.away() {
+		return stint.Stats{}, errAway
+	}
+	return d.Store.Stats(ctx)
+}
+
 func (d *distant) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
 	if d.away() {
 		return stint.Affected{}, errAway

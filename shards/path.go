@@ -15,18 +15,39 @@ type walk struct {
 	cluster *Cluster
 	from    map[ID]ID // how each task was reached
 	next    []ID      // tasks that were reached on another shard
+	states  map[ID]stint.State
+}
+
+func (c *Cluster) walkFrom(starts ...ID) *walk {
+	w := &walk{
+		cluster: c, from: make(map[ID]ID, len(starts)), states: map[ID]stint.State{},
+	}
+	for _, start := range starts {
+		if _, seen := w.from[start]; !seen {
+			w.from[start], w.next = start, append(w.next, start)
+		}
+	}
+	return w
+}
+
+// all goes on until no further task is reached.
+func (w *walk) all(ctx context.Context) error {
+	for len(w.next) > 0 {
+		id := w.next[0]
+		w.next = w.next[1:]
+		if err := w.along(ctx, id); err != nil {
+			return inShard(id.Shard, err)
+		}
+	}
+	return nil
 }
 
 // path returns the tasks from one to another along edges, each waiting for the one before it; nil
 // if there are none. Tasks that a cluster has inserted for itself are left out.
 func (c *Cluster) path(ctx context.Context, from, to ID) ([]stint.TaskID, error) {
-	w := &walk{cluster: c, from: map[ID]ID{from: from}, next: []ID{from}}
-	for len(w.next) > 0 {
-		id := w.next[0]
-		w.next = w.next[1:]
-		if err := w.along(ctx, id); err != nil {
-			return nil, inShard(id.Shard, err)
-		}
+	w := c.walkFrom(from)
+	if err := w.all(ctx); err != nil {
+		return nil, err
 	}
 	if _, ok := w.from[to]; !ok {
 		return nil, nil
@@ -42,7 +63,8 @@ func (c *Cluster) path(ctx context.Context, from, to ID) ([]stint.TaskID, error)
 	return path, nil
 }
 
-// along goes to all tasks of a shard that wait for one, and over the edges from there.
+// along goes to all tasks of a shard that wait for one, or for others in its network from which the
+// walk is to go on, and over the edges from there.
 func (w *walk) along(ctx context.Context, start ID) error {
 	store, err := w.cluster.Store(ctx, start.Shard)
 	if err != nil {
@@ -56,7 +78,7 @@ func (w *walk) along(ctx context.Context, start ID) error {
 		return err
 	}
 	if graph.Cut {
-		return fmt.Errorf("%w: the network of %s is too large to be searched for a cycle",
+		return fmt.Errorf("%w: the network of %s is too large to be searched",
 			stint.ErrTooLarge, start)
 	}
 	dependents := map[stint.TaskID][]stint.TaskID{}
@@ -66,9 +88,18 @@ func (w *walk) along(ctx context.Context, start ID) error {
 	unfinished := map[stint.TaskID]bool{}
 	for _, task := range graph.Tasks {
 		unfinished[task.ID] = task.FinishedAt.IsZero()
+		w.states[ID{start.Shard, task.ID}] = task.State
 	}
+	queue := []stint.TaskID{start.Task}
+	w.next = slices.DeleteFunc(w.next, func(other ID) bool {
+		_, here := unfinished[other.Task]
+		if here = here && other.Shard == start.Shard; here {
+			queue = append(queue, other.Task)
+		}
+		return here
+	})
 	var reports []stint.TaskID
-	for queue := []stint.TaskID{start.Task}; len(queue) > 0; {
+	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		if strings.HasPrefix(string(at), reportPrefix) {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
 )
@@ -39,6 +42,41 @@ func (c *Cluster) WaitForTask(ctx context.Context, id ID) (stint.TaskInfo, error
 	}
 	info, err := store.WaitForTask(ctx, id.Task)
 	return info, said("wait for task", inShard(id.Shard, err))
+}
+
+// WaitForTasks is [stint.Store.WaitForTasks] on each shard concerned, on all of them at once. If
+// one of the tasks cannot be waited for, it returns the error at once, in a [*ShardError].
+func (c *Cluster) WaitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
+	byShard, err := c.byShard(ids)
+	if err != nil {
+		return nil, said("wait for tasks", err)
+	}
+	waits, waiting := errgroup.WithContext(ctx)
+	var mutex sync.Mutex
+	found := make(map[ID]stint.TaskInfo, len(ids))
+	for shard, some := range byShard {
+		waits.Go(func() error {
+			store, err := c.Store(waiting, shard)
+			if err != nil {
+				return err
+			}
+			infos, err := store.WaitForTasks(waiting, some)
+			mutex.Lock()
+			defer mutex.Unlock()
+			for _, info := range infos {
+				found[ID{shard, info.ID}] = info
+			}
+			return inShard(shard, err)
+		})
+	}
+	if err := waits.Wait(); err != nil {
+		return nil, said("wait for tasks", err)
+	}
+	infos := make([]stint.TaskInfo, len(ids))
+	for i, id := range ids {
+		infos[i] = found[id]
+	}
+	return infos, nil
 }
 
 // AbortTasks is [stint.Store.AbortTasks] on each shard concerned. What depends on the tasks on
@@ -96,12 +134,9 @@ func (c *Cluster) each(
 	ctx context.Context, ids []ID,
 	verb func(shard string, store Store, some []stint.TaskID) error,
 ) error {
-	byShard := map[string][]stint.TaskID{}
-	for _, id := range ids {
-		if _, err := c.topology.URL(id.Shard); err != nil {
-			return err
-		}
-		byShard[id.Shard] = append(byShard[id.Shard], id.Task)
+	byShard, err := c.byShard(ids)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, shard := range slices.Sorted(maps.Keys(byShard)) {
@@ -112,6 +147,18 @@ func (c *Cluster) each(
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// byShard returns the tasks of each shard.
+func (c *Cluster) byShard(ids []ID) (map[string][]stint.TaskID, error) {
+	all := map[string][]stint.TaskID{}
+	for _, id := range ids {
+		if _, err := c.topology.URL(id.Shard); err != nil {
+			return nil, err
+		}
+		all[id.Shard] = append(all[id.Shard], id.Task)
+	}
+	return all, nil
 }
 
 func said(call string, err error) error {

@@ -1,0 +1,156 @@
+package shards_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// wantSound fails if Check finds something.
+func wantSound(t *testing.T, c *shards.Cluster) {
+	t.Helper()
+	found, err := c.Check(t.Context())
+	if err != nil || len(found) > 0 {
+		t.Errorf("Check = %v, %v", found, err)
+	}
+}
+
+// A network over several shards loses the same tasks as it does in one database.
+func TestDeleteTasks_LeavesWhatItDoesInOneDatabase(t *testing.T) {
+	t.Parallel()
+	network := []shards.Task{
+		task("1/a"), task("1/z"), task("2/b", "1/a"), task("3/c", "2/b"), task("1/d", "3/c"),
+		task("2/e", "1/a", "1/z"), task("3/f", "2/e"), task("1/g", "1/a", "3/c"),
+		task("2/h", "2/b", "1/z"),
+	}
+	for name, deleted := range map[string][]string{
+		"the first": {"1/a"}, "one in between": {"2/b"}, "both that are first": {"1/a", "1/z"},
+		"two that are joined": {"1/a", "3/c"}, "the last": {"1/d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one, several := newDatabases(t, "1"), newDatabases(t, "1", "2", "3")
+			var local []stint.Task
+			for _, sharded := range network {
+				all := sharded.Task
+				all.ID = stint.TaskID(shards.ID{Shard: sharded.Shard, Task: all.ID}.String())
+				for _, before := range sharded.After {
+					all.After = append(all.After, stint.TaskID(before.String()))
+				}
+				local = append(local, all)
+			}
+			wantErr(t, "InsertTasks", one.stores["1"].InsertTasks(t.Context(), local), nil)
+			c := several.cluster(t, shards.Options{})
+			wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), slices.Clone(network)), nil)
+			stop := several.relay(t, shards.Options{})
+			several.awaitDecided(t)
+			stop()
+			var ids []shards.ID
+			var localIDs []stint.TaskID
+			for _, id := range deleted {
+				ids, localIDs = append(ids, idOf(id)), append(localIDs, stint.TaskID(id))
+			}
+			_, err := one.stores["1"].DeleteTasks(t.Context(), localIDs)
+			wantErr(t, "DeleteTasks in one database", err, nil)
+			affected, err := c.DeleteTasks(t.Context(), ids)
+			if err != nil || len(affected.Tasks) != len(ids) {
+				t.Fatalf("DeleteTasks = %v, %v", affected, err)
+			}
+			for _, task := range local {
+				want, got := one.state(t, "1/"+string(task.ID)), several.state(t, string(task.ID))
+				if got != want {
+					t.Errorf("%s is %s, want %s as in one database", task.ID, got, want)
+				}
+			}
+			wantSound(t, c)
+		})
+	}
+}
+
+// The dependents of a task that has finished stay, and are told how it ended.
+func TestDeleteTasks_OfAFinishedTaskKeepsItsDependents(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{})
+	_, err = c.DeleteTasks(t.Context(), []shards.ID{idOf("1/a")})
+	wantErr(t, "DeleteTasks", err, nil)
+	wantSound(t, c)
+	d.relay(t, shards.Options{})
+	if got := d.perform(t, "2/b", stint.Return{}); got.Completed == 0 || got.Aborted != 0 {
+		t.Errorf("2/b was told of %d completed and %d aborted tasks", got.Completed, got.Aborted)
+	}
+}
+
+// What is refused on one shard is deleted on none, also if a shard with dependents is away.
+func TestDeleteTasks_DeletesNothingIfItCannot(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	insertAll(t, c, "2/owned")
+	d.own(t, "2")
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	remove := func(ids ...string) error {
+		var all []shards.ID
+		for _, id := range ids {
+			all = append(all, idOf(id))
+		}
+		_, err := c.DeleteTasks(t.Context(), all)
+		return err
+	}
+	err = remove("1/a", "2/none")
+	wantErr(t, "DeleteTasks", err, stint.ErrTaskNotFound)
+	var at *shards.ShardError
+	if !errors.As(err, &at) || at.Shard != "2" {
+		t.Errorf("DeleteTasks = %v, want an error of shard 2", err)
+	}
+	wantErr(t, "DeleteTasks", remove("1/a", "2/owned"), stint.ErrTaskInProgress)
+	wantErr(t, "DeleteTasks", remove("1/a", "3/x"), shards.ErrUnknownShard)
+	d.away.Store("2", true)
+	wantErr(t, "DeleteTasks", remove("1/a"), errAway)
+	d.away.Clear()
+	for _, id := range []string{"1/a", "2/b"} {
+		if got := d.state(t, id); got == "none" {
+			t.Errorf("%s was deleted", id)
+		}
+	}
+	wantErr(t, "DeleteTasks", remove("1/a", "1/a"), nil)
+	wantErr(t, "DeleteTasks", remove("1/a"), stint.ErrTaskNotFound)
+	wantErr(t, "DeleteTasks", remove(), nil)
+}
+
+// What Check names may be deleted as it says: then nothing waits in vain.
+func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b", "1/a"), task("3/c", "2/b"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	_, err = d.stores["1"].DeleteTasks(t.Context(), []stint.TaskID{"a"})
+	wantErr(t, "DeleteTasks", err, nil)
+	found, err := c.Check(t.Context())
+	if err != nil || len(found) != 1 {
+		t.Fatalf("Check = %v, %v", found, err)
+	}
+	affected, err := c.DeleteTasks(t.Context(), []shards.ID{{
+		Shard: found[0].Shard, Task: found[0].ID,
+	}})
+	wantErr(t, "DeleteTasks", err, nil)
+	if affected.Others == 0 {
+		t.Errorf("DeleteTasks = %+v, want others", affected)
+	}
+	wantSound(t, c)
+	for _, id := range []string{"2/b", "3/c"} {
+		if got := d.state(t, id); got != "none" {
+			t.Errorf("%s is %s", id, got)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package shards_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// list returns the tasks of a page, and the shards that are away.
+func list(t *testing.T, c *shards.Cluster, filter stint.Filter) (string, shards.TaskPage) {
+	t.Helper()
+	page, err := c.ListTasks(t.Context(), filter)
+	wantErr(t, "ListTasks", err, nil)
+	var words []string
+	for _, task := range page.Tasks {
+		words = append(words, task.Name().String())
+	}
+	for _, away := range page.Away {
+		wantErr(t, "the shard that is away", away, errAway)
+		words = append(words, "without "+away.Shard)
+	}
+	return strings.Join(words, " "), page
+}
+
+func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	for _, id := range []string{"1/a", "1/b", "1/c", "2/a", "3/a", "3/b/c"} {
+		insertAll(t, c, id)
+	}
+	const all = "1/a 1/b 1/c 2/a 3/a 3/b/c"
+	for limit := 1; limit <= 7; limit++ {
+		var pages []string
+		filter := stint.Filter{Limit: limit}
+		for {
+			got, page := list(t, c, filter)
+			if len(page.Tasks) > limit {
+				t.Errorf("a page of %d has %d tasks", limit, len(page.Tasks))
+			}
+			if got != "" {
+				pages = append(pages, got)
+			}
+			if filter.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if got := strings.Join(pages, " "); got != all {
+			t.Errorf("pages of %d have %q, want %q", limit, got, all)
+		}
+	}
+	d.perform(t, "3/a", stint.Return{})
+	for _, test := range []struct {
+		filter stint.Filter
+		want   string
+	}{
+		{stint.Filter{}, all},
+		{stint.Filter{After: "1/b"}, "1/c 2/a 3/a 3/b/c"},
+		{stint.Filter{After: "1/c", Limit: 1}, "2/a"},
+		{stint.Filter{IDPrefix: "3/b"}, "3/b/c"},
+		{stint.Filter{IDPrefix: "2"}, "2/a"},
+		{stint.Filter{IDPrefix: "4"}, ""},
+		{stint.Filter{States: []stint.State{stint.StateCompleted}}, "3/a"},
+	} {
+		if got, _ := list(t, c, test.filter); got != test.want {
+			t.Errorf("ListTasks(%+v) = %q, want %q", test.filter, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		filter stint.Filter
+		want   error
+	}{
+		{stint.Filter{After: "1"}, stint.ErrInvalidArgument},
+		{stint.Filter{Limit: -1}, stint.ErrInvalidArgument},
+		{stint.Filter{IDPrefix: "4/a"}, shards.ErrUnknownShard},
+	} {
+		_, err := c.ListTasks(t.Context(), test.filter)
+		wantErr(t, fmt.Sprintf("ListTasks(%+v)", test.filter), err, test.want)
+	}
+}
+
+func TestListTasks_NamesAShardThatIsAway(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	insertAll(t, c, "1/a")
+	insertAll(t, c, "3/a")
+	d.away.Store("2", true)
+	if got, _ := list(t, c, stint.Filter{}); got != "1/a 3/a without 2" {
+		t.Errorf("ListTasks lists %q", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := c.ListTasks(ctx, stint.Filter{})
+	wantErr(t, "ListTasks", err, context.Canceled)
+}
+
+func TestStats_CountsOnEachShard(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	insertAll(t, c, "1/a", "1/b")
+	insertAll(t, c, "3/a")
+	d.away.Store("2", true)
+	all, err := c.Stats(t.Context())
+	wantErr(t, "Stats", err, nil)
+	var got []string
+	for _, one := range all {
+		for _, a := range one.Actions {
+			got = append(got, fmt.Sprintf("%s: %d of %s", one.Shard, a.Ready, a.Action))
+		}
+		if one.Err != nil {
+			var at *shards.ShardError
+			wantErr(t, "Stats", one.Err, errAway)
+			if !errors.As(one.Err, &at) || at.Shard != one.Shard {
+				t.Errorf("shard %s says %v", one.Shard, one.Err)
+			}
+			got = append(got, one.Shard+" is away")
+		}
+	}
+	if want := "[1: 2 of act 2 is away 3: 1 of act]"; fmt.Sprint(got) != want {
+		t.Errorf("Stats = %v, want %s", got, want)
+	}
+}
+
+func TestWaitForTasks_OfSeveralShards(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	d.relay(t, shards.Options{})
+	tasks := []shards.Task{task("1/a"), task("2/b", "1/a")}
+	for i := range tasks {
+		tasks[i].Task.PostResult = true
+	}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	d.perform(t, "1/a", stint.Return{Result: []byte("one")})
+	d.perform(t, "2/b", stint.Return{Result: []byte("two")})
+	infos, err := c.WaitForTasks(t.Context(), []shards.ID{idOf("2/b"), idOf("1/a")})
+	wantErr(t, "WaitForTasks", err, nil)
+	if string(infos[0].Result) != "two" || string(infos[1].Result) != "one" {
+		t.Errorf("WaitForTasks = %q, %q", infos[0].Result, infos[1].Result)
+	}
+	_, err = c.WaitForTasks(t.Context(), []shards.ID{idOf("2/b"), idOf("1/none")})
+	wantErr(t, "WaitForTasks", err, stint.ErrTaskNotFound)
+	_, err = c.WaitForTasks(t.Context(), []shards.ID{idOf("3/b")})
+	wantErr(t, "WaitForTasks", err, shards.ErrUnknownShard)
+}
