@@ -61,6 +61,10 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 		if len(args) > 0 {
 			return p.changeNamed(cmd.Context(), c, args)
 		}
+		if p.topology != "" {
+			return said(errInput, "filters choose tasks of one database or service; across shards, "+
+				"name the tasks")
+		}
 		filter, err := c.filter.filter(cmd)
 		if err != nil {
 			return err
@@ -88,9 +92,12 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		affected, err := c.do(ctx, db.store, ids)
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		affected, err := c.do(ctx, db.tasks(), ids)
 		if err != nil {
+			if len(affected.Tasks) > 0 { // on some shards
+				err = errors.Join(p.printAffected(c, affected), err)
+			}
 			return err
 		}
 		unchanged := slices.DeleteFunc(ids, func(id stint.TaskID) bool {

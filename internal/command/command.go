@@ -64,7 +64,11 @@ your data directory ($XDG_DATA_HOME/stint, else ~/.local/share/stint; on macOS
 a schema other than stint, create them with: stint migrate
 
 With --server or STINT_SERVER it works over the network, on a service of that address.
-What needs the database itself, such as migrate, refuses that.`,
+What needs the database itself, such as migrate, refuses that.
+
+With --topology or STINT_TOPOLOGY it works across shards, and tasks are named SHARD/ID:
+ls, show, explain, graph, stats, top, check, wait, abort, retry, delete and submit do. If a
+shard is away, they show the rest, name the shard on standard error, and exit with code 4.`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
@@ -84,6 +88,9 @@ What needs the database itself, such as migrate, refuses that.`,
 	flags.StringVar(&p.databaseURL, "database-url", "",
 		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
 	p.remote.addFlags(root)
+	flags.StringVar(&p.topology, "topology", "",
+		"work across shards: static:1=`URL`,2=URL or pattern:URL with {shard} in it, of databases "+
+			"or services (default $STINT_TOPOLOGY)")
 	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in this `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(
@@ -121,8 +128,13 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	if err := p.remote.check(cmd.Flags()); err != nil {
 		return err
 	}
-	if p.databaseURL == "" && p.remote.address == "" { // looked at by those who connect
+	if err := p.checkTopology(cmd); err != nil {
+		return err
+	}
+	// Those who connect look at these.
+	if p.databaseURL == "" && p.remote.address == "" && p.topology == "" {
 		p.databaseURL, p.remote.address = os.Getenv(urlVariable), os.Getenv(serverVariable)
+		p.topology = os.Getenv(topologyVariable)
 	}
 	p.parsed = true
 	return nil

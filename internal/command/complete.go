@@ -73,7 +73,7 @@ func (p *program) taskIDs(
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const offeredMax = 50
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
+	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
 		page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: begun, Limit: offeredMax})
 		for _, task := range page.Tasks {
 			id := string(task.ID)
@@ -91,7 +91,7 @@ func (p *program) actions(
 	cmd *cobra.Command, _ []string, begun string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
+	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
 		stats, err := store.Stats(ctx)
 		for _, a := range stats.Actions {
 			if isPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
@@ -108,7 +108,7 @@ func (p *program) actorNames(
 	cmd *cobra.Command, _ []string, begun string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var offered []cobra.Completion
-	p.lookUp(cmd, func(ctx context.Context, store verbs) error {
+	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
 		actors, err := store.ListActors(ctx)
 		for _, actor := range actors {
 			name := string(actor.Actor)
@@ -141,14 +141,18 @@ func stateList(
 // lookUp calls look with a store, for a shell that completes a word while its user waits. It gives
 // up soon, starts no server, and says nothing of what goes wrong.
 func (p *program) lookUp(
-	cmd *cobra.Command, look func(ctx context.Context, store verbs) error,
+	cmd *cobra.Command, look func(ctx context.Context, store taskVerbs) error,
 ) {
 	const longest = 2 * time.Second
 	ctx, cancel := context.WithTimeout(cmd.Context(), longest)
 	defer cancel()
-	work := func(ctx context.Context, db *database) error { return look(ctx, db.store) }
+	work := func(ctx context.Context, db *database) error { return look(ctx, db.tasks()) }
 	options := readOptions()
 	// Without an answer there is nothing to offer.
+	if p.topology != "" {
+		_ = p.withShards(ctx, work)
+		return
+	}
 	if remote, err := p.onService(); err == nil && remote {
 		_ = p.withService(ctx, options.Logger, work)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/migrations"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // The exit codes.
@@ -51,7 +52,8 @@ func exitCodesTopic() *cobra.Command {
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed
     3  there is no such task; nothing was changed
-    4  the database or the service cannot be reached, or the database does not let you in
+    4  the database or the service cannot be reached, or the database does not let you in;
+       with --topology: or one of the shards, and what it has is missing from the output
     5  the schema is missing, older than this release or too new for it (see: stint help
        migrate)
     6  refused because of the state of tasks: an ID is taken, a task is in progress or has
@@ -113,7 +115,7 @@ func exitCode(err error) int {
 		return exitDone
 	case is(syscall.EPIPE) && !errors.As(err, &network):
 		return exitReaderGone
-	case is(errInput, stint.ErrInvalidArgument), errors.As(err, &parsing):
+	case is(errInput, stint.ErrInvalidArgument, shards.ErrUnknownShard), errors.As(err, &parsing):
 		return exitUsage
 	case is(stint.ErrTaskNotFound):
 		return exitNotFound

@@ -16,7 +16,7 @@ func (p *program) explainCommand() *cobra.Command {
 		Short:      "Say why a task does not run",
 		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, how
 many tries are left, whether anybody asks for its action, and because of which tasks it
-was aborted.
+was aborted. With --topology it also asks the shards of the tasks that it waits for.
 
 With --json: task (see: stint help json), missing (how many tasks it waits for),
 waits_for (these, 100 at most), because_of (the aborted tasks because of which it was
@@ -43,8 +43,8 @@ type explanationJSON struct {
 }
 
 func (p *program) explain(ctx context.Context, id stint.TaskID) error {
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		why, err := db.store.Explain(ctx, id)
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		why, err := db.tasks().Explain(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			return p.printf("%s\n", why)
 		}
 		document := explanationJSON{
-			Task: newTaskJSON(&why.Task), Missing: why.Missing, WaitsFor: tasksJSON(why.WaitsFor),
-			BecauseOf: tasksJSON(why.BecauseOf), AskedAt: utc(why.AskedAt), Now: utc(why.Now),
+			Task: p.newTaskJSON(&why.Task), Missing: why.Missing, WaitsFor: p.tasksJSON(why.WaitsFor),
+			BecauseOf: p.tasksJSON(why.BecauseOf), AskedAt: utc(why.AskedAt), Now: utc(why.Now),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft

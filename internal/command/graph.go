@@ -21,7 +21,9 @@ func (p *program) graphCommand() *cobra.Command {
 tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
 show without further tools. Boxes are tasks, rounded boxes spontaneous tasks; the task you
 named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted.
-IDs are shortened; the mouse shows them in full.
+IDs are shortened; the mouse shows them in full. With --topology the network goes from shard
+to shard; of a shard that is away, the tasks that others wait for are there, in the state
+unknown.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
 IDs of two tasks), cut (true if the network is larger).`,
@@ -61,14 +63,14 @@ type dependencyJSON struct {
 }
 
 func (p *program) graph(ctx context.Context, id stint.TaskID, format string) error {
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		graph, err := db.store.Graph(ctx, id)
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		graph, err := db.tasks().Graph(ctx, id)
 		if err != nil {
 			return err
 		}
 		if p.json {
 			document := graphJSON{
-				Tasks: tasksJSON(graph.Tasks), Dependencies: []dependencyJSON{}, Cut: graph.Cut,
+				Tasks: p.tasksJSON(graph.Tasks), Dependencies: []dependencyJSON{}, Cut: graph.Cut,
 			}
 			for _, dependency := range graph.Dependencies {
 				document.Dependencies = append(document.Dependencies, dependencyJSON(dependency))

@@ -25,6 +25,9 @@ state by state: in-progress, ready, scheduled, blocked, aborted, completed; abor
 completed tasks newest first. In a large store a page reads at most 10,000 tasks, and may
 then be short: --after continues it.
 
+With --topology, tasks are listed shard by shard, in the order of the shards' names, with
+those that join the shards (stint.*). --prefix SHARD/TEXT lists the tasks of one shard.
+
 With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
   stint ls --prefix export/main/ --limit 1000
@@ -66,14 +69,14 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		return said(errInput, "invalid --limit %d: must be 1 to %s", filter.Limit,
 			readable.Number(listedTasksMax))
 	}
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		page, err := db.store.ListTasks(ctx, filter)
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		page, err := db.tasks().ListTasks(ctx, filter)
 		if err != nil {
 			return err
 		}
 		if p.json {
 			documents := make([]any, len(page.Tasks))
-			for i, task := range tasksJSON(page.Tasks) {
+			for i, task := range p.tasksJSON(page.Tasks) {
 				documents[i] = task
 			}
 			if err := p.printJSON(documents...); err != nil {

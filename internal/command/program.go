@@ -12,6 +12,7 @@ type program struct {
 
 	databaseURL string // empty: the private PostgreSQL, if there is no service
 	remote      remote
+	topology    string // empty: one database or service is worked on
 	schema      string
 	json        bool
 

@@ -54,17 +54,27 @@ func (s *shardSetup) open(own *stint.Store, logger *slog.Logger) (*shards.Cluste
 	return shards.New(s.parsed, shards.Options{
 		Logger: logger,
 		Connect: func(ctx context.Context, shard, url string) (shards.Store, error) {
-			switch {
-			case shard == s.shard:
+			if shard == s.shard {
 				return ownShard{own}, nil
-			case strings.HasPrefix(url, "postgres"):
-				return shards.Connect(ctx, shard, url)
-			case !strings.Contains(url, "://"): // host:port, as enq has it
-				url = "http://" + url
 			}
-			return client.New(url, client.Options{TokenFile: s.tokenFile, Logger: logger})
+			address, isService := serviceAt(url)
+			if !isService {
+				return shards.Connect(ctx, shard, url)
+			}
+			return client.New(address, client.Options{TokenFile: s.tokenFile, Logger: logger})
 		},
 	})
+}
+
+// serviceAt returns the address of a service that a topology names, or false for a database.
+func serviceAt(url string) (address string, ok bool) {
+	switch {
+	case strings.HasPrefix(url, "postgres"):
+		return "", false
+	case !strings.Contains(url, "://"): // host:port, as enq has it
+		url = "http://" + url
+	}
+	return url, true
 }
 
 // ownShard is the store of the service, which the service closes.

@@ -93,6 +93,8 @@ func isAddress(text string) bool {
 func (p *program) onService() (bool, error) {
 	r := &p.remote
 	switch {
+	case p.topology != "":
+		return false, p.refuseTopology()
 	case r.address != "" && p.databaseURL != "": // one flag alone would have won
 		return false, said(errInput, "%s and %s are both set: unset one of them, or give --server "+
 			"or --database-url", serverVariable, urlVariable)
@@ -128,7 +130,7 @@ func (p *program) withService(
 	ctx context.Context, logger *slog.Logger,
 	work func(ctx context.Context, db *database) error,
 ) (err error) {
-	c, err := p.newClient(logger)
+	c, err := p.newClient(p.remote.address, logger)
 	if err != nil {
 		return err
 	}
@@ -140,16 +142,16 @@ func (p *program) withService(
 	return work(ctx, db)
 }
 
-func (p *program) newClient(logger *slog.Logger) (*client.Client, error) {
+func (p *program) newClient(address string, logger *slog.Logger) (*client.Client, error) {
 	options := client.Options{Logger: logger}
 	from, err := p.remote.readToken(&options)
 	if err != nil {
 		return nil, err
 	}
-	if options.TLS, err = p.remote.tls(); err != nil {
+	if options.TLS, err = p.remote.tls(address); err != nil {
 		return nil, err
 	}
-	c, err := client.New(p.remote.address, options)
+	c, err := client.New(address, options)
 	var refused *stint.ArgumentError
 	if errors.As(err, &refused) && from != "" {
 		return nil, said(errInput, "the token of %s %s", from, refused.Problem)
@@ -181,11 +183,11 @@ func (r *remote) readToken(options *client.Options) (from string, err error) {
 }
 
 // tls returns what the flags say about certificates, nil if they say nothing.
-func (r *remote) tls() (*tls.Config, error) {
+func (r *remote) tls(address string) (*tls.Config, error) {
 	if r.authority == "" && r.cert == "" {
 		return nil, nil //nolint:nilnil // as the comment says
 	}
-	if strings.HasPrefix(r.address, "http:") {
+	if strings.HasPrefix(address, "http:") {
 		name := "server-ca"
 		if r.authority == "" {
 			name = "client-cert"

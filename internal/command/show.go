@@ -30,12 +30,12 @@ are none. In a network of over 10,000 tasks some may be missing, which neighbour
 		GroupID: groupTasks,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-				tasks, err := db.store.GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
+			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
+				tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
 				if err != nil {
 					return err
 				}
-				graph, err := db.store.Graph(ctx, tasks[0].ID)
+				graph, err := db.tasks().Graph(ctx, tasks[0].ID)
 				if err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (p *program) printTask(
 ) error {
 	if p.json {
 		return p.printJSON(shownJSON{
-			newTaskJSON(task), tasksJSON(n.predecessors), tasksJSON(n.dependents), n.cut,
+			p.newTaskJSON(task), p.tasksJSON(n.predecessors), p.tasksJSON(n.dependents), n.cut,
 		})
 	}
 	now, err := db.now(ctx)

@@ -24,18 +24,22 @@ far, and RETRIES how many of these were not for the first try: two calls give th
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds
 and a number for each state; and estimated, the states whose numbers are estimates. Without
-ready tasks there is no oldest_ready_seconds.`,
+ready tasks there is no oldest_ready_seconds. With --topology there is instead shards, a
+list of objects with shard, actions and estimated.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd.Context(), p.stats)
+			return p.withTasks(cmd.Context(), p.stats)
 		},
 	}
 }
 
 func (p *program) stats(ctx context.Context, db *database) error {
+	if db.shards != nil {
+		return p.statsOfShards(ctx, db.shards)
+	}
 	stats, err := db.store.Stats(ctx)
 	if err != nil {
 		return err
@@ -47,11 +51,49 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		fmt.Fprintln(p.stderr, "no tasks")
 		return nil
 	}
+	rows := append([][]string{statsHeader()}, statsRows(stats)...)
+	alignRight(rows, 1)
+	return p.printTable(rows)
+}
+
+// statsOfShards prints the stats of the shards that are not away.
+func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
+	found, err := s.statsOfAll(ctx)
+	if err != nil {
+		return err
+	}
+	documents := []any{}
+	rows := [][]string{append([]string{"SHARD"}, statsHeader()...)}
+	for _, one := range found {
+		document := statsJSON(one.Stats)
+		document["shard"] = one.Shard
+		documents = append(documents, document)
+		for _, row := range statsRows(one.Stats) {
+			rows = append(rows, append([]string{one.Shard}, row...))
+		}
+	}
+	switch {
+	case p.json:
+		return p.printJSON(map[string]any{"shards": documents})
+	case len(rows) == 1:
+		fmt.Fprintln(p.stderr, "no tasks")
+		return nil
+	}
+	alignRight(rows, 2) //nolint:mnd // shard and action
+	return p.printTable(rows)
+}
+
+func statsHeader() []string {
 	header := []string{"ACTION"}
 	for _, state := range stateNames() {
 		header = append(header, strings.ToUpper(state))
 	}
-	rows := [][]string{append(header, "OLDEST READY", "TRIES", "RETRIES")}
+	return append(header, "OLDEST READY", "TRIES", "RETRIES")
+}
+
+// statsRows are a row for each action.
+func statsRows(stats stint.Stats) [][]string {
+	var rows [][]string
 	for _, a := range stats.Actions {
 		row := []string{readable.Text(a.Action)}
 		for state, tasks := range a.ByState() {
@@ -68,13 +110,12 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		rows = append(rows, append(row, age,
 			readable.Number(a.Tries), readable.Number(a.Retries)))
 	}
-	alignRight(rows)
-	return p.printTable(rows)
+	return rows
 }
 
-// alignRight aligns the numbers on the right, in all columns except the first.
-func alignRight(rows [][]string) {
-	for column := 1; column < len(rows[0]); column++ {
+// alignRight aligns the numbers on the right, in the columns from one on.
+func alignRight(rows [][]string, from int) {
+	for column := from; column < len(rows[0]); column++ {
 		width := 0
 		for _, row := range rows {
 			width = max(width, len(row[column]))
@@ -85,7 +126,7 @@ func alignRight(rows [][]string) {
 	}
 }
 
-func statsJSON(stats stint.Stats) any {
+func statsJSON(stats stint.Stats) map[string]any {
 	actions := make([]map[string]any, len(stats.Actions))
 	for i, a := range stats.Actions {
 		actions[i] = map[string]any{

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/internal/tasktree"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // A submission holds the arguments and flags of submit.
@@ -64,8 +65,8 @@ their names are 1/save and 1/email:
     "args": [{"type": "TASKREF", "task_id": {"shard": "1", "id": "save"}}]}]
 
 The method is the action, and the args are the items of the value. A value_json is JSON in
-base64, or JSON. If the service has a topology (see: stint help serve), a task is performed
-on its shard; otherwise the shard is only a part of the name.
+base64, or JSON. With --topology, or if the service has a topology (see: stint help serve),
+a task is performed on its shard; otherwise the shard is only a part of the name.
 
 Prints the name and the ID of each task. With --wait, it then shows progress on standard
 error; when all tasks have finished, it prints how each ended and its result. The
@@ -124,7 +125,7 @@ func (p *program) submit(ctx context.Context, s submission) error {
 		return fmt.Errorf("%w: %s: %w", errInput, s.source(), problems(err))
 	}
 	plan := tree.Plan(s.prefix)
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
 		sharded, err := onShards(ctx, db, plan)
 		if err != nil {
 			return err
@@ -136,7 +137,7 @@ func (p *program) submit(ctx context.Context, s submission) error {
 			err = db.store.InsertTasks(ctx, plan.Tasks)
 		}
 		var refused *stint.ArgumentError
-		if errors.As(err, &refused) && refused.Index >= 0 {
+		if errors.As(err, &refused) && refused.Index >= 0 && db.shards == nil {
 			return fmt.Errorf("%w: %s: %w", errInput, s.source(),
 				plan.At(refused.Index, refusedField(refused)))
 		}
@@ -217,10 +218,11 @@ type submittedJSON struct {
 
 // printSubmitted prints the IDs of tasks. As JSON it also prints the tasks in infos.
 func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
+	ids := p.shownIDs(plan)
 	if !p.json {
 		rows := [][]string{{"NAME", "ID"}}
 		for i, name := range plan.Names {
-			id := readable.Text(string(plan.Tasks[i].ID))
+			id := readable.Text(string(ids[i]))
 			rows = append(rows, []string{readable.Text(name), id})
 		}
 		return p.printTable(rows)
@@ -230,12 +232,27 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 		Tasks: make(map[string]taskJSON, len(infos)),
 	}
 	for i, name := range plan.Names {
-		document.IDs[name] = plan.Tasks[i].ID
+		document.IDs[name] = ids[i]
 	}
 	for name, info := range infos {
-		document.Tasks[name] = newTaskJSON(&info)
+		info.ID = document.IDs[name]
+		document.Tasks[name] = p.newTaskJSON(&info)
 	}
 	return p.printJSON(document)
+}
+
+// shownIDs are how other sub-commands name the tasks of a plan.
+func (p *program) shownIDs(plan *tasktree.Plan) []stint.TaskID {
+	ids := make([]stint.TaskID, len(plan.Tasks))
+	for i, task := range plan.Tasks {
+		ids[i] = task.ID
+	}
+	if p.topology != "" {
+		for i, task := range plan.OnShards() {
+			ids[i] = stint.TaskID(shards.ID{Shard: task.Shard, Task: task.Task.ID}.String())
+		}
+	}
+	return ids
 }
 
 // waitForTree prints the IDs of tasks and, when all have finished, how they ended. As JSON it

@@ -5,17 +5,23 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/tasktree"
 	"github.com/stint-tasks/stint/shards"
 )
 
 // onShards returns a source that inserts and shows the tasks of a plan on the shards they name,
-// if the service has a cluster; otherwise nil.
+// if there is a topology, or the service has a cluster; otherwise nil.
 func onShards(
 	ctx context.Context, db *database, plan *tasktree.Plan,
 ) (*shardedTasks, error) {
 	tasks := plan.OnShards()
+	if c := db.shards; c != nil {
+		if tasks == nil {
+			return nil, said(errInput, "the tasks name no shards: across shards, the file must have "+
+				"the form of enq, see: stint help submit")
+		}
+		return &shardedTasks{tasks, c.cluster.InsertTasks, c.cluster.GetTasks}, nil
+	}
 	if tasks == nil || db.client == nil {
 		return nil, nil //nolint:nilnil // as the comment says
 	}
@@ -23,17 +29,18 @@ func onShards(
 	if err != nil || info.Shard == "" {
 		return nil, err
 	}
-	return &shardedTasks{client: db.client, tasks: tasks}, nil
+	return &shardedTasks{tasks, db.client.InsertShardTasks, db.client.GetShardTasks}, nil
 }
 
 // shardedTasks are the tasks of a plan on their shards.
 type shardedTasks struct {
-	client *client.Client
-	tasks  []shards.Task
+	tasks     []shards.Task
+	insertAll func(ctx context.Context, tasks []shards.Task) error
+	get       func(ctx context.Context, ids []shards.ID) ([]stint.TaskInfo, error)
 }
 
 func (s *shardedTasks) insert(ctx context.Context) error {
-	return s.client.InsertShardTasks(ctx, s.tasks)
+	return s.insertAll(ctx, s.tasks)
 }
 
 // look returns what the shards know of the tasks, in their order.
@@ -42,7 +49,7 @@ func (s *shardedTasks) look(ctx context.Context) ([]stint.TaskInfo, error) {
 	for i, task := range s.tasks {
 		ids[i] = shards.ID{Shard: task.Shard, Task: task.Task.ID}
 	}
-	return s.client.GetShardTasks(ctx, ids)
+	return s.get(ctx, ids)
 }
 
 // ListTasks returns all tasks, whatever the filter.
@@ -53,7 +60,8 @@ func (s *shardedTasks) ListTasks(
 	return stint.TaskPage{Tasks: infos}, err
 }
 
-// WaitForTasks waits until all tasks have finished, whatever the IDs.
+// WaitForTasks waits until all tasks have finished, whatever the IDs, and however long one of the
+// shards is away.
 func (s *shardedTasks) WaitForTasks(
 	ctx context.Context, _ []stint.TaskID,
 ) ([]stint.TaskInfo, error) {
@@ -62,10 +70,10 @@ func (s *shardedTasks) WaitForTasks(
 	defer tick.Stop()
 	for {
 		infos, err := s.look(ctx)
-		if err != nil {
+		if err != nil && exitCode(err) != exitUnreachable {
 			return nil, err
 		}
-		finished := true
+		finished := err == nil
 		for _, info := range infos {
 			finished = finished && !info.FinishedAt.IsZero()
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -24,9 +25,11 @@ to a task are left out.
   id, action, priority, max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
+  shard            with --topology: where the task is; id is SHARD/ID then
   inserted_at      a time
   status_code      "pending", "in-progress", "completed" or "aborted"
-  state            the same, with "blocked", "scheduled" and "ready" for "pending"
+  state            the same, with "blocked", "scheduled" and "ready" for "pending"; "unknown"
+                   if the shard of the task is away
   abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired"
   tries            how often the task has been handed out
   actor            who owns the task, or was the last to own it
@@ -47,6 +50,7 @@ to a task are left out.
 // A taskJSON is a task as --json prints it.
 type taskJSON struct {
 	ID           string           `json:"id"`
+	Shard        string           `json:"shard,omitzero"`
 	Action       string           `json:"action"`
 	StatusCode   stint.StatusCode `json:"status_code"`
 	State        stint.State      `json:"state"`
@@ -71,7 +75,7 @@ type taskJSON struct {
 	ResultBase64 []byte           `json:"result_base64,omitzero"`
 }
 
-func newTaskJSON(info *stint.TaskInfo) taskJSON {
+func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 	task := taskJSON{
 		ID: string(info.ID), Action: info.Action, StatusCode: info.StatusCode, State: info.State,
 		AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
@@ -84,15 +88,18 @@ func newTaskJSON(info *stint.TaskInfo) taskJSON {
 	if info.OnAbort == stint.RunAnyway {
 		task.OnAbort = readable.RunAnyway
 	}
+	if p.topology != "" {
+		task.Shard, _, _ = strings.Cut(task.ID, "/")
+	}
 	task.Body, task.BodyBase64 = textOrBytes(info.Body)
 	task.Result, task.ResultBase64 = textOrBytes(info.Result)
 	return task
 }
 
-func tasksJSON(infos []stint.TaskInfo) []taskJSON {
+func (p *program) tasksJSON(infos []stint.TaskInfo) []taskJSON {
 	tasks := make([]taskJSON, len(infos))
 	for i := range infos {
-		tasks[i] = newTaskJSON(&infos[i])
+		tasks[i] = p.newTaskJSON(&infos[i])
 	}
 	return tasks
 }

@@ -31,7 +31,8 @@ depends on it, r retries it once it has finished; both ask first. / filters, s c
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
 The lists refresh --interval after the previous refresh finished. While the database cannot
-be reached, top says so, and continues when it is back.
+be reached, top says so, and continues when it is back. With --topology, actions and actors
+are named SHARD/NAME, and top names a shard that is away and shows the rest.
 
 It needs a terminal as standard input and output. top has no --json: scripts should use
 stint stats, ls and actors.`,
@@ -44,7 +45,7 @@ stint stats, ls and actors.`,
 				return err
 			}
 			p.quiet = true // the view names the database
-			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
 				return p.top(ctx, db, interval)
 			})
 		},
@@ -74,7 +75,10 @@ func (p *program) top(ctx context.Context, db *database, interval time.Duration)
 			return err
 		}
 	}
-	source := top.Store{Verbs: db.store, Clock: db.now}
+	var source top.Source = top.Store{Verbs: db.tasks(), Clock: db.now}
+	if db.shards != nil {
+		source = shardedSource{source, db.shards}
+	}
 	err := top.Run(ctx, source, top.Options{
 		Database: db.name(), Interval: interval, Colours: bool(p.painter()),
 	}, p.stdin, p.stdout)
@@ -84,9 +88,24 @@ func (p *program) top(ctx context.Context, db *database, interval time.Duration)
 	return err
 }
 
+// A shardedSource says of each snapshot which shards are away.
+type shardedSource struct {
+	top.Source
+	shards *sharded
+}
+
+// Read is that of the source.
+func (s shardedSource) Read(ctx context.Context, prefix string) (top.Snapshot, error) {
+	snapshot, err := s.Source.Read(ctx, prefix)
+	snapshot.Away = s.shards.takeAway()
+	return snapshot, err
+}
+
 // name names the database, or the service, for people.
 func (db *database) name() string {
 	switch {
+	case db.shards != nil:
+		return db.shards.name()
 	case db.client != nil:
 		return "the service at " + db.address
 	case db.server != nil:

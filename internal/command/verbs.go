@@ -12,11 +12,16 @@ import (
 
 // verbs are those that sub-commands need, of a store or of a client of a service.
 type verbs interface {
-	changer
-	top.Verbs
+	taskVerbs
 	worker.Queue
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
 	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
+}
+
+// taskVerbs are those for tasks that are there, which shards have, too.
+type taskVerbs interface {
+	changer
+	top.Verbs
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
 	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
@@ -45,6 +50,9 @@ func (db *database) prune(ctx context.Context, keep stint.Retention, dryRun bool
 
 // check looks for what is wrong.
 func (db *database) check(ctx context.Context) ([]doctor.Finding, error) {
+	if db.shards != nil {
+		return db.shards.check(ctx)
+	}
 	if db.client == nil {
 		return doctor.Examine(ctx, db.pool, db.direct, db.direct.Schema())
 	}

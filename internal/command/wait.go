@@ -40,13 +40,13 @@ be missed, and is then not found. While the database cannot be reached, wait con
 }
 
 func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Duration) error {
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
 		var task stint.TaskInfo
 		err := within(ctx, timeout, func(ctx context.Context) (err error) {
-			task, err = db.store.WaitForTask(ctx, id)
+			task, err = db.tasks().WaitForTask(ctx, id)
 			if errors.Is(err, stint.ErrNoPostResult) {
 				task, err = poll(ctx, func(ctx context.Context) (stint.TaskInfo, error) {
-					tasks, err := db.store.GetTasks(ctx, []stint.TaskID{id})
+					tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{id})
 					if err != nil {
 						return stint.TaskInfo{}, err
 					}

@@ -19,6 +19,9 @@ type Snapshot struct {
 
 	// Found are tasks whose IDs begin with the prefix that was asked for.
 	Found []stint.TaskInfo
+
+	// Away says what is missing, since it could not be reached.
+	Away error
 }
 
 // Details are what is known of one task.

@@ -68,6 +68,8 @@ func (m *model) topLines() []string {
 	}
 	if m.readErr != nil {
 		lines = append(lines, m.alarm(readable.CutMiddle(away(m.readErr), m.width)))
+	} else if m.snapshot.Away != nil {
+		lines = append(lines, m.alarm(readable.CutMiddle(oneLine(m.snapshot.Away), m.width)))
 	}
 	switch {
 	case !m.hasRead:
