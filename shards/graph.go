@@ -138,7 +138,9 @@ func (n *network) between(tasks []TaskInfo) []Dependency {
 // load reads the network around a task on its shard, unless it was read before or the shard is
 // away.
 func (n *network) load(ctx context.Context, at ID) error {
-	if _, ok := n.tasks[at]; ok || n.gone[at] || n.away[at.Shard] != nil {
+	_, known := n.tasks[at]
+	_, away := n.away[at.Shard]
+	if known || away || n.gone[at] {
 		return nil
 	}
 	if n.looks == graphLooksMax {
@@ -148,7 +150,9 @@ func (n *network) load(ctx context.Context, at ID) error {
 	n.looks++
 	var graph *stint.Graph
 	found := map[stint.TaskID]*stint.TaskInfo{}
-	away, err := n.cluster.look(ctx, at.Shard, func(ctx context.Context, store Store) (err error) {
+	failed, err := n.cluster.look(ctx, at.Shard, func(
+		ctx context.Context, store Store,
+	) (err error) {
 		if graph, err = store.Graph(ctx, at.Task); err != nil {
 			return err
 		}
@@ -156,8 +160,8 @@ func (n *network) load(ctx context.Context, at ID) error {
 	})
 	if n.gone[at] = errors.Is(err, stint.ErrTaskNotFound); n.gone[at] {
 		err = nil
-	} else if away != nil {
-		n.away[at.Shard], n.order = away, append(n.order, away)
+	} else if failed != nil {
+		n.away[at.Shard], n.order = failed, append(n.order, failed)
 	} else if err == nil {
 		err = n.add(at.Shard, graph, found)
 	}

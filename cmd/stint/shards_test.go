@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -94,7 +95,8 @@ func TestShards_AreLookedAtTogether(t *testing.T) {
 	page := s.run(t, append(actions, "ls", "--limit", "2")...).wantExit(t, 0, "--after 'eu/save'")
 	page.wantOutput(t, "eu/log", "eu/save")
 	var task struct{ ID, Shard, Action string }
-	s.run(t, append(actions, "ls", "--json", "--after", "eu/save")...).wantExit(t, 0).decode(t, &task)
+	s.run(t, append(actions, "ls", "--json", "--after", "eu/save")...).wantExit(t, 0).
+		decode(t, &task)
 	if task.ID != "us/mail" || task.Shard != "us" || task.Action != "mail" {
 		t.Errorf("ls --json prints %+v", task)
 	}
@@ -109,7 +111,8 @@ func TestShards_AreLookedAtTogether(t *testing.T) {
 		}
 	}
 	s.run(t, "stats", "--json").wantExit(t, 0).decode(t, &stats)
-	if len(stats.Shards) != 2 || stats.Shards[1].Shard != "us" || len(stats.Shards[1].Actions) == 0 {
+	if len(stats.Shards) != 2 || stats.Shards[1].Shard != "us" ||
+		len(stats.Shards[1].Actions) == 0 {
 		t.Errorf("stats --json prints %+v", stats)
 	}
 	s.run(t, "show", "us/mail").wantExit(t, 0).wantOutput(t, "us/mail", "eu/save (ready)",
@@ -173,7 +176,8 @@ func TestShards_TakeATreeAndAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newSharding(t)
 	s.relay(t)
-	const tree = `[{"task_id": {"shard": "eu", "id": "a"}, "method": "stint.Spontaneous", "args": []},
+	const tree = `[{"task_id": {"shard": "eu", "id": "a"}, "method": "stint.Spontaneous",
+			"args": []},
 		{"task_id": {"shard": "us", "id": "b"}, "method": "stint.Spontaneous", "args": [
 			{"type": "TASKREF", "task_id": {"shard": "eu", "id": "a"}}]}]`
 	var submitted struct {
@@ -224,6 +228,52 @@ func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 	}
 }
 
+// A shard may be behind a service, which has a topology of its own.
+func TestShards_MayBeServices(t *testing.T) {
+	t.Parallel()
+	s := newSharding(t)
+	s.insert(t)
+	topology := strings.TrimPrefix(s.env[0], "STINT_TOPOLOGY=")
+	eu, us, _ := strings.Cut(strings.TrimPrefix(topology, "static:eu="), ",us=")
+	served := &database{env: append(s.env, "STINT_DATABASE_URL="+eu)}
+	server := served.serve(t, "--shard", "eu", "--topology", topology)
+	mixed := []string{"STINT_TOPOLOGY=static:eu=" + server.address + ",us=" + us}
+	for _, test := range []struct {
+		args  []string
+		shows string
+	}{
+		{[]string{"ls", "--prefix", "eu/save"}, "eu/save"},
+		{[]string{"stats"}, "us     mail"},
+		{[]string{"show", "eu/log"}, "us/mail (blocked)"},
+		{[]string{"explain", "us/mail"}, `"eu/save" (ready)`},
+		{[]string{"check"}, "nothing is wrong"},
+		{[]string{"abort", "eu/save"}, "aborted 1 task"},
+	} {
+		run(t, mixed, "", test.args...).wantExit(t, 0).wantOutput(t, test.shows)
+	}
+	server.stop(t)
+	run(t, mixed, "", "ls", "--action", "mail").wantExit(t, 4, "shard eu is away").
+		wantOutput(t, "us/mail")
+}
+
+// top shows the shards that are there, and names the one that is away.
+func TestShards_AreWatchedTogether(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	s := newSharding(t)
+	s.insert(t)
+	x := startOnTerminal(t, s.env, "top", "--interval", "100ms")
+	x.waitFor(t, "eu/save")
+	x.waitFor(t, "us/mail")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+	x = startOnTerminal(t, s.half, "top", "--interval", "100ms")
+	x.waitFor(t, "eu/save")
+	x.waitFor(t, "shard us is away")
+	x.press(t, "q")
+	x.wantExit(t, 0)
+}
+
 func TestTopology_IsRefusedWhereItMakesNoSense(t *testing.T) {
 	t.Parallel()
 	const some = "static:eu=postgres://127.0.0.1:1/a,us=postgres://127.0.0.1:1/b"
@@ -233,7 +283,7 @@ func TestTopology_IsRefusedWhereItMakesNoSense(t *testing.T) {
 		want string
 	}{
 		{[]string{"migrate"}, one},
-		{[]string{"prune", "--completed", "1h"}, one},
+		{[]string{"prune", "--completed-after", "1h"}, one},
 		{[]string{"actors"}, one},
 		{[]string{"insert"}, one},
 		{[]string{"ls", "--database-url", nowhere}, "--topology and --database-url"},

@@ -62,8 +62,8 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 			return p.changeNamed(cmd.Context(), c, args)
 		}
 		if p.topology != "" {
-			return said(errInput, "filters choose tasks of one database or service; across shards, "+
-				"name the tasks")
+			return said(errInput, "filters choose tasks of one database or service; across "+
+				"shards, name the tasks")
 		}
 		filter, err := c.filter.filter(cmd)
 		if err != nil {

@@ -52,8 +52,9 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			return p.printf("%s\n", why)
 		}
 		document := explanationJSON{
-			Task: p.newTaskJSON(&why.Task), Missing: why.Missing, WaitsFor: p.tasksJSON(why.WaitsFor),
-			BecauseOf: p.tasksJSON(why.BecauseOf), AskedAt: utc(why.AskedAt), Now: utc(why.Now),
+			Task: p.newTaskJSON(&why.Task), Missing: why.Missing,
+			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
+			AskedAt: utc(why.AskedAt), Now: utc(why.Now),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft

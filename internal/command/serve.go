@@ -108,6 +108,7 @@ on standard error, with --json as JSON lines.`,
 			if !p.remote.asked {
 				p.remote.address = "" // the variable is for those who call the service
 			}
+			p.topology = "" // this one, too: the flag of serve is another one
 			if err := cmp.Or(s.check(), p.onDatabase()); err != nil {
 				return err
 			}

@@ -65,8 +65,8 @@ func (s *sharded) takeAway() error {
 func (s *sharded) all() ([]string, error) {
 	names := s.cluster.Topology().Names()
 	if len(names) == 0 {
-		return nil, said(errInput, "the topology is a pattern, which does not name all shards: give "+
-			"a static one, or the IDs of tasks; ls also takes --prefix SHARD/")
+		return nil, said(errInput, "the topology is a pattern, which does not name all shards: "+
+			"give a static one, or the IDs of tasks; ls also takes --prefix SHARD/")
 	}
 	return names, nil
 }
@@ -349,8 +349,8 @@ func (s *sharded) each(
 	for _, shard := range names {
 		brief, cancel := context.WithTimeout(ctx, longest)
 		store, err := s.cluster.Store(brief, shard)
-		if err == nil {
-			err = ask(brief, shard, store.(taskVerbs)) //nolint:forcetypeassert // see connectShard
+		if asked, ok := store.(taskVerbs); ok {
+			err = ask(brief, shard, asked)
 		}
 		cancel()
 		switch {

@@ -17,8 +17,8 @@ func onShards(
 	tasks := plan.OnShards()
 	if c := db.shards; c != nil {
 		if tasks == nil {
-			return nil, said(errInput, "the tasks name no shards: across shards, the file must have "+
-				"the form of enq, see: stint help submit")
+			return nil, said(errInput, "the tasks name no shards: across shards, the file must "+
+				"have the form of enq, see: stint help submit")
 		}
 		return &shardedTasks{tasks, c.cluster.InsertTasks, c.cluster.GetTasks}, nil
 	}

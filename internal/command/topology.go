@@ -50,8 +50,8 @@ func (p *program) checkPlace() error {
 	default:
 		return nil
 	}
-	return said(errInput, "%s and %s are both set: unset one of them, or give --topology, --server "+
-		"or --database-url", topologyVariable, other)
+	return said(errInput, "%s and %s are both set: unset one of them, or give --topology, "+
+		"--server or --database-url", topologyVariable, other)
 }
 
 // withTasks is withStore for what works across shards, too.

@@ -108,6 +108,17 @@ func TestRead_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
 	}
 }
 
+func TestRead_OfAPartNamesWhatIsAway(t *testing.T) {
+	t.Parallel()
+	snapshot := fixture()
+	snapshot.Away = errors.New("shard us is away")
+	s := newScreen(80, 24, snapshot)
+	if frame := s.content(); !strings.Contains(frame, "shard us is away") ||
+		strings.Contains(frame, "database away") || !strings.Contains(frame, "copy") {
+		t.Errorf("while a shard is away the frame is\n%s", frame)
+	}
+}
+
 func TestCursor_StaysWithItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture()).press("tab", "down")
