@@ -22,6 +22,13 @@
 // once, a result lies where it is read, and it is kept until then. An aborted task aborts its
 // dependents on other shards, and a retry that completes it retries them.
 //
+// # Looks across shards
+//
+// [Cluster.Graph], [Cluster.Explain], [Cluster.ListTasks] and [Cluster.Stats] show the tasks of all
+// shards. A shard that is away is named in what they return, beside the tasks of the others.
+//
+// # Within a shard
+//
 // Within a shard everything is as without a cluster: workers, verbs and tools need not know of it.
 // Between shards it is the same but for two things. An end takes effect on another shard a moment
 // later, or when that shard is back. And a task that is told how many tasks it waited for

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -108,4 +109,28 @@ func TestGraph_NamesAShardThatIsAway(t *testing.T) {
 	}
 	_, err = c.Graph(t.Context(), idOf("2/b"))
 	wantErr(t, "Graph", err, errAway)
+}
+
+// Of a network that is too large, the nearest tasks are returned.
+func TestGraph_OfALargeNetworkIsCut(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const each, most = 5001, 10_000
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	tasks := []shards.Task{task("1/first"), task("1/second", "1/first")}
+	for i := range each {
+		tasks = append(tasks, task(fmt.Sprintf("2/%d", i), "1/first"),
+			task(fmt.Sprintf("3/%d", i), "1/first"))
+	}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	graph, err := c.Graph(t.Context(), idOf("1/first"))
+	wantErr(t, "Graph", err, nil)
+	if !graph.Cut || len(graph.Tasks) != most || graph.Tasks[0].Name() != idOf("1/first") ||
+		graph.Tasks[1].Name() != idOf("1/second") {
+		t.Errorf("Graph has %d tasks, cut: %t", len(graph.Tasks), graph.Cut)
+	}
+	if len(graph.Dependencies) != most-1 {
+		t.Errorf("Graph has %d dependencies, want %d", len(graph.Dependencies), most-1)
+	}
 }
