@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -10,6 +11,10 @@ import (
 )
 
 var _ shards.Store = (*Client)(nil)
+
+// shardsMax is how long an insert may take besides what an insert on one shard takes: until the
+// service has learned that a shard is away, and what became of the insert.
+const shardsMax = time.Minute
 
 // InsertShardTasks is [shards.Cluster.InsertTasks], by a service that has a cluster. It is not
 // repeated: if its answer is lost, the error is [ErrUnavailable], and GetShardTasks tells a minute
@@ -30,7 +35,7 @@ func (c *Client) InsertShardTasks(ctx context.Context, tasks []shards.Task) erro
 			After: wire.FromNames(tasks[i].After),
 		})
 	}
-	return said("insert tasks of shards", c.once(ctx, timeFor(request),
+	return said("insert tasks of shards", c.once(ctx, timeFor(request)+shardsMax,
 		func(ctx context.Context, _ bool) error {
 			_, err := c.cluster.InsertShardTasks(ctx, request)
 			return err

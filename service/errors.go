@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // A translator makes the errors of calls those that clients understand.
@@ -72,6 +73,10 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 	if errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" {
 		return connect.NewError(connect.CodeInternal,
 			errors.New("the database refuses the call; the service's log says why"))
+	}
+	if at := new(shards.ShardError); errors.As(err, &at) {
+		return connect.NewError(connect.CodeUnavailable,
+			fmt.Errorf("the database of shard %s does not answer", at.Shard))
 	}
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
 }

@@ -3,11 +3,13 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/shards"
@@ -37,7 +39,7 @@ func (s *sharded) InsertShardTasks(
 		}
 	}
 	if err := s.cluster.InsertTasks(ctx, tasks); err != nil {
-		return nil, ofCluster(err)
+		return nil, s.failed(ctx, stintv1connect.ClusterServiceInsertShardTasksProcedure, err)
 	}
 	return &stintv1.InsertShardTasksResponse{Ids: ids}, nil
 }
@@ -50,7 +52,7 @@ func (s *sharded) GetShardTasks(
 	}
 	found, err := s.cluster.GetTasks(ctx, wire.ToNames(r.GetTasks()))
 	if err != nil {
-		return nil, ofCluster(err)
+		return nil, s.failed(ctx, stintv1connect.ClusterServiceGetShardTasksProcedure, err)
 	}
 	if err := fits(found); err != nil {
 		return nil, err
@@ -63,8 +65,11 @@ func errNoCluster() error {
 		errors.New("the service has no topology; ask one that was started with --topology"))
 }
 
-// ofCluster gives the errors of package shards the kinds and codes of those of a store.
-func ofCluster(err error) error {
+// failed gives the errors of package shards the kinds and codes of those of a store. What prevents
+// the service from calling another shard is no matter of its caller: the text of that is logged.
+func (s *sharded) failed(ctx context.Context, procedure string, err error) error {
+	var at *shards.ShardError
+	var called *connect.Error
 	switch {
 	case errors.Is(err, shards.ErrUnknownShard):
 		return &stint.ArgumentError{
@@ -73,7 +78,18 @@ func ofCluster(err error) error {
 	case errors.Is(err, shards.ErrTooLate):
 		return connect.NewError(connect.CodeAborted, err)
 	case errors.Is(err, shards.ErrUndecided):
-		return connect.NewError(connect.CodeUnavailable, err)
+		s.log(ctx, procedure, err)
+		return connect.NewError(connect.CodeUnavailable, shards.ErrUndecided)
+	case !errors.As(err, &at) || ctx.Err() != nil:
+		return err
+	case errors.Is(err, stint.ErrRefused):
+		s.log(ctx, procedure, err)
+		return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("shard %s does not let "+
+			"this service do that; the service's log says why", at.Shard))
+	case errors.As(err, &called):
+		s.log(ctx, procedure, err)
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("shard %s does not answer; "+
+			"the service's log says why", at.Shard))
 	default:
 		return err
 	}

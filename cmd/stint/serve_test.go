@@ -294,12 +294,17 @@ func encode(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
+// trust is how a client speaks TLS that trusts the authority.
+func (a *authority) trust() *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
+
 // trusting is a client that trusts the authority, and shows a certificate if there is one.
 func (a *authority) trusting(t *testing.T, files ...string) *http.Client {
 	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	config := a.trust()
 	if len(files) > 0 {
 		pair, err := tls.LoadX509KeyPair(files[0], files[1])
 		if err != nil {
@@ -365,9 +370,7 @@ func TestServe_AsksForCertificatesAndTokensTogether(t *testing.T) {
 // served is the serial number of the certificate that a server shows.
 func (a *authority) served(t *testing.T, s *server) string {
 	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
+	dialer := &tls.Dialer{Config: a.trust()}
 	conn, err := dialer.DialContext(testContext(t), "tcp",
 		strings.TrimPrefix(s.address, "https://"))
 	if err != nil {

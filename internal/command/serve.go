@@ -87,7 +87,8 @@ if both are asked for. --grants says who may do what; without a grant, nothing i
 With --shard and --topology, the store is one of several shards: at any of their services,
 tasks may be inserted on all of them that wait for tasks of others (stint submit). The URL
 of a shard is that of its service, or of its PostgreSQL. The services call each other, with
-the token of --peer-token-file, which needs grants for the actions stint.* on each.
+the token of --peer-token-file or the certificate of --peer-cert, which needs grants for the
+actions stint.* on each. --peer-ca says whom they trust.
 
 Without these flags, nobody is asked who he is: then it serves this machine only, unless
 --insecure is given. Files are read again when they change.
@@ -210,6 +211,12 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 	}
 	if s.credentials.given() {
 		if s.identify, err = s.credentials.open(ctx, s.logger); err != nil {
+			return err
+		}
+	}
+	if s.shards.given() {
+		err = cmp.Or(s.shards.openFiles(s.logger), s.shards.checkURLs(ctx, s.logger))
+		if err != nil {
 			return err
 		}
 	}

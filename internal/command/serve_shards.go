@@ -1,9 +1,12 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,8 +18,10 @@ import (
 
 // A shardSetup holds the flags of serve that make its store a shard.
 type shardSetup struct {
-	shard, topology, tokenFile string
-	parsed                     shards.Topology
+	shard, topology                 string
+	tokenFile, authority, cert, key string
+	parsed                          shards.Topology
+	tls                             *tls.Config // of calls to services of other shards
 }
 
 func (s *shardSetup) addFlags(cmd *cobra.Command) {
@@ -26,17 +31,40 @@ func (s *shardSetup) addFlags(cmd *cobra.Command) {
 		"where the shards are: static:1=`URL`,2=URL or pattern:URL with {shard} in it")
 	flags.StringVar(&s.tokenFile, "peer-token-file", "",
 		"send the token in this `file` to the services of other shards")
-	cobra.CheckErr(cmd.MarkFlagFilename("peer-token-file"))
+	flags.StringVar(&s.authority, "peer-ca", "",
+		"trust only the authorities in this PEM `file` to sign their certificates (default: the "+
+			"system's)")
+	flags.StringVar(&s.cert, "peer-cert", "", "show them the certificate in this PEM `file`")
+	flags.StringVar(&s.key, "peer-key", "", "the certificate's key, a PEM `file`")
+	for _, name := range s.files() {
+		cobra.CheckErr(cmd.MarkFlagFilename(name.flag))
+	}
+}
+
+// files are those that services of other shards are called with.
+func (s *shardSetup) files() []namedFile {
+	return []namedFile{
+		{"peer-token-file", s.tokenFile},
+		{"peer-ca", s.authority},
+		{"peer-cert", s.cert},
+		{"peer-key", s.key},
+	}
 }
 
 func (s *shardSetup) given() bool { return s.topology != "" }
 
 func (s *shardSetup) check() (err error) {
-	switch {
-	case (s.shard == "") != (s.topology == ""):
+	if (s.shard == "") != (s.topology == "") {
 		return said(errInput, "--shard and --topology belong together")
-	case s.tokenFile != "" && !s.given():
-		return said(errInput, "--peer-token-file needs --topology")
+	}
+	for _, file := range s.files() {
+		if file.path != "" && !s.given() {
+			return said(errInput, "--%s needs --topology", file.flag)
+		}
+	}
+	switch {
+	case (s.cert == "") != (s.key == ""):
+		return said(errInput, "--peer-cert and --peer-key belong together")
 	case !s.given():
 		return nil
 	}
@@ -57,11 +85,10 @@ func (s *shardSetup) open(own *stint.Store, logger *slog.Logger) (*shards.Cluste
 			if shard == s.shard {
 				return ownShard{own}, nil
 			}
-			address, isService := serviceAt(url)
-			if !isService {
-				return shards.Connect(ctx, shard, url)
+			if address, isService := serviceAt(url); isService {
+				return s.call(address, logger)
 			}
-			return client.New(address, client.Options{TokenFile: s.tokenFile, Logger: logger})
+			return shards.Connect(ctx, shard, url)
 		},
 	})
 }
@@ -75,6 +102,59 @@ func serviceAt(url string) (address string, ok bool) {
 		url = "http://" + url
 	}
 	return url, true
+}
+
+// openFiles reads the files that services of other shards are called with.
+func (s *shardSetup) openFiles(logger *slog.Logger) (err error) {
+	if s.tokenFile != "" {
+		text, err := os.ReadFile(s.tokenFile)
+		switch {
+		case err != nil:
+			return said(errInput, "--peer-token-file: %v", err)
+		case len(bytes.TrimSpace(text)) == 0:
+			return said(errInput, "--peer-token-file: %s is empty", s.tokenFile)
+		}
+	}
+	s.tls, err = callerTLS(logger, namedFile{"peer-ca", s.authority},
+		namedFile{"peer-cert", s.cert}, namedFile{"peer-key", s.key})
+	return err
+}
+
+// checkURLs refuses URLs of services that cannot be called, or must not be shown the token.
+func (s *shardSetup) checkURLs(ctx context.Context, logger *slog.Logger) error {
+	names := s.parsed.Names()
+	if len(names) == 0 { // a pattern, in which all are alike
+		names = []string{s.shard}
+	}
+	for _, shard := range names {
+		url, err := s.parsed.URL(shard)
+		address, isService := serviceAt(url)
+		if err != nil || !isService || shard == s.shard && len(names) > 1 {
+			continue
+		}
+		c, err := s.call(address, logger)
+		var refused *stint.ArgumentError
+		switch {
+		case errors.As(err, &refused) && refused.Argument == "Options.Token":
+			return said(errInput, "--topology: shard %s: the token of --peer-token-file %s", shard,
+				refused.Problem)
+		case err != nil:
+			return said(errInput, "--topology: shard %s: %v", shard, err)
+		}
+		if err := c.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call returns a client of the service of another shard.
+func (s *shardSetup) call(address string, logger *slog.Logger) (*client.Client, error) {
+	options := client.Options{TokenFile: s.tokenFile, Logger: logger}
+	if strings.HasPrefix(address, "https:") {
+		options.TLS = s.tls
+	}
+	return client.New(address, options)
 }
 
 // ownShard is the store of the service, which the service closes.

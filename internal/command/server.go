@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 // The variables of the environment that stand for flags about a service. STINT_TOKEN has no flag,
@@ -148,7 +148,7 @@ func (p *program) newClient(address string, logger *slog.Logger) (*client.Client
 	if err != nil {
 		return nil, err
 	}
-	if options.TLS, err = p.remote.tls(address); err != nil {
+	if options.TLS, err = p.remote.tls(address, logger); err != nil {
 		return nil, err
 	}
 	c, err := client.New(address, options)
@@ -183,7 +183,7 @@ func (r *remote) readToken(options *client.Options) (from string, err error) {
 }
 
 // tls returns what the flags say about certificates, nil if they say nothing.
-func (r *remote) tls(address string) (*tls.Config, error) {
+func (r *remote) tls(address string, logger *slog.Logger) (*tls.Config, error) {
 	if r.authority == "" && r.cert == "" {
 		return nil, nil //nolint:nilnil // as the comment says
 	}
@@ -194,25 +194,8 @@ func (r *remote) tls(address string) (*tls.Config, error) {
 		}
 		return nil, said(errInput, "--%s is for addresses that begin with https://", name)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.authority != "" {
-		text, err := os.ReadFile(r.authority)
-		config.RootCAs = x509.NewCertPool()
-		switch {
-		case err != nil:
-			return nil, said(errInput, "--server-ca: %v", err)
-		case !config.RootCAs.AppendCertsFromPEM(text):
-			return nil, said(errInput, "--server-ca: %s has no certificate in PEM", r.authority)
-		}
-	}
-	if r.cert != "" {
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
-		if err != nil {
-			return nil, said(errInput, "--client-cert and --client-key: %v", err)
-		}
-		config.Certificates = append(config.Certificates, pair)
-	}
-	return config, nil
+	return callerTLS(warnlog.Or(logger), namedFile{"server-ca", r.authority},
+		namedFile{"client-cert", r.cert}, namedFile{"client-key", r.key})
 }
 
 // A patient client waits for tasks however long the service is away, as a store waits for its
