@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,12 @@ import (
 	"github.com/stint-tasks/stint/shards"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if topology := os.Getenv(relayTopology); topology != "" {
+		os.Exit(relayAsProcess(topology))
+	}
+	testdb.Main(m)
+}
 
 func wantErr(tb testing.TB, call string, got, want error) {
 	tb.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,37 +84,57 @@ func TestInsertTasks_KilledAnywhereIsAllOrNothing(t *testing.T) {
 func killEverywhere(t *testing.T, taken, late bool) {
 	t.Helper()
 	d := newDatabases(t, "1", "2", "3")
-	d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	stop := d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
 	performed := d.work(t)
-	all := []string{"1/a", "2/b", "2/b2", "2/b3", "3/c"}
 	for at := int32(1); ; at++ {
-		prefix := fmt.Sprintf("%d-", at)
-		name := func(id string) string { return id[:2] + prefix + id[2:] }
-		if taken { // the ID of a task is taken by another one
-			err := d.stores["3"].InsertTasks(t.Context(), []stint.Task{
-				{ID: stint.TaskID(prefix + "c"), Action: "other"},
-			})
-			wantErr(t, "InsertTasks", err, nil)
+		calls, _ := d.insertKilled(t, performed, at, taken, late)
+		if calls < at { // it was not killed, but may have been too late
+			break
 		}
-		calls := &atomic.Int32{}
-		c := d.cluster(t, shards.Options{Connect: func(
-			ctx context.Context, shard, url string,
-		) (shards.Store, error) {
-			store, err := shards.Connect(ctx, shard, url)
-			return &mortal{store, calls, at, late}, err
-		}})
-		err := c.InsertTasks(t.Context(), []shards.Task{
-			task(name("1/a")), task(name("2/b"), name("1/a")), task(name("2/b2"), name("2/b")),
-			task(name("2/b3")), task(name("3/c"), name("2/b2"), name("1/a")),
-		})
-		d.settles(t, err, taken, name, all, performed)
-		if calls.Load() < at { // it was not killed
-			return
-		}
+	}
+	stop()
+	d.relay(t, shards.Options{})
+	_, err := d.insertKilled(t, performed, math.MaxInt32, taken, late)
+	var want error
+	if taken {
+		want = stint.ErrTaskExists
+	}
+	if !errors.Is(err, want) || errors.Is(err, shards.ErrTooLate) {
+		t.Errorf("InsertTasks that nobody kills = %v, want %v", err, want)
 	}
 }
 
-// work performs all tasks of all shards until the test ends, and notes them.
+// insertKilled inserts a network in a process that is killed at one of its calls, and looks what
+// becomes of it. It returns how many calls there were.
+func (d *databases) insertKilled(
+	t *testing.T, performed *sync.Map, at int32, taken, late bool,
+) (int32, error) {
+	t.Helper()
+	all := []string{"1/a", "2/b", "2/b2", "2/b3", "3/c"}
+	prefix := fmt.Sprintf("%d-", at)
+	name := func(id string) string { return id[:2] + prefix + id[2:] }
+	if taken { // the ID of a task is taken by another one
+		err := d.stores["3"].InsertTasks(t.Context(), []stint.Task{
+			{ID: stint.TaskID(prefix + "c"), Action: "other"},
+		})
+		wantErr(t, "InsertTasks", err, nil)
+	}
+	calls := &atomic.Int32{}
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &mortal{store, calls, at, late}, err
+	}})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task(name("1/a")), task(name("2/b"), name("1/a")), task(name("2/b2"), name("2/b")),
+		task(name("2/b3")), task(name("3/c"), name("2/b2"), name("1/a")),
+	})
+	d.settles(t, err, taken, name, all, performed)
+	return calls.Load(), err
+}
+
+// work performs all tasks of all shards until the test ends, none of them twice, and notes them.
 func (d *databases) work(t *testing.T) *sync.Map {
 	t.Helper()
 	performed := &sync.Map{}
@@ -128,7 +149,10 @@ func (d *databases) work(t *testing.T) *sync.Map {
 				}
 				returns := make([]stint.Return, len(owned))
 				for i, task := range owned {
-					performed.Store(shards.ID{Shard: name, Task: task.ID}.String(), true)
+					id := shards.ID{Shard: name, Task: task.ID}.String()
+					if _, again := performed.LoadOrStore(id, true); again {
+						t.Errorf("%s was performed twice", id)
+					}
 					returns[i] = stint.Return{
 						ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
 					}

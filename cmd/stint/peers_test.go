@@ -288,6 +288,69 @@ func TestServe_PeersThatAreRefusedInsertNothing(t *testing.T) {
 	}
 }
 
+// kill ends the process as if its machine had failed.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // as it was killed
+}
+
+// awaitPerformed waits until a task has been performed.
+func (p *peers) awaitPerformed(t *testing.T, task shards.Task) {
+	t.Helper()
+	name := task.Shard + "/" + string(task.Task.ID)
+	eventually(t, name, func() bool {
+		_, ok := p.performed.Load(name)
+		return ok
+	})
+}
+
+// A shard with several services is joined as long as one of them lives, also if it is not the one
+// that others know; and when that one is back, it goes on with what waited for it.
+func TestServe_PeersOfOneShardTakeOver(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const size, some = 41, 10
+	p := newPeers(t)
+	file := writeFile(t, p.peerToken)
+	known := p.serve(t, "1", "--peer-token-file", file)
+	other := p.serve(t, "1", "--peer-token-file", file, "--listen", "127.0.0.1:0")
+	two := p.serve(t, "2", "--peer-token-file", file)
+	p.work(t)
+
+	// The other one goes on.
+	tasks := zigzag("a", "1", size)
+	if err := p.client(t, other.address).InsertShardTasks(t.Context(), tasks); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPerformed(t, tasks[some])
+	known.kill(t)
+	p.wantCompleted(t, tasks)
+
+	// There is none: what concerns this shard waits for the one that is known.
+	known = p.serve(t, "1", "--peer-token-file", file)
+	more := zigzag("b", "2", size)
+	if err := p.client(t, two.address).InsertShardTasks(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPerformed(t, more[some])
+	known.kill(t)
+	other.kill(t)
+	refused := zigzag("c", "2", size)
+	err := p.client(t, two.address).InsertShardTasks(t.Context(), refused)
+	if err == nil || !strings.Contains(err.Error(), "shard 1 does not answer") {
+		t.Errorf("InsertShardTasks without shard 1 = %v", err)
+	}
+	p.serve(t, "1", "--peer-token-file", file)
+	p.wantCompleted(t, more)
+	if err := p.client(t, two.address).InsertShardTasks(t.Context(), refused); err != nil {
+		t.Errorf("InsertShardTasks when shard 1 is back = %v", err)
+	}
+	p.wantCompleted(t, refused)
+}
+
 func TestServe_PeersTrustOnlyTheirAuthority(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
