@@ -390,7 +390,7 @@ func TestServe_RefusesWhatPeersCannotBeCalledWith(t *testing.T) {
 			"--peer-token-file", token,
 		}},
 		{
-			"shard 1: the token of --peer-token-file is sent to https", "pattern:http://{shard}.far",
+			"shard 1: the token of --peer-token-file is sent to https", "pattern:http://{shard}.a",
 			[]string{"--peer-token-file", token},
 		},
 		{"--topology: shard 2: ", "static:1=a:1,2=ftp://b", nil},

@@ -61,7 +61,8 @@ func tell(ctx context.Context, cluster *shards.Cluster, s *servers, stdout io.Wr
 	if err != nil || len(wrong) > 0 {
 		return errors.Join(fmt.Errorf("the check finds %v", wrong), err)
 	}
-	fmt.Fprintln(stdout, "both orders are done, each task once; the check of both shards finds nothing")
+	fmt.Fprintln(stdout, "both orders are done, each task once; the check of "+
+		"both shards finds nothing")
 	return nil
 }
 
