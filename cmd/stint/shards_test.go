@@ -218,9 +218,13 @@ func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 		r := run(t, s.half, "", test.args...).wantExit(t, 4, missing)
 		r.wantOutput(t, test.shows)
 	}
+	r := run(t, s.half, "", "ls", "--action", "mail").wantExit(t, 4, missing)
+	if strings.Contains(r.stderr, "no tasks") {
+		t.Errorf("ls says that there are no tasks:\n%s", r.stderr)
+	}
 	run(t, s.half, "", "check").wantExit(t, 4, "shard us")
 	run(t, s.half, "", "show", "us/mail").wantExit(t, 4, "shard us")
-	r := run(t, s.half, "", "abort", "eu/save", "us/mail").wantExit(t, 4, "shard us")
+	r = run(t, s.half, "", "abort", "eu/save", "us/mail").wantExit(t, 4, "shard us")
 	r.wantOutput(t, "aborted 1 task")
 	run(t, s.half, "", "delete", "eu/log", "us/mail").wantExit(t, 4, "shard us")
 	if _, err := s.eu.GetTasks(t.Context(), []stint.TaskID{"log"}); err != nil {

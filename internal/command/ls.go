@@ -84,6 +84,9 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 			}
 			return p.printMore(page)
 		}
+		if len(page.Tasks) == 0 && db.shards != nil && db.shards.lacks() {
+			return p.printMore(page)
+		}
 		now, err := db.now(ctx)
 		if err != nil {
 			return err

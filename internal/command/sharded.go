@@ -45,6 +45,13 @@ func (s *sharded) noteAll(away []*shards.ShardError) {
 	}
 }
 
+// lacks reports whether a shard was noted, so that what was found is not all there is.
+func (s *sharded) lacks() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.away) > 0
+}
+
 // takeAway returns an error for each of the shards noted, and forgets them.
 func (s *sharded) takeAway() error {
 	s.mutex.Lock()

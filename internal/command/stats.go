@@ -75,6 +75,8 @@ func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
 	switch {
 	case p.json:
 		return p.printJSON(map[string]any{"shards": documents})
+	case len(rows) == 1 && s.lacks():
+		return nil
 	case len(rows) == 1:
 		fmt.Fprintln(p.stderr, "no tasks")
 		return nil
