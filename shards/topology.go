@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,9 +36,17 @@ var (
 //
 //	static:eu=postgres://…/a,us=postgres://…/b
 //	pattern:postgres://…/{shard}
+//	file:/etc/stint/shards
 //
 // A static one names all shards. A pattern has any shard, at the URL in which its name takes the
-// place of {shard}.
+// place of {shard}. A file keeps passwords out of the list of processes. It has one of the other
+// forms, or a shard a line:
+//
+//	# who pays where
+//	eu = postgres://…/a
+//	us = postgres://…/b
+//
+// The file is read once.
 func ParseTopology(text string) (Topology, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	switch kind {
@@ -45,18 +54,51 @@ func ParseTopology(text string) (Topology, error) {
 		return parseStatic(rest)
 	case "pattern":
 		if !strings.Contains(rest, placeOfName) {
-			return Topology{}, badTopology("the pattern %q lacks %s", rest, placeOfName)
+			return Topology{}, badTopology("the pattern lacks %s", placeOfName)
 		}
 		return Topology{pattern: rest}, nil
-	default:
-		return Topology{}, badTopology("%q begins neither with static: nor with pattern:", text)
+	case "file":
+		return readTopology(rest)
+	default: // which may hold a password
+		return Topology{}, badTopology("it begins neither with static:, pattern: nor file:")
 	}
+}
+
+// readTopology reads a topology from a file.
+func readTopology(path string) (Topology, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Topology{}, badTopology("%v", err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 1 && (strings.HasPrefix(lines[0], "static:") ||
+		strings.HasPrefix(lines[0], "pattern:")) {
+		return ParseTopology(lines[0])
+	}
+	urls := make(map[string]string, len(lines))
+	for _, line := range lines {
+		name, url, ok := strings.Cut(line, "=")
+		if name = strings.TrimSpace(name); !ok || checkName(name) != nil {
+			return Topology{}, badTopology("a line of %s does not begin with the name of a shard "+
+				"and an equals sign", path)
+		}
+		if _, ok := urls[name]; ok {
+			return Topology{}, badTopology("shard %q is there twice", name)
+		}
+		urls[name] = strings.TrimSpace(url)
+	}
+	return Static(urls)
 }
 
 func parseStatic(list string) (Topology, error) {
 	items := itemPattern.FindAllStringSubmatchIndex(list, -1)
 	if len(items) == 0 || items[0][0] > 0 {
-		return Topology{}, badTopology("%q must be a list like 1=URL,2=URL", list)
+		return Topology{}, badTopology("it must be a list like static:1=URL,2=URL")
 	}
 	urls := make(map[string]string, len(items))
 	for i, item := range items {

@@ -2,7 +2,10 @@ package shards_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stint-tasks/stint"
@@ -37,11 +40,38 @@ func TestParseTopology_ReadsBothForms(t *testing.T) {
 	}
 }
 
+func TestParseTopology_ReadsFiles(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shards")
+	for text, want := range map[string]string{
+		"# two\n\n  1 = postgres://u:p@a/x?a=b,c=d\r\n2=http://b": "postgres://u:p@a/x?a=b,c=d",
+		"static:1=postgres://a,2=http://b\n":                      "postgres://a",
+		"pattern:postgres://{shard}/x":                            "postgres://1/x",
+	} {
+		wantErr(t, "WriteFile", os.WriteFile(file, []byte(text), 0o600), nil)
+		topology, err := shards.ParseTopology("file:" + file)
+		wantErr(t, "ParseTopology", err, nil)
+		if got, err := topology.URL("1"); err != nil || got != want {
+			t.Errorf("%q: URL = %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "#", "secret", "1=", "1=a\n1=b", "static:secret", "pattern:secret", "file:" + file,
+		"1=a\npattern:secret",
+	} {
+		wantErr(t, "WriteFile", os.WriteFile(file, []byte(text), 0o600), nil)
+		_, err := shards.ParseTopology("file:" + file)
+		if !errors.Is(err, stint.ErrInvalidArgument) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: ParseTopology = %v", text, err)
+		}
+	}
+}
+
 func TestParseTopology_RefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "static:", "static:postgres://a", "static:1=", "static:1=a,1=b", "pattern:postgres://a",
-		"1=a", "static:x,1=a",
+		"1=a", "static:x,1=a", "file:", "file:/nowhere",
 	} {
 		if _, err := shards.ParseTopology(text); !errors.Is(err, stint.ErrInvalidArgument) {
 			t.Errorf("ParseTopology(%q) = %v", text, err)

@@ -89,8 +89,8 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
 	p.remote.addFlags(root)
 	flags.StringVar(&p.topology, "topology", "",
-		"work across shards: static:1=`URL`,2=URL or pattern:URL with {shard} in it, of databases "+
-			"or services (default $STINT_TOPOLOGY)")
+		"work across shards: static:1=`URL`,2=URL, pattern:URL with {shard} in it, or file:PATH, "+
+			"of databases or services (default $STINT_TOPOLOGY)")
 	flags.StringVar(&p.schema, "schema", schemaDefault, "use the tables in this `schema`")
 	flags.BoolVar(&p.json, "json", false, "print JSON (see: stint help json)")
 	root.AddGroup(

@@ -28,7 +28,8 @@ func (s *shardSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.shard, "shard", "", "the store is the shard of this `name`")
 	flags.StringVar(&s.topology, "topology", "",
-		"where the shards are: static:1=`URL`,2=URL or pattern:URL with {shard} in it")
+		"where the shards are: static:1=`URL`,2=URL, pattern:URL with {shard} in it, or file:PATH "+
+			"with a line like 1=URL for each")
 	flags.StringVar(&s.tokenFile, "peer-token-file", "",
 		"send the token in this `file` to the services of other shards")
 	flags.StringVar(&s.authority, "peer-ca", "",
