@@ -85,9 +85,13 @@ func (r *report) set(name string, value float64) {
 // should not be lost to a contender that waits for a task which never comes.
 const patience = 15 * time.Minute
 
+// patienceEach is how much longer a job may take for each task of a backlog.
+const patienceEach = 50 * time.Microsecond
+
 // delegate has a child do a job.
 func delegate(ctx context.Context, j job) (report, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience+j.Lasts)
+	ctx, cancel := context.WithTimeout(ctx,
+		patience+j.Lasts+time.Duration(j.Backlog)*patienceEach)
 	defer cancel()
 	input, err := json.Marshal(j)
 	if err != nil {

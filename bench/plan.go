@@ -18,6 +18,7 @@ type plan struct {
 	Only      string        `json:"contenders"` // names, separated by commas; empty: all
 	Snapshot  time.Duration `json:"w6_nanoseconds"`
 	Mixed     time.Duration `json:"w11_nanoseconds"`
+	Finished  int           `json:"w14_finished"`
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
@@ -81,6 +82,8 @@ func (p plan) job(m *measured) job {
 		lasts = p.Snapshot
 	case "W11":
 		lasts = p.Mixed
+	case finishedWorkload, resultsWorkload, checkWorkload:
+		backlog = max(backlog, p.Finished)
 	}
 	if p.Scale < 1 {
 		lasts = max(time.Second, time.Duration(float64(lasts)*p.Scale))

@@ -74,6 +74,7 @@ func stintContender() contender {
 		})
 	}
 	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
+	c.entries = append(c.entries, scaleEntries()...)
 	return c
 }
 

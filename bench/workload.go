@@ -146,7 +146,7 @@ func workloads() []workload {
 			figures: []figure{{figureOwn, unitMilli}, {figureReturn, unitMilli}},
 		},
 	}
-	all = append(all, shardWorkloads()...)
+	all = append(append(all, shardWorkloads()...), scaleWorkloads()...)
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)

@@ -1,0 +1,2 @@
+-- What autovacuum does in a store that is not as new.
+ANALYZE

@@ -1,0 +1,4 @@
+package main
+
+func scaleWorkloads() []workload { return finishedWorkloads() }
+func scaleEntries() []entry      { return finishedEntries() }
