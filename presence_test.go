@@ -57,6 +57,27 @@ func TestRegisterActor_ShowsWhoIsThere(t *testing.T) {
 	wantActors() // not even the last one
 }
 
+// With thousands of actors, each change would write thousands of rows.
+func TestRegisterActor_WritesNothingOfActorsThatStay(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := newPresent(t, pool, time.Hour, "a", "b")
+	versions := func() []string {
+		return yields[[]string](t, pool, "SELECT array_agg(actor || xmin::text || xmax::text "+
+			"ORDER BY actor) FROM stint.actors WHERE actor IN ('a', 'b')")
+	}
+	before := versions()
+	wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "c", []string{"act"}), nil)
+	if after := versions(); !slices.Equal(before, after) {
+		t.Errorf("the rows of others are %v, were %v", after, before)
+	}
+	err := store.RegisterActor(t.Context(), "a", []string{"act", "other"})
+	wantErr(t, "RegisterActor", err, nil)
+	if after := versions(); after[0] == before[0] || after[1] != before[1] {
+		t.Errorf("the rows are %v, were %v, want a change of the first", after, before)
+	}
+}
+
 func TestRegisterActor_RefusesBadArguments(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

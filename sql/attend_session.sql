@@ -21,8 +21,19 @@ WITH session AS (
     WHERE actors.session = $1::bigint AND actors.actor <> ALL ($5::text[])
 )
 INSERT INTO stint.actors (session, attendant, actor, actions)
-SELECT $1::bigint, $1::bigint, named.actor, array_agg(DISTINCT named.action)
-FROM unnest($5::text[], $6::text[]) AS named (actor, action)
-GROUP BY named.actor
+SELECT $1::bigint, $1::bigint, named.actor, named.actions
+FROM (
+    SELECT named.actor, array_agg(DISTINCT named.action) AS actions
+    FROM unnest($5::text[], $6::text[]) AS named (actor, action)
+    GROUP BY named.actor
+) AS named
+-- Each change of the session comes with all of its actors: those that are known are not even
+-- locked.
+WHERE NOT EXISTS (
+    SELECT
+    FROM stint.actors
+    WHERE actors.session = $1::bigint AND actors.actor = named.actor
+      AND actors.actions = named.actions
+)
 ON CONFLICT (session, actor) DO UPDATE
 SET actions = excluded.actions

@@ -2,7 +2,8 @@
 --
 -- Looks whether the sessions live, and notes those that are gone: the lock of a session that lives
 -- cannot be had. Returns for each session whether it lives and watches the others, how much of its
--- grace is left (null if it lives, 0 if nothing is left), and which actors are registered at it.
+-- grace is left (null if it lives, 0 if nothing is left), and which actors are registered at it if
+-- nothing is left: somebody looks ten times a second, and there may be thousands of actors.
 WITH looked AS MATERIALIZED (
     -- A lock that can be had is held until the transaction ends, so that the session cannot come
     -- back while its absence is noted. If two transactions look at the same time, one of them
@@ -24,5 +25,6 @@ SELECT looked.id, looked.watches AND NOT looked.gone AS watches,
        ARRAY(SELECT actors.actor
              FROM stint.actors
              WHERE actors.session = looked.id
+               AND looked.gone AND looked.gone_at + looked.grace <= statement_timestamp()
              ORDER BY actors.actor) AS actors
 FROM looked
