@@ -39,11 +39,19 @@ const (
 func finishedWorkloads() []workload {
 	const backlog = 1_000_000
 	kept := []figure{
-		rate, {figureInserted, unitRate}, {figureInsertedCPU, unitMicro},
-		{figureCompleted, unitRate}, {figureCompletedCPU, unitMicro},
-		{figureBytes, unitBytes}, {figureFinishedBytes, unitBytes}, {figureSpan, unitTasks},
-		{figureGet, unitMilli}, {figureList, unitMilli}, {figurePrefix, unitMilli},
-		{figureStats, unitMilli}, {figureVacuum, unitSecond},
+		rate,
+		{figureInserted, unitRate},
+		{figureInsertedCPU, unitMicro},
+		{figureCompleted, unitRate},
+		{figureCompletedCPU, unitMicro},
+		{figureBytes, unitBytes},
+		{figureFinishedBytes, unitBytes},
+		{figureSpan, unitTasks},
+		{figureGet, unitMilli},
+		{figureList, unitMilli},
+		{figurePrefix, unitMilli},
+		{figureStats, unitMilli},
+		{figureVacuum, unitSecond},
 	}
 	return []workload{
 		{

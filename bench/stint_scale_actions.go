@@ -16,32 +16,50 @@ import (
 func scaleWorkloads() []workload {
 	return append(finishedWorkloads(), []workload{
 		{
-			id: "W14-actions", title: "drain by action", tasks: 200_000, figures: []figure{
-				rate, {figureInsert, unitSecond}, {figureOwnOne, unitMilli},
-				{figureOwnHundred, unitMilli}, {figureOwnAll, unitMilli},
-				{figureStats, unitMilli}, {figureList, unitMilli},
+			id: "W14-actions", title: "drain by action", tasks: 20_000, backlog: 200_000,
+			figures: []figure{
+				rate,
+				{figureInsert, unitSecond},
+				{figureOwnOne, unitMilli},
+				{figureOwnHundred, unitMilli},
+				{figureOwnAll, unitMilli},
+				{figureStats, unitMilli},
+				{figureList, unitMilli},
 			},
 		},
 		{
 			id: "W14-workers", title: "10,000 workers", tasks: 100_000, callers: manyWorkers,
-			figures: []figure{
-				rate, {figureWait, unitSecond}, {figureIdle, unitCommits},
-				{figureIdleCPU, unitMicro}, {figureWake, unitMilli}, {figureOwn, unitMilli},
+			lasts: idleFor, once: true, figures: []figure{
+				rate,
+				{figureWait, unitSecond},
+				{figureIdle, unitCommits},
+				{figureIdleCPU, unitMicro},
+				{figureWake, unitMilli},
+				{figureOwn, unitMilli},
 			},
 		},
 		{
 			id: "W14-presence", title: "a process dies with its actors", tasks: manyWorkers,
-			callers: manyWorkers, figures: []figure{
-				rate, {figureRegister, unitSecond}, {figureAnother, unitMilli},
-				{figureIdle, unitCommits}, {figureIdleCPU, unitMicro},
-				{figureHandOnFirst, unitSecond}, {figureHandOn, unitSecond},
+			lasts: idleFor, once: true, figures: []figure{
+				rate,
+				{figureRegister, unitSecond},
+				{figureAnother, unitMilli},
+				{figureIdle, unitCommits},
+				{figureIdleCPU, unitMicro},
+				{figureHandOnFirst, unitSecond},
+				{figureHandOn, unitSecond},
 			},
 		},
 		{
 			id: "W14-edges", title: "10,000 edges of a task", tasks: 10_000, figures: []figure{
-				rate, {figureFanIn, unitSecond}, {figureFanOut, unitSecond},
-				{figureChain, unitSecond}, {figureAddIn, unitSecond}, {figureAddOut, unitSecond},
-				{figureDrainIn, unitSecond}, {figureDrainOut, unitSecond},
+				rate,
+				{figureFanIn, unitSecond},
+				{figureFanOut, unitSecond},
+				{figureChain, unitSecond},
+				{figureAddIn, unitSecond},
+				{figureAddOut, unitSecond},
+				{figureDrainIn, unitSecond},
+				{figureDrainOut, unitSecond},
 			},
 		},
 	}...)
@@ -55,7 +73,7 @@ func scaleEntries() []entry {
 			workload: "W14-actions", variant: variant, fill: fillActions, measure: drainActions,
 		})
 	}
-	for _, variant := range []string{oneActor, manyActors, manyActions} {
+	for _, variant := range []string{oneActor, someActors, someActions} {
 		entries = append(entries, entry{
 			workload: "W14-workers", variant: variant, measure: performByMany,
 		})
@@ -74,8 +92,12 @@ const (
 	manyActions = "10,000 actions"
 	oneActor    = "1 actor"
 	manyActors  = "10,000 actors"
+	someActions = "1,000 workers, an action each"
+	someActors  = "1,000 workers, an actor each"
 
 	manyWorkers = 10_000
+	someWorkers = 1_000
+	idleFor     = 5 * time.Second
 )
 
 // Figures of W14-actions.
@@ -93,8 +115,10 @@ func (r *run) actionsOf() []string {
 		n = 10
 	case manyActions:
 		n = manyWorkers
+	case someActions:
+		n = someWorkers
 	}
-	actions := make([]string, min(n, r.Tasks))
+	actions := make([]string, min(n, r.Backlog))
 	for i := range actions {
 		actions[i] = actionName(i)
 	}
@@ -120,12 +144,12 @@ func fillActions(ctx context.Context, r *run) error {
 		return err
 	}
 	begun := now()
-	err = r.insertActions(ctx, store, 0, r.Tasks)
+	err = r.insertActions(ctx, store, 0, r.Backlog)
 	r.set(figureInsert, time.Since(begun).Seconds())
 	return errors.Join(err, store.Close(ctx))
 }
 
-// drainActions times single calls, and then drains all tasks, 20 of one action at a time.
+// drainActions times single calls, and then drains tasks, 20 of one action at a time.
 func drainActions(ctx context.Context, r *run) error {
 	store, err := newStint(ctx, r, drainers)
 	if err != nil {

@@ -43,15 +43,12 @@ const (
 // unitCommits is what a store that waits costs the server.
 const unitCommits = "transactions/s"
 
-const (
-	idleFor  = 5 * time.Second
-	lookSoon = 20 * time.Millisecond
-)
+const lookSoon = 20 * time.Millisecond
 
 // workerOf are the actor and the action of a worker in the variant.
 func (r *run) workerOf(n int, actions []string) (actor stint.ActorID, action []string) {
 	actor = "actor"
-	if r.Variant == manyActors {
+	if r.Variant == manyActors || r.Variant == someActors {
 		actor = stint.ActorID(fmt.Sprintf("actor-%d", n))
 	}
 	at := n % len(actions)
@@ -59,7 +56,7 @@ func (r *run) workerOf(n int, actions []string) (actor stint.ActorID, action []s
 }
 
 // performByMany measures workers that wait, own a task and return it: all at one store, with one
-// actor, or an actor or an action each. First they all wait for nothing, then for one task at a
+// actor or, a tenth as many, an actor or an action each. First they all wait for nothing, then for one task at a
 // time, then for many.
 func performByMany(ctx context.Context, r *run) error {
 	inserting, err := newStint(ctx, r, inserters)
@@ -115,7 +112,11 @@ type crowd struct {
 
 func (c *crowd) perform(ctx, live context.Context) error {
 	actions := c.run.actionsOf()
-	return inParallel(ctx, c.run.Callers, func(ctx context.Context, worker int) error {
+	workers := min(c.run.Callers, c.run.Tasks)
+	if c.run.Variant != oneActor {
+		workers = min(someWorkers, workers)
+	}
+	return inParallel(ctx, workers, func(ctx context.Context, worker int) error {
 		actor, action := c.run.workerOf(worker, actions)
 		for {
 			begun := now()
@@ -141,7 +142,7 @@ func (c *crowd) perform(ctx, live context.Context) error {
 	})
 }
 
-// wake inserts so many tasks, one at a time, and tells how long it takes until somebody is given it.
+// wake inserts so many tasks, one at a time, and tells how long it takes until each is handed out.
 func (c *crowd) wake(ctx context.Context, inserting *stint.Store, often int) error {
 	return c.run.timeCalls(figureWake, often, func(i int) error {
 		if err := c.run.insertActions(ctx, inserting, i, i+1); err != nil {
@@ -207,7 +208,7 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	<-time.After(idleFor)
+	<-time.After(r.Lasts)
 	after, err := r.readMeter(ctx)
 	if err != nil {
 		return err

@@ -16,24 +16,25 @@ WITH session AS (
     -- A session that others found gone has come back.
     SET gone_at = NULL, watches = excluded.watches, topics = excluded.topics
 ), gone AS (
-    -- These actors are not registered any more.
+    -- These actors are not registered any more. A condition <> ALL ($5) would compare each actor
+    -- with each element.
     DELETE FROM stint.actors
-    WHERE actors.session = $1::bigint AND actors.actor <> ALL ($5::text[])
+    WHERE actors.session = $1::bigint AND actors.actor = ANY (ARRAY(
+        SELECT known.actor FROM stint.actors AS known WHERE known.session = $1::bigint
+        EXCEPT
+        SELECT unnest($5::text[])
+    ))
 )
+-- Each change of the session comes with all of its actors, of which there may be thousands: those
+-- that are known as they are, are not even locked.
 INSERT INTO stint.actors (session, attendant, actor, actions)
-SELECT $1::bigint, $1::bigint, named.actor, named.actions
+SELECT $1::bigint, $1::bigint, changed.actor, changed.actions
 FROM (
     SELECT named.actor, array_agg(DISTINCT named.action) AS actions
     FROM unnest($5::text[], $6::text[]) AS named (actor, action)
     GROUP BY named.actor
-) AS named
--- Each change of the session comes with all of its actors: those that are known are not even
--- locked.
-WHERE NOT EXISTS (
-    SELECT
-    FROM stint.actors
-    WHERE actors.session = $1::bigint AND actors.actor = named.actor
-      AND actors.actions = named.actions
-)
+    EXCEPT
+    SELECT known.actor, known.actions FROM stint.actors AS known WHERE known.session = $1::bigint
+) AS changed
 ON CONFLICT (session, actor) DO UPDATE
 SET actions = excluded.actions
