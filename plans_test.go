@@ -28,7 +28,7 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"attend_session": {"1, '1 s', true, '{a}', '{actor}', '{act}'", nil},
+	"attend_session": {"1, '1 s', true, '{a}', '{actor}', '{act}'", []string{"actors_pkey"}},
 	"drop_session":   {"1", []string{"sessions_pkey", "actors_pkey", "actors_attendant"}},
 	"attend_actor":   {"1, 'actor', 2, 3, '{act}'", []string{"actors_pkey"}},
 	"dismiss_actor":  {"1, 'actor', 3", []string{"actors_pkey", "leases_session"}},
