@@ -56,8 +56,8 @@ func (r *run) workerOf(n int, actions []string) (actor stint.ActorID, action []s
 }
 
 // performByMany measures workers that wait, own a task and return it: all at one store, with one
-// actor or, a tenth as many, an actor or an action each. First they all wait for nothing, then for one task at a
-// time, then for many.
+// actor or, a tenth as many, an actor or an action each. First they all wait for nothing, then for
+// one task at a time, then for many.
 func performByMany(ctx context.Context, r *run) error {
 	inserting, err := newStint(ctx, r, inserters)
 	if err != nil {

@@ -1,2 +1,0 @@
--- What autovacuum does in a store that is not as new.
-ANALYZE
