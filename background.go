@@ -98,13 +98,15 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, unsent *outage.Log }
+type failureLogs struct{ waited, owned, unsent, abandoned *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
 		waited: outage.New(logger, "could not look at the tasks that are waited for"),
 		owned:  outage.New(logger, "could not look at what is owned"),
 		unsent: outage.New(logger, "others were not told of tasks they may wait for"),
+		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
+			"their lease expires"),
 	}
 }
 

@@ -44,16 +44,23 @@ type handOut struct {
 
 // handOut makes an actor the owner of tasks.
 func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
+	if request.awaits {
+		s = s.brief()
+	}
 	h := &handOut{ownRequest: request, store: s}
 	err := h.run(ctx)
-	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil {
+	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil && !errors.Is(err, errSilent) {
 		err = h.recover(ctx, err)
 	}
 	if h.taken || h.chosen.isSet() && violates(err, "leases_pkey") {
 		h.taken = true
 		err = h.again(ctx)
 	}
-	if err != nil && s.tx == nil && ctx.Err() != nil {
+	switch {
+	case err == nil || s.tx != nil:
+	case errors.Is(err, errSilent): // which would last
+		s.draining.start(func(context.Context) { s.abandon(h.claim, h.actor) })
+	case ctx.Err() != nil:
 		s.abandon(h.claim, h.actor)
 	}
 	if err != nil && h.unread {

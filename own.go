@@ -3,7 +3,6 @@ package stint
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 )
@@ -128,10 +127,8 @@ func (s *Store) release(abandoned ownAnswer) {
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
 	within := &Store{core: s.core, afterClose: true}
-	if err := within.giveBack(ctx, abandoned.tasks); err != nil {
-		s.logger.WarnContext(ctx, "tasks are owned by nobody until their lease expires",
-			slog.Int("tasks", len(abandoned.tasks)), slog.Any("error", err))
-	}
+	err := within.giveBack(ctx, abandoned.tasks)
+	s.failed(context.Background(), s.logs.abandoned, err)
 }
 
 // abandon gives back what may have been handed out under a claim whose caller has left, unless a
@@ -140,10 +137,8 @@ func (s *Store) abandon(c claim, actor ActorID) {
 	ctx, cancel := undoing(context.Background())
 	defer cancel()
 	within := &Store{core: s.core, afterClose: true}
-	if err := within.spend(ctx, c, actor, false); err != nil {
-		s.logger.WarnContext(ctx, "tasks may be owned by nobody until their lease expires",
-			slog.Any("error", err))
-	}
+	err := within.spend(ctx, c, actor, false)
+	s.failed(context.Background(), s.logs.abandoned, err)
 }
 
 func (r *ownRequest) check() error {

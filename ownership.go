@@ -240,10 +240,8 @@ func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 	}
 	keys, claims := keysAndClaims(all)
 	owned := map[performance]bool{}
-	err = lookBriefly(ctx, func(ctx context.Context) error {
-		return s.run(ctx, step{
-			name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),
-		})
+	err = s.brief().run(ctx, step{
+		name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),
 	})
 	if err != nil {
 		return true, err

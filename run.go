@@ -134,7 +134,7 @@ func (s *Store) execute(ctx context.Context, early *notices, steps []step) error
 		return s.send(ctx, s.tx, s.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)
 	}
-	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+	err := s.withConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return s.sendAlone(ctx, conn, conn.Conn(), early, steps)
 	})
 	if !isMisread(err) {

@@ -130,6 +130,8 @@ type Store struct {
 	afterClose bool
 	// unhurried says that the caller decides how long a transaction of the store's own takes.
 	unhurried bool
+	// isBrief says that the database may take only so long to answer (brief).
+	isBrief bool
 }
 
 // core is what a store shares with the ones that WithTx derives from it.

@@ -233,10 +233,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 		}
 		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			err := lookBriefly(ctx, func(ctx context.Context) error {
-				return s.checkWaited(ctx, chunk)
-			})
-			failed := s.failed(ctx, s.logs.waited, err)
+			failed := s.failed(ctx, s.logs.waited, s.brief().checkWaited(ctx, chunk))
 			pause = pauseAfterWork(failed, pause, s.poll)
 			if failed {
 				break

@@ -12,25 +12,6 @@ import (
 // taking. It doubles each time.
 const contendedPause = time.Millisecond
 
-// lookMax is how long a call that waits lets the database take for one look. A server that is
-// frozen answers nothing, while its connections stand for as long as its system does: without a
-// limit, all who wait would wait for it long after another server has taken over.
-const lookMax = 10 * time.Second
-
-var errSilent = fmt.Errorf("the database has not answered for %v", lookMax)
-
-// lookBriefly calls look with a context that ends after lookMax. The error is then errSilent: it
-// must not look like the end of the caller's context.
-func lookBriefly(ctx context.Context, look func(context.Context) error) error {
-	brief, cancel := context.WithTimeout(ctx, lookMax)
-	defer cancel()
-	err := look(brief)
-	if err != nil && brief.Err() != nil && ctx.Err() == nil {
-		return errSilent
-	}
-	return err
-}
-
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
 // such tasks are inserted or become ready, when scheduled ones are due and when leases expire.
 // Besides, one of the calls that wait at a store for the same actions polls every
@@ -38,8 +19,9 @@ func lookBriefly(ctx context.Context, look func(context.Context) error) error {
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once, and so is that it does
-// not answer for ten seconds. In a transaction the call is refused with an [*ArgumentError], since
-// it would keep the transaction open.
+// not answer for ten seconds, or that the pool has a connection for nobody for as long. In a
+// transaction the call is refused with an [*ArgumentError], since it would keep the transaction
+// open.
 func (s *Store) WaitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
@@ -71,11 +53,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	retry := contendedPause
 	for {
 		s.awaiting.look(w)
-		var answer ownAnswer
-		err := lookBriefly(ctx, func(ctx context.Context) (err error) {
-			answer, err = s.ownTasks(ctx, request)
-			return err
-		})
+		answer, err := s.ownTasks(ctx, request)
 		if err != nil || len(answer.tasks) > 0 {
 			s.awaiting.readyForMore(actions)
 			return answer.tasks, err

@@ -1,0 +1,57 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// Among many who wait for a connection, the last one waits for long though the database answers.
+// That is no reason to fail, as it is if nobody gets one.
+func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	config := testdb.New(t).Config()
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, err := New(pool, Options{PollOnly: true, Maintenance: MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(context.WithoutCancel(t.Context()))
+	const pieces, seconds = 4, 4 // together longer than lookMax
+	asking, asked := make(chan struct{}, pieces), make(chan error, pieces)
+	for range pieces {
+		go func() {
+			asking <- struct{}{}
+			_, err := pool.Exec(t.Context(), "SELECT pg_sleep($1)", seconds)
+			asked <- err
+		}()
+	}
+	for range pieces {
+		<-asking
+	}
+	conn, err := store.brief().acquireBriefly(t.Context())
+	if err != nil {
+		t.Fatalf("acquireBriefly behind others = %v", err)
+	}
+	defer conn.Release()
+	for range pieces {
+		if err := <-asked; err != nil {
+			t.Error(err)
+		}
+	}
+	// The connection stays away: nobody gets one.
+	if _, err := store.brief().acquireBriefly(t.Context()); !errors.Is(err, errSilent) {
+		t.Errorf("acquireBriefly where nobody gets a connection = %v", err)
+	}
+}
