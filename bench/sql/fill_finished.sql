@@ -1,5 +1,6 @@
 -- Writes $1 blocks of 1,000 tasks each that were completed a thousand at a time: what
--- insert_tasks, own_tasks and return_tasks leave of them. Bodies have $2 bytes, IDs are in no order.
+-- insert_tasks, own_tasks and return_tasks leave of them. Bodies have $2 bytes, IDs are in no
+-- order.
 WITH block AS MATERIALIZED (
     SELECT nextval('stint.blocks') << 10 AS lo, repeat('x', $2::integer - 21) AS rest
       FROM generate_series(1, $1::integer)
