@@ -28,6 +28,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/warnlog"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -70,17 +71,30 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// outages log the failures in the background: of all actors together, since a service that is away
+// fails them all.
+type outages struct{ unseen, unreleased *outage.Log }
+
+func newOutages(logger *slog.Logger) outages {
+	return outages{
+		unseen: outage.New(logger, "the service does not see that an actor lives"),
+		unreleased: outage.New(logger,
+			"could not give back tasks that may have been handed out; their leases expire"),
+	}
+}
+
 // A Client has the verbs of the store of a service. It is safe for concurrent use. Close it when it
 // is no longer needed.
 type Client struct {
 	tasks   stintv1connect.TaskServiceClient
 	owners  stintv1connect.WorkerServiceClient
 	cluster stintv1connect.ClusterServiceClient
-	logger  *slog.Logger
 
 	// session is a number of this client's own: the leases of its actors carry it.
 	session  int64
 	presence presence
+
+	outages outages
 
 	closing    chan struct{}
 	mutex      sync.Mutex // nothing begins in the background after closing
@@ -118,7 +132,7 @@ func New(address string, options Options) (*Client, error) {
 		tasks:   stintv1connect.NewTaskServiceClient(doer, address, with...),
 		owners:  stintv1connect.NewWorkerServiceClient(doer, address, with...),
 		cluster: stintv1connect.NewClusterServiceClient(doer, address, with...),
-		logger:  warnlog.Or(options.Logger), closing: make(chan struct{}),
+		outages: newOutages(warnlog.Or(options.Logger)), closing: make(chan struct{}),
 		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
 	}
 	c.presence.init()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -102,16 +101,14 @@ func (c *Client) release(actor stint.ActorID, claim stint.Claim) {
 
 // releasing repeats attempts to release a claim.
 func (c *Client) releasing(attempt func(limit time.Duration) error) {
-	outages := outage.New(c.logger,
-		"could not give back tasks that may have been handed out; their leases expire")
 	late := time.After(releaseMax)
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
 		err := attempt(attemptMax)
 		if err == nil {
-			outages.Worked(context.Background())
+			c.outages.unreleased.Worked(context.Background())
 			return
 		}
-		outages.Failed(context.Background(), err)
+		c.outages.unreleased.Failed(context.Background(), err)
 		if again, _ := isLost(err); !again {
 			return
 		}

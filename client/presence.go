@@ -15,7 +15,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -165,17 +164,16 @@ func (c *Client) leave(a *attended) {
 
 // keepStream opens streams until the actor leaves.
 func (c *Client) keepStream(ctx context.Context, a *attended) {
-	outages := outage.New(c.logger, "the service does not see that the actor lives")
 	pause, everStood := comeBackFirst, false
 	for ctx.Err() == nil {
-		stood, err := c.stream(ctx, a, func() { outages.Worked(ctx) })
+		stood, err := c.stream(ctx, a, func() { c.outages.unseen.Worked(ctx) })
 		if c.isLeaving(a) || ctx.Err() != nil {
 			return
 		}
 		everStood = everStood || stood
 		if again, _ := isLost(err); err != nil && !again && !everStood {
 			a.refused <- translated(ctx, err)
-			outages.Failed(ctx, err) // whoever registered it may wait no longer
+			c.outages.unseen.Failed(ctx, err) // whoever registered it may wait no longer
 			c.presence.forget(a)
 			return
 		}
@@ -183,7 +181,7 @@ func (c *Client) keepStream(ctx context.Context, a *attended) {
 			pause = comeBackFirst
 		}
 		if err != nil {
-			outages.Failed(ctx, err)
+			c.outages.unseen.Failed(ctx, err)
 		}
 		select {
 		case <-time.After(rand.N(pause)): //nolint:gosec // spreads load
