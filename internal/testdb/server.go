@@ -4,6 +4,7 @@ package testdb
 
 import (
 	"context"
+	_ "embed" // for the statement
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,9 @@ import (
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/migrations"
 )
+
+//go:embed program_dir.sql
+var programDir string
 
 // A Server is a private PostgreSQL of a test's own, which can crash and be moved. Its directory
 // stays until the test ends.
@@ -101,9 +105,7 @@ func (s *Server) Address(tb testing.TB, database string) string {
 func (s *Server) Bin(tb testing.TB, programs ...string) string {
 	tb.Helper()
 	var bin string
-	err := s.connect(tb).QueryRow(tb.Context(),
-		"SELECT setting FROM pg_config WHERE name = 'BINDIR'").Scan(&bin)
-	if err != nil {
+	if err := s.connect(tb).QueryRow(tb.Context(), programDir).Scan(&bin); err != nil {
 		tb.Fatal(err)
 	}
 	for _, name := range programs {
