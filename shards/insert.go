@@ -13,8 +13,9 @@ import (
 )
 
 // ErrUndecided reports that an insert over several shards may or may not take place: the shard that
-// decides cannot be asked. It is all or nothing all the same. When the shard can be reached again,
-// [Cluster.GetTasks] tells.
+// decides cannot be asked, or an insert that has the same IDs is not decided. It is all or nothing
+// all the same. When the shard can be reached again, [Cluster.GetTasks] tells; a call with IDs of
+// the caller's may be repeated after [Options.DecideWithin].
 var ErrUndecided = errors.New("it is not known yet whether the tasks were inserted")
 
 // ErrTooLate reports that an insert over several shards took longer than [Options.DecideWithin],
@@ -33,7 +34,8 @@ var ErrTooLate = errors.New("the insert took too long, and was undone")
 // whose path has the IDs as [ID.String] writes them; [ErrTooLate]; or [ErrUndecided]. After any but
 // the last, nothing was inserted. If the shard that decides cannot be reached, or ctx ends, the
 // call tries for some seconds more to find out. A repetition of a call with IDs of the caller's
-// fails with [stint.ErrTaskExists] if the first one took place.
+// fails with [stint.ErrTaskExists] if the first one took place, and with [ErrUndecided] as long as
+// that is open.
 func (c *Cluster) InsertTasks(ctx context.Context, tasks []Task) error {
 	p, err := newPlan(c.topology, tasks)
 	if err == nil {
@@ -56,10 +58,11 @@ func (c *Cluster) insert(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	err = c.insertGated(ctx, p)
-	if err == nil {
-		err = c.decideFor(ctx, p, decide)
+	if err := c.insertGated(ctx, p); err != nil {
+		c.undo(ctx, p)
+		return err
 	}
+	err = c.decideFor(ctx, p, decide)
 	switch {
 	case err == nil:
 		c.openGates(ctx, p)
@@ -77,6 +80,32 @@ func (c *Cluster) insertInto(ctx context.Context, shard string, tasks []stint.Ta
 	return inShard(shard, store.InsertTasks(ctx, tasks))
 }
 
+// insertBehind inserts a part behind its gate. If IDs are taken by tasks behind another gate, that
+// may be an earlier call with the same tasks, which may still be undone: nobody must be told that
+// it took place.
+func (c *Cluster) insertBehind(ctx context.Context, shard string, tasks []stint.Task) error {
+	err := c.insertInto(ctx, shard, tasks)
+	var taken *stint.TaskError
+	if !errors.Is(err, stint.ErrTaskExists) || !errors.As(err, &taken) || len(taken.IDs) == 0 {
+		return err
+	}
+	store, failed := c.Store(ctx, shard)
+	if failed != nil {
+		return failed
+	}
+	graph, failed := store.Graph(ctx, taken.IDs[0])
+	if failed != nil && !errors.Is(failed, stint.ErrTaskNotFound) {
+		return inShard(shard, failed)
+	}
+	if failed != nil || slices.ContainsFunc(graph.Tasks, func(task stint.TaskInfo) bool {
+		return strings.HasPrefix(string(task.ID), gatePrefix) && task.FinishedAt.IsZero()
+	}) {
+		return fmt.Errorf("%w: another insert has their IDs, and is not decided; repeat the call "+
+			"later: %v", ErrUndecided, err) //nolint:errorlint // it must not be ErrTaskExists
+	}
+	return err
+}
+
 // insertGated inserts the parts that do not decide, all at once.
 func (c *Cluster) insertGated(ctx context.Context, p *plan) error {
 	errs := make(chan error, len(p.parts))
@@ -90,7 +119,7 @@ func (c *Cluster) insertGated(ctx context.Context, p *plan) error {
 			return err
 		}
 		inserting++
-		go func() { errs <- c.insertInto(ctx, shard, tasks) }()
+		go func() { errs <- c.insertBehind(ctx, shard, tasks) }()
 	}
 	var all []error
 	for range inserting {
@@ -131,7 +160,7 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 			return failed
 		case err == nil:
 			return nil
-		case settle.Err() != nil:
+		case settle.Err() != nil || errors.Is(err, stint.ErrClosed):
 			return fmt.Errorf("%w: %w", ErrUndecided, failed)
 		}
 		select {
@@ -150,7 +179,7 @@ func changedNothing(err error) bool {
 	}
 	for _, definite := range []error{
 		stint.ErrTaskNotFound, stint.ErrTaskStarted, stint.ErrCycle, stint.ErrInvalidArgument,
-		stint.ErrRefused, stint.ErrSchemaVersion, stint.ErrClosed,
+		stint.ErrRefused, stint.ErrSchemaVersion,
 	} {
 		if errors.Is(err, definite) {
 			return true
@@ -223,14 +252,14 @@ func isDone(err error) bool {
 }
 
 // undoPart deletes a part and its gate. If the gate is not there, nor is the part: tasks with the
-// same IDs are somebody else's then. The guard may be owned at this moment; it finds nothing left.
+// same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at this moment; it finds nothing left.
 func undoPart(
 	ctx context.Context, store Store, gate stint.TaskID, tasks []stint.TaskID,
 ) error {
 	ids := append(slices.Clone(tasks), gate)
 	for {
 		found, err := find(ctx, store, gate)
-		if err != nil || found == nil {
+		if err != nil || found == nil || found.StatusCode != stint.StatusPending {
 			return err
 		}
 		_, err = store.DeleteTasks(ctx, ids)

@@ -227,3 +227,82 @@ func (d *databases) awaitDecided(t *testing.T) {
 		}
 	}
 }
+
+// dying returns a cluster of a process that is killed at one of its calls.
+func (d *databases) dying(t *testing.T, at int32) *shards.Cluster {
+	t.Helper()
+	calls := &atomic.Int32{}
+	return d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &mortal{store, calls, at, false}, err
+	}})
+}
+
+// A call that is repeated before the first one is decided is not told that the first one took place.
+func TestInsertTasks_RepeatedBeforeADecision(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	tasks := []shards.Task{task("1/a"), task("2/b", "1/a"), task("2/b2", "2/b")}
+	err := d.dying(t, 2).InsertTasks(t.Context(), tasks)
+	wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+	c := d.cluster(t, shards.Options{})
+	err = c.InsertTasks(t.Context(), tasks)
+	if errors.Is(err, stint.ErrTaskExists) || !errors.Is(err, shards.ErrUndecided) {
+		t.Errorf("InsertTasks before the decision = %v, want %v", err, shards.ErrUndecided)
+	}
+	stop := d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	d.awaitDecided(t)
+	stop()
+	d.relay(t, shards.Options{})
+	d.wantNothing(t)
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	d.awaitDecided(t)
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), stint.ErrTaskExists)
+}
+
+// An insert whose answer was lost is not undone on the other shards, though what decided it is
+// kept for a moment only.
+func TestInsertTasks_DecisionsAreKept(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	keepNone := func(ctx context.Context, shard, url string) (shards.Store, error) {
+		return shards.ConnectWith(stint.Options{Retention: stint.Retention{
+			Completed: stint.KeepNone, Aborted: stint.KeepNone,
+		}})(ctx, shard, url)
+	}
+	d.relay(t, shards.Options{Connect: keepNone})
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &forgetful{store, d, t}, err
+	}})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b", "1/a"), task("2/b2", "2/b"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+}
+
+// A forgetful store loses the answer to the insert that decides, until that was performed.
+type forgetful struct {
+	shards.Store
+	d *databases
+	t *testing.T
+}
+
+func (f *forgetful) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	err := f.Store.InsertTasks(ctx, tasks)
+	last := tasks[len(tasks)-1]
+	if last.Action != "stint.Decision" || err != nil {
+		return err
+	}
+	for f.d.state(f.t, "2/"+string(last.ID)) == "ready" ||
+		f.d.state(f.t, "2/"+string(last.ID)) == "in-progress" {
+		<-time.After(10 * time.Millisecond)
+	}
+	return errAway
+}

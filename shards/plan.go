@@ -248,6 +248,7 @@ func (p *plan) deciding() ([]stint.Task, error) {
 	body, err := json.Marshal(decision{Gate: p.gate(), Shards: others})
 	return append(slices.Clone(p.parts[p.decides].tasks), stint.Task{
 		ID: p.decision(), Action: decisionAction, Body: body, MaxTries: stint.UnlimitedTries,
+		PostResult: true, // kept for whoever asks for it, also with KeepNone
 	}), err
 }
 
