@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -79,7 +80,7 @@ func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency
 }
 
 // newLink plans an edge. Its names follow from its ends, so that it is there once; after each
-// attempt that was taken back, it has others.
+// attempt that was taken back, or that went with one of its ends, it has others.
 func newLink(d Dependency, attempt int) (link, error) {
 	if len(d.Predecessor.Task) > remoteIDBytesMax {
 		return link{}, &stint.ArgumentError{
@@ -130,7 +131,7 @@ func (c *Cluster) addBetween(ctx context.Context, d Dependency) error {
 }
 
 // place inserts the placeholder of an edge, and the task that finishes the edge if this process
-// does not. It returns true if an edge of these names was there and was taken back.
+// does not. It returns true if an edge of these names was there and is no more.
 func place(ctx context.Context, here Store, l link) (again bool, err error) {
 	stands, _, err := edge(reporting{l.Predecessor, l.Dependent.Shard}, l.Placeholder, l.Report)
 	if err != nil {
@@ -151,7 +152,17 @@ func place(ctx context.Context, here Store, l link) (again bool, err error) {
 		return false, err
 	}
 	decided, err := find(ctx, here, l.Decision)
-	return err == nil && decided != nil && decided.StatusCode == stint.StatusAborted, err
+	if err != nil || decided != nil && decided.StatusCode == stint.StatusAborted {
+		return err == nil, err
+	}
+	// One of its ends may have been deleted or replaced since.
+	graph, err := here.Graph(ctx, l.Dependent.Task)
+	if err != nil {
+		return false, err
+	}
+	return !slices.Contains(graph.Dependencies, stint.Dependency{
+		Predecessor: l.Placeholder, Dependent: l.Dependent.Task,
+	}), nil
 }
 
 // finishLink makes the predecessor report, and looks whether the edge closes a cycle. If so, or if

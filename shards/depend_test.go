@@ -226,3 +226,25 @@ func TestCheck_FindsPlaceholdersThatNobodyAnswers(t *testing.T) {
 		t.Errorf("Check = %v, %v", found, err)
 	}
 }
+
+// A dependency of a task that was replaced is gone, and may be added again.
+func TestAddDependencies_AgainToATaskThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	insertAll(t, c, "1/a", "2/b")
+	add := func(e shards.Dependency) error {
+		return c.AddDependencies(t.Context(), []shards.Dependency{e})
+	}
+	wantErr(t, "AddDependencies", add(on("1/a", "2/b")), nil)
+	err := d.stores["2"].ReplaceTasks(t.Context(), []stint.Task{task("2/b").Task})
+	wantErr(t, "ReplaceTasks", err, nil)
+	wantErr(t, "AddDependencies", add(on("1/a", "2/b")), nil)
+	if got := d.state(t, "2/b"); got != "blocked" {
+		t.Errorf("2/b is %s, though it was made to wait", got)
+	}
+	wantErr(t, "AddDependencies", add(on("2/b", "1/a")), stint.ErrCycle)
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+}
