@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -237,4 +238,41 @@ func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {
 		t.Error("a task without an ID was given none")
 	}
 	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), nil), nil)
+}
+
+// faulty is a store whose inserts of some tasks fail for now.
+type faulty struct {
+	shards.Store
+	fails *atomic.Bool
+}
+
+func (f *faulty) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	if f.fails.Load() && strings.HasSuffix(string(tasks[0].ID), "/again") {
+		return errAway
+	}
+	return f.Store.InsertTasks(ctx, tasks)
+}
+
+// A retry is not overlooked, whatever fails while the abort before is reported.
+func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	fails := &atomic.Bool{}
+	fails.Store(true)
+	d.relay(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &faulty{store, fails}, err
+	}})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted})
+	d.awaitState(t, "2/b", "aborted")
+	_, err = c.RetryTasks(t.Context(), []shards.ID{idOf("1/a")})
+	wantErr(t, "RetryTasks", err, nil)
+	fails.Store(false)
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
 }

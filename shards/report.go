@@ -175,7 +175,8 @@ func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer)
 		r.outcome.Code = stint.StatusCompleted
 	case answer.Code == stint.StatusAborted:
 		r.outcome.Code, r.aborted = stint.StatusCompleted, true
-	case !strings.HasSuffix(string(r.owned.ID), againSuffix): // somebody has cancelled it
+	case placeholder.AbortCause != stint.CauseReturned &&
+		!strings.HasSuffix(string(r.owned.ID), againSuffix): // somebody has cancelled it
 		r.outcome.Code = stint.StatusCompleted
 	default:
 		_, err = store.RetryTasks(ctx, []stint.TaskID{answer.ID})
@@ -226,7 +227,7 @@ func (b *reports) returns(failed bool) []stint.Return {
 		switch {
 		case one.broken != nil:
 			done = stint.Return{Code: stint.StatusAborted, Status: one.broken.Error()}
-		case done.Code != "":
+		case done.Code != "" && !(failed && one.aborted): // a retry may not be awaited yet
 		case failed:
 			done = stint.Return{Code: stint.StatusPending, Release: true}
 		default: // it waits
