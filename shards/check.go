@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stint-tasks/stint"
 )
@@ -30,7 +31,7 @@ const checkedTasks = 1000
 
 // Check is [stint.Store.Check] on all shards that are known, as far as their stores have it (those
 // behind a service are checked there), and looks besides for placeholders that nobody will answer,
-// since the task that reports to them was deleted, and for tasks that wait for each other across
+// since the task that reports to them was deleted or they were retried by themselves, and for tasks that wait for each other across
 // shards. Such a placeholder may be deleted, as [Cluster.DeleteTasks] would have done, aborted, or
 // answered ([stint.Store.AnswerTasks]). Check changes nothing. A shard that cannot be reached is an
 // error, but the others are checked all the same. It asks for the network of each placeholder that
@@ -103,11 +104,11 @@ func (c *Cluster) checkPlaceholders(
 	}
 	var all []Inconsistency
 	for from, some := range reports {
-		missing, err := c.missing(ctx, from, some)
+		silent, err := c.silent(ctx, from, some)
 		if err != nil {
 			return all, inShard(from, err)
 		}
-		for _, report := range missing {
+		for _, report := range silent {
 			closed, err := isClosed(ctx, store, of[ID{from, report}])
 			if err != nil {
 				return all, err
@@ -124,6 +125,29 @@ func (c *Cluster) checkPlaceholders(
 	}
 	cycles, err := c.checkCycles(ctx, shard, ids)
 	return append(all, cycles...), err
+}
+
+// silent returns those of the tasks that report which will not do it, nor do it again: they are
+// gone, or have ended. A placeholder that is open all the same was retried by itself.
+func (c *Cluster) silent(
+	ctx context.Context, shard string, reports []stint.TaskID,
+) ([]stint.TaskID, error) {
+	store, err := c.Store(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Clone(reports)
+	for _, id := range reports {
+		ids = append(ids, id+againSuffix)
+	}
+	found := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
+	if err := getAll(ctx, store, ids, found); err != nil {
+		return nil, err
+	}
+	open := func(id stint.TaskID) bool { return found[id] != nil && found[id].FinishedAt.IsZero() }
+	return slices.DeleteFunc(slices.Clone(reports), func(id stint.TaskID) bool {
+		return open(id) || open(id+againSuffix)
+	}), nil
 }
 
 // missing returns the tasks that are not on a shard.

@@ -154,3 +154,37 @@ func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
 		}
 	}
 }
+
+// A placeholder that was retried by itself waits in vain: that is found.
+func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted})
+	d.awaitState(t, "2/b", "aborted")
+	page, err := d.stores["1"].ListTasks(t.Context(), stint.Filter{IDPrefix: "stint.report/"})
+	wantErr(t, "ListTasks", err, nil)
+	d.awaitState(t, "1/"+string(page.Tasks[0].ID), "completed")
+	wantSound(t, c)
+	page, err = d.stores["2"].ListTasks(t.Context(), stint.Filter{IDPrefix: "stint.remote/"})
+	wantErr(t, "ListTasks", err, nil)
+	stands := page.Tasks[0].ID
+	_, err = d.stores["2"].RetryTasks(t.Context(), []stint.TaskID{stands})
+	wantErr(t, "RetryTasks", err, nil)
+	if got := d.state(t, "2/b"); got != "blocked" {
+		t.Errorf("2/b is %s", got)
+	}
+	found, err := c.Check(t.Context())
+	if err != nil || len(found) != 1 || found[0].ID != stands {
+		t.Errorf("Check = %v, %v, want %s", found, err, stands)
+	}
+	_, err = c.AbortTasks(t.Context(), []shards.ID{{Shard: "2", Task: stands}}, "in vain")
+	wantErr(t, "AbortTasks", err, nil)
+	_, err = c.RetryTasks(t.Context(), []shards.ID{idOf("1/a")})
+	wantErr(t, "RetryTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+}
