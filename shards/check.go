@@ -31,11 +31,11 @@ const checkedTasks = 1000
 
 // Check is [stint.Store.Check] on all shards that are known, as far as their stores have it (those
 // behind a service are checked there), and looks besides for placeholders that nobody will answer,
-// since the task that reports to them was deleted or they were retried by themselves, and for tasks that wait for each other across
-// shards. Such a placeholder may be deleted, as [Cluster.DeleteTasks] would have done, aborted, or
-// answered ([stint.Store.AnswerTasks]). Check changes nothing. A shard that cannot be reached is an
-// error, but the others are checked all the same. It asks for the network of each placeholder that
-// is not answered, so it may take long.
+// since the task that reports to them was deleted or they were retried by themselves, and for tasks
+// that wait for each other across shards. Such a placeholder may be deleted, as
+// [Cluster.DeleteTasks] would have done, aborted, or answered ([stint.Store.AnswerTasks]). Check
+// changes nothing. A shard that cannot be reached is an error, but the others are checked all the
+// same. It asks for the network of each placeholder that is not answered, so it may take long.
 func (c *Cluster) Check(ctx context.Context) ([]Inconsistency, error) {
 	var all []Inconsistency
 	var errs []error

@@ -240,7 +240,7 @@ func (d *databases) dying(t *testing.T, at int32) *shards.Cluster {
 	}})
 }
 
-// A call that is repeated before the first one is decided is not told that the first one took place.
+// A call that is repeated before the first one is decided is not told that that one took place.
 func TestInsertTasks_RepeatedBeforeADecision(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")

@@ -227,7 +227,7 @@ func (b *reports) returns(failed bool) []stint.Return {
 		switch {
 		case one.broken != nil:
 			done = stint.Return{Code: stint.StatusAborted, Status: one.broken.Error()}
-		case done.Code != "" && !(failed && one.aborted): // a retry may not be awaited yet
+		case done.Code != "" && (!failed || !one.aborted): // or else a retry may not be awaited
 		case failed:
 			done = stint.Return{Code: stint.StatusPending, Release: true}
 		default: // it waits
