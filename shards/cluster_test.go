@@ -276,3 +276,35 @@ func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
 	d.perform(t, "1/a", stint.Return{})
 	d.perform(t, "2/b", stint.Return{})
 }
+
+// An error about a task says where that is in the list of the caller, whatever its shard.
+func TestInsertTasks_SaysWhichTaskIsBad(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	bad := func(shard string) shards.Task {
+		return shards.Task{Shard: shard, Task: stint.Task{ID: "bad"}}
+	}
+	behind := task("2/z")
+	behind.After = []shards.ID{{Shard: "1", Task: "a\xff"}}
+	for name, tasks := range map[string][]shards.Task{
+		"in the part that decides": {
+			task("2/a"), task("1/b", "2/a"), task("1/c"), task("1/d"), bad("1"),
+		},
+		"in another part": {
+			task("1/a"), task("1/b"), task("2/c", "1/a"), task("1/d"), bad("2"),
+		},
+		"in the only part": {task("1/a"), task("1/b"), task("1/c"), task("1/d"), bad("1")},
+		"by what it waits for": {
+			task("1/a"), task("1/b"), task("2/c", "1/a"), task("1/d"), behind,
+		},
+	} {
+		err := c.InsertTasks(t.Context(), tasks)
+		var argument *stint.ArgumentError
+		if !errors.As(err, &argument) || argument.Index != 4 ||
+			argument.ID != tasks[4].Task.ID || !strings.Contains(err.Error(), "at index 4") {
+			t.Errorf("%s: InsertTasks = %v", name, err)
+		}
+	}
+	d.wantNothing(t)
+}

@@ -82,13 +82,8 @@ func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency
 // newLink plans an edge. Its names follow from its ends, so that it is there once; after each
 // attempt that was taken back, or that went with one of its ends, it has others.
 func newLink(d Dependency, attempt int) (link, error) {
-	if len(d.Predecessor.Task) > remoteIDBytesMax {
-		return link{}, &stint.ArgumentError{
-			Argument: "Dependency.Predecessor", Index: -1, ID: d.Predecessor.Task,
-			Err: stint.ErrTooLarge,
-			Problem: fmt.Sprintf("has %d bytes, over the limit of %d of tasks that other shards "+
-				"wait for", len(d.Predecessor.Task), remoteIDBytesMax),
-		}
+	if err := checkRemote("Dependency.Predecessor", d.Predecessor.Task); err != nil {
+		return link{}, err
 	}
 	ends := fmt.Sprintf("%s\x00%s\x00%d", d.Predecessor, d.Dependent, attempt)
 	name := uuid.NewSHA1(uuid.Nil, []byte(ends)).String()

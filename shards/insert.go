@@ -52,7 +52,8 @@ func (c *Cluster) insert(ctx context.Context, p *plan) error {
 	case 0:
 		return nil
 	case 1:
-		return c.insertInto(ctx, p.decides, p.parts[p.decides].tasks)
+		of := p.parts[p.decides]
+		return of.placed(c.insertInto(ctx, of.shard, of.tasks))
 	}
 	decide, err := p.deciding()
 	if err != nil {
@@ -97,11 +98,12 @@ func (c *Cluster) insertBehind(ctx context.Context, shard string, tasks []stint.
 	if failed != nil && !errors.Is(failed, stint.ErrTaskNotFound) {
 		return inShard(shard, failed)
 	}
+	// The error must not be ErrTaskExists, too.
 	if failed != nil || slices.ContainsFunc(graph.Tasks, func(task stint.TaskInfo) bool {
 		return strings.HasPrefix(string(task.ID), gatePrefix) && task.FinishedAt.IsZero()
 	}) {
 		return fmt.Errorf("%w: another insert has their IDs, and is not decided; repeat the call "+
-			"later: %v", ErrUndecided, err) //nolint:errorlint // it must not be ErrTaskExists
+			"later: %v", ErrUndecided, err)
 	}
 	return err
 }
@@ -119,7 +121,7 @@ func (c *Cluster) insertGated(ctx context.Context, p *plan) error {
 			return err
 		}
 		inserting++
-		go func() { errs <- c.insertBehind(ctx, shard, tasks) }()
+		go func() { errs <- of.placed(c.insertBehind(ctx, shard, tasks)) }()
 	}
 	var all []error
 	for range inserting {
@@ -142,7 +144,7 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 	if err != nil {
 		return err
 	}
-	failed := inShard(p.decides, store.InsertTasks(ctx, tasks))
+	failed := p.parts[p.decides].placed(inShard(p.decides, store.InsertTasks(ctx, tasks)))
 	switch {
 	case failed == nil, changedNothing(failed):
 		return failed
@@ -252,7 +254,8 @@ func isDone(err error) bool {
 }
 
 // undoPart deletes a part and its gate. If the gate is not there, nor is the part: tasks with the
-// same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at this moment; it finds nothing left.
+// same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at
+// this moment; it finds nothing left.
 func undoPart(
 	ctx context.Context, store Store, gate stint.TaskID, tasks []stint.TaskID,
 ) error {

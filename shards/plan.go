@@ -3,9 +3,12 @@ package shards
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -44,6 +47,7 @@ type plan struct {
 type part struct {
 	shard string
 	tasks []stint.Task
+	from  []int // the place in the call of each, or of the task that it was planned for
 }
 
 // A reporting is a task, and the shard that must learn how it ends.
@@ -95,15 +99,15 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 	}
 	for i := range tasks {
 		if err := p.name(topology, &tasks[i]); err != nil {
-			return nil, err
+			return nil, at(err, i, tasks[i].Task.ID)
 		}
 	}
 	if err := checkCycle(tasks); err != nil {
 		return nil, err
 	}
-	for _, task := range tasks {
-		if err := p.add(topology, task); err != nil {
-			return nil, err
+	for i, task := range tasks {
+		if err := p.add(topology, i, task); err != nil {
+			return nil, at(err, i, task.Task.ID)
 		}
 	}
 	if p.crosses {
@@ -131,7 +135,7 @@ func (p *plan) name(topology Topology, task *Task) error {
 }
 
 // add puts a task into its part, and what makes it wait for tasks of other shards.
-func (p *plan) add(topology Topology, task Task) error {
+func (p *plan) add(topology Topology, i int, task Task) error {
 	local := task.Task
 	local.After = slices.Clone(local.After)
 	for _, before := range task.After {
@@ -142,28 +146,25 @@ func (p *plan) add(topology Topology, task Task) error {
 		if _, err := topology.URL(before.Shard); err != nil {
 			return err
 		}
-		stands, err := p.waitFor(reporting{before, task.Shard})
+		stands, err := p.waitFor(i, reporting{before, task.Shard})
 		if err != nil {
 			return err
 		}
 		local.After = append(local.After, stands)
 	}
-	p.part(task.Shard).tasks = append(p.part(task.Shard).tasks, local)
+	p.put(task.Shard, i, local)
 	return nil
 }
 
-// waitFor returns the placeholder of a task of another shard.
-func (p *plan) waitFor(r reporting) (stint.TaskID, error) {
+// waitFor returns the placeholder of a task of another shard, for which the task at a place in the
+// call waits.
+func (p *plan) waitFor(i int, r reporting) (stint.TaskID, error) {
 	stands := placeholderID(r.of, p.insert)
 	if p.reported[r] {
 		return stands, nil
 	}
-	if len(r.of.Task) > remoteIDBytesMax {
-		return "", &stint.ArgumentError{
-			Argument: "Task.After", Index: -1, ID: r.of.Task, Err: stint.ErrTooLarge,
-			Problem: fmt.Sprintf("has %d bytes, over the limit of %d of tasks that other shards "+
-				"wait for", len(r.of.Task), remoteIDBytesMax),
-		}
+	if err := checkRemote("Task.After", r.of.Task); err != nil {
+		return "", err
 	}
 	name := stint.TaskID(fmt.Sprintf("%s%s/%d", reportPrefix, p.insert, len(p.reported)))
 	p.reported[r], p.crosses = true, true
@@ -171,8 +172,8 @@ func (p *plan) waitFor(r reporting) (stint.TaskID, error) {
 	if err != nil {
 		return "", err
 	}
-	p.part(r.to).tasks = append(p.part(r.to).tasks, here)
-	p.part(r.of.Shard).tasks = append(p.part(r.of.Shard).tasks, there)
+	p.put(r.to, i, here)
+	p.put(r.of.Shard, i, there)
 	return stands, nil
 }
 
@@ -190,11 +191,51 @@ func edge(r reporting, stands, name stint.TaskID) (here, there stint.Task, err e
 	return here, there, err
 }
 
-func (p *plan) part(shard string) *part {
-	if p.parts[shard] == nil {
-		p.parts[shard] = &part{shard: shard}
+// checkRemote refuses what cannot be the ID of a task that another shard waits for.
+func checkRemote(argument string, id stint.TaskID) error {
+	bad := &stint.ArgumentError{Argument: argument, Index: -1, Err: stint.ErrInvalidArgument}
+	switch {
+	case id == "":
+		bad.Problem = "must not name a task without an ID"
+	case !utf8.ValidString(string(id)) || strings.Contains(string(id), "\x00"):
+		bad.Problem = fmt.Sprintf("%.80q must be valid UTF-8 without NUL bytes", string(id))
+	case len(id) > remoteIDBytesMax:
+		bad.Err = stint.ErrTooLarge
+		bad.Problem = fmt.Sprintf("%.80q has %d bytes, over the limit of %d of tasks that other "+
+			"shards wait for", string(id), len(id), remoteIDBytesMax)
+	default:
+		return nil
 	}
-	return p.parts[shard]
+	return bad
+}
+
+// at adds the place in the call to an argument's error.
+func at(err error, i int, id stint.TaskID) error {
+	if bad, ok := err.(*stint.ArgumentError); ok { //nolint:errorlint // made just before, unwrapped
+		bad.Index, bad.ID = i, id
+	}
+	return err
+}
+
+// placed gives an argument's error of the shard the place that the task has in the call.
+func (p *part) placed(err error) error {
+	var bad *stint.ArgumentError
+	if !errors.As(err, &bad) || bad.Index < 0 || bad.Index >= len(p.from) {
+		return err
+	}
+	moved := *bad
+	moved.Index = p.from[bad.Index]
+	return inShard(p.shard, &moved)
+}
+
+// put puts a task into the part of a shard.
+func (p *plan) put(shard string, from int, task stint.Task) {
+	of := p.parts[shard]
+	if of == nil {
+		of = &part{shard: shard}
+		p.parts[shard] = of
+	}
+	of.tasks, of.from = append(of.tasks, task), append(of.from, from)
 }
 
 // largest is the shard with the most tasks: it decides, since its tasks need no gate.
