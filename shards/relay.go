@@ -197,12 +197,18 @@ func (r *relay) reportAll(ctx context.Context, here Store, to string) error {
 	return errors.Join(err, all.Wait())
 }
 
-// report answers the placeholders of tasks that have ended, and returns the tasks that report. If
-// the other shard is away, they are given back.
+// report answers the placeholders of tasks that have ended, and returns the tasks that report; in
+// halves, one after the other, if these have much to report. If the other shard is away, they are
+// given back.
 func (r *relay) report(
 	ctx context.Context, here Store, to string, owned []stint.OwnedTask,
 ) error {
 	batch, err := newReports(ctx, here, owned)
+	if errors.Is(err, stint.ErrTooLarge) && len(owned) > 1 {
+		half := len(owned) / 2 //nolint:mnd // as it says
+		return errors.Join(r.report(ctx, here, to, owned[:half]),
+			r.report(ctx, here, to, owned[half:]))
+	}
 	if err == nil {
 		err = batch.deliver(ctx, here, r.cluster, to)
 	}

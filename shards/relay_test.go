@@ -1,7 +1,10 @@
 package shards_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,5 +58,69 @@ func (d *databases) complete(t *testing.T, shard string, all, batch int) {
 			wantErr(t, "ReturnTasks", verdict, nil)
 		}
 		wantErr(t, "ReturnTasks", err, nil)
+	}
+}
+
+// A measured store notes how many bytes of results it gives at once.
+type measured struct {
+	shards.Store
+	most *atomic.Int64
+}
+
+func (m *measured) CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error) {
+	counts, ok := m.Store.(interface {
+		CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error)
+	})
+	if !ok {
+		return 0, nil
+	}
+	return counts.CountBytes(ctx, ids)
+}
+
+func (m *measured) GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error) {
+	infos, err := m.Store.GetTasks(ctx, ids)
+	bytes := int64(0)
+	for _, info := range infos {
+		bytes += int64(len(info.Result))
+	}
+	for before := m.most.Load(); bytes > before && !m.most.CompareAndSwap(before, bytes); {
+		before = m.most.Load()
+	}
+	return infos, err
+}
+
+// A relay does not hold all results that are to be reported at once.
+func TestRelay_HoldsFewResultsAtOnce(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	const many, each = 12, 4 << 20
+	var tasks []shards.Task
+	for i := range many {
+		before := fmt.Sprintf("1/%d", i)
+		tasks = append(tasks, task(before), task(fmt.Sprintf("2/%d", i), before))
+	}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	for range many {
+		owned := d.own(t, "1")
+		verdicts, err := d.stores["1"].ReturnTasks(t.Context(), []stint.Return{{
+			ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted,
+			Result: make([]byte, each),
+		}})
+		wantErr(t, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
+	}
+	most := &atomic.Int64{}
+	d.relay(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &measured{store, most}, err
+	}})
+	for i := range many {
+		d.awaitState(t, fmt.Sprintf("2/%d", i), "ready")
+	}
+	if got := most.Load(); got > 4*each {
+		t.Errorf("the relay held %d bytes of results at once", got)
 	}
 }

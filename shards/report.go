@@ -36,8 +36,11 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 			ids = append(ids, one.of.Task)
 		}
 	}
+	if err := checkBytes(ctx, here, ids); err != nil {
+		return batch, err
+	}
 	found := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
-	if err := getAll(ctx, here, ids, found); err != nil {
+	if err := getSome(ctx, here, ids, found); err != nil {
 		return batch, err
 	}
 	for _, one := range batch.tasks {
@@ -52,14 +55,32 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 	return batch, nil
 }
 
+// heldBytes is about how many bytes of tasks a relay holds to report them.
+const heldBytes = 16 << 20
+
+// checkBytes refuses tasks that are too large together to be held at once, with
+// [stint.ErrTooLarge]. Services do it by themselves.
+func checkBytes(ctx context.Context, store Store, ids []stint.TaskID) error {
+	counts, ok := store.(interface {
+		CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error)
+	})
+	if !ok || len(ids) <= 1 {
+		return nil
+	}
+	switch bytes, err := counts.CountBytes(ctx, ids); {
+	case err != nil:
+		return err
+	case bytes > heldBytes:
+		return stint.ErrTooLarge
+	}
+	return nil
+}
+
 // getAll looks tasks up, in halves if they are too large together.
 func getAll(
 	ctx context.Context, store Store, ids []stint.TaskID, found map[stint.TaskID]*stint.TaskInfo,
 ) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	infos, err := store.GetTasks(ctx, ids)
+	err := getSome(ctx, store, ids, found)
 	if errors.Is(err, stint.ErrTooLarge) && len(ids) > 1 {
 		half := len(ids) / 2 //nolint:mnd // as it says
 		if err := getAll(ctx, store, ids[:half], found); err != nil {
@@ -67,6 +88,17 @@ func getAll(
 		}
 		return getAll(ctx, store, ids[half:], found)
 	}
+	return err
+}
+
+// getSome looks tasks up. Those that are not there are left out.
+func getSome(
+	ctx context.Context, store Store, ids []stint.TaskID, found map[stint.TaskID]*stint.TaskInfo,
+) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	infos, err := store.GetTasks(ctx, ids)
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
 		return err
 	}
