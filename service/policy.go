@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // A policy says who may make the calls of a procedure. A procedure without one cannot be called.
@@ -118,7 +119,7 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 	}
 	inserted := make(map[string]bool, len(tasks))
 	for _, task := range tasks {
-		if !a.principal.May(access.Insert, task.GetAction(), task.GetId()) {
+		if !a.mayInsertOne(task) {
 			return a.mayNot("%s task %q with action %q", access.Insert, task.GetId(),
 				task.GetAction())
 		}
@@ -131,6 +132,14 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 	}
 	known := func(id string) bool { return inserted[id] || a.hasStreamed(id) }
 	return a.mayLink(slices.DeleteFunc(after, known), slices.DeleteFunc(before, known))
+}
+
+// mayInsertOne reports whether the principal may insert a task, whatever it waits for. Relays do to
+// other tasks what the tasks of clusters say: these are for those who may control them.
+func (a *asking) mayInsertOne(task *stintv1.Task) bool {
+	action, id := task.GetAction(), task.GetId()
+	return a.principal.May(access.Insert, action, id) && (!shards.IsOwnAction(action) ||
+		shards.IsOwn(stint.TaskID(id)) && a.principal.May(access.Control, action, id))
 }
 
 // mayInsertNext is mayInsert for the next message of a stream, which is judged as if it had all

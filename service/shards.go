@@ -109,7 +109,7 @@ func (a *asking) mayInsertSharded(r *stintv1.InsertShardTasksRequest) error {
 	}
 	for _, task := range r.GetTasks() {
 		of := task.GetTask()
-		if !a.principal.May(access.Insert, of.GetAction(), of.GetId()) {
+		if !a.mayInsertOne(of) {
 			return a.mayNot("%s task %q with action %q", access.Insert, of.GetId(), of.GetAction())
 		}
 		before := wire.ToNames(task.GetAfter())

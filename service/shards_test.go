@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testservice"
 	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -83,6 +84,49 @@ func TestInsertShardTasks_NeedsATopology(t *testing.T) {
 		code, answer := r.post(t, "ClusterService/"+verb, body)
 		if code != http.StatusNotImplemented {
 			t.Errorf("%s = %d %v", verb, code, answer)
+		}
+	}
+}
+
+// Whoever may insert tasks, but not control them, cannot make relays do it.
+func TestInsert_OfTasksOfAClusterNeedsControl(t *testing.T) {
+	t.Parallel()
+	parsed, err := access.Parse([]byte(`
+producer:
+  - verbs: [insert]
+    actions: ["*"]
+half:
+  - verbs: [insert, control]
+    actions: ["*"]
+    ids: ["shop/*"]
+peer:
+  - verbs: [insert, control]
+    actions: ["stint.*"]
+`))
+	wantErr(t, "Parse", err, nil)
+	for _, test := range []struct {
+		principal string
+		id        stint.TaskID
+		action    string
+		want      error
+	}{
+		{"producer", "a", "act", nil},
+		{"producer", "stint.guard/a", "stint.Guard", stint.ErrRefused},
+		{"half", "shop/a", "stint.Report/2", stint.ErrRefused},
+		{"peer", "stint.guard/a", "stint.Guard", nil},
+	} {
+		r := startSharded(t, service.Options{Authenticate: func(
+			*http.Request,
+		) (*access.Principal, error) {
+			return parsed.Principal(test.principal), nil
+		}})
+		c := testservice.Client(t, r.address, client.Options{})
+		task := stint.Task{ID: test.id, Action: test.action}
+		wantErr(t, "InsertTasks of "+test.principal, c.InsertTasks(t.Context(), []stint.Task{task}),
+			test.want)
+		if test.want != nil {
+			err := c.InsertShardTasks(t.Context(), []shards.Task{{Shard: "2", Task: task}})
+			wantErr(t, "InsertShardTasks of "+test.principal, err, test.want)
 		}
 	}
 }

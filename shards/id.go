@@ -63,6 +63,16 @@ func StandsFor(placeholder stint.TaskID) (ID, bool) {
 	return id, err == nil
 }
 
+// IsOwnAction reports whether relays perform tasks of an action. Such tasks say what to open,
+// answer and delete on which shard, so whoever inserts them must be trusted with that.
+func IsOwnAction(action string) bool {
+	switch action {
+	case guardAction, decisionAction, linkAction:
+		return true
+	}
+	return strings.HasPrefix(action, reportAction)
+}
+
 // IsOwn reports whether a task was inserted by a cluster for itself: it opens or closes an insert,
 // finishes an edge, reports to another shard, or stands for a task of another shard.
 func IsOwn(id stint.TaskID) bool {
