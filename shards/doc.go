@@ -30,8 +30,12 @@
 // # Within a shard
 //
 // Within a shard everything is as without a cluster: workers, verbs and tools need not know of it.
-// Between shards it is the same but for two things. An end takes effect on another shard a moment
-// later, or when that shard is back. And a task that is told how many tasks it waited for
-// ([stint.OwnedTask]) counts a join of another shard as one, and one more where it waited for the
-// insert to be decided.
+// Between shards it is the same but for this:
+//
+//   - An end takes effect on another shard a moment later, or when that shard is back.
+//   - A task that is told how many tasks it waited for ([stint.OwnedTask]) counts a join of another
+//     shard as one, and one more where it waited for the insert to be decided.
+//   - A retry reaches other shards when the task is completed: until then, tasks there that it
+//     aborted stay aborted, and those that can be owned are not blocked again. If the task is
+//     deleted instead, they stay as they are.
 package shards

@@ -41,6 +41,7 @@ type plan struct {
 	decides  string
 	crosses  bool
 	reported map[reporting]bool
+	reports  []plannedReport
 }
 
 // A part is what is inserted into one shard.
@@ -48,6 +49,13 @@ type part struct {
 	shard string
 	tasks []stint.Task
 	from  []int // the place in the call of each, or of the task that it was planned for
+}
+
+// A plannedReport is a task that reports, planned for the task at a place in the call.
+type plannedReport struct {
+	shard string
+	from  int
+	task  stint.Task
 }
 
 // A reporting is a task, and the shard that must learn how it ends.
@@ -115,6 +123,9 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 			return nil, err
 		}
 	}
+	for _, last := range p.reports { // no task is younger than the one that reports it (isYounger)
+		p.put(last.shard, last.from, last.task)
+	}
 	p.decides = p.largest()
 	return p, nil
 }
@@ -123,7 +134,13 @@ func (p *plan) name(topology Topology, task *Task) error {
 	if _, err := topology.URL(task.Shard); err != nil {
 		return err
 	}
-	if task.Task.ID != "" {
+	switch {
+	case IsOwn(task.Task.ID), IsOwnAction(task.Task.Action):
+		return &stint.ArgumentError{
+			Argument: "Task", Index: -1, Err: stint.ErrInvalidArgument,
+			Problem: "has an ID or an action of the tasks that a cluster inserts for itself",
+		}
+	case task.Task.ID != "":
 		return nil
 	}
 	random, err := uuid.NewRandom()
@@ -173,7 +190,7 @@ func (p *plan) waitFor(i int, r reporting) (stint.TaskID, error) {
 		return "", err
 	}
 	p.put(r.to, i, here)
-	p.put(r.of.Shard, i, there)
+	p.reports = append(p.reports, plannedReport{r.of.Shard, i, there})
 	return stands, nil
 }
 

@@ -124,3 +124,54 @@ func TestRelay_HoldsFewResultsAtOnce(t *testing.T) {
 		t.Errorf("the relay held %d bytes of results at once", got)
 	}
 }
+
+// A task that takes the ID of one that has ended is not that one.
+func TestRelay_ReportsTheTaskThatWasWaitedFor(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for name, again := range map[string]func(t *testing.T, d *databases){
+		"is ready": func(*testing.T, *databases) {},
+		"was aborted": func(t *testing.T, d *databases) {
+			t.Helper()
+			d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2")
+			c := d.cluster(t, shards.Options{})
+			// The one that waits comes first in the call, and so would what reports to it.
+			err := c.InsertTasks(t.Context(), []shards.Task{task("2/b", "1/a"), task("1/a")})
+			wantErr(t, "InsertTasks", err, nil)
+			d.perform(t, "1/a", stint.Return{})
+			_, err = c.DeleteTasks(t.Context(), []shards.ID{idOf("1/a")})
+			wantErr(t, "DeleteTasks", err, nil)
+			insertAll(t, c, "1/a")
+			again(t, d)
+			d.relay(t, shards.Options{})
+			d.perform(t, "2/b", stint.Return{})
+		})
+	}
+}
+
+// What relays obey is inserted by clusters alone.
+func TestInsertTasks_RefusesWhatIsTheClustersOwn(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	for id, action := range map[stint.TaskID]string{
+		"stint.report/mine": "act", "stint.guard/mine": "act", "a": "stint.Guard",
+		"b": "stint.Report/2",
+	} {
+		err := c.InsertTasks(t.Context(), []shards.Task{task("1/fine"), {
+			Shard: "2", Task: stint.Task{ID: id, Action: action},
+		}})
+		var bad *stint.ArgumentError
+		if !errors.As(err, &bad) || bad.Index != 1 || !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("InsertTasks of %q with action %q = %v", id, action, err)
+		}
+	}
+	if _, err := c.GetTasks(t.Context(), []shards.ID{idOf("1/fine")}); err == nil {
+		t.Error("the other task was inserted")
+	}
+}

@@ -21,6 +21,7 @@ type reporter struct {
 	broken  error           // the body cannot be read
 	ended   *stint.TaskInfo // nil if the task is gone, or not final
 	waits   bool            // it has not ended after all
+	younger bool            // its ID is that of a later task
 	aborted bool            // and that was reported
 	outcome stint.Return    // of the reporter itself
 }
@@ -43,8 +44,14 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 	if err := getSome(ctx, here, ids, found); err != nil {
 		return batch, err
 	}
+	if err := batch.findYounger(ctx, here, found); err != nil {
+		return batch, err
+	}
 	for _, one := range batch.tasks {
 		info := found[one.of.Task]
+		if one.younger {
+			info = nil
+		}
 		if info != nil && info.StatusCode != stint.StatusCompleted &&
 			info.StatusCode != stint.StatusAborted {
 			one.waits = true // it is being retried
@@ -53,6 +60,41 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 		one.ended = info
 	}
 	return batch, nil
+}
+
+// findYounger finds the reporters whose task is gone, and another one has its ID. That one was
+// inserted after the reporter. It is looked for only if what it says is not what the reporter was
+// told of its own.
+func (b *reports) findYounger(
+	ctx context.Context, here Store, found map[stint.TaskID]*stint.TaskInfo,
+) error {
+	var ids []stint.TaskID
+	for _, one := range b.tasks {
+		if info := found[one.of.Task]; info != nil && !one.wasToldOf(info) {
+			ids = append(ids, one.owned.ID)
+		}
+	}
+	reporters := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
+	if err := getAll(ctx, here, ids, reporters); err != nil {
+		return err
+	}
+	for _, one := range b.tasks {
+		self := reporters[one.owned.ID]
+		one.younger = self != nil && found[one.of.Task].InsertedAt.After(self.InsertedAt)
+	}
+	return nil
+}
+
+// wasToldOf reports whether a task has ended as the reporter was told.
+func (r *reporter) wasToldOf(info *stint.TaskInfo) bool {
+	switch info.StatusCode {
+	case stint.StatusCompleted:
+		return r.owned.Completed > 0
+	case stint.StatusAborted:
+		return r.owned.Aborted > 0
+	default:
+		return false
+	}
 }
 
 // heldBytes is about how many bytes of tasks a relay holds to report them.

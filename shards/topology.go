@@ -119,10 +119,16 @@ func Static(urls map[string]string) (Topology, error) {
 	if len(urls) == 0 {
 		return Topology{}, badTopology("there is no shard in it")
 	}
-	for name, url := range urls {
+	names := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(urls)) {
+		url := urls[name]
 		if err := checkName(name); err != nil {
 			return Topology{}, err
 		}
+		if other, ok := names[url]; ok && url != "" {
+			return Topology{}, badTopology("shards %q and %q have the same URL", other, name)
+		}
+		names[url] = name
 		if url == "" {
 			return Topology{}, badTopology("shard %q has no URL", name)
 		}

@@ -71,7 +71,7 @@ func TestParseTopology_RefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "static:", "static:postgres://a", "static:1=", "static:1=a,1=b", "pattern:postgres://a",
-		"1=a", "static:x,1=a", "file:", "file:/nowhere",
+		"1=a", "static:x,1=a", "static:1=a,2=a", "file:", "file:/nowhere",
 	} {
 		if _, err := shards.ParseTopology(text); !errors.Is(err, stint.ErrInvalidArgument) {
 			t.Errorf("ParseTopology(%q) = %v", text, err)

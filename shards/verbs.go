@@ -93,7 +93,8 @@ func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affe
 }
 
 // RetryTasks is [stint.Store.RetryTasks] on each shard concerned. What was aborted on other shards
-// because of the tasks is retried when these are completed. Each shard does it for itself, as with
+// because of the tasks is retried when these are completed; to name it, too, is refused with
+// [stint.ErrPredecessorAborted] as long as they are not. Each shard does it for itself, as with
 // [Cluster.AbortTasks].
 func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
 	affected, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
