@@ -48,10 +48,10 @@ func (c *Client) repeat(
 		}
 		err := c.attempt(ctx, attempt, ambiguous, call)
 		again, may := isLost(err)
-		ambiguous = ambiguous || may
 		if !again || ctx.Err() != nil {
-			return translated(ctx, err)
+			return afterLost(ambiguous, translated(ctx, err))
 		}
+		ambiguous = ambiguous || may
 		if giveUp.IsZero() {
 			giveUp = now().Add(repeatFor)
 		}
@@ -65,6 +65,17 @@ func (c *Client) repeat(
 		case <-c.closing:
 		}
 	}
+}
+
+// afterLost is the error of a call whose last attempt was turned away before the service looked at
+// it. If an attempt before that may have taken effect, that is what the caller must know.
+func afterLost(ambiguous bool, err error) error {
+	away := errors.Is(err, ErrRefused) || errors.Is(err, stint.ErrSchemaVersion)
+	if !ambiguous || !away {
+		return err
+	}
+	return fmt.Errorf("%w: an attempt that may have taken effect got no answer, and the next one "+
+		"failed: %s", ErrUnavailable, err.Error())
 }
 
 // timeFor is how long an attempt with this request may take: a second more for each MiB.

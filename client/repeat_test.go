@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/wire"
@@ -104,5 +105,33 @@ func TestCalls_WaitAsLongAsTheServiceSays(t *testing.T) {
 			}
 			wantErr(t, "Close", c.Close(t.Context()), nil)
 		})
+	}
+}
+
+// A turncoat is a service whose answer to the first request is lost, and that does not know the
+// client afterwards.
+type turncoat struct{ requests int }
+
+func (s *turncoat) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.requests++; s.requests == 1 {
+		return nil, errors.New("the answer is lost")
+	}
+	w := httptest.NewRecorder()
+	refusal := connect.NewError(connect.CodeUnauthenticated, errors.New("who are you?"))
+	err := connect.NewErrorWriter().Write(w, r, refusal)
+	return w.Result(), err
+}
+
+// A refusal says nothing of the attempt before it, whose answer was lost.
+func TestInsertTasks_RefusedAfterALostAnswerMayHaveTakenPlace(t *testing.T) {
+	t.Parallel()
+	c, err := client.New("http://service.test", client.Options{
+		HTTPClient: &http.Client{Transport: &turncoat{}},
+	})
+	wantErr(t, "New", err, nil)
+	err = c.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "act"}})
+	wantErr(t, "InsertTasks", err, client.ErrUnavailable)
+	if errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), "who are you?") {
+		t.Errorf("InsertTasks = %v", err)
 	}
 }
