@@ -51,12 +51,13 @@ func (s *Store) acquireBriefly(ctx context.Context) (*pgxpool.Conn, error) {
 	started := make(chan struct{})
 	watch = time.AfterFunc(lookMax, func() {
 		<-started
-		if now := s.pool.Stat().AcquireCount(); now != acquired {
-			acquired = now
-			watch.Reset(lookMax)
-		} else {
+		now := s.pool.Stat().AcquireCount()
+		if now == acquired || brief.Err() != nil { // or the call is over, and Stop came too late
 			cancel()
+			return
 		}
+		acquired = now
+		watch.Reset(lookMax)
 	})
 	close(started)
 	defer watch.Stop()

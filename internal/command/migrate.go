@@ -20,23 +20,20 @@ func (p *program) migrateCommand() *cobra.Command {
 		Short:      "Bring the schema up to date",
 		Long: `Bring the schema to the newest version that this release knows, creating it if
 needed. It is safe to repeat: a schema that is up to date is left alone, and concurrent
-calls wait for one another. A schema that is newer than this release is refused.
-
-After a switchover by logical replication, which leaves sequences out, it sets them
-behind the tables, so that no key is given out again.
+calls wait for one another. A schema that is newer than this release is refused. After a
+switchover by logical replication, which leaves sequences out, it sets them behind the
+tables, so that no key is given out again.
 
 The role needs CREATE on the database the first time, and later to own the schema.
 
---to migrates to another version. Going back to an earlier version drops everything that
-the later versions added, including the tasks in it (0 drops all), so it also needs
---down.
+--to migrates to another version. Going back drops everything that the later versions
+added, including the tasks in it (0 drops all), so it also needs --down.
 
 --print-sql instead prints the SQL, for a migration tool, and touches no database. The SQL
 starts from an empty database, or from the version that --from names.
 
 With --json: schema, version (before), newest (that this release knows); of migrate
-itself also migrated_to, sequences (those that were behind and are set right), and with
---print-sql sql.`,
+itself also migrated_to, sequences (those set right), and with --print-sql sql.`,
 		Example: `  STINT_DATABASE_URL=postgres://owner@localhost/app stint migrate
   stint migrate status
   stint migrate --to 1
