@@ -168,6 +168,10 @@ func TestAddTask_RefusesBadArgumentsAndSaysWhy(t *testing.T) {
 		"'act', repeat('x', 67108865)": {
 			"STI03", "body bytes: 67108865 exceeds the limit of 67108864",
 		},
+		"'act', key => ''": {"STI02", "key: must not be empty; leave it out for none"},
+		"'act', key => repeat('x', 256)": {
+			"STI03", "key bytes: 256 exceeds the limit of 255",
+		},
 		"'act', priority => 32768":           {"STI02", "priority: must be -32768 to 32767"},
 		"'act', priority => -32769":          {"STI02", "priority: must be -32768 to 32767"},
 		"'act', max_tries => -2":             {"STI02", "max_tries: must be -1, for no limit"},
@@ -421,7 +425,7 @@ func TestAddTask_RefusesASchemaThatDoesNotSupportIt(t *testing.T) {
 	exec(t, pool, functions(t))
 	exec(t, pool, "UPDATE stint.stint_schema_version SET version = version + 1")
 	mustAdd(t, pool, "'act'")
-	exec(t, pool, "UPDATE stint.supported SET since = since + 1")
+	exec(t, pool, "UPDATE stint.supported SET since = 3")
 	_, err := addTask(t.Context(), pool, "'act'")
 	wantCode(t, "add_task", err, "STI04", "no longer works")
 }
@@ -506,7 +510,9 @@ func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 	wantErr(t, "MigrateSchema", err, nil)
 	roles := &roles{pool: pool}
 	t.Cleanup(func() {
-		for _, name := range []string{"owner", "producer", "worker", "monitor", "enqueuer"} {
+		for _, name := range []string{
+			"owner", "producer", "worker", "monitor", "enqueuer", "operator",
+		} {
 			roles.drop(t, schema+"_"+name)
 		}
 	})

@@ -98,7 +98,7 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, unsent, abandoned *outage.Log }
+type failureLogs struct{ waited, owned, unsent, abandoned, parked *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
@@ -107,6 +107,7 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 		unsent: outage.New(logger, "others were not told of tasks they may wait for"),
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),
+		parked: outage.New(logger, "tasks may be parked a second too long"),
 	}
 }
 

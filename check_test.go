@@ -1,15 +1,20 @@
 package stint_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -50,6 +55,16 @@ func TestCheck_FindsWhatCannotBe(t *testing.T) {
 			VALUES (1, 1, 1, 0)`,
 		"an expired lease is taken back": `UPDATE stint.leases
 			SET deadline = statement_timestamp() - interval '2 minutes'`,
+		"a span has the key of its tasks": `UPDATE stint.ready SET limit_key = 'other'`,
+		"a parked task is parked by its key": `UPDATE stint.ready
+			SET position = '-9223372036854775808'::bigint | position`,
+		"an owned task counts towards the limits of its action": `UPDATE stint.leased
+			SET limited_action = 'other'`,
+		"a task has one slot": `INSERT INTO stint.slots (action, limit_key, slot, key, claim)
+			SELECT 'act', 'k', n, lo, claim FROM stint.leased, generate_series(1, 2) AS n`,
+		"a slot is one of the key of its task": `INSERT INTO stint.slots
+			(action, limit_key, slot, key, claim)
+			SELECT 'act', 'k', 0, lo, claim FROM stint.leased`,
 		"dependencies have no cycle": `INSERT INTO stint.edges VALUES
 			(` + key + `blocked2'), ` + key + `blocked'))`,
 	} {
@@ -91,4 +106,92 @@ func oneOfEachState(t *testing.T, store *stint.Store) {
 			ID: "later", Action: "act", NotBefore: time.Now().Add(time.Hour),
 			Deadline: time.Now().Add(2 * time.Hour),
 		})
+}
+
+// parkForNothing parks tasks of actions without limits, with a limit per key, and fair.
+func parkForNothing(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
+	t.Helper()
+	ctx := t.Context()
+	for _, action := range []string{"free", "limited", "fair"} {
+		insert(t, store, stint.Task{ID: stint.TaskID(action), Action: action, Key: "k"})
+	}
+	limited := stint.Limits{ConcurrencyPerKey: 1}
+	wantErr(t, "SetLimits", store.SetLimits(ctx, "limited", limited), nil)
+	wantErr(t, "SetLimits", store.SetLimits(ctx, "fair", stint.Limits{Fair: true}), nil)
+	exec(t, pool, `UPDATE stint.ready
+		SET position = '-9223372036854775808'::bigint | position, limit_key = 'k'`)
+}
+
+// A process that dies between two transactions may leave them behind. Check gives maintainers time
+// to mend that.
+func TestCheck_FindsTasksThatNothingHoldsUp(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newStoreAndPool(t, stint.Options{})
+	parkForNothing(t, store, pool)
+	found, err := store.Check(t.Context())
+	wantErr(t, "Check", err, nil)
+	got := map[stint.TaskID]string{}
+	for _, i := range found {
+		got[i.ID] = i.Rule
+	}
+	want := map[stint.TaskID]string{
+		"free":    "only tasks of actions with limits are parked",
+		"limited": "a task is parked for want of room",
+		"fair":    "a key whose tasks are parked has a turn",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("Check = %v, want %v", found, want)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = store.Check(ctx)
+	wantErr(t, "Check", err, context.DeadlineExceeded)
+	wantErr(t, "Maintain", store.Maintain(t.Context()), nil)
+	found, err = store.Check(t.Context())
+	if err != nil || len(found) > 0 {
+		t.Errorf("after Maintain, Check = %v, %v", found, err)
+	}
+}
+
+// What limits and pauses hold up is as it should be, and found at the first look.
+func TestCheck_FindsNothingWrongWithLimits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := openStore(t, testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
+	rate := stint.Rate{Tasks: 1, Per: time.Hour}
+	var actions []string
+	for action, limits := range map[string]stint.Limits{
+		"keys": {ConcurrencyPerKey: 1}, "rate": {RatePerKey: rate}, "fair": {Fair: true},
+		"all":    {Concurrency: 3, ConcurrencyPerKey: 2, Rate: rate, RatePerKey: rate, Fair: true},
+		"paused": {ConcurrencyPerKey: 1}, "few": {Concurrency: 1}, "fair keys": {
+			ConcurrencyPerKey: 1, Fair: true,
+		},
+	} {
+		actions = append(actions, action)
+		wantErr(t, "SetLimits", store.SetLimits(ctx, action, limits), nil)
+		for i := range 6 {
+			id := stint.TaskID(fmt.Sprint(action, i))
+			insert(t, store, stint.Task{ID: id, Action: action, Key: string("kl"[i%2])})
+		}
+	}
+	wantErr(t, "PauseKeys", store.PauseKeys(ctx, "paused", "k"), nil)
+	check := func(when string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, soon)
+		defer cancel()
+		if found, err := store.Check(ctx); err != nil || len(found) > 0 {
+			t.Errorf("%s, Check = %v, %v", when, found, err)
+		}
+	}
+	for range 3 {
+		owned, err := store.OwnTasks(ctx, "actor", 100, actions, time.Hour)
+		wantErr(t, "OwnTasks", err, nil)
+		check("after a hand-out")
+		for _, task := range owned {
+			err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+			wantErr(t, "ReturnTask", err, nil)
+		}
+		check("after the returns")
+	}
 }

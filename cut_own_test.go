@@ -17,11 +17,32 @@ import (
 // A lostHandOut is a way for the answer of OwnTasks to get lost.
 type lostHandOut func(*testing.T, *cutStore, func() error) error
 
-func lostHandOuts() map[string]lostHandOut {
+// A handOutKind is limits of an action, and the statement that hands out under them.
+type handOutKind struct {
+	limits    stint.Limits
+	statement string
+}
+
+func handOutKinds() []handOutKind {
+	return []handOutKind{
+		{statement: "own_tasks"},
+		{limits: stint.Limits{Concurrency: 2}, statement: "own_gated"},
+		{limits: stint.Limits{ConcurrencyPerKey: 2}, statement: "own_limited"},
+	}
+}
+
+// impose sets the limits, and has the store know of them.
+func (k handOutKind) impose(t *testing.T, c *cutStore) {
+	t.Helper()
+	wantErr(t, "SetLimits", c.truth.SetLimits(t.Context(), "act", k.limits), nil)
+	own(t, c.Store, 1)
+}
+
+func lostHandOuts(statement string) map[string]lostHandOut {
 	cutAt := func(at pgcut.Instant) lostHandOut {
 		return func(t *testing.T, c *cutStore, call func() error) error {
 			t.Helper()
-			trap := c.proxy.Cut(at, pgcut.Executes("own_tasks"))
+			trap := c.proxy.Cut(at, pgcut.Executes(statement))
 			err := call()
 			if !trap.Sprung() {
 				t.Error("nothing was cut")
@@ -34,7 +55,7 @@ func lostHandOuts() map[string]lostHandOut {
 		"reply lost":   cutAt(pgcut.AtReply),
 		"session ended by the server": func(t *testing.T, c *cutStore, call func() error) error {
 			t.Helper()
-			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
+			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes(statement))
 			done := hold(t, trap, call)
 			exec(t, c.truthPool, "SELECT pg_terminate_backend($1)", trap.PID())
 			return <-done
@@ -43,7 +64,7 @@ func lostHandOuts() map[string]lostHandOut {
 			t *testing.T, c *cutStore, call func() error,
 		) error {
 			t.Helper()
-			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
+			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes(statement))
 			done := hold(t, trap, call)
 			trap.Abandon()
 			err := <-done
@@ -55,8 +76,8 @@ func lostHandOuts() map[string]lostHandOut {
 			t *testing.T, c *cutStore, call func() error,
 		) error {
 			t.Helper()
-			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
-			repeated := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("own_tasks"))
+			trap := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes(statement))
+			repeated := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes(statement))
 			done := hold(t, trap, call)
 			trap.Abandon()
 			<-repeated.Reached()
@@ -72,34 +93,43 @@ func lostHandOuts() map[string]lostHandOut {
 // nothing is owned by nobody.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
-	for name, lose := range lostHandOuts() {
-		for _, inserted := range []int{2, 3} { // all that is ready, or not all
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				c := newCutStore(t, stint.Options{})
-				insert(t, c.truth, numbered("t", inserted)...)
-				var owned []stint.OwnedTask
-				err := lose(t, c, func() (err error) {
-					owned, err = c.OwnTasks(t.Context(), "actor", 2, []string{"act"}, time.Hour)
-					return err
+	for _, kind := range handOutKinds() {
+		for name, lose := range lostHandOuts(kind.statement) {
+			for _, inserted := range []int{2, 3} { // all that is ready, or not all
+				t.Run(kind.statement+" "+name, func(t *testing.T) {
+					t.Parallel()
+					c := newCutStore(t, stint.Options{})
+					kind.impose(t, c)
+					insert(t, c.truth, withKey("k", "t0", "t1", "t2")[:inserted]...)
+					recoverHandOut(t, c, lose)
 				})
-				wantErr(t, "OwnTasks", err, nil)
-				want := []stint.TaskID{"t000000", "t000001"}
-				if got := idsOf(owned); !slices.Equal(got, want) {
-					t.Fatalf("OwnTasks gave %q, want %q", got, want)
-				}
-				if n := c.count(t, tasksIn("leased")); n != len(want) {
-					t.Errorf("%d tasks are owned, want %d", n, len(want))
-				}
-				for _, task := range owned {
-					if task.Try != 1 || task.Action != "act" || time.Until(task.LeaseUntil) <= 0 {
-						t.Errorf("OwnTasks gave %+v, want its first try", task)
-					}
-					err := c.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
-					wantErr(t, "ReturnTask", err, nil)
-				}
-			})
+			}
 		}
+	}
+}
+
+// recoverHandOut hands out two tasks whose answer gets lost.
+func recoverHandOut(t *testing.T, c *cutStore, lose lostHandOut) {
+	t.Helper()
+	var owned []stint.OwnedTask
+	err := lose(t, c, func() (err error) {
+		owned, err = c.OwnTasks(t.Context(), "actor", 2, []string{"act"}, time.Hour)
+		return err
+	})
+	wantErr(t, "OwnTasks", err, nil)
+	want := []stint.TaskID{"t0", "t1"}
+	if got := idsOf(owned); !slices.Equal(got, want) {
+		t.Fatalf("OwnTasks gave %q, want %q", got, want)
+	}
+	if n := c.count(t, tasksIn("leased")); n != len(want) {
+		t.Errorf("%d tasks are owned, want %d", n, len(want))
+	}
+	for _, task := range owned {
+		if task.Try != 1 || task.Action != "act" || time.Until(task.LeaseUntil) <= 0 {
+			t.Errorf("OwnTasks gave %+v, want its first try", task)
+		}
+		err := c.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		wantErr(t, "ReturnTask", err, nil)
 	}
 }
 

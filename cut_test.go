@@ -36,7 +36,8 @@ func forEachCut(
 	t.Helper()
 	pool := testdb.New(t)
 	verbs := slices.Concat(
-		cutInserts(), cutReturns(), cutOwnerVerbs(), cutOthers(), cutMaintenance())
+		cutInserts(), cutDebounces(), cutReturns(), cutOwnerVerbs(), cutOthers(),
+		cutMaintenance())
 	for _, verb := range verbs {
 		t.Run(verb.name, func(t *testing.T) {
 			c := newCutStoreOn(t, pool, verb.opts)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
 )
@@ -80,6 +82,54 @@ func cutInserts() []cutVerb {
 		},
 		before: "a ready",
 		after:  "a ready as new, b ready as new",
+	}}
+}
+
+func cutDebounces() []cutVerb {
+	debounce := func(ctx context.Context, store *stint.Store) error {
+		return store.Debounce(ctx, stint.Task{ID: "a", Action: "new"}, time.Hour, time.Hour)
+	}
+	call := func(ctx context.Context, c *cutStore) error { return debounce(ctx, c.Store) }
+	given := func(first func(*testing.T, *cutStore)) cutGiven {
+		return func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			first(t, c)
+			return func(ctx context.Context) error { return call(ctx, c) }
+		}
+	}
+	owned := owning(func(ctx context.Context, c *cutStore, _ []stint.OwnedTask) error {
+		return call(ctx, c)
+	}, "a")
+	return []cutVerb{{
+		name: "Debounce", many: true, at: pgcut.Commits("insert_debounced"),
+		given: given(func(*testing.T, *cutStore) {}),
+		after: "a scheduled as new",
+	}, {
+		name: "Debounce of a task that has not started", many: true,
+		at: pgcut.Commits("withdraw_tasks"),
+		given: given(func(t *testing.T, c *cutStore) {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+		}),
+		before: "a ready", after: "a ready as new",
+	}, {
+		name: "Debounce of a task in progress", many: true,
+		at: pgcut.Commits("insert_debounced"), given: owned,
+		before: "a in-progress try 1", after: "a in-progress try 1, a+ blocked as new",
+	}, {
+		name: "Debounce in the caller's transaction", many: true,
+		at: pgcut.Commits("insert_debounced"),
+		given: owning(func(ctx context.Context, c *cutStore, _ []stint.OwnedTask) error {
+			return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx,
+					"INSERT INTO mine SELECT 'a' WHERE NOT EXISTS (SELECT FROM mine)")
+				if err != nil {
+					return err
+				}
+				return debounce(ctx, c.WithTx(tx))
+			})
+		}, "a"),
+		before: "a in-progress try 1", after: "a in-progress try 1, a+ blocked as new, 1 of mine",
 	}}
 }
 

@@ -23,11 +23,12 @@
 //	ReturnTask            ends a hand-out       ListTasks        lists tasks
 //
 // The package worker calls those on the left. The others are for streams (InsertTasksFrom), for
-// tasks that change (ReplaceTasks, DeleteTasks, RetryTasks), for owners (SetStatus, HoldOwnership,
-// Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats, Explain, Graph,
-// Problems, ListActors), for operators (Maintain, Prune, Check), and for tasks that are performed
-// outside (AnswerTasks). [Store] says what happens when any of these calls is cut off. The numbers
-// R1 to R22 are rules in [docs/rules.md].
+// tasks that change (ReplaceTasks, Debounce, DeleteTasks, RetryTasks), for owners (SetStatus,
+// HoldOwnership, Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats,
+// Explain, Graph, Problems, ListActors), for operators (Maintain, Prune, Check), for limits
+// (SetLimits, ListLimits, Pause, PauseKeys, SetWeights), and for tasks that are performed outside
+// (AnswerTasks). [Store] says what happens when any of these calls is cut off. The numbers R1 to
+// R22 are rules in [docs/rules.md].
 //
 // # Dependencies
 //

@@ -47,6 +47,10 @@ type dueScan struct {
 	done    int64
 	actions []string
 	keys    []int64
+
+	// room are, of leases, the keys for which there is room. There may be parked tasks of them with
+	// higher priorities than the tasks that became ready.
+	room [][]string
 }
 
 func newDueScan(name string, most int) *dueScan {
@@ -82,7 +86,11 @@ func (d *dueScan) step() step {
 		var at pgtype.Timestamptz
 		var key *int64
 		for rows.Next() { // there is one
-			if err := rows.Scan(&at, &key, &d.done, &d.actions, &d.keys); err != nil {
+			columns := []any{&at, &key, &d.done, &d.actions, &d.keys}
+			if d.tasks > 0 {
+				columns = append(columns, &d.room)
+			}
+			if err := rows.Scan(columns...); err != nil {
 				return err
 			}
 		}
@@ -93,11 +101,19 @@ func (d *dueScan) step() step {
 	}}
 }
 
-// addNotices adds what others may wait for.
-func (d *dueScan) addNotices(pending *notices) {
+// addNotices adds what others may wait for, and has parked tasks brought back.
+func (s *Store) addNotices(d *dueScan, pending *notices) {
 	for _, action := range d.actions {
 		pending.addReady(action)
 	}
+	if len(d.room) == 0 {
+		return
+	}
+	parked := make([]parkedKey, len(d.room))
+	for i, key := range d.room {
+		parked[i] = parkedKey{action: key[0], key: key[1]}
+	}
+	s.lookLater(parked)
 }
 
 // A duty is what a store remembers from one settleDue to the next.
@@ -225,7 +241,7 @@ func (s *Store) scanDue(
 	for _, scan := range scans {
 		done += scan.done
 		keys = append(keys, scan.keys...)
-		scan.addNotices(pending)
+		s.addNotices(scan, pending)
 	}
 	s.notify(ctx, pending)
 	slices.Sort(keys)
@@ -259,13 +275,14 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		return 0, nil
 	}
 	var ended int64
-	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *notices) []step {
+	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
 		end := step{
 			name: "end_due_tasks", args: []any{batch, round, keys},
 			count: func(n int64) { ended = n },
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
-		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)), end)
+		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)),
+			makeRoom(keys, keys, nil, pending), end)
 	})
 	var pgErr *pgconn.PgError
 	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {

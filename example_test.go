@@ -132,6 +132,64 @@ func ExampleStore_ReplaceTasks() {
 	// replace tasks: task is in progress: "next-export"
 }
 
+func ExampleStore_Debounce() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+
+	// The index is updated once a document has not changed for a while, or at last after a while.
+	for version := range 3 {
+		err := store.Debounce(ctx, stint.Task{
+			ID: "index/doc-7", Action: "index", Body: fmt.Appendf(nil, "version %d", version),
+		}, 100*time.Millisecond, time.Minute)
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	owned, err := store.WaitToOwnTasks(ctx, "worker-1", 10, []string{"index"}, time.Minute)
+	fmt.Printf("%d task: %s, %v\n", len(owned), owned[0].Body, err)
+
+	// A change while the index is being updated is for a task that runs afterwards.
+	err = store.Debounce(ctx, stint.Task{
+		ID: "index/doc-7", Action: "index", Body: []byte("version 3"),
+	}, 100*time.Millisecond, time.Minute)
+	fmt.Println(err)
+	err = store.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
+	fmt.Println(err)
+	owned, err = store.WaitToOwnTasks(ctx, "worker-1", 10, []string{"index"}, time.Minute)
+	fmt.Printf("%s: %s, %v\n", owned[0].ID, owned[0].Body, err)
+	// Output:
+	// 1 task: version 2, <nil>
+	// <nil>
+	// <nil>
+	// index/doc-7+: version 3, <nil>
+}
+
+func ExampleOncePer() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+
+	at := time.Date(2026, time.November, 22, 13, 14, 15, 0, time.UTC)
+	for range 2 { // such as in each of two processes
+		id := stint.OncePer("report/tenant-7", at, 24*time.Hour)
+		err := store.InsertTasks(ctx, []stint.Task{{ID: id, Action: "report"}})
+		switch {
+		case errors.Is(err, stint.ErrTaskExists):
+			fmt.Println("the day has had it")
+		case err != nil:
+			fmt.Println(err)
+		default:
+			fmt.Println("inserted", id)
+		}
+	}
+	fmt.Println(stint.OncePer("report/tenant-7", at, time.Hour))
+	// Output:
+	// inserted report/tenant-7@2026-11-22T00:00:00Z
+	// the day has had it
+	// report/tenant-7@2026-11-22T13:00:00Z
+}
+
 func ExampleStore_OwnTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore(

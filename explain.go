@@ -25,6 +25,10 @@ type Explanation struct {
 	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
 	TriesLeft int
 
+	// Limits says how limits and pauses hold the task up; nil unless the task is ready, and its
+	// action has limits, or it or one of its keys is paused.
+	Limits *TaskLimits
+
 	// AskedAt is when somebody last asked for tasks with this action, accurate to half a minute;
 	// zero if nobody has for a week.
 	AskedAt time.Time
@@ -36,9 +40,9 @@ type Explanation struct {
 const explainedTasksMax = 100
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
-// until when, how many tries are left, when somebody last asked for its action, and which
-// predecessors caused its abort. If there is no such task, the error is [ErrTaskNotFound], in a
-// [*TaskError].
+// until when, which limits and pauses hold it up, how many tries are left, when somebody last asked
+// for its action, and which predecessors caused its abort. If there is no such task, the error is
+// [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {
@@ -53,42 +57,65 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 		return e, err
 	}
 	found := false
+	var limits *TaskLimits
 	err := s.run(ctx, step{
 		name: "explain_task", args: []any{string(id), explainedTasksMax},
 		read: func(rows pgx.Rows) error {
-			e, found = Explanation{}, false // drops an answer that was cut off
-			for rows.Next() {
-				var missing int
-				var askedAt *time.Time
-				var now time.Time
-				info, err := readInfo(rows, &missing, &askedAt, &now)
-				if err != nil {
-					return err
-				}
-				switch {
-				case found && e.Task.State == StateBlocked:
-					e.WaitsFor = append(e.WaitsFor, info)
-					continue
-				case found:
-					e.BecauseOf = append(e.BecauseOf, info)
-					continue
-				}
-				found = true
-				e.Task, e.Missing, e.Now, e.TriesLeft = info, missing, now, -1
-				if info.MaxTries > 0 {
-					e.TriesLeft = max(info.MaxTries-info.Tries, 0)
-				}
-				if askedAt != nil {
-					e.AskedAt = *askedAt
-				}
-			}
-			return rows.Err()
+			var err error
+			e, found, err = readExplanation(rows)
+			return err
+		},
+	}, step{
+		name: "explain_limits", args: []any{string(id), countedParkedMax, explainedWaitingMax},
+		read: func(rows pgx.Rows) error {
+			var err error
+			limits, err = readTaskLimits(rows)
+			return err
 		},
 	})
-	if err == nil && !found {
-		err = &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
+	switch {
+	case err != nil:
+		return e, err
+	case !found:
+		return e, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
 	}
-	return e, err
+	e.addLimits(limits)
+	return e, nil
+}
+
+// readExplanation reads a task, and others because of which it does not run.
+func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
+	for rows.Next() {
+		var missing int
+		var askedAt *time.Time
+		var now time.Time
+		info, err := readInfo(rows, &missing, &askedAt, &now)
+		if err != nil {
+			return e, found, err
+		}
+		switch {
+		case !found:
+		case e.Task.State == StateBlocked:
+			e.WaitsFor = append(e.WaitsFor, info)
+			continue
+		case e.Task.State == StateReady:
+			if e.Limits == nil {
+				e.Limits = &TaskLimits{}
+			}
+			e.Limits.KeyOwned = append(e.Limits.KeyOwned, info)
+			continue
+		default:
+			e.BecauseOf = append(e.BecauseOf, info)
+			continue
+		}
+		found = true
+		e.Task, e.Missing, e.Now, e.TriesLeft = info, missing, now, -1
+		if info.MaxTries > 0 {
+			e.TriesLeft = max(info.MaxTries-info.Tries, 0)
+		}
+		e.AskedAt = orZero(askedAt)
+	}
+	return e, found, rows.Err()
 }
 
 // askedLately is how recently an actor must have asked for an action to be expected to ask again.
@@ -119,7 +146,7 @@ func (e Explanation) String() string {
 	case StateInProgress:
 		fmt.Fprintf(&text, "is in-progress: %s", owner(e.Task))
 	case StateReady:
-		text.WriteString("is ready: it waits for an actor")
+		e.describeReady(&text)
 	}
 	e.describeChances(&text)
 	return text.String()

@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"runtime"
+	"time"
 )
 
 // Statements gives tests the texts of sql/ as the store sends them.
@@ -23,6 +24,9 @@ func AwaitNotifier(store *Store) {
 
 // LeaveTriesUnnoted keeps a store from noting tries: a request that comes when it likes.
 func LeaveTriesUnnoted(store *Store) { store.tries.once.Do(func() {}) }
+
+// LeaveRoomToOthers keeps a store from looking for room some time after it has parked tasks.
+func LeaveRoomToOthers(store *Store) { store.later.first = time.Hour }
 
 // NewPruner returns what a store that maintains calls again and again to prune.
 func NewPruner(store *Store) func(context.Context) error { return store.newPruner().keepUp }

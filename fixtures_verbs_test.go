@@ -102,6 +102,9 @@ func (c *caller) inserts() {
 	}
 	c.ok("InsertTasks", c.InsertTasks(ctx, many))
 	c.ok("ReplaceTasks", c.ReplaceTasks(ctx, []stint.Task{c.task("few")}))
+	for range 2 {
+		c.ok("Debounce", c.Debounce(ctx, c.task("later"), time.Hour, 2*time.Hour))
+	}
 
 	wantTime(c.t, "NotBefore", info(c.t, c.Store, later.ID).NotBefore, time.Hour)
 	wantTime(c.t, "InsertedAt", info(c.t, c.Store, later.ID).InsertedAt, 0)
@@ -316,6 +319,9 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 			return err
 		},
 		"ReplaceTasks": func(ctx context.Context) error { return store.ReplaceTasks(ctx, tasks) },
+		"Debounce": func(ctx context.Context) error {
+			return store.Debounce(ctx, tasks[0], time.Second, time.Minute)
+		},
 		"OwnTasks": func(ctx context.Context) error {
 			_, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
 			return err
@@ -349,5 +355,9 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 			return err
 		},
 		"Maintain": store.Maintain,
+		"ListLimits": func(ctx context.Context) error {
+			_, err := store.ListLimits(ctx)
+			return err
+		},
 	}
 }

@@ -34,6 +34,7 @@ type handOut struct {
 
 	rows []ownedRow
 	next nextDue
+	underLimits
 	// unread says that an answer came that could not be read.
 	unread bool
 	// floors are the least ranks of ready tasks, by action: one for each priority found.
@@ -63,7 +64,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	case ctx.Err() != nil:
 		s.abandon(h.claim, h.actor)
 	}
-	if err != nil && h.unread {
+	// The spans may have been committed, though their tasks could not be read.
+	unread := h.unread || len(h.spans) > 0 && !wasCutOff(err) && ctx.Err() == nil
+	if err != nil && unread {
 		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
 	}
 	if err != nil {
@@ -89,7 +92,7 @@ func (h *handOut) run(ctx context.Context) error {
 		return err
 	}
 	if h.awaits { // only now: tasks that are ready must not wait for this
-		if err := h.store.run(ctx, h.due()); err != nil {
+		if err := h.store.run(ctx, h.dueSteps()...); err != nil {
 			return err
 		}
 		if !h.scan.Whole || !h.next.contended && !h.next.overdue {
@@ -105,14 +108,17 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 		return err
 	}
 	h.scan = h.store.queues.Scan(h.actions, false)
-	steps := []step{h.own()}
-	if h.chosen.isSet() {
-		steps = append(steps, h.lookChosen()...)
-	}
-	if unnoted := h.store.unnoted(h.actions); len(unnoted) > 0 {
-		steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
-	}
-	return h.store.run(ctx, steps...)
+	unnoted := h.store.unnoted(h.actions)
+	return h.handOutUnder(ctx, func() []step {
+		steps := h.handOutSteps()
+		if h.chosen.isSet() {
+			steps = append(steps, h.lookChosen()...)
+		}
+		if len(unnoted) > 0 {
+			steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
+		}
+		return steps
+	})
 }
 
 // choose sets the claim: a new one, unless the caller has chosen it.
@@ -131,21 +137,24 @@ func (h *handOut) choose() (err error) {
 func (h *handOut) ownAgain(ctx context.Context) error {
 	scheduled, leases := scanScheduled(), scanLeases(reclaimedLeaseMax)
 	h.scan = h.store.queues.Scan(h.actions, true)
-	steps := []step{scheduled.step(), leases.step(), h.own()}
-	if len(h.scan.Actions) > 1 {
-		steps = append(steps, h.ownOfEach())
-	}
-	if h.chosen.isSet() {
-		steps = append(steps, h.lookChosen()...)
-	}
-	if h.awaits {
-		steps = append(steps, h.due())
-	}
-	if err := h.store.run(ctx, steps...); err != nil {
+	err := h.handOutUnder(ctx, func() []step {
+		steps := append([]step{scheduled.step(), leases.step()}, h.handOutSteps()...)
+		if len(h.scan.Actions) > 1 && len(h.bounds) == 0 {
+			steps = append(steps, h.ownOfEach())
+		}
+		if h.chosen.isSet() {
+			steps = append(steps, h.lookChosen()...)
+		}
+		if h.awaits {
+			steps = append(steps, h.dueSteps()...)
+		}
+		return steps
+	})
+	if err != nil {
 		return err
 	}
-	scheduled.addNotices(&h.pending)
-	leases.addNotices(&h.pending)
+	h.store.addNotices(scheduled, &h.pending)
+	h.store.addNotices(leases, &h.pending)
 	return nil
 }
 
@@ -180,10 +189,10 @@ func (h *handOut) sessionID() *int64 {
 }
 
 // due asks what there is to wait for.
-func (h *handOut) due() step {
+func (h *handOut) due(scan queuefloors.Scan) step {
 	return step{
 		name: "next_due",
-		args: []any{h.scan.Actions, int64(h.claim), h.scan.From, h.scan.To, h.scan.Whole},
+		args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole},
 		read: h.readNext,
 	}
 }
@@ -238,19 +247,31 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var triesLimit int32
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
-		var signals, posts, alone bool
+		var signals, posts, alone, limited bool
 		var floor *int64
+		var limitKey *string
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
 			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
-			&row.rank, &floor)
+			&row.rank, &floor, &limitKey, &limited)
 		if err != nil {
 			return h.cannotRead(err)
+		}
+		if row.key == 0 {
+			h.limited[row.task.Action] = limitKind{}
+			continue
+		}
+		if of := h.spanOf(row.key); of != nil {
+			row.rank, floor, signals, alone = of.rank, of.floor, of.signals, of.lo == of.hi
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
-		row.task.Token = newToken(h.claim, row.key, row.task.ID, hints{signals, posts, !alone})
+		row.task.Token = newToken(
+			h.claim, row.key, row.task.ID, hints{signals, posts, !alone, limited})
 		row.task.MaxTries, row.task.LeaseUntil = maxTries(triesLimit), finite(deadline)
+		if limitKey != nil {
+			row.task.Key = *limitKey
+		}
 		h.rows = append(h.rows, row)
 		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
 			h.floors[action] = append(h.floors[action], *floor)
@@ -323,7 +344,7 @@ func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, e
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				for key := of.lo; key <= of.hi; key++ {
 					const id = "unread" // a return needs only the key and the claim
-					token := newToken(c, key, id, hints{signals: true, posts: true, shares: true})
+					token := newToken(c, key, id, hints{true, true, true, true})
 					tasks = append(tasks, OwnedTask{ID: id, Token: token})
 				}
 				return nil

@@ -115,7 +115,7 @@ func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
-		leases.addNotices(pending)
+		s.addNotices(leases, pending)
 		s.notify(ctx, pending)
 	}
 	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
@@ -156,7 +156,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 				return err
 			}
-			leases.addNotices(pending)
+			s.addNotices(leases, pending)
 		}
 		if passed == 0 || pause > pauseMax {
 			break

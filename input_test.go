@@ -68,7 +68,7 @@ func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 	t.Parallel()
 	newer := testdb.New(t)
 	exec(t, newer, "UPDATE stint.stint_schema_version SET version = version + 1")
-	exec(t, newer, "UPDATE stint.supported SET since = 2")
+	exec(t, newer, "UPDATE stint.supported SET since = 3")
 	older := testdb.New(t)
 	exec(t, older, "UPDATE stint.stint_schema_version SET version = version - 1")
 	for name, test := range map[string]struct {
@@ -142,12 +142,14 @@ func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 		"start too late":    {ID: "x", Action: "a", NotBefore: yearStart(10_000)},
 		"deadline in 1 BC":  {ID: "x", Action: "a", Deadline: yearStart(0)},
 		"action of 256":     {ID: "x", Action: strings.Repeat("x", 256)},
+		"key of 256":        {ID: "x", Action: "x", Key: strings.Repeat("x", 256)},
 		"empty predecessor": {ID: "x", Action: "a", After: []stint.TaskID{"good0", ""}},
 		"dependent of 513":  {ID: "x", Action: "a", ToSignalAfter: []stint.TaskID{long}},
 	}
 	for name, text := range badNames {
 		if text != "" { // which asks for a random ID
 			bad["ID "+name] = stint.Task{ID: stint.TaskID(text), Action: "a"}
+			bad["key "+name] = stint.Task{ID: "x", Action: "a", Key: text} // and none is allowed
 		}
 		bad["action "+name] = stint.Task{ID: "x", Action: text}
 	}
@@ -187,6 +189,7 @@ func TestInsertTasks_TakesValuesAtTheirLimits(t *testing.T) {
 	task := stint.Task{
 		ID: stint.TaskID(strings.Repeat("i", 512)), Action: strings.Repeat("a", 255),
 		Body: make([]byte, 64<<20), Priority: math.MinInt16, MaxTries: math.MaxInt32,
+		Key: strings.Repeat("k", 255),
 	}
 	insert(t, store, task)
 	actor := stint.ActorID(strings.Repeat("w", 255))
@@ -457,6 +460,7 @@ func TestListTasks_RefusesBadFilters(t *testing.T) {
 		"age":    {MinAge: -1},
 		"youth":  {MaxAge: -time.Hour},
 		"prefix": {IDPrefix: "\xff"},
+		"key":    {Key: strings.Repeat("k", 256)},
 		"actor":  {Actor: "a\x00"},
 		"action": {Actions: []string{""}},
 		"after":  {After: stint.Cursor(strings.Repeat("x", 513))},

@@ -320,7 +320,7 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
 	}
 	return step{name: "insert_tasks", unplanned: true, args: []any{
 		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
-		waits,
+		waits, limitKeys(tasks),
 	}}
 }
 
@@ -328,5 +328,6 @@ func insertOne(task *Task, key int64) step {
 	return step{name: "insert_task", unplanned: true, args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
+		nonEmpty(task.Key),
 	}}
 }

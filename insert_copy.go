@@ -16,12 +16,14 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 		return err
 	}
 	tables := []copiedTable{
-		{"ready", readyColumns, readyRows(tasks, graph, order, keys)},
+		{"ready", columnsFor(tasks, readyColumns), readyRows(tasks, graph, order, keys)},
 		{"scheduled", scheduledColumns, scheduledRows(tasks, graph, order, keys)},
 		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
 	}
-	definitions := &taskRows{tasks: tasks, order: order, keys: keys}
-	if err := s.copyTo(ctx, "tasks", taskColumns, definitions); err != nil {
+	definitions := &taskRows{
+		columns: columnsFor(tasks, taskColumns), tasks: tasks, order: order, keys: keys,
+	}
+	if err := s.copyTo(ctx, "tasks", definitions.columns, definitions); err != nil {
 		return err
 	}
 	if graph == nil {
@@ -109,20 +111,31 @@ func arrange(tasks []Task, graph *insertGraph) []int {
 var (
 	taskColumns = []string{
 		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
-		"post_result",
+		"post_result", "limit_key",
 	}
-	readyColumns     = []string{"lo", "hi", "action", "priority", "deadline", "tries"}
+	readyColumns = []string{
+		"lo", "hi", "action", "priority", "deadline", "tries", "limit_key",
+	}
 	scheduledColumns = []string{"key", "not_before", "tries"}
 	deadlineColumns  = []string{"deadline", "key"}
 )
 
+// columnsFor leaves out the last column, limit_key, if none of the tasks has a key.
+func columnsFor(tasks []Task, columns []string) []string {
+	if slices.ContainsFunc(tasks, hasKey) {
+		return columns
+	}
+	return columns[:len(columns)-1]
+}
+
 // taskRows are the rows of the table tasks, in the order of their keys.
 type taskRows struct {
-	tasks []Task
-	order []int
-	keys  []int64
-	next  int
-	row   [9]any
+	columns []string
+	tasks   []Task
+	order   []int
+	keys    []int64
+	next    int
+	row     [10]any
 }
 
 func (r *taskRows) Next() bool { return r.next < len(r.order) }
@@ -132,29 +145,37 @@ func (r *taskRows) Values() ([]any, error) {
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
 		task.triesLimit(), moment(task.Deadline), int16(task.OnAbort), task.PostResult,
+		nonEmpty(task.Key),
 	}
 	r.next++
-	return r.row[:], nil
+	return r.row[:len(r.columns)], nil
 }
 
 func (r *taskRows) Err() error { return nil }
 
-// readyRows are the spans of the tasks that are ready at once.
+// readyRows are the spans of the tasks that are ready at once. A span has a key if all of its tasks
+// have that one.
 func readyRows(tasks []Task, graph *insertGraph, order []int, keys []int64) [][]any {
 	size := min(max((len(tasks)+spansWanted-1)/spansWanted, 1), spanTasksMax)
+	width := len(columnsFor(tasks, readyColumns))
 	var rows [][]any
 	for from := 0; from < len(order); {
 		first := &tasks[order[from]]
 		kind := spanKindOf(first, graph.waits(order[from]))
-		to := from + 1
+		to, key := from+1, first.Key
 		for !kind.apart && to < len(order) && to-from < size && keys[to] == keys[to-1]+1 &&
 			spanKindOf(&tasks[order[to]], graph.waits(order[to])) == kind {
+			if tasks[order[to]].Key != key {
+				key = ""
+			}
 			to++
 		}
 		if first.NotBefore.IsZero() && !kind.waits {
-			rows = append(rows, []any{
+			row := []any{
 				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
-			})
+				nonEmpty(key),
+			}
+			rows = append(rows, row[:width])
 		}
 		from = to
 	}

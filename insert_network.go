@@ -18,12 +18,17 @@ func (s *Store) insertGraphRows(
 		pending.merge(ready)
 		all := append(slices.Clone(steps), rows.step(batch, round))
 		if len(rows.intoStored) > 0 {
-			all = append(all, addEdges(rows.intoStored))
+			all = append(all, addEdges(rows.intoStored, pending)...)
 		}
 		return all
 	}
 	if len(rows.arrivals) == 0 {
-		return s.do(ctx, request{steps: waiting(0, 0, &notices{}), expected: ready})
+		room := &notices{}
+		err := s.do(ctx, request{steps: waiting(0, 0, room), expected: ready})
+		if room.remove(ready); err == nil {
+			s.notify(ctx, room)
+		}
+		return err
 	}
 	return s.settle(ctx, roundsUsual, ready, waiting)
 }
@@ -71,11 +76,12 @@ func newInsertGraph(tasks []Task) (*insertGraph, error) {
 		return number
 	}
 	for i := range tasks {
-		for _, id := range tasks[i].After {
-			g.edges = append(g.edges, dag.Edge{From: node(id), To: nodes[tasks[i].ID]})
+		task := &tasks[i]
+		for _, id := range task.After {
+			g.edges = append(g.edges, dag.Edge{From: node(id), To: nodes[task.ID]})
 		}
-		for _, id := range tasks[i].ToSignalAfter {
-			g.edges = append(g.edges, dag.Edge{From: nodes[tasks[i].ID], To: node(id)})
+		for _, id := range task.ToSignalAfter {
+			g.edges = append(g.edges, dag.Edge{From: nodes[task.ID], To: node(id)})
 		}
 	}
 	sortEdges(g.edges)

@@ -23,14 +23,15 @@ func TestInsertTasks_StoresWhatWasGiven(t *testing.T) {
 	store := newStore(t)
 	start := time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := stint.TaskInfo{
-		ID: "export/main", Action: "act", Body: []byte("\x00\xff body"), Priority: -7, MaxTries: 3,
+		ID: "export/main", Action: "act", Key: "\u00fc 7", Body: []byte("\x00\xff body"),
+		Priority: -7, MaxTries: 3,
 		Deadline: start.Add(time.Hour), PostResult: true, OnAbort: stint.RunAnyway,
 		NotBefore: start, StatusCode: stint.StatusPending, State: stint.StateScheduled,
 	}
 	for _, more := range []int{0, 100} { // by a statement and by COPY
 		id := stint.TaskID(fmt.Sprint("export/main", more))
 		task := stint.Task{
-			ID: id, Action: want.Action, Body: want.Body, Priority: want.Priority,
+			ID: id, Action: want.Action, Key: want.Key, Body: want.Body, Priority: want.Priority,
 			MaxTries: want.MaxTries, NotBefore: start, Deadline: want.Deadline,
 			PostResult: true, OnAbort: stint.RunAnyway,
 		}

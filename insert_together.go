@@ -81,6 +81,7 @@ func separately(tasks []Task, keys []int64, verdicts []error) step {
 		name: "insert_separately", unplanned: true,
 		args: []any{
 			ids, actions, bodies, priorities, tries, deadlines, onAborts, postResults, keys,
+			limitKeys(tasks),
 		},
 		read: func(rows pgx.Rows) error {
 			var of span

@@ -3,6 +3,7 @@ package stint_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,7 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 				task := stint.Task{
 					ID: stint.TaskID(fmt.Sprint("t", i)), Action: "act", Body: []byte{byte(i)},
 					Priority: int16(i), MaxTries: i + 1, PostResult: i%2 == 0,
-					Deadline: time.Now().Add(time.Hour),
+					Deadline: time.Now().Add(time.Hour), Key: strings.Repeat("k", i%3),
 				}
 				err := store.InsertTasks(t.Context(), []stint.Task{task})
 				if err == nil {
@@ -45,7 +46,7 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 		}
 		got := info(t, store, stint.TaskID(fmt.Sprint("t", i)))
 		if got.Body[0] != byte(i) || got.Priority != int16(i) || got.MaxTries != i+1 ||
-			got.PostResult != (i%2 == 0) || got.Deadline.IsZero() {
+			got.PostResult != (i%2 == 0) || got.Deadline.IsZero() || len(got.Key) != i%3 {
 			t.Errorf("%d became %+v", i, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 const (
 	idBytesMax     = 512
 	actionBytesMax = 255
+	keyBytesMax    = 255
 	actorBytesMax  = 255
 	statusBytesMax = 64 << 10
 	bodyBytesMax   = 64 << 20
@@ -77,6 +78,11 @@ func (t *Task) check() error {
 	}
 	if err := checkText("Task.Action", t.Action, actionBytesMax); err != nil {
 		return err
+	}
+	if t.Key != "" {
+		if err := checkText("Task.Key", t.Key, keyBytesMax); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(t.Body) > bodyBytesMax:

@@ -107,6 +107,7 @@ func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTa
 type Filter struct {
 	Actions  []string // up to 1,000; default: all
 	States   []State  // default: all
+	Key      string   // the task's [Task.Key]; default: any
 	IDPrefix string   // the beginning of the ID; default: any
 	Actor    ActorID  // the owner, or the last owner of a finished task; default: any
 
@@ -160,8 +161,9 @@ const (
 // They come in the order of their IDs, unless [Filter.NewestFirst] is set. If the filter names
 // states or an actor and no prefix, they come state by state: in progress, ready, scheduled,
 // blocked, aborted, completed. Finished tasks come newest first, scheduled tasks by the time at
-// which they are due, ready tasks of named actions in the order of the hand-out, and the others
-// roughly in the order of insertion. An actor has tasks in progress and finished ones.
+// which they are due, ready tasks of named actions in the order of the hand-out, behind those that
+// wait for room below a limit of their key or for its turn, and the others roughly in the order of
+// insertion. An actor has tasks in progress and finished ones.
 //
 // So the store reads only the tasks of the prefix, of the states or of the actor. It skips those
 // that the rest of the filter excludes, until the page is full or it has read 10,000 tasks, so a
@@ -277,6 +279,7 @@ func (f *Filter) check() error {
 		argument, value string
 		bytesMax        int
 	}{
+		{"Filter.Key", f.Key, keyBytesMax},
 		{"Filter.IDPrefix", f.IDPrefix, idBytesMax},
 		{"Filter.After", string(f.After), idBytesMax},
 		{"Filter.Actor", string(f.Actor), actorBytesMax},
@@ -381,7 +384,7 @@ func (s *Store) pick(
 		name: "list_tasks",
 		args: []any{
 			keys, actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
-			positive(filter.MaxAge), prefix, limit,
+			positive(filter.MaxAge), prefix, nonEmpty(filter.Key), limit,
 		},
 		read: func(rows pgx.Rows) error {
 			infos, places = nil, nil
@@ -506,7 +509,7 @@ func (f *Filter) sourcesOfReady(byKey func(string, ...any) listSource) []listSou
 	for _, action := range slices.Compact(slices.Sorted(slices.Values(f.Actions))) {
 		sources = append(sources, listSource{"list_queue", func(place listPlace) []any {
 			if !place.began {
-				place.rank, place.key = -1, -1
+				place.rank, place.key = math.MinInt64, -1 // parked tasks have negative ranks
 			}
 			return []any{action, place.rank, place.key}
 		}})

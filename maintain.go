@@ -49,6 +49,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.sweep(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
+	if err := (&roomKeeper{store: s}).pass(ctx); err != nil {
+		return fmt.Errorf("maintain: %w", err)
+	}
 	if _, _, err := s.newPruner().pass(ctx); err != nil {
 		return fmt.Errorf("maintain: prune: %w", err)
 	}
@@ -99,6 +102,7 @@ func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.repeat(maintainEvery, m.store.settleDue)
 		m.store.repeat(sweepEvery, m.store.sweep)
+		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()

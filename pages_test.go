@@ -397,3 +397,21 @@ func TestListTasks_EndsAPageOfLongTexts(t *testing.T) {
 		}
 	}
 }
+
+func TestListTasks_ListsParkedTasksAsReady(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
+	insert(t, store, keyTask("a", "k"), keyTask("b", "k"), keyTask("c", "k"))
+	own(t, store, 3)
+	if got := parked(t, store); got != 2 {
+		t.Fatalf("%d tasks are parked, want 2", got)
+	}
+	list, err := listTasks(t.Context(), store, stint.Filter{
+		States: []stint.State{stint.StateReady}, Actions: []string{"act"},
+	})
+	wantErr(t, "ListTasks", err, nil)
+	if len(list) != 2 || list[0].State != stint.StateReady {
+		t.Errorf("ListTasks = %+v, want two ready tasks", list)
+	}
+}

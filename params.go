@@ -1,6 +1,9 @@
 package stint
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // moment returns a time as the parameter of a statement: null for the zero time.
 func moment(t time.Time) *time.Time {
@@ -47,6 +50,21 @@ func keysAndClaims(performances []performance) (keys, claims []int64) {
 	}
 	return keys, claims
 }
+
+// limitKeys returns the keys of tasks as the parameter of a statement: nil, which is null, if none
+// of them has one.
+func limitKeys(tasks []Task) []*string {
+	if !slices.ContainsFunc(tasks, hasKey) {
+		return nil
+	}
+	keys := make([]*string, len(tasks))
+	for i := range tasks {
+		keys[i] = nonEmpty(tasks[i].Key)
+	}
+	return keys
+}
+
+func hasKey(task Task) bool { return task.Key != "" }
 
 func nonEmpty(text string) *string {
 	if text == "" {

@@ -53,6 +53,7 @@ var sample = map[string]struct {
 	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks": {"3", nil},
 	"check_store":     {"10", nil},
+	"check_parked":    {"10", nil},
 	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
 	"carve_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
 	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
@@ -89,8 +90,13 @@ var sample = map[string]struct {
 	"end_due_tasks": {"1, 2, '{5,70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
 	}},
+	"explain_limits": {"'a', 10, 10", []string{
+		"tasks_id_key", "ready_pkey", "limits_pkey", "limited_keys_pkey", "leased_limited",
+		"slots_pkey", "leased_pkey", "key_rates_pkey", "ready_parked", "turns_pkey", "turns_order",
+	}},
 	"explain_task": {"'a', 10", []string{
 		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "action_stats_pkey",
+		"slots_pkey", "leased_pkey", "ready_pkey",
 	}},
 	"forget_asked":      {"", []string{"action_stats_order"}},
 	"forget_unattended": {"", []string{"actors_attendant"}},
@@ -128,18 +134,28 @@ var sample = map[string]struct {
 	"insert_network": {
 		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}'", nil,
 	},
-	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5", nil},
+	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k'", nil},
+	"insert_debounced": {
+		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +
+			"now(), 9", nil,
+	},
+	"first_calls": {"'{a,b}'", []string{"tasks_id_key"}},
+	"hold_follow_up": {"'a', 'b'", []string{
+		"tasks_id_key", "leased_pkey", "edges_after", "blocked_pkey",
+	}},
+	"postpone_blocked": {"7, now()", []string{"blocked_pkey"}},
 	"insert_tasks": {
-		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}'", nil,
+		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}', " +
+			"'{k}'", nil,
 	},
 	"insert_separately": {
-		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}'", nil,
+		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}', '{k}'", nil,
 	},
 	"judge_tokens": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
 	"keep_planner": {"", nil},
-	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 10", []string{
+	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
 	"list_ids":       {"'', NULL, '', 10", []string{"tasks_id_key"}},
@@ -153,11 +169,32 @@ var sample = map[string]struct {
 	"list_finished": {"false, 'infinity', 5, 10", []string{
 		"finished_completed", "finished_aborted",
 	}},
-	"limit_idling":  {"", nil},
-	"limit_waiting": {"", nil},
+	"limit_idling":    {"", nil},
+	"limit_waiting":   {"", nil},
+	"limited_actions": {"10", nil},
+	"give_slots": {"'{act}', 5, 10, 10", []string{
+		"leased_pkey", "tasks_pkey", "slots_pkey",
+	}},
 	"lock_dependents": {"1, 2", []string{
 		"settling_pkey", "edges_after", "tasks_pkey", "blocked_pkey",
 	}},
+	"forget_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
+	"forget_limits":     {"'{act,other}'", []string{"limits_pkey", "limited_keys_pkey"}},
+	"leased_writers":    {"NULL", nil},
+	"list_limited_keys": {"NULL, 10", []string{"limited_keys_pkey"}},
+	"list_limits":       {"NULL, 10", []string{"leased_limited", "ready_parked"}},
+	"lock_limiting":     {"", nil},
+	"lower_supported":   {"", []string{"limits_pkey"}},
+	"mark_leased":       {"'{act}', 5, 10", []string{"leased_pkey", "tasks_pkey"}},
+	"older_sessions":    {"", nil},
+	"pause_actions":     {"'{act,other}'", nil},
+	"pause_keys":        {"'act', '{a,b}'", nil},
+	"raise_supported":   {"", nil},
+	"resume_actions":    {"'{act,other}'", []string{"limits_pkey"}},
+	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
+	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true", nil},
+	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
+	"unpark_tasks":      {"'act', NULL, '', 5, 5, 10", []string{"ready_parked", "ready_pkey"}},
 	"lock_leases":       {"'{7,8}'", []string{"leases_pkey"}},
 	"lock_predecessors": {"'{5,70}'", []string{"edges_run", "leased_pkey", "blocked_pkey"}},
 	"waiting_tasks":     {"'{5,70}'", []string{"edges_run"}},
@@ -169,8 +206,49 @@ var sample = map[string]struct {
 	},
 	"own_tasks": {
 		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true",
-		[]string{"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
+		[]string{
+			"leases_pkey", "limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after",
+		},
 	},
+	"own_limited": {
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true",
+		[]string{
+			"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after", "limits_pkey",
+			"limited_keys_pkey", "slots_pkey", "leased_pkey", "leased_limited", "key_rates_pkey",
+		},
+	},
+	"own_gated": {
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true",
+		[]string{
+			"leases_pkey", "ready_order", "ready_pkey", "edges_after", "limits_pkey",
+			"limited_keys_pkey", "leased_limited",
+		},
+	},
+	"note_limited": {"'{5,70}', '{6,70}', '{7,7}'", []string{
+		"leased_pkey", "limits_pkey", "limited_keys_pkey",
+	}},
+	"lock_limits": {"'{a,act}'", []string{"limits_pkey"}},
+	"next_limited": {"'{a,act}', 10, '{0,0}', '{9,9}'", []string{
+		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
+	}},
+	"make_room": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}'", []string{
+		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
+		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order",
+	}},
+	"queue_turns": {"'{act,a}'", []string{
+		"limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "turns_order",
+	}},
+	"deal_turns": {"'{act,a}', 10", []string{
+		"limits_pkey", "ready_order", "turns_order", "limited_keys_pkey",
+		"ready_parked", "slots_pkey", "leased_pkey", "key_rates_pkey",
+	}},
+	"forget_turns":   {"'act'", []string{"turns_order", "limits_pkey"}},
+	"fit_key_rates":  {"'act'", []string{"key_rates_pkey", "limits_pkey"}},
+	"drop_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},
+	"parked_keys": {"'act', 'k', 10", []string{
+		"ready_parked", "limits_pkey", "limited_keys_pkey",
+	}},
+	"drop_slots": {"'act', 'k', 1, 10", []string{"slots_pkey", "leased_pkey"}},
 	"promote_scheduled": {"10, '-infinity', 0", []string{
 		"scheduled_order", "scheduled_pkey", "tasks_pkey",
 	}},
@@ -213,10 +291,10 @@ var sample = map[string]struct {
 }
 
 // freePlans are the statements that run under the planner's own choice.
-var freePlans = []string{"check_store", "schema_version", "unsettled_edges"}
+var freePlans = []string{"check_parked", "check_store", "schema_version", "unsettled_edges"}
 
-// smallTables have one row, or one per process, so they are best scanned.
-var smallTables = []string{"sessions", "actors", "pruning"}
+// smallTables have one row, or one per process or action with limits, so they are best scanned.
+var smallTables = []string{"sessions", "actors", "pruning", "limits", "supported"}
 
 // scanned are the tables that a statement reads from end to end, for the reason that it gives.
 var scanned = map[string]string{"list_problems": "leases", "list_owned": "leases"}

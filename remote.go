@@ -122,7 +122,7 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 		if err := s.run(ctx, dismiss, leases.step()); err != nil {
 			return err
 		}
-		leases.addNotices(pending)
+		s.addNotices(leases, pending)
 		s.notify(ctx, pending)
 		if passed == 0 || pause > pauseMax {
 			return s.settleDue(ctx) // this ends the tasks that have no tries left

@@ -325,14 +325,12 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		waiting = append(waiting, key)
 		completed, aborted = append(completed, ends.completed), append(aborted, ends.aborted)
 	}
-	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, _ *notices) []step {
-		return []step{
-			{name: "cut_edges", args: []any{after, run}},
-			addEdges(again),
-			{name: "take_back_signals", args: []any{waiting, completed, aborted}},
-			{name: "reopen_tasks", args: []any{keys}},
-			rows.step(batch, round),
-		}
+	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
+		steps := []step{{name: "cut_edges", args: []any{after, run}}}
+		return append(append(steps, addEdges(again, pending)...),
+			step{name: "take_back_signals", args: []any{waiting, completed, aborted}},
+			step{name: "reopen_tasks", args: []any{keys}},
+			rows.step(batch, round))
 	})
 }
 

@@ -88,6 +88,11 @@ func (b *returnBatch) signals() bool {
 	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.signals() })
 }
 
+// limited reports whether the actions of some tasks of the batch had limits.
+func (b *returnBatch) limited() bool {
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.limited() })
+}
+
 // posted are the keys of tasks that end and post their results.
 func (b *returnBatch) posted() []int64 {
 	var keys []int64
@@ -137,6 +142,12 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 		if r.RetryAfter > 0 {
 			retries[i] = &r.RetryAfter
 		}
+	}
+	switch {
+	case s.tx == nil && s.limited.unkeyed():
+		steps = append(steps, s.noteLimited(lo, hi, claims, pending))
+	case b.limited() || s.limited.any():
+		steps = append(steps, makeRoom(lo, hi, claims, pending))
 	}
 	return append(steps, step{
 		name: "return_tasks",

@@ -20,8 +20,8 @@ import (
 	"github.com/stint-tasks/stint/migrations"
 )
 
-// producing are the statements that stint_producer needs, monitoring those of stint_monitor. The
-// rest are for stint_worker alone.
+// producing are the statements that stint_producer needs, monitoring those of stint_monitor, and
+// operating those that stint_operator needs besides all others. The rest are for stint_worker.
 var (
 	producing = []string{
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
@@ -29,16 +29,23 @@ var (
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"lock_dependents", "lock_dependencies", "lock_predecessors", "notify",
+		"lock_dependents", "lock_dependencies", "lock_predecessors", "make_room", "notify",
 		"schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
-		"check_store", "count_ready", "count_tasks", "count_tries", "explain_task", "get_tasks",
-		"graph_tasks", "list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"list_problems", "pruning_behind", "sample_tasks", "schema_version", "task_ids",
-		"unsettled_edges", "waited_tasks",
+		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
+		"explain_limits", "explain_task", "get_tasks", "graph_tasks", "limited_actions",
+		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
+		"list_limited_keys",
+		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
+		"list_scheduled", "list_tasks", "pruning_behind", "sample_tasks", "schema_version",
+		"task_ids", "unsettled_edges", "waited_tasks",
+	}
+	operating = []string{
+		"forget_keys", "forget_limits", "lock_limiting", "lower_supported", "pause_actions",
+		"pause_keys", "raise_supported", "resume_actions", "resume_keys", "set_limits",
+		"set_weights",
 	}
 )
 
@@ -58,7 +65,7 @@ func newRoles(t *testing.T) *roles {
 		pool: testdb.New(t), script: string(text),
 		suffix: "_" + strings.ReplaceAll(uuid.NewString(), "-", ""),
 	}
-	names := []string{"owner", "producer", "worker", "monitor", "enqueuer"}
+	names := []string{"owner", "producer", "worker", "operator", "monitor", "enqueuer"}
 	for _, name := range names {
 		r.script = strings.ReplaceAll(r.script, "stint_"+name, r.name(name))
 	}
@@ -254,6 +261,41 @@ func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
 	}
 }
 
+func TestRoles_OperatorLimitsAndPausesAndWorkerDoesNot(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	ctx := t.Context()
+	roles := newRoles(t)
+	limiting := func(store *stint.Store) map[string]error {
+		return map[string]error{
+			"SetLimits":  store.SetLimits(ctx, "act", stint.Limits{Concurrency: 2, Fair: true}),
+			"Pause":      store.Pause(ctx, "act"),
+			"PauseKeys":  store.PauseKeys(ctx, "act", "key"),
+			"SetWeights": store.SetWeights(ctx, "act", map[string]int{"key": 2}),
+			"ResumeKeys": store.ResumeKeys(ctx, "act", "key"),
+			"Resume":     store.Resume(ctx, "act"),
+		}
+	}
+	operating := roles.store(t, "operator", stint.Options{})
+	for verb, err := range limiting(operating) {
+		wantErr(t, verb, err, nil)
+	}
+	wholeLife(t, operating, nil)
+	for _, role := range []string{"worker", "producer", "monitor"} {
+		store := roles.store(t, role, stint.Options{Maintenance: stint.MaintainNever})
+		for verb, err := range limiting(store) {
+			wantRefused(t, verb+" by "+role, err)
+		}
+		if role == "producer" {
+			continue
+		}
+		if list, err := store.ListLimits(ctx); err != nil || len(list) != 1 {
+			t.Errorf("ListLimits by %s = %+v, %v", role, list, err)
+		}
+	}
+	wantErr(t, "SetLimits", operating.SetLimits(ctx, "act", stint.Limits{}), nil)
+}
+
 func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -368,16 +410,21 @@ func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
 		_, err := conn.Exec(t.Context(), statement)
 		wantErr(t, statement, err, nil)
 	}
-	var working []string
+	var all, working []string
 	for name, text := range statements(t) {
-		if name != "listen" { // has no plan and needs no privilege
-			working = append(working, name)
-			run("PREPARE " + name + " AS " + text)
+		if name == "listen" { // has no plan and needs no privilege
+			continue
 		}
+		all = append(all, name)
+		if !slices.Contains(operating, name) {
+			working = append(working, name)
+		}
+		run("PREPARE " + name + " AS " + text)
 	}
 	for role, names := range map[string][]string{
 		roles.name("producer"): producing,
 		roles.name("worker"):   working,
+		roles.name("operator"): all,
 		roles.name("monitor"):  monitoring,
 	} {
 		refused := func() bool {

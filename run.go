@@ -15,7 +15,7 @@ import (
 
 // schemaVersion is the version of the migrations that the statements of this release are written
 // for.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // PostgreSQL's codes for the errors that the library tells apart.
 const (
@@ -43,6 +43,9 @@ type step struct {
 	unplanned bool
 	// count takes the number of rows affected, or is nil if it does not matter.
 	count func(int64)
+	// behind says that the statement only reads, and runs behind the commit of the others, so that
+	// nobody waits for it who waits for their locks. In the caller's transaction it has its turn.
+	behind bool
 }
 
 // A request is steps to execute in one transaction and one round trip.
@@ -196,23 +199,8 @@ func (s *Store) send(
 	for _, statement := range opening {
 		batch.Queue(statement)
 	}
-	settings := "set_path"
-	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
-		settings = "set_planner"
-	}
-	batch.Queue(s.statements[settings])
-	for _, step := range steps {
-		queued := batch.Queue(s.statements[step.name], step.args...)
-		switch {
-		case step.read != nil:
-			queued.Query(step.read)
-		case step.count != nil:
-			queued.Exec(func(tag pgconn.CommandTag) error {
-				step.count(tag.RowsAffected())
-				return nil
-			})
-		}
-	}
+	isBehind := func(step step) bool { return step.behind && s.tx == nil }
+	s.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), isBehind))
 	if s.tx != nil {
 		batch.Queue(s.statements["restore_planner"])
 	}
@@ -221,6 +209,13 @@ func (s *Store) send(
 		committed = true
 		return nil
 	})
+	if slices.ContainsFunc(steps, isBehind) {
+		batch.Queue("begin isolation level read committed read only")
+		s.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), func(step step) bool {
+			return !step.behind
+		}))
+		batch.Queue("commit")
+	}
 	if pending != nil {
 		s.queueNotices(batch, pending)
 	}
@@ -242,6 +237,27 @@ func (s *Store) send(
 		return errors.Join(err, undoErr)
 	}
 	return err
+}
+
+// queueSteps queues steps behind the settings that they are written for.
+func (s *Store) queueSteps(batch *pgx.Batch, steps []step) {
+	settings := "set_path"
+	if slices.ContainsFunc(steps, func(step step) bool { return !step.unplanned }) {
+		settings = "set_planner"
+	}
+	batch.Queue(s.statements[settings])
+	for _, step := range steps {
+		queued := batch.Queue(s.statements[step.name], step.args...)
+		switch {
+		case step.read != nil:
+			queued.Query(step.read)
+		case step.count != nil:
+			queued.Exec(func(tag pgconn.CommandTag) error {
+				step.count(tag.RowsAffected())
+				return nil
+			})
+		}
+	}
 }
 
 // status returns the state of a transaction as PostgreSQL last told it, or 0 if the connection is

@@ -65,7 +65,12 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		if err := s.checkAcyclic(ctx, ahead, edges, names); err != nil {
 			return err
 		}
-		return s.run(ctx, addEdges(edges))
+		room := &notices{}
+		if err := s.run(ctx, addEdges(edges, room)...); err != nil {
+			return err
+		}
+		s.notify(ctx, room)
+		return nil
 	})
 }
 
@@ -165,9 +170,14 @@ func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 	return step{name: "edges_ahead", args: []any{from}, read: ahead.read}
 }
 
-func addEdges(edges []keyEdge) step {
+// addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
+func addEdges(edges []keyEdge, pending *notices) []step {
 	after, run := ends(edges)
-	return step{name: "add_edges", args: []any{after, run}}
+	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
+	return []step{
+		makeRoom(leaving, leaving, nil, pending),
+		{name: "add_edges", args: []any{after, run}},
+	}
 }
 
 // checkAcyclic refuses new edges that close a cycle with the edges ahead of them. names are the IDs

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,18 +18,6 @@ var statementFiles embed.FS
 // statements holds the texts of sql/, by file name without its ending.
 type statements map[string]string
 
-// writePattern finds what a read-only transaction may not do.
-var writePattern = regexp.MustCompile(`\b(INSERT|UPDATE|DELETE|SHARE|nextval)\b`)
-
-// writing are the names of the statements that write.
-func (s statements) writing() map[string]bool {
-	names := make(map[string]bool, len(s))
-	for name, text := range s {
-		names[name] = writePattern.MatchString(text)
-	}
-	return names
-}
-
 // fewQueues is of how many queues own_few hands out at most, manyQueues the condition in own_tasks
 // that there are more.
 const (
@@ -36,9 +25,9 @@ const (
 	manyQueues = "cardinality($4::text[]) > 2"
 )
 
-// loadStatements reads the statements for a schema.
+// loadStatements returns the statements for a schema.
 func loadStatements(schema string) (statements, error) {
-	files, err := statementFiles.ReadDir("sql")
+	files, err := readStatements()
 	if err != nil {
 		return nil, err
 	}
@@ -51,17 +40,48 @@ func loadStatements(schema string) (statements, error) {
 		"stint.", qualifier,
 	)
 	loaded := make(statements, len(files))
+	for name, text := range files {
+		loaded[name] = qualify.Replace(text)
+	}
+	return loaded, nil
+}
+
+// readStatements reads the statements as they are for the schema "stint". Each store needs them,
+// and to read them takes milliseconds.
+//
+//nolint:gochecknoglobals // never changes
+var readStatements = sync.OnceValues(func() (statements, error) {
+	files, err := statementFiles.ReadDir("sql")
+	if err != nil {
+		return nil, err
+	}
+	read := make(statements, len(files))
 	for _, file := range files {
 		text, err := statementFiles.ReadFile(path.Join("sql", file.Name()))
 		if err != nil {
 			return nil, err
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		loaded[name] = sqlfile.Statement(string(text))
+		read[name] = sqlfile.Statement(string(text))
 	}
-	loaded["own_few"] = strings.ReplaceAll(loaded["own_tasks"], manyQueues, "false")
-	for name, text := range loaded {
-		loaded[name] = qualify.Replace(sqlfile.InFull(text))
+	read["own_few"] = strings.ReplaceAll(read["own_tasks"], manyQueues, "false")
+	for name, text := range read {
+		read[name] = sqlfile.InFull(text)
 	}
-	return loaded, nil
-}
+	return read, nil
+})
+
+// writePattern finds what a read-only transaction may not do.
+var writePattern = regexp.MustCompile(`\b(INSERT|UPDATE|DELETE|SHARE|nextval)\b`)
+
+// writingStatements are the names of the statements that write.
+//
+//nolint:gochecknoglobals // never changes
+var writingStatements = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	files, _ := readStatements() // New has the error
+	for name, text := range files {
+		names[name] = writePattern.MatchString(text)
+	}
+	return names
+})

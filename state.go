@@ -80,12 +80,12 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var state int16
 	var triesLimit int32
 	var deadline, until, ownedAt pgtype.Timestamptz
-	var actor, status *string
+	var actor, status, key *string
 	var progress *float64
 	err := row.Scan(append([]any{
 		&info.ID, &info.Action, &info.Body, &info.Priority, &triesLimit, &deadline,
 		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
-		&ownedAt, &status, &progress, &info.Result,
+		&ownedAt, &status, &progress, &info.Result, &key,
 	}, more...)...)
 	if err != nil {
 		return info, err
@@ -94,6 +94,9 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	info.Deadline, info.OwnedAt = finite(deadline), finite(ownedAt)
 	if actor != nil {
 		info.Actor = ActorID(*actor)
+	}
+	if key != nil {
+		info.Key = *key
 	}
 	if status != nil {
 		info.Status = *status

@@ -14,7 +14,8 @@ import (
 
 // Stats is how many tasks there are.
 type Stats struct {
-	// Actions are the actions that tasks have, or had lately, in the order of their names.
+	// Actions are the actions that tasks have, or had lately, and those that have limits or are
+	// paused, in the order of their names.
 	Actions []ActionStats
 
 	// Estimated are the states that so many tasks are in that some counts are estimates.
@@ -46,6 +47,16 @@ type ActionStats struct {
 	// week; then they restart. Each store adds its counts once a second, and when it is closed; the
 	// last hand-outs of a process that died are missing.
 	Tries, Retries int64
+
+	// Parked is how many of the ready tasks wait for room below a limit of their key, for the end
+	// of its pause, or for its turn.
+	Parked int64
+	// Limited says that the action has limits, Concurrency how many tasks these let be in progress
+	// at once; 0: any number. [Store.ListLimits] tells more.
+	Limited     bool
+	Concurrency int
+	// Paused says that the action is paused. Pauses of keys do not count.
+	Paused bool
 }
 
 // ByState yields the counts with their states, in the order of a task's life.
@@ -75,8 +86,10 @@ const (
 // counts up to 1,000 rows exactly, where a row is a task or a span of up to 1,000 tasks that were
 // inserted, handed out or returned together; beyond that it estimates the number from a sample, and
 // says so. It counts ready tasks per action, so that a few are never lost among many; if there are
-// more than 1,000 pairs of action and priority, some may be missing. The counts of different states
-// are not as of one instant.
+// more than 1,000 pairs of action and priority, some may be missing. Parked tasks of a priority are
+// counted apart from its other ready ones, as of one more priority. Of more than 1,000 actions with
+// limits or pauses, some are told as if they had none. The counts of different states are not as of
+// one instant.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var counts tally
 	err := s.run(ctx,
@@ -86,6 +99,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		},
 		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers},
 		step{name: "count_tries", args: []any{countedPairsMax}, read: counts.readTries},
+		step{name: "limited_actions", args: []any{countedPairsMax}, read: counts.readLimited},
 		step{name: "pruning_behind", read: counts.readBehind})
 	if err == nil && len(counts.many) > 0 {
 		err = s.run(ctx, step{
@@ -114,8 +128,17 @@ type tally struct {
 	ages map[string]time.Duration
 	// tries are the hand-outs, by action.
 	tries map[string]tryCount
+	// parked are the parked tasks among the ready ones, limited what is known of limits, by action.
+	parked  map[string]int64
+	limited map[string]limitedAction
 	// behind is how far pruning is behind.
 	behind time.Duration
+}
+
+// A limitedAction is what Stats tells of limits.
+type limitedAction struct {
+	limited, paused bool
+	concurrency     int
 }
 
 // readReady begins the tally: its answer comes first, also when the question is repeated since an
@@ -123,15 +146,19 @@ type tally struct {
 func (t *tally) readReady(rows pgx.Rows) error {
 	*t = tally{
 		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
-		tries: map[string]tryCount{},
+		tries: map[string]tryCount{}, parked: map[string]int64{},
+		limited: map[string]limitedAction{},
 	}
 	var action string
 	var tasks int64
-	var more bool
+	var more, parked bool
 	var age time.Duration
 	pairs := 0
-	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age, &parked}, func() error {
 		pairs++
+		if parked {
+			t.parked[action] += tasks
+		}
 		t.tasks[counted{StateReady, action}] += tasks
 		t.ages[action] = max(t.ages[action], age)
 		known, met := t.few[action]
@@ -184,12 +211,16 @@ func (t *tally) notAll(state State) {
 func (t *tally) readSample(rows pgx.Rows) error {
 	var number int16
 	var action string
-	var tasks int64
-	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks}, func() error {
+	var tasks, parked int64
+	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &parked}, func() error {
 		of := counted{stateOf(number), action}
 		isCounted := of.state == StateReady && t.few[action]
-		if slices.Contains(t.many, of.state) && !isCounted {
-			t.tasks[of] = max(t.tasks[of], tasks)
+		if !slices.Contains(t.many, of.state) || isCounted {
+			return nil
+		}
+		t.tasks[of] = max(t.tasks[of], tasks)
+		if of.state == StateReady {
+			t.parked[action] = max(t.parked[action], parked)
 		}
 		return nil
 	})
@@ -206,6 +237,19 @@ func (t *tally) readTries(rows pgx.Rows) error {
 	return err
 }
 
+func (t *tally) readLimited(rows pgx.Rows) error {
+	var action string
+	var is limitedAction
+	var concurrency *int
+	into := []any{&action, &is.limited, &concurrency, &is.paused}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		is.concurrency = orZero(concurrency)
+		t.limited[action] = is
+		return nil
+	})
+	return err
+}
+
 func (t *tally) readBehind(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{&t.behind}, func() error { return nil })
 	return err
@@ -215,9 +259,11 @@ func (t *tally) stats() Stats {
 	actions := map[string]*ActionStats{}
 	of := func(action string) *ActionStats {
 		if actions[action] == nil {
-			n := t.tries[action]
+			n, is := t.tries[action], t.limited[action]
 			actions[action] = &ActionStats{
 				Action: action, OldestReady: t.ages[action], Tries: n.tries, Retries: n.retries,
+				Parked: t.parked[action], Limited: is.limited, Concurrency: is.concurrency,
+				Paused: is.paused,
 			}
 		}
 		return actions[action]
@@ -226,6 +272,9 @@ func (t *tally) stats() Stats {
 		*of(counted.action).of(counted.state) = tasks
 	}
 	for action := range t.tries {
+		of(action)
+	}
+	for action := range t.limited {
 		of(action)
 	}
 	stats := Stats{Estimated: t.many, PruningBehind: t.behind}

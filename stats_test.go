@@ -208,3 +208,57 @@ func TestStats_CountsTheLowestPriority(t *testing.T) {
 		t.Errorf("Stats = %+v, want three ready tasks of each action", stats)
 	}
 }
+
+func TestStats_TellsOfLimitsAndPausesAndParkedTasks(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	ctx := t.Context()
+	setLimits(t, store, stint.Limits{Concurrency: 40, ConcurrencyPerKey: 1})
+	wantErr(t, "SetLimits", store.SetLimits(ctx, "fair", stint.Limits{Fair: true}), nil)
+	wantErr(t, "Pause", store.Pause(ctx, "idle", "fair"), nil)
+	wantErr(t, "PauseKeys", store.PauseKeys(ctx, "other", "k"), nil)
+	insert(t, store, keyTask("a", "k"), keyTask("b", "k"), keyTask("c", "k"), keyTask("d", "l"),
+		stint.Task{ID: "urgent", Action: "act", Key: "k", Priority: 3},
+		stint.Task{ID: "other", Action: "other"})
+	if owned := own(t, store, 10); len(owned) != 2 {
+		t.Fatalf("%d tasks were handed out, want 2", len(owned))
+	}
+	stats, byAction := statsOf(t, store)
+	want := map[string]stint.ActionStats{
+		"act": {
+			Action: "act", Ready: 3, InProgress: 2, Parked: 3, Limited: true, Concurrency: 40,
+		},
+		"fair":  {Action: "fair", Limited: true, Paused: true},
+		"idle":  {Action: "idle", Paused: true},
+		"other": {Action: "other", Ready: 1},
+	}
+	for action, want := range want {
+		got := byAction[action]
+		got.OldestReady, got.Tries = 0, 0
+		if got != want {
+			t.Errorf("Stats = %+v, want %+v", got, want)
+		}
+	}
+	if len(byAction) != len(want) || len(stats.Estimated) > 0 {
+		t.Errorf("Stats = %+v, want four actions and no estimates", stats)
+	}
+	if byAction["act"].OldestReady == 0 {
+		t.Error("no ready task is old")
+	}
+}
+
+// Of many it says about how many, as of ready tasks.
+func TestStats_EstimatesParkedTasks(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newUncheckedStore(t, stint.Options{})
+	const many = 20_000
+	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
+	insert(t, store, withDeadlines(many)...)
+	exec(t, pool, `UPDATE stint.ready SET limit_key = 'k',
+		position = '-9223372036854775808'::bigint | position WHERE lo % 2 = 0`)
+	_, byAction := statsOf(t, store)
+	if n := byAction["act"].Parked; n < many/4 || n > many {
+		t.Errorf("about %d tasks are parked, want about %d", n, many/2)
+	}
+}

@@ -160,6 +160,8 @@ type core struct {
 	owners   owners
 	groups
 	queues  queuefloors.Floors
+	limited limitedActions
+	later   laterLooks
 	keys    keyring
 	asked   askedActions
 	claims  atomic.Int64 // counts the calls under claims of their callers
@@ -210,12 +212,15 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	c := &core{
-		pool: pool, schema: opts.Schema, statements: loaded, writing: loaded.writing(), keep: keep,
+		pool: pool, schema: opts.Schema, statements: loaded, writing: writingStatements(),
+		keep:       keep,
 		durability: opts.Durability, poll: opts.PollInterval,
 		logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		closing:  make(chan struct{}),
 		draining: newBackground(), background: newBackground(),
 	}
+	c.limited.atOnce = make(chan struct{}, 2)
+	c.later.first = lookLaterFirst
 	if !opts.PollOnly {
 		c.session = newSession(opts.Grace)
 	}

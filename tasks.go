@@ -29,6 +29,11 @@ type Task struct {
 	// UTF-8 without NUL.
 	Action string
 
+	// Key groups tasks of an action, such as by customer: limits per key and fair shares count by
+	// it. 1 to 255 bytes of UTF-8 without NUL. Default: none; limits per key do not apply to the
+	// task then.
+	Key string
+
 	// Body holds the parameters of the action, at most 64 MiB. The library does not interpret it;
 	// nil and empty differ.
 	Body []byte
@@ -116,6 +121,7 @@ type TaskInfo struct {
 	// These are as they were inserted. ListTasks leaves out the body.
 	ID         TaskID
 	Action     string
+	Key        string
 	Body       []byte
 	Priority   int16
 	MaxTries   int
@@ -128,7 +134,7 @@ type TaskInfo struct {
 	State      State
 	AbortCause AbortCause // why an aborted task was aborted
 
-	InsertedAt time.Time
+	InsertedAt time.Time // of a debounced task, the first of the calls that it stands for
 	NotBefore  time.Time // when a scheduled task becomes ready; a blocked one may have it too
 	FinishedAt time.Time // when a completed or aborted task ended
 
@@ -157,6 +163,7 @@ type OwnedTask struct {
 	ID     TaskID
 	Token  Token
 	Action string
+	Key    string // Task.Key, empty if the task has none
 	Body   []byte
 
 	// Try is the number of this hand-out of the task, beginning with 1. MaxTries is the Try on

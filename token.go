@@ -15,20 +15,22 @@ import (
 //
 // It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, mixed with the
 // task's ID, so that the token is good for no other; the task's key, by which a return finds its
-// rows without a search; and three hints for the return. Callers should not take it apart.
+// rows without a search; and four hints for the return. Callers should not take it apart.
 type Token uuid.UUID
 
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// The last 64 bits of a token are the variant of the UUID, three hints, and the key. The hints save
+// The last 64 bits of a token are the variant of the UUID, four hints, and the key. The hints save
 // the return work: whether other tasks wait for this one, as far as was known at the hand-out,
-// whether it posts its result, and whether it shares its row of leased with others.
+// whether it posts its result, whether it shares its row of leased with others, and whether its
+// action had limits.
 const (
-	keyBits    = 59
-	sharesBit  = 1 << keyBits
-	postsBit   = 2 << keyBits
-	signalsBit = 4 << keyBits
+	keyBits    = 58
+	limitedBit = 1 << keyBits
+	sharesBit  = 2 << keyBits
+	postsBit   = 4 << keyBits
+	signalsBit = 8 << keyBits
 	variant    = 0b10 << 62
 	// variantBits are those that say which variant of a UUID it is.
 	variantBits = 0b11 << 62
@@ -61,7 +63,7 @@ func mixed(bits uint64, id TaskID) uint64 {
 }
 
 // hints are what a token says to save the return work.
-type hints struct{ signals, posts, shares bool }
+type hints struct{ signals, posts, shares, limited bool }
 
 func newToken(c claim, key int64, id TaskID, h hints) Token {
 	var t Token
@@ -75,6 +77,9 @@ func newToken(c claim, key int64, id TaskID, h hints) Token {
 	}
 	if h.shares {
 		low |= sharesBit
+	}
+	if h.limited {
+		low |= limitedBit
 	}
 	binary.BigEndian.PutUint64(t[:8], high)
 	binary.BigEndian.PutUint64(t[8:], low)
@@ -95,7 +100,7 @@ func (t Token) performance(id TaskID) performance {
 		return performance{} // no claim is zero
 	}
 	return performance{
-		key:   int64(low & (sharesBit - 1)),
+		key:   int64(low & (limitedBit - 1)),
 		claim: claim(mixed(high, id)), //nolint:gosec // the bits are what counts
 	}
 }
@@ -113,6 +118,11 @@ func (t Token) posts() bool {
 // shares reports whether the task shared its row of leased with others when it was handed out.
 func (t Token) shares() bool {
 	return binary.BigEndian.Uint64(t[8:])&sharesBit != 0
+}
+
+// limited reports whether the action of the task had limits when it was handed out.
+func (t Token) limited() bool {
+	return binary.BigEndian.Uint64(t[8:])&limitedBit != 0
 }
 
 // readPerformances reads rows of a key and a claim each into a set.

@@ -67,6 +67,12 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 	_, err = store.WithTx(tx).OwnTasks(t.Context(), "actor", 50, []string{"act"}, time.Hour)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	check("OwnTasks in a transaction", err)
+	for _, kind := range handOutKinds()[1:] {
+		wantErr(t, "SetLimits", reader.SetLimits(t.Context(), "act", kind.limits), nil)
+		_, err := store.OwnTasks(t.Context(), "actor", 1000, []string{"act"}, time.Hour)
+		check(kind.statement, err)
+	}
+	wantErr(t, "SetLimits", reader.SetLimits(t.Context(), "act", stint.Limits{}), nil)
 	if got := own(t, reader, 1000); len(got) != 101 || got[0].ID != "one" || got[0].Try != 1 {
 		t.Errorf("OwnTasks gives %d tasks", len(got))
 	}
@@ -105,6 +111,13 @@ func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 				})
 				store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 				everyVerb(t, store, false, "alone ")
+				for _, kind := range handOutKinds()[1:] {
+					wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", kind.limits), nil)
+					insert(t, store, stint.Task{ID: stint.TaskID(kind.statement), Action: "act"})
+					complete(t, store, ownOne(t, store))
+				}
+				wantErr(t, "SetLimits",
+					store.SetLimits(t.Context(), "act", stint.Limits{}), nil)
 				waitingVerbs(t, store, "waited ")
 				tx := begin(t, pool)
 				before := settingsOf(t, tx)

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -15,6 +16,10 @@ type withdrawn struct {
 	key   int64
 	state int16
 	tries int32
+	// position is where it was in the queue, nil unless it was ready.
+	position *int64
+	// notBefore is its time, nil unless it was scheduled.
+	notBefore *time.Time
 }
 
 func (t withdrawn) final() bool { return t.state >= stateCompleted }
@@ -66,6 +71,8 @@ func (s *Store) withdraw(
 		}
 		steps = append(steps,
 			step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
+		room := &notices{}
+		steps = append(steps, makeRoom(keys, keys, nil, room))
 		if !owned {
 			steps = append(steps, step{name: "carve_finished", args: []any{keys}})
 		}
@@ -74,7 +81,9 @@ func (s *Store) withdraw(
 			read: func(rows pgx.Rows) error {
 				for rows.Next() {
 					var task withdrawn
-					if err := rows.Scan(&task.key, &task.state, &task.tries); err != nil {
+					err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
+						&task.notBefore)
+					if err != nil {
 						return err
 					}
 					task.id = named[task.key]
@@ -87,6 +96,7 @@ func (s *Store) withdraw(
 		if err != nil {
 			return nil, err
 		}
+		s.notify(ctx, room)
 		for _, id := range named { // moved on meanwhile: look again
 			ids = append(ids, id)
 		}

@@ -154,10 +154,17 @@ func TestClient_TellsWhatTheStoreTells(t *testing.T) {
 	remote, err := r.GetTasks(ctx, all)
 	direct, err2 := r.store.GetTasks(ctx, all)
 	same(t, "GetTasks", utc(remote), utc(direct), err, err2)
-	page, err := r.ListTasks(ctx, stint.Filter{States: []stint.State{stint.StateBlocked}})
-	want, err2 := r.store.ListTasks(ctx, stint.Filter{States: []stint.State{stint.StateBlocked}})
-	page.Tasks, want.Tasks = utc(page.Tasks), utc(want.Tasks)
-	same(t, "ListTasks", page, want, err, err2)
+	for _, filter := range []stint.Filter{
+		{States: []stint.State{stint.StateBlocked}}, {Key: "\u00fc"},
+	} {
+		page, err := r.ListTasks(ctx, filter)
+		want, err2 := r.store.ListTasks(ctx, filter)
+		page.Tasks, want.Tasks = utc(page.Tasks), utc(want.Tasks)
+		same(t, "ListTasks", page, want, err, err2)
+		if len(page.Tasks) != 1 {
+			t.Errorf("ListTasks of %+v has %d tasks, want 1", filter, len(page.Tasks))
+		}
+	}
 	graph, err := r.Graph(ctx, "a")
 	wantGraph, err2 := r.store.Graph(ctx, "a")
 	graph.Tasks, wantGraph.Tasks = utc(graph.Tasks), utc(wantGraph.Tasks)
@@ -241,13 +248,13 @@ func (r *remote) insertOdd(t *testing.T, at time.Time) {
 	r.insert(t,
 		stint.Task{
 			ID: "a", Action: "act", Body: []byte{0, 0xff}, Priority: -7, MaxTries: 3,
-			PostResult: true,
+			PostResult: true, Key: "k",
 		},
 		stint.Task{
 			ID: "b", Action: "act", Body: []byte{}, Deadline: at, OnAbort: stint.RunAnyway,
 			MaxTries: stint.UnlimitedTries, After: []stint.TaskID{"a"},
 		},
-		stint.Task{ID: "c", Action: "other", NotBefore: at})
+		stint.Task{ID: "c", Action: "other", Key: "\u00fc", NotBefore: at})
 }
 
 func same(t *testing.T, what string, remote, direct any, errs ...error) {

@@ -103,6 +103,7 @@ func TestClient_TakesEffectOnceWhateverIsLost(t *testing.T) {
 			f.tellOnce(t, owned)
 			f.returnOnce(t, owned)
 			f.controlOnce(t)
+			f.limitOnce(t)
 			f.transactOnce(t)
 			f.wantNothingOwned(t)
 		})
@@ -136,6 +137,11 @@ func (f *faulty) prepareOnce(t *testing.T) {
 	f.once(t, "ReplaceTasks", f.unrepeated(), func() error {
 		return f.ReplaceTasks(ctx, []stint.Task{{ID: "b", Action: "act", Body: []byte("new")}})
 	})
+	f.once(t, "Debounce", nil, func() error {
+		task := stint.Task{ID: "quiet", Action: "index"}
+		return f.Debounce(ctx, task, time.Hour, 2*time.Hour)
+	})
+	f.wantState(t, "quiet", stint.StateScheduled, 0)
 	infos, err := f.store.GetTasks(ctx, []stint.TaskID{"b"})
 	if err != nil || (infos[0].Body != nil) != f.takesPlace() {
 		t.Errorf("ReplaceTasks made b %+v, %v", infos, err)
@@ -215,6 +221,38 @@ func (f *faulty) tellOnce(t *testing.T, owned []stint.OwnedTask) {
 	f.once(t, "GetStats", nil, func() error { return errOf(f.Stats(ctx)) })
 	f.once(t, "ListProblems", nil, func() error { return errOf(f.Problems(ctx, 3)) })
 	f.once(t, "ListActors", nil, func() error { return errOf(f.ListActors(ctx)) })
+}
+
+// limitOnce limits and pauses an action that no task has.
+func (f *faulty) limitOnce(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	limits := stint.Limits{Concurrency: 3, Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 2}}
+	f.once(t, "SetLimits", nil, func() error { return f.SetLimits(ctx, "limited", limits) })
+	f.once(t, "Pause", nil, func() error { return f.Pause(ctx, "limited") })
+	f.once(t, "PauseKeys", nil, func() error { return f.PauseKeys(ctx, "limited", "a", "b") })
+	f.once(t, "SetWeights", nil, func() error {
+		return f.SetWeights(ctx, "limited", map[string]int{"a": 3})
+	})
+	f.once(t, "ListLimits", nil, func() error {
+		list, err := f.ListLimits(ctx, "limited")
+		if err == nil && (len(list) != 1 || list[0].Limits != limits ||
+			len(list[0].PausedKeys) != 2 || list[0].Weights["a"] != 3) {
+			t.Errorf("ListLimits = %+v", list)
+		}
+		return err
+	})
+	f.once(t, "ResumeKeys", nil, func() error { return f.ResumeKeys(ctx, "limited", "a", "b") })
+	f.once(t, "Resume", nil, func() error { return f.Resume(ctx, "limited") })
+	f.once(t, "SetLimits", nil, func() error {
+		return f.SetLimits(ctx, "limited", stint.Limits{})
+	})
+	f.once(t, "SetWeights", nil, func() error {
+		return f.SetWeights(ctx, "limited", map[string]int{"a": 1})
+	})
+	if list, err := f.store.ListLimits(ctx); err != nil || len(list) > 0 {
+		t.Errorf("ListLimits = %+v, %v", list, err)
+	}
 }
 
 // returnOnce returns what is owned: a completed, b aborted, c for another try, d released.

@@ -175,6 +175,12 @@ func translated(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s", ErrRefused, why)
 	}
 	if known := wire.ToError(wire.DetailOf(err)); known != nil {
+		if errors.Is(known, stint.ErrSchemaVersion) && errors.As(err, &answer) {
+			// Its text says what to do: what to migrate, or which processes to replace.
+			if _, why, found := strings.Cut(answer.Message(), known.Error()+": "); found {
+				return fmt.Errorf("%w: %s", known, why)
+			}
+		}
 		return known
 	}
 	switch {

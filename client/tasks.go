@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -41,6 +42,26 @@ func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
 			_, err := c.tasks.ReplaceTasks(ctx, request)
 			return err
 		}))
+}
+
+// Debounce is [stint.Store.Debounce]. If the answer to an attempt was lost, a repetition is a
+// further call with the same task: it starts the quiet time anew or, where the task has started
+// meanwhile, has it performed once more.
+func (c *Client) Debounce(
+	ctx context.Context, task stint.Task, quiet, atMost time.Duration,
+) error {
+	request := debounceRequest(&task, quiet, atMost)
+	return said("debounce task", c.repeat(ctx, timeFor(request),
+		func(ctx context.Context, _ bool) error {
+			_, err := c.tasks.Debounce(ctx, request)
+			return err
+		}))
+}
+
+func debounceRequest(task *stint.Task, quiet, atMost time.Duration) *stintv1.DebounceRequest {
+	return &stintv1.DebounceRequest{
+		Task: wire.FromTask(task), Quiet: durationpb.New(quiet), AtMost: durationpb.New(atMost),
+	}
 }
 
 // AddDependencies is [stint.Store.AddDependencies].
@@ -144,7 +165,7 @@ func (c *Client) ListTasks(
 		Actions: filter.Actions, IdPrefix: filter.IDPrefix, Actor: string(filter.Actor),
 		MinAge: wire.FromDuration(filter.MinAge), MaxAge: wire.FromDuration(filter.MaxAge),
 		NewestFirst: filter.NewestFirst, After: string(filter.After),
-		Limit: wire.Int32(filter.Limit),
+		Limit: wire.Int32(filter.Limit), Key: filter.Key,
 	}
 	for _, state := range filter.States {
 		request.States = append(request.States, string(state))
@@ -174,6 +195,7 @@ func (c *Client) Explain(
 			Task: wire.ToInfo(r.GetTask()), Missing: int(r.GetMissing()),
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(),
+			Limits: wire.ToTaskLimits(r.GetLimits()),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()
@@ -217,6 +239,8 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 				Ready: a.GetReady(), InProgress: a.GetInProgress(), Completed: a.GetCompleted(),
 				Aborted: a.GetAborted(), OldestReady: a.GetOldestReady().AsDuration(),
 				Tries: a.GetTries(), Retries: a.GetRetries(),
+				Parked: a.GetParked(), Limited: a.GetLimited(), Paused: a.GetPaused(),
+				Concurrency: int(a.GetConcurrency()),
 			})
 		}
 		return nil

@@ -14,6 +14,7 @@ type Transaction struct {
 	Hold            []stint.OwnedTask // the caller must still own these
 	MustExist       []stint.TaskID    // these must be in the store
 	Insert, Replace []stint.Task
+	Debounce        []Debounced // at most 1,000
 	Depend          []stint.Dependency
 	Retry           []stint.TaskID
 	Abort           []stint.TaskID
@@ -27,6 +28,20 @@ type Transaction struct {
 	// still are as the caller has seen them.
 	Seen       []stint.TaskInfo
 	SeenStates []stint.State
+}
+
+// Debounced is a call of [Client.Debounce].
+type Debounced struct {
+	Task          stint.Task
+	Quiet, AtMost time.Duration
+}
+
+func fromDebounced(calls []Debounced) []*stintv1.DebounceRequest {
+	requests := make([]*stintv1.DebounceRequest, len(calls))
+	for i := range calls {
+		requests[i] = debounceRequest(&calls[i].Task, calls[i].Quiet, calls[i].AtMost)
+	}
+	return requests
 }
 
 // seenMax is how long an attempt may take with tasks that were seen: ten thousand of them take some
@@ -45,8 +60,8 @@ type Transacted struct {
 // attempt has committed, the repetition tells: by the returns, or without any by the IDs of the
 // tasks to insert, which it cannot tell from those of tasks that were there before. With KeepNone
 // it cannot tell a return that was made from a lost task, and fails. The result of a transaction
-// that the repetition has found committed is empty. A transaction with Seen that
-// replaces nothing is repeated too; its result then lacks what the first attempt has done. Others
+// that the repetition has found committed is empty. A transaction with Seen that replaces and
+// debounces nothing is repeated too; its result then lacks what the first attempt has done. Others
 // are not, and fail with [ErrUnavailable].
 func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, err error) {
 	if err := nameAll(t.Insert); err != nil {
@@ -55,7 +70,8 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 	request := &stintv1.TransactRequest{
 		Hold: wire.FromPerformances(t.Hold), MustExist: wire.FromIDs(t.MustExist),
 		Insert: wire.FromTasks(t.Insert), Replace: wire.FromTasks(t.Replace),
-		Depend: wire.FromDependencies(t.Depend), Retry: wire.FromIDs(t.Retry),
+		Debounce: fromDebounced(t.Debounce),
+		Depend:   wire.FromDependencies(t.Depend), Retry: wire.FromIDs(t.Retry),
 		Abort: wire.FromIDs(t.Abort), AbortStatus: t.AbortStatus,
 		Delete: wire.FromIDs(t.Delete), Return: wire.FromReturns(t.Return),
 		AsSeen: wire.FromSeen(t.SeenStates, t.Seen),
@@ -64,7 +80,7 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 	if t.Seen != nil {
 		limit = seenMax
 	}
-	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace) > 0) {
+	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace)+len(t.Debounce) > 0) {
 		repeat = c.once
 	}
 	err = repeat(ctx, limit, func(ctx context.Context, ambiguous bool) error {

@@ -27,14 +27,15 @@ CREATE OR REPLACE FUNCTION stint.add_task(
     post_result boolean                DEFAULT false,
     on_abort    pg_catalog.text        DEFAULT 'abort-too',
     body_bytes  pg_catalog.bytea       DEFAULT NULL,
-    notify      boolean                DEFAULT true
+    notify      boolean                DEFAULT true,
+    key         pg_catalog.text        DEFAULT NULL
 )
 RETURNS pg_catalog.text
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $add_task$
--- Version 1 of the function, for version 1 of the schema. The command check looks for the former.
+-- Version 2 of the function, for version 2 of the schema. The command check looks for the former.
 --
 -- Each argument means what the field of Task with the same name means; NULL is the default. Texts
 -- are compared as bytes, since the collations of the arguments are the caller's, who may mix them.
@@ -45,7 +46,7 @@ DECLARE
     invalid  text;
     excess   text;
 BEGIN
-    IF EXISTS (SELECT FROM stint.supported WHERE supported.since > 1) THEN
+    IF EXISTS (SELECT FROM stint.supported WHERE supported.since > 2) THEN
         RAISE EXCEPTION 'the schema no longer works with this version of the function add_task'
             USING ERRCODE = 'STI04',
                   HINT = 'Run migrations/functions.sql of the release that migrated the schema.';
@@ -56,6 +57,7 @@ BEGIN
         -- [s] keeps the name as it is where the schema has another one.
         WHEN action COLLATE "C" ~ '^[s]tint[.]Spontaneous$'
         THEN 'action: a spontaneous task needs predecessors, which add_task does not take'
+        WHEN octet_length(key) = 0 THEN 'key: must not be empty; leave it out for none'
         WHEN body IS NOT NULL AND body_bytes IS NOT NULL
         THEN 'body and body_bytes: exclude each other'
         WHEN priority NOT BETWEEN -32768 AND 32767 THEN 'priority: must be -32768 to 32767'
@@ -76,6 +78,8 @@ BEGIN
         THEN format('id bytes: %s exceeds the limit of 512', octet_length(id))
         WHEN octet_length(action) > 255
         THEN format('action bytes: %s exceeds the limit of 255', octet_length(action))
+        WHEN octet_length(key) > 255
+        THEN format('key bytes: %s exceeds the limit of 255', octet_length(key))
         WHEN coalesce(octet_length(body), octet_length(body_bytes)) > 67108864
         THEN format('body bytes: %s exceeds the limit of 67108864',
                     coalesce(octet_length(body), octet_length(body_bytes)))
@@ -93,12 +97,13 @@ BEGIN
             FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid::text;
     END IF;
     -- Each call takes a block of 1,024 keys and uses the first one, so that calls share nothing but
-    -- a sequence. There are 2^49 blocks: enough for 10,000 calls a second for 1,700 years.
+    -- a sequence. There are 2^48 blocks: enough for 10,000 calls a second for 890 years.
     task_key := nextval('stint.blocks') << 10;
 
     -- These rows are those of insert_task and insert_tasks.
     INSERT INTO stint.tasks
-        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
+         limit_key)
     VALUES (
         task_key, task_id, add_task.action,
         coalesce(add_task.body_bytes, convert_to(add_task.body, 'UTF8')),
@@ -107,7 +112,8 @@ BEGIN
             ELSE add_task.max_tries END,
         add_task.deadline,
         CASE WHEN add_task.on_abort = 'run-anyway' THEN 1 ELSE 0 END,
-        coalesce(add_task.post_result, false)
+        coalesce(add_task.post_result, false),
+        add_task.key
     )
     -- This waits for whoever inserts the same ID at this moment. In a transaction that is stricter
     -- than READ COMMITTED and does not see the task that has the ID, it fails to serialize.
@@ -124,9 +130,9 @@ BEGIN
         INSERT INTO stint.scheduled (key, not_before, tries)
         VALUES (task_key, add_task.not_before, 0);
     ELSE
-        INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
+        INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries, limit_key)
         VALUES (task_key, task_key, add_task.action, coalesce(add_task.priority, 0),
-                add_task.deadline, 0);
+                add_task.deadline, 0, add_task.key);
     END IF;
     -- Whoever waits is woken at the commit. Where nobody waits, this only reads a small table.
     IF coalesce(notify, true) AND EXISTS (
@@ -135,6 +141,42 @@ BEGIN
         PERFORM pg_notify('stint', topic);
     END IF;
     RETURN task_id;
+END
+$add_task$;
+
+-- CREATE FUNCTION leaves a function of version 1 alone, since that takes no key. It is dropped, and
+-- who was granted it is granted this one.
+DO $add_task$
+DECLARE
+    statement pg_catalog.text;
+BEGIN
+    FOR statement IN
+        SELECT step.statement
+        FROM pg_catalog.pg_proc AS newer
+        JOIN pg_catalog.pg_proc AS older
+            ON older.proname OPERATOR(pg_catalog.=) newer.proname
+            AND older.pronamespace OPERATOR(pg_catalog.=) newer.pronamespace
+        JOIN pg_catalog.pg_namespace
+            ON pg_namespace.oid OPERATOR(pg_catalog.=) newer.pronamespace
+        CROSS JOIN LATERAL (
+            SELECT 1 AS place,
+                   pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %s%s',
+                                     newer.oid::pg_catalog.regprocedure,
+                                     granted.grantee::pg_catalog.regrole,
+                                     CASE WHEN granted.is_grantable THEN ' WITH GRANT OPTION' END)
+            FROM pg_catalog.aclexplode(older.proacl) AS granted
+            WHERE granted.grantee OPERATOR(pg_catalog.<>) ALL (ARRAY[0, older.proowner])
+            UNION ALL
+            SELECT 2, pg_catalog.format('DROP FUNCTION %s', older.oid::pg_catalog.regprocedure)
+        ) AS step (place, statement)
+        WHERE pg_namespace.nspname OPERATOR(pg_catalog.=) 'stint'
+          AND newer.proname OPERATOR(pg_catalog.=) 'add_task'
+          AND 'key' OPERATOR(pg_catalog.=) ANY (newer.proargnames)
+          AND 'key' OPERATOR(pg_catalog.<>) ALL (older.proargnames)
+        ORDER BY step.place
+    LOOP
+        EXECUTE statement;
+    END LOOP;
 END
 $add_task$;
 

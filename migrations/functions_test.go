@@ -2,12 +2,15 @@ package migrations_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -146,4 +149,97 @@ func TestFunctions_BelongToTheOwnerOfTheTables(t *testing.T) {
 		callers != "stint_test_caller stint_test_tables" {
 		t.Errorf("%d functions of %s, to be called by %s, %v", n, owner, callers, err)
 	}
+}
+
+// functionsBefore is the text of version 1, as far as PostgreSQL tells functions apart.
+func functionsBefore(t *testing.T, schema string) string {
+	t.Helper()
+	const key = ",\n    key         pg_catalog.text        DEFAULT NULL\n"
+	text := functions(t, schema)
+	if strings.Count(text, key) != 1 || strings.Count(text, "-- Version 2 ") != 1 {
+		t.Fatal("the function has other parameters than this test thinks")
+	}
+	made, more, found := strings.Cut(text, "-- CREATE FUNCTION leaves")
+	_, behind, alsoFound := strings.Cut(more, "COMMENT ON FUNCTION")
+	if !found || !alsoFound {
+		t.Fatal("the file does not drop the function of version 1 where this test thinks")
+	}
+	text = made + "COMMENT ON FUNCTION" + behind
+	return strings.NewReplacer(key, "\n", "-- Version 2 ", "-- Version 1 ").Replace(text)
+}
+
+// There is one function afterwards, to be called as before by those who might call the one before,
+// and by nobody else.
+func TestFunctions_ReplaceThoseOfVersion1(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{"stint", `Ot"her's; --`} {
+		t.Run(schema, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.NewEmpty(t)
+			if err := migrate(t.Context(), pool, schema); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(t.Context()) }() // and with it the roles
+			quoted, role := pgx.Identifier{schema}.Sanitize(), "stint_test_"+uuid.NewString()
+			owner := pgx.Identifier{role + "_owner"}.Sanitize()
+			caller := pgx.Identifier{role + "_caller"}.Sanitize()
+			granting := pgx.Identifier{role + "_granting"}.Sanitize()
+			for _, statement := range []string{
+				"CREATE ROLE " + owner, "CREATE ROLE " + caller, "CREATE ROLE " + granting,
+				functionsBefore(t, schema),
+				"ALTER FUNCTION " + quoted + ".add_task OWNER TO " + owner,
+				"GRANT EXECUTE ON FUNCTION " + quoted + ".add_task TO PUBLIC, " + caller,
+				"GRANT EXECUTE ON FUNCTION " + quoted + ".add_task TO " + granting +
+					" WITH GRANT OPTION",
+				"CREATE FUNCTION " + quoted + ".mine(key text) RETURNS text RETURN key",
+				functions(t, schema),
+				functions(t, schema),
+				"SELECT " + quoted + `.add_task('act', 'body', 'id', 1, 2, NULL, NULL, true,
+					'run-anyway', NULL, false)`,
+				"SELECT " + quoted + ".add_task('act', id => 'keyed', key => 'k')",
+			} {
+				if _, err := tx.Exec(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			var n int
+			var callers, keys string
+			err = tx.QueryRow(t.Context(), `SELECT count(DISTINCT pg_proc.oid), string_agg(
+					coalesce(replace(granted.rolname, $2, ''), 'PUBLIC') || ' ' ||
+						is_grantable::text, ', ' ORDER BY granted.rolname),
+					(SELECT string_agg(id || ' ' || coalesce(limit_key, '-'), ', ' ORDER BY key)
+					FROM `+quoted+`.tasks)
+				FROM pg_proc
+				JOIN pg_namespace ON pg_namespace.oid = pronamespace AND nspname = $1
+				CROSS JOIN aclexplode(proacl)
+				LEFT JOIN pg_roles AS granted ON granted.oid = grantee
+				WHERE proname = 'add_task' AND grantee <> proowner`,
+				schema, role).Scan(&n, &callers, &keys)
+			if err != nil || n != 1 || callers != "_caller false, _granting true" ||
+				keys != "id -, keyed k" {
+				t.Errorf("%d functions, to be called by %s, made the tasks %s, %v", n, callers,
+					keys, err)
+			}
+		})
+	}
+}
+
+// Who goes back to the release of version 1 drops the function (docs/operations.md), since the file
+// of that release makes none beside this one.
+func TestFunctions_OfVersion1NeedThisOneDropped(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	mustExec(t, pool, functions(t, "stint"))
+	_, err := pool.Exec(t.Context(), functionsBefore(t, "stint"))
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "42725" {
+		t.Errorf("the file of version 1 ends with %v, want an ambiguous function", err)
+	}
+	mustExec(t, pool, "SELECT stint.add_task('act')")
+	mustExec(t, pool, "DROP FUNCTION stint.add_task")
+	mustExec(t, pool, functionsBefore(t, "stint"))
 }

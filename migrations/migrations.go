@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,7 +30,12 @@ var versions embed.FS
 //go:embed *.sql
 var statements embed.FS
 
-const codeUndefinedTable = "42P01"
+// PostgreSQL's codes for the errors that the migrator treats specially.
+const (
+	codeUndefinedTable   = "42P01"
+	codeLockNotAvailable = "55P03"
+	codeDeadlockDetected = "40P01"
+)
 
 // Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
 // newest version, creating it if need be.
@@ -37,6 +43,12 @@ const codeUndefinedTable = "42P01"
 // Every process may call Migrate at every start: concurrent calls wait for one another, and a
 // schema that is up to date is left alone. Each version is applied in a transaction of its own; if
 // ctx ends in between, the versions applied so far stay, and a later call goes on from there.
+//
+// Processes may work meanwhile. A new version takes locks on tables that they use, for as long as
+// it looks through the tasks that are ready or owned. If others hold a lock on one of the tables,
+// such as a dump or a transaction that was left open, Migrate gives up after 1.2 s, so that
+// nobody waits behind it for longer, and tries again after a pause of 1 to 10 s, until ctx ends.
+// Its error then also is ctx.Err().
 //
 // Migrate refuses a schema that is newer than this release with [ErrNewerSchema], and a database
 // whose encoding is not UTF8 with [ErrEncoding], before it creates anything. The role needs CREATE
@@ -81,7 +93,7 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	current, err := CurrentVersion(ctx, conn, schema)
 	for err == nil && current != version {
 		if err = checkNewer(current); err == nil {
-			current, err = migrateOnce(ctx, conn, quoted, version)
+			current, err = migrateNext(ctx, conn, quoted, version)
 		}
 	}
 	if err == nil && version == Version() {
@@ -91,6 +103,26 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// migrateNext is migrateOnce, again and again for as long as others hold locks.
+func migrateNext(
+	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
+) (current int32, err error) {
+	const first, longest = time.Second, 10 * time.Second
+	for pause := first; ; pause = min(2*pause, longest) {
+		current, err = migrateOnce(ctx, conn, quoted, version)
+		var pgErr *pgconn.PgError
+		if !errors.As(err, &pgErr) ||
+			pgErr.Code != codeLockNotAvailable && pgErr.Code != codeDeadlockDetected {
+			return current, err
+		}
+		select {
+		case <-ctx.Done():
+			return current, fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
 }
 
 // migrateOnce brings the schema one version nearer to version, unless it is there, and returns its
@@ -121,6 +153,9 @@ func migrateOnce(
 		text, err := versionText(name, quoted, up)
 		if err != nil {
 			return err
+		}
+		if _, err := tx.Exec(ctx, statement("limit_lock_waits", quoted)); err != nil {
+			return fmt.Errorf("limit waits for locks: %w", err)
 		}
 		if _, err := tx.Exec(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -1,12 +1,16 @@
--- Five group roles with what each needs of the schema stint, and no more. Run it as an
+-- Six group roles with what each needs of the schema stint, and no more. Run it as an
 -- administrator once the schema has been migrated, in one transaction, and again after each
--- upgrade, as stint_owner or as the administrator: it may be run any number of times.
+-- upgrade, as stint_owner or as the administrator: it may be run any number of times. Where a role
+-- is missing, such as stint_operator where this file was last run before version 2 of the schema,
+-- it takes the administrator.
 --
 --   stint_owner     owns the schema: migrates, and runs this file
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
 --                   GetTasks, ListTasks, Graph
---   stint_worker    every verb, and everything of the package taskstore
---   stint_monitor   Stats, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
+--   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
+--   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
+--                   SetWeights
+--   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
 --                   PollOnly WaitForTask; of the package taskstore Get, Tasks, Group, Groups
 --   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
@@ -18,8 +22,9 @@
 -- It stands beside the migrations since it changes with them. Privileges are by table: PostgreSQL
 -- asks for those of a whole statement before it runs it, so a role needs them for what the
 -- statement could do, too. Hence a producer may delete from tasks, which settling does for
--- DeleteTasks, but cannot end anything for good: DeleteTasks and ReplaceTasks fail on the table
--- finished, and owning on the table leases. Nobody may update tasks.
+-- DeleteTasks, but cannot end anything for good: DeleteTasks and ReplaceTasks, and Debounce where
+-- there is a task, fail on the table finished, and owning on the table leases. Nobody may update
+-- tasks.
 
 -- Functions and operators are PostgreSQL's own, whatever the path of the administrator.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -29,13 +34,18 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'stint_owner', 'stint_producer', 'stint_worker', 'stint_monitor', 'stint_enqueuer'
+        'stint_owner', 'stint_producer', 'stint_worker', 'stint_operator', 'stint_monitor',
+        'stint_enqueuer'
     ]
     LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', name);
         END IF;
     END LOOP;
+    -- stint_owner may not grant roles, and need not where the administrator has.
+    IF NOT pg_has_role('stint_operator', 'stint_worker', 'USAGE') THEN
+        GRANT stint_worker TO stint_operator;
+    END IF;
     ALTER SCHEMA stint OWNER TO stint_owner;
     FOR name IN
         SELECT format('%I.%I', nspname, relname)
@@ -58,7 +68,7 @@ END
 $$;
 
 REVOKE ALL ON ALL TABLES IN SCHEMA stint
-    FROM stint_producer, stint_worker, stint_monitor, stint_enqueuer;
+    FROM stint_producer, stint_worker, stint_operator, stint_monitor, stint_enqueuer;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint
     FROM stint_producer, stint_worker, stint_monitor, stint_enqueuer;
 GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor, stint_enqueuer;
@@ -87,11 +97,24 @@ GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
 
+-- To hand out under limits, and make room below them, which the end of a task in progress does.
+-- Whoever may update a column may lock the rows.
+GRANT SELECT ON stint.limits, stint.limited_keys, stint.slots TO stint_producer, stint_worker;
+GRANT SELECT, INSERT, UPDATE ON stint.turns, stint.key_rates TO stint_producer, stint_worker;
+GRANT DELETE ON stint.turns, stint.key_rates TO stint_worker;
+GRANT INSERT, UPDATE, DELETE ON stint.slots TO stint_worker;
+GRANT UPDATE (tokens, refilled_at) ON stint.limits TO stint_worker;
+
+-- To set limits and pause. supported keeps releases out that do not know of limits.
+GRANT INSERT, UPDATE, DELETE ON stint.limits, stint.limited_keys TO stint_operator;
+GRANT UPDATE ON stint.supported TO stint_operator;
+
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
-       stint.action_stats, stint.sessions, stint.actors, stint.pruning
+       stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
+       stint.limited_keys, stint.slots, stint.turns, stint.key_rates
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

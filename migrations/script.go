@@ -32,7 +32,13 @@ func SQL(schema string, from, to int32) (string, error) {
 	}
 	script := &strings.Builder{}
 	fmt.Fprintf(script, "-- Tables of Stint, from version %d to %d. Run this in one transaction, "+
-		"in a\n-- database in UTF-8.\n\n", from, to)
+		"in a\n-- database in UTF-8.\n", from, to)
+	if from > 0 {
+		script.WriteString("-- If processes work meanwhile, set lock_timeout ahead of it, to " +
+			"'1200ms' say, and run it\n-- again if that passes: whoever asks for a table that " +
+			"this waits for waits behind it.\n")
+	}
+	script.WriteString("\n")
 	names := []string{"keep_path", "pin_path", "lock_schema"}
 	if from == 0 && to > 0 {
 		names = append(names, "create_schema", "create_version")

@@ -187,3 +187,17 @@ func TestSQL_RefusesWhatIsNot(t *testing.T) {
 		}
 	}
 }
+
+// A tool does not try again by itself, so the text says what to set.
+func TestSQL_SuggestsALockTimeoutWhereTablesAre(t *testing.T) {
+	t.Parallel()
+	for from, want := range []bool{false, true} {
+		script, err := migrations.SQL("stint", int32(from), migrations.Version())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(script, "lock_timeout"); got != want {
+			t.Errorf("from version %d it speaks of lock_timeout: %t, want %t", from, got, want)
+		}
+	}
+}

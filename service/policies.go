@@ -14,6 +14,7 @@ func newPolicies() map[string]policy {
 	all := changePolicies()
 	maps.Copy(all, lookPolicies())
 	maps.Copy(all, workerPolicies())
+	maps.Copy(all, limitPolicies())
 	maps.Copy(all, clusterPolicies())
 	return all
 }
@@ -57,6 +58,9 @@ func changePolicies() map[string]policy {
 			may: on(func(a *asking, r *stintv1.ReplaceTasksRequest) error {
 				return a.mayReplace(r.GetTasks())
 			}),
+		},
+		stintv1connect.TaskServiceDebounceProcedure: {
+			may: on((*asking).mayDebounce),
 		},
 		stintv1connect.TaskServiceAddDependenciesProcedure: {
 			may: on(func(a *asking, r *stintv1.AddDependenciesRequest) error {
@@ -112,6 +116,9 @@ func lookPolicies() map[string]policy {
 			}),
 			trim: trimming(func(a *asking, r *stintv1.ExplainTaskResponse) {
 				r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
+				if r.GetLimits() != nil {
+					r.Limits.KeyOwned = a.seen(r.GetLimits().GetKeyOwned())
+				}
 			}),
 		},
 		stintv1connect.TaskServiceGetGraphProcedure: {
@@ -141,6 +148,50 @@ func lookPolicies() map[string]policy {
 				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
 					return !a.principal.MayList(actor.GetActions(), "")
 				})
+			}),
+		},
+	}
+}
+
+// limitPolicies are those of the verbs that limit and pause actions.
+func limitPolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.TaskServiceSetLimitsProcedure: {
+			may: on(func(a *asking, r *stintv1.SetLimitsRequest) error {
+				return a.mayLimit(r.GetAction())
+			}),
+		},
+		stintv1connect.TaskServiceListLimitsProcedure: {
+			may: byReader,
+			trim: trimming(func(a *asking, r *stintv1.ListLimitsResponse) {
+				r.Limits = slices.DeleteFunc(r.GetLimits(), func(l *stintv1.ActionLimits) bool {
+					return !a.principal.MayList([]string{l.GetAction()}, "")
+				})
+			}),
+		},
+		stintv1connect.TaskServicePauseProcedure: {
+			may: on(func(a *asking, r *stintv1.PauseRequest) error {
+				return a.mayLimit(r.GetActions()...)
+			}),
+		},
+		stintv1connect.TaskServiceResumeProcedure: {
+			may: on(func(a *asking, r *stintv1.ResumeRequest) error {
+				return a.mayLimit(r.GetActions()...)
+			}),
+		},
+		stintv1connect.TaskServicePauseKeysProcedure: {
+			may: on(func(a *asking, r *stintv1.PauseKeysRequest) error {
+				return a.mayLimit(r.GetAction())
+			}),
+		},
+		stintv1connect.TaskServiceResumeKeysProcedure: {
+			may: on(func(a *asking, r *stintv1.ResumeKeysRequest) error {
+				return a.mayLimit(r.GetAction())
+			}),
+		},
+		stintv1connect.TaskServiceSetWeightsProcedure: {
+			may: on(func(a *asking, r *stintv1.SetWeightsRequest) error {
+				return a.mayLimit(r.GetAction())
 			}),
 		},
 	}

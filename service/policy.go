@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -192,6 +193,31 @@ func (a *asking) mayReplace(tasks []*stintv1.Task) error {
 	return a.may(access.Control, ids)
 }
 
+// mayDebounce returns an error unless the principal may replace the task, and the one that runs
+// after it.
+func (a *asking) mayDebounce(r *stintv1.DebounceRequest) error {
+	for _, suffix := range []string{"", "+"} {
+		task := proto.CloneOf(r.GetTask())
+		if task == nil {
+			task = &stintv1.Task{}
+		}
+		task.Id += suffix
+		if err := a.mayReplace([]*stintv1.Task{task}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *asking) mayDebounceAll(requests []*stintv1.DebounceRequest) error {
+	for _, r := range requests {
+		if err := a.mayDebounce(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *asking) mayDepend(dependencies []*stintv1.Dependency) error {
 	var predecessors, dependents []string
 	for _, d := range dependencies {
@@ -279,6 +305,7 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 		{len(r.GetMustExist()), func() error { return a.may(access.Read, r.GetMustExist()) }},
 		{len(r.GetInsert()), func() error { return a.mayInsert(r.GetInsert()) }},
 		{len(r.GetReplace()), func() error { return a.mayReplace(r.GetReplace()) }},
+		{len(r.GetDebounce()), func() error { return a.mayDebounceAll(r.GetDebounce()) }},
 		{len(r.GetDepend()), func() error { return a.mayDepend(r.GetDepend()) }},
 		control(r.GetRetry()), control(r.GetAbort()), control(r.GetDelete()),
 		{len(r.GetAsSeen().GetTasks()), func() error { return a.has(access.Control) }},

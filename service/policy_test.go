@@ -125,6 +125,19 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"mailer", `{"tasks":[{"id":"shop/mail","action":"mail"}]}`},
 		},
 	},
+	"Debounce": {
+		[]call{
+			{"shop", `{"task":{"id":"shop/mail","action":"bill"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"shop/9","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+		},
+		[]call{
+			{"shop", `{"task":{"id":"shop/ship","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"other/1","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"shop/9","action":"ship"},"quiet":"1s","at_most":"1s"}`},
+			{"mailer", `{"task":{"id":"shop/mail","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"mailer", `{}`},
+		},
+	},
 	"AddDependencies": {
 		[]call{
 			{"chain", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`},
@@ -202,6 +215,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"must_exist":["other/mail"]}`},
 			{"shop", `{"insert":[{"id":"x","action":"mail"}]}`},
 			{"shop", `{"replace":[{"id":"shop/ship","action":"mail"}]}`},
+			{"shop", `{"debounce":[{"task":{"id":"shop/8","action":"mail"}},` +
+				`{"task":{"id":"shop/ship","action":"mail"}}]}`},
 			{"chain", `{"depend":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
 			{"reader", `{"as_seen":{"tasks":[{"id":"other/mail"}]}}`},
 			{"shop", `{"retry":["other/mail"]}`},
@@ -222,12 +237,14 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"ListTasks": {
 		[]call{
 			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m"}`},
+			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m","key":"k"}`},
 			{"reader", `{}`},
 			{"reader", `{"actions":["mail"]}`},
 			{"root", `{}`},
 		},
 		[]call{
 			{"shop", `{}`},
+			{"shop", `{"key":"k"}`},
 			{"shop", `{"id_prefix":"shop/"}`},
 			{"shop", `{"actions":["mail"]}`},
 			{"reader", `{"actions":["mail","ship"]}`},
@@ -245,6 +262,38 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"ListProblems": {[]call{{"reader", `{"limit":1}`}}, []call{{"mailer", `{"limit":1}`}}},
 	"ListActors":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
 
+	"SetLimits": {
+		[]call{
+			{"keeper", `{"action":"mail","limits":{"concurrency":3}}`},
+			{"root", `{"action":"mail"}`},
+		},
+		[]call{
+			{"shop", `{"action":"mail","limits":{"concurrency":3}}`},
+			{"half", `{"action":"mail"}`},
+			{"reader", `{"action":"mail"}`},
+		},
+	},
+	"ListLimits": {[]call{{"reader", `{}`}}, []call{{"mailer", `{"actions":["mail"]}`}}},
+	"Pause": {
+		[]call{{"keeper", `{"actions":["mail"]}`}},
+		[]call{{"shop", `{"actions":["mail"]}`}, {"mailer", `{}`}},
+	},
+	"Resume": {
+		[]call{{"keeper", `{"actions":["mail"]}`}},
+		[]call{{"shop", `{"actions":["mail"]}`}, {"reader", `{}`}},
+	},
+	"PauseKeys": {
+		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},
+		[]call{{"shop", `{"action":"mail","keys":["a"]}`}},
+	},
+	"ResumeKeys": {
+		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},
+		[]call{{"shop", `{"action":"mail","keys":["a"]}`}},
+	},
+	"SetWeights": {
+		[]call{{"keeper", `{"action":"mail","weights":[{"key":"a","weight":3}]}`}},
+		[]call{{"shop", `{"action":"mail","weights":[{"key":"a","weight":3}]}`}},
+	},
 	"GetServiceInfo": {[]call{{"nobody", `{}`}}, nil},
 	"PruneTasks": {
 		[]call{{"keeper", `{"completed":"3600s"}`}, {"root", `{"dry_run":true}`}},
@@ -362,6 +411,7 @@ func (r *running) list(t *testing.T) []stint.TaskInfo {
 func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 	t.Parallel()
 	r := startGuarded(t)
+	wantErr(t, "Pause", r.store.Pause(t.Context(), "mail", "ship"), nil)
 	for _, c := range []struct{ by, procedure, request, want, hidden string }{
 		{"shop", "GetTasks", `{"ids":["shop/mail"]}`, "shop/mail", "c2VjcmV0"},
 		{"root", "GetTasks", `{"ids":["shop/mail"]}`, "c2VjcmV0", "nothing"},
@@ -375,6 +425,9 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 		{"reader", "GetStats", `{}`, `"action":"mail"`, "ship"},
 		{"reader", "ListTasks", `{}`, "other/mail", "ship"},
 		{"reader", "ListActors", `{}`, "{", "mailer"},
+		{"reader", "ListLimits", `{}`, `"action":"mail"`, "ship"},
+		{"shop", "ListLimits", `{}`, "{", "mail"},
+		{"root", "ListLimits", `{}`, `"action":"ship"`, "nothing"},
 	} {
 		status, text := r.as(c.by).send(t, "TaskService/"+c.procedure, "application/json",
 			strings.NewReader(c.request))

@@ -209,6 +209,48 @@ func TestTransact_DoesAllOrNothing(t *testing.T) {
 	}
 }
 
+// The owner of a task has another one debounced, which may be its own, in one commit.
+func TestTransact_DebouncesTasks(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	c := testservice.Client(t, r.address, client.Options{})
+	ctx := t.Context()
+	err := c.InsertTasks(ctx, []stint.Task{{ID: "a", Action: "act"}})
+	wantErr(t, "InsertTasks", err, nil)
+	owned, err := c.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %+v, %v", owned, err)
+	}
+	var calls []client.Debounced
+	for _, id := range []stint.TaskID{"a", "index", "index"} {
+		calls = append(calls, client.Debounced{
+			Task:  stint.Task{ID: id, Action: "act", Body: fmt.Append(nil, len(calls))},
+			Quiet: time.Hour, AtMost: time.Hour,
+		})
+	}
+	lost := stint.Return{ID: "a", Code: stint.StatusCompleted}
+	_, err = c.Transact(ctx, client.Transaction{Debounce: calls, Return: []stint.Return{lost}})
+	wantErr(t, "Transact", err, stint.ErrInvalidToken)
+	for _, id := range []stint.TaskID{"index", "a+"} {
+		_, err = r.store.GetTasks(ctx, []stint.TaskID{id})
+		wantErr(t, "GetTasks of a task that was not inserted", err, stint.ErrTaskNotFound)
+	}
+	completes := stint.Return{ID: "a", Token: owned[0].Token, Code: stint.StatusCompleted}
+	_, err = c.Transact(ctx, client.Transaction{Debounce: calls, Return: []stint.Return{completes}})
+	wantErr(t, "Transact", err, nil)
+	infos, err := r.store.GetTasks(ctx, []stint.TaskID{"a", "a+", "index"})
+	if err != nil || infos[0].State != stint.StateCompleted ||
+		infos[1].State != stint.StateScheduled || infos[2].State != stint.StateScheduled ||
+		string(infos[2].Body) != "2" {
+		t.Errorf("GetTasks = %+v, %v", infos, err)
+	}
+	calls[0].AtMost = 0
+	_, err = c.Transact(ctx, client.Transaction{Debounce: calls})
+	wantErr(t, "Transact without a time", err, stint.ErrInvalidArgument)
+	_, err = c.Transact(ctx, client.Transaction{Debounce: make([]client.Debounced, 1001)})
+	wantErr(t, "Transact of too many", err, stint.ErrTooLarge)
+}
+
 // Calls that wait are answered when the service stops, and those behind them look elsewhere.
 func TestService_StopsThoughCallsWait(t *testing.T) {
 	t.Parallel()

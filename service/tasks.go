@@ -61,6 +61,20 @@ func (t *tasks) ReplaceTasks(
 	return &stintv1.ReplaceTasksResponse{}, t.store.ReplaceTasks(ctx, replacing)
 }
 
+func (t *tasks) Debounce(
+	ctx context.Context, r *stintv1.DebounceRequest,
+) (*stintv1.DebounceResponse, error) {
+	return &stintv1.DebounceResponse{}, debounce(ctx, t.store, r)
+}
+
+func debounce(ctx context.Context, store *stint.Store, r *stintv1.DebounceRequest) error {
+	given, err := wire.ToTasks([]*stintv1.Task{r.GetTask()})
+	if err != nil {
+		return err
+	}
+	return store.Debounce(ctx, given[0], r.GetQuiet().AsDuration(), r.GetAtMost().AsDuration())
+}
+
 func (t *tasks) AddDependencies(
 	ctx context.Context, r *stintv1.AddDependenciesRequest,
 ) (*stintv1.AddDependenciesResponse, error) {
@@ -157,7 +171,7 @@ func (t *tasks) ListTasks(
 		Actions: r.GetActions(), IDPrefix: r.GetIdPrefix(), Actor: stint.ActorID(r.GetActor()),
 		MinAge: r.GetMinAge().AsDuration(), MaxAge: r.GetMaxAge().AsDuration(),
 		NewestFirst: r.GetNewestFirst(), After: stint.Cursor(r.GetAfter()),
-		Limit: int(r.GetLimit()),
+		Limit: int(r.GetLimit()), Key: r.GetKey(),
 	}
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stint.State(state))
@@ -183,6 +197,7 @@ func (t *tasks) ExplainTask(
 		BecauseOf: wire.FromInfos(why.BecauseOf, false),
 		TriesLeft: wire.Int32(why.TriesLeft),
 		Now:       timestamppb.New(why.Now),
+		Limits:    wire.FromTaskLimits(why.Limits),
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)
@@ -219,6 +234,8 @@ func (t *tasks) GetStats(
 			Action: a.Action, Blocked: a.Blocked, Scheduled: a.Scheduled, Ready: a.Ready,
 			InProgress: a.InProgress, Completed: a.Completed, Aborted: a.Aborted,
 			OldestReady: durationpb.New(a.OldestReady), Tries: a.Tries, Retries: a.Retries,
+			Parked: a.Parked, Limited: a.Limited, Paused: a.Paused,
+			Concurrency: wire.Int32(a.Concurrency),
 		})
 	}
 	return response, nil

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,16 @@ type transaction struct {
 	ids             []string
 }
 
+// debouncedMax is how many tasks one transaction debounces: each takes some statements.
+const debouncedMax = 1000
+
 func newTransaction(r *stintv1.TransactRequest) (*transaction, error) {
+	if n := len(r.GetDebounce()); n > debouncedMax {
+		return nil, &stint.ArgumentError{
+			Argument: "debounce", Index: -1, Err: stint.ErrTooLarge,
+			Problem: fmt.Sprintf("has %d tasks, the limit is %d", n, debouncedMax),
+		}
+	}
 	t := &transaction{}
 	var err error
 	if t.hold, err = wire.ToPerformances(r.GetHold()); err != nil {
@@ -138,6 +148,7 @@ func (t *transaction) execute(
 		}},
 		{len(t.insert), func() error { return store.InsertTasks(ctx, t.insert) }},
 		{len(t.replace), func() error { return store.ReplaceTasks(ctx, t.replace) }},
+		{len(r.GetDebounce()), func() error { return debounceAll(ctx, store, r.GetDebounce()) }},
 		{len(r.GetDepend()), func() error {
 			return store.AddDependencies(ctx, wire.ToDependencies(r.GetDepend()))
 		}},
@@ -160,6 +171,17 @@ func (t *transaction) execute(
 		}
 	}
 	return response, nil
+}
+
+func debounceAll(
+	ctx context.Context, store *stint.Store, requests []*stintv1.DebounceRequest,
+) error {
+	for _, r := range requests {
+		if err := debounce(ctx, store, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mustExist returns an error that names the tasks that are not stored.

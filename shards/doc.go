@@ -38,4 +38,8 @@
 //   - A retry reaches other shards when the task is completed: until then, tasks there that it
 //     aborted stay aborted, and those that can be owned are not blocked again. If the task is
 //     deleted instead, they stay as they are.
+//   - Limits, pauses and weights ([stint.Store.SetLimits]) are those of a shard: no database knows
+//     what the others hand out, so a limit across shards could not be exact. Set them on each
+//     shard, each limit to its part.
+//   - [stint.Store.Debounce] is a verb of a shard: call it on the one that the ID belongs to.
 package shards

@@ -32,7 +32,11 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	for _, id := range []string{"1/a", "1/b", "1/c", "2/a", "3/a", "3/b/c"} {
-		insertAll(t, c, id)
+		inserted := task(id)
+		if id == "1/c" || id == "3/a" {
+			inserted.Task.Key = "k"
+		}
+		wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{inserted}), nil)
 	}
 	const all = "1/a 1/b 1/c 2/a 3/a 3/b/c"
 	for limit := 1; limit <= 7; limit++ {
@@ -66,6 +70,7 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 		{stint.Filter{IDPrefix: "2"}, "2/a"},
 		{stint.Filter{IDPrefix: "4"}, ""},
 		{stint.Filter{States: []stint.State{stint.StateCompleted}}, "3/a"},
+		{stint.Filter{Key: "k"}, "1/c 3/a"},
 	} {
 		if got, _ := list(t, c, test.filter); got != test.want {
 			t.Errorf("ListTasks(%+v) = %q, want %q", test.filter, got, test.want)
@@ -81,6 +86,33 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	} {
 		_, err := c.ListTasks(t.Context(), test.filter)
 		wantErr(t, fmt.Sprintf("ListTasks(%+v)", test.filter), err, test.want)
+	}
+}
+
+// A network over several shards has other tasks in it, which have no key.
+func TestInsertTasks_KeepsKeysOnEveryShard(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	tasks := []shards.Task{task("1/a"), task("2/b", "1/a"), task("2/c")}
+	tasks[0].Task.Key, tasks[1].Task.Key = "one", "two"
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	d.perform(t, "1/a", stint.Return{})
+	for _, want := range tasks {
+		got, err := d.stores[want.Shard].GetTasks(t.Context(), []stint.TaskID{want.Task.ID})
+		if err != nil || got[0].Key != want.Task.Key {
+			t.Errorf("GetTasks = %+v, %v, want the key %q", got, err, want.Task.Key)
+		}
+	}
+	for shard, store := range d.stores {
+		page, err := store.ListTasks(t.Context(), stint.Filter{})
+		wantErr(t, "ListTasks", err, nil)
+		for _, info := range page.Tasks {
+			if strings.HasPrefix(info.Action, "stint.") && info.Key != "" {
+				t.Errorf("on shard %s %q has the key %q", shard, info.ID, info.Key)
+			}
+		}
 	}
 }
 

@@ -10,8 +10,8 @@
 --   $5 actors   text[]
 --   $6 actions  text[]: element i is an action of actor i; an actor may come several times
 WITH session AS (
-    INSERT INTO stint.sessions (id, grace, watches, topics)
-    VALUES ($1::bigint, $2::interval, $3::boolean, $4::text[])
+    INSERT INTO stint.sessions (id, grace, watches, topics, schema_version)
+    VALUES ($1::bigint, $2::interval, $3::boolean, $4::text[], 2)
     ON CONFLICT (id) DO UPDATE
     -- A session that others found gone has come back.
     SET gone_at = NULL, watches = excluded.watches, topics = excluded.topics

@@ -42,10 +42,10 @@ WITH cut AS MATERIALIZED (
     WHERE ready.ctid = span.tid
     RETURNING ready.*, span.keys
 )
--- The pieces keep the position, and with it their place in the queue.
-INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
+-- The pieces keep the position, and with it their place in the queue, or that they are parked.
+INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted, limit_key)
 SELECT gone.position, piece.lo, piece.hi, gone.action, gone.priority, gone.tries, gone.completed,
-       gone.aborted
+       gone.aborted, gone.limit_key
 FROM gone
 CROSS JOIN LATERAL (
     -- The tasks.

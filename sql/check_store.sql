@@ -9,29 +9,33 @@
 WITH placed AS MATERIALIZED (
     -- Each task in each state table that holds it.
     SELECT blocked.key, 'blocked' AS state, blocked.tries, blocked.completed, blocked.aborted,
-           NULL::smallint AS cause, NULL::text AS queued
+           NULL::smallint AS cause, NULL::text AS queued, NULL::text COLLATE "C" AS queued_key,
+           NULL::bigint AS claim, NULL::text COLLATE "C" AS limited_action
     FROM stint.blocked
     UNION ALL
     SELECT scheduled.key, 'scheduled', scheduled.tries, scheduled.completed, scheduled.aborted,
-           NULL, NULL
+           NULL, NULL, NULL, NULL, NULL
     FROM stint.scheduled
     UNION ALL
     SELECT span.key, 'ready', ready.tries, ready.completed, ready.aborted, NULL,
-           format('%s, priority %s, until %s', ready.action, ready.priority, ready.deadline)
+           format('%s, priority %s, until %s', ready.action, ready.priority, ready.deadline),
+           ready.limit_key, NULL, NULL
     FROM stint.ready
     CROSS JOIN LATERAL generate_series(ready.lo, ready.hi) AS span (key)
     UNION ALL
-    SELECT span.key, 'in progress', leased.tries, leased.completed, leased.aborted, NULL, NULL
+    SELECT span.key, 'in progress', leased.tries, leased.completed, leased.aborted, NULL, NULL,
+           NULL, leased.claim, leased.limited_action
     FROM stint.leased
     CROSS JOIN LATERAL generate_series(leased.lo, leased.hi) AS span (key)
     UNION ALL
-    SELECT span.key, 'final', finished.tries, NULL, NULL, finished.cause, NULL
+    SELECT span.key, 'final', finished.tries, NULL, NULL, finished.cause, NULL, NULL,
+           NULL, NULL
     FROM stint.finished
     CROSS JOIN LATERAL generate_series(finished.lo, finished.hi) AS span (key)
 ), known AS MATERIALIZED (
     -- The same with their definitions.
     SELECT placed.*, tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.on_abort,
-           tasks.deadline
+           tasks.deadline, tasks.limit_key
     FROM placed
     JOIN stint.tasks ON tasks.key = placed.key
 ), edge AS MATERIALIZED (
@@ -53,6 +57,12 @@ WITH placed AS MATERIALIZED (
         OFFSET 0
     ) AS lease
     CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS pair (n)
+), held AS MATERIALIZED (
+    -- The slots that are taken, with their tasks.
+    SELECT slots.action AS slot_action, slots.limit_key AS slot_key, slots.slot, known.key,
+           known.id, known.action, known.limit_key
+    FROM stint.slots
+    JOIN known ON known.key = slots.key AND known.claim = slots.claim
 ), told AS (
     -- How many signals a task must miss, and how many completed and aborted tasks its predecessors
     -- have told it of at least: a completed spontaneous task may stand for any number.
@@ -131,6 +141,33 @@ FROM (
     FROM known
     WHERE known.queued
           <> format('%s, priority %s, until %s', known.action, known.priority, known.deadline)
+    UNION ALL
+    SELECT 'a span has the key of its tasks', known.key, known.id,
+           format('queued with key "%s", defined with "%s"', known.queued_key, known.limit_key)
+    FROM known
+    WHERE known.queued_key <> coalesce(known.limit_key, '')
+    UNION ALL
+    SELECT 'a parked task is parked by its key', ready.lo, known.id,
+           format('position %s', ready.position)
+    FROM stint.ready
+    LEFT JOIN known ON known.key = ready.lo
+    WHERE ready.position < 0 AND ready.limit_key IS NULL
+    UNION ALL
+    SELECT 'an owned task counts towards the limits of its action', known.key, known.id,
+           format('%s, counted as %s', known.action, known.limited_action)
+    FROM known
+    WHERE known.limited_action <> known.action
+    UNION ALL
+    SELECT 'a task has one slot', held.key, held.id,
+           'slots ' || string_agg(held.slot::text, ', ' ORDER BY held.slot)
+    FROM held
+    GROUP BY held.key, held.id
+    HAVING count(*) > 1
+    UNION ALL
+    SELECT 'a slot is one of the key of its task', held.key, held.id,
+           format('slot %s of key "%s" of %s', held.slot, held.slot_key, held.slot_action)
+    FROM held
+    WHERE held.slot_action <> held.action OR held.slot_key <> coalesce(held.limit_key, '')
     UNION ALL
     SELECT 'a spontaneous task is owned by nobody (R14)', known.key, known.id, known.state
     FROM known

@@ -2,12 +2,13 @@
 --
 -- Returns the tasks that own_tasks handed out under claim $1, in the form and the order of
 -- own_tasks: the spans of a lease are in the order in which they were taken. The caller asks when
--- the answer of own_tasks was lost.
+-- the answer of own_tasks was lost; and behind the commit of own_gated and own_limited, which leave
+-- the reading of the tasks to it.
 --
 --   $1 claim  bigint
 SELECT task.key, task.id, task.action, task.body, leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
-       span.n::bigint AS rank, 0::bigint AS floor
+       span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans
@@ -17,7 +18,8 @@ FROM (
 ) AS lease
 CROSS JOIN LATERAL generate_subscripts(lease.spans, 1) AS span (n)
 CROSS JOIN LATERAL (
-    SELECT leased.lo, leased.hi, leased.tries, leased.completed, leased.aborted
+    SELECT leased.lo, leased.hi, leased.tries, leased.completed, leased.aborted,
+           leased.limited_action IS NOT NULL AS limited
     FROM stint.leased
     WHERE leased.lo BETWEEN lease.spans[span.n][1] AND lease.spans[span.n][2]
       AND leased.claim = lease.claim
@@ -25,7 +27,8 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS leased
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result,
+           tasks.limit_key
     FROM stint.tasks
     WHERE tasks.key BETWEEN leased.lo AND leased.hi
     OFFSET 0

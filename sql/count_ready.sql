@@ -2,7 +2,7 @@
 --
 -- Counts the ready tasks of up to $2 pairs of an action and a priority, and returns how long ago
 -- the first in line of each was inserted. more says that a pair has more than the $1 spans that
--- were to be counted.
+-- were to be counted, parked that its tasks are parked, which are pairs of their own.
 --
 --   $1 spans  integer
 --   $2 pairs  integer
@@ -31,7 +31,7 @@ WITH RECURSIVE pair AS (
     WHERE pair.number < $2::integer
 )
 SELECT pair.action, counted.tasks, counted.spans > $1::integer AS more,
-       statement_timestamp() - first.inserted_at AS age
+       statement_timestamp() - first.inserted_at AS age, pair.level < 0 AS parked
 FROM pair
 CROSS JOIN LATERAL (
     SELECT sum(head.hi - head.lo + 1)::bigint AS tasks, count(*) AS spans,

@@ -1,16 +1,24 @@
 -- name: explain_task
 --
 -- Returns a task (place 0) and up to $2 of the predecessors that it waits for, or because of which
--- it was aborted (place 1), each in the form of get_tasks without body and result. With each come
--- how many predecessors the task waits for in all (0 for a predecessor), when somebody last asked
--- for its action, and what time it is.
+-- it was aborted, or of the tasks that hold slots of its key while it is ready (place 1), each in
+-- the form of get_tasks without body and result. With each come how many predecessors the task
+-- waits for in all (0 for others), when somebody last asked for its action, and what time it is.
 --
 --   $1 id     text
 --   $2 tasks  integer
 WITH named AS MATERIALIZED (
     -- waits says that the task is blocked, fell that it was aborted because of a predecessor. The
     -- span of a key is the last that begins in the key's block of 1,024, at the key or ahead of it.
-    SELECT tasks.key, tasks.action,
+    SELECT tasks.key, tasks.action, tasks.limit_key,
+           (SELECT span.hi >= tasks.key
+            FROM (
+                SELECT ready.hi
+                FROM stint.ready
+                WHERE ready.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
+                ORDER BY ready.lo DESC
+                LIMIT 1
+            ) AS span) AS is_ready,
            (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
            (SELECT span.cause = 3 /* a predecessor */ AND span.hi >= tasks.key
             FROM (
@@ -57,10 +65,34 @@ WITH named AS MATERIALIZED (
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before
+    UNION ALL
+    SELECT slot.key, 1
+    FROM (
+        SELECT slot.key
+        FROM named
+        CROSS JOIN LATERAL (
+            SELECT slots.key, slots.claim
+            FROM stint.slots
+            WHERE slots.action = named.action AND slots.limit_key = named.limit_key
+              AND named.is_ready
+            OFFSET 0
+        ) AS slot
+        CROSS JOIN LATERAL (
+            SELECT leased.hi, leased.claim
+            FROM stint.leased
+            WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+            ORDER BY leased.lo DESC
+            LIMIT 1
+        ) AS leased
+        WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+        ORDER BY slot.key
+        LIMIT $2::integer
+    ) AS slot
 )
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
+       task.limit_key,
        coalesce((SELECT blocked.missing
                  FROM stint.blocked
                  WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,

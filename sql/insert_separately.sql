@@ -13,17 +13,21 @@
 --   $7 on_abort     smallint[]
 --   $8 post_result  boolean[]
 --   $9 key          bigint[]
+--   $10 limit_key   text[], null elements, or null: none
 WITH defined AS (
     INSERT INTO stint.tasks
-        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
+         limit_key)
     SELECT task.key, task.id, task.action, task.body, task.priority, task.max_tries,
-           task.deadline, task.on_abort, task.post_result
+           task.deadline, task.on_abort, task.post_result, task.limit_key
     FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[], $6::timestamptz[],
-        $7::smallint[], $8::boolean[], $9::bigint[]
-    ) AS task (id, action, body, priority, max_tries, deadline, on_abort, post_result, key)
+        $7::smallint[], $8::boolean[], $9::bigint[], $10::text[]
+    ) AS task (
+        id, action, body, priority, max_tries, deadline, on_abort, post_result, key, limit_key
+    )
     ON CONFLICT (id) DO NOTHING
-    RETURNING key, action, priority, deadline
+    RETURNING key, action, priority, deadline, limit_key
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
     SELECT defined.deadline, defined.key
@@ -31,9 +35,14 @@ WITH defined AS (
     WHERE defined.deadline IS NOT NULL
 )
 -- Tasks that are alike and have consecutive keys become spans, of 16 at most so that several owners
--- find some. A task with a deadline is alone in its span.
-INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
-SELECT min(alike.key), max(alike.key), alike.action, alike.priority, alike.deadline, 0
+-- find some. A task with a deadline is alone in its span. A span has a limit_key if all of its
+-- tasks have that one.
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries, limit_key)
+SELECT min(alike.key), max(alike.key), alike.action, alike.priority, alike.deadline, 0,
+       CASE WHEN count(alike.limit_key) = count(*)
+             AND min(alike.limit_key) = max(alike.limit_key)
+            THEN min(alike.limit_key)
+       END
 FROM (
     SELECT defined.*,
            CASE WHEN defined.deadline IS NULL

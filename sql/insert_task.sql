@@ -12,15 +12,18 @@
 --   $7 on_abort     smallint
 --   $8 post_result  boolean
 --   $9 key          bigint
+--   $10 limit_key   text, null: none
 WITH defined AS (
     INSERT INTO stint.tasks
-        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
+         limit_key)
     VALUES ($9::bigint, $1::text, $2::text, $3::bytea, $4::smallint, $5::integer,
-            $6::timestamptz, $7::smallint, $8::boolean)
+            $6::timestamptz, $7::smallint, $8::boolean, $10::text)
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
     SELECT $6::timestamptz, $9::bigint
     WHERE $6::timestamptz IS NOT NULL
 )
-INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
-VALUES ($9::bigint, $9::bigint, $2::text, $4::smallint, $6::timestamptz, 0)
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries, limit_key)
+VALUES ($9::bigint, $9::bigint, $2::text, $4::smallint, $6::timestamptz, 0,
+        $10::text)

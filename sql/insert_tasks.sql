@@ -14,20 +14,24 @@
 --   $9 post_result  boolean[]
 --   $10 key         bigint[]
 --   $11 waits       boolean[]: insert_network inserts what the task waits for
+--   $12 limit_key   text[], null elements, or null: none
 WITH given AS MATERIALIZED (
     SELECT task.*
     FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[],
         $6::timestamptz[], $7::timestamptz[], $8::smallint[], $9::boolean[],
-        $10::bigint[], $11::boolean[]
+        $10::bigint[], $11::boolean[], $12::text[]
     ) AS task (
         id, action, body, priority, max_tries,
-        not_before, deadline, on_abort, post_result, key, waits
+        not_before, deadline, on_abort, post_result, key, waits,
+        limit_key
     )
 ), defined AS (
     INSERT INTO stint.tasks
-        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result)
-    SELECT key, id, action, body, priority, max_tries, deadline, on_abort, post_result
+        (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
+         limit_key)
+    SELECT key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
+           limit_key
     FROM given
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
@@ -41,7 +45,7 @@ WITH given AS MATERIALIZED (
     WHERE not_before > statement_timestamp() AND NOT waits
 )
 -- Each task is a span of its own: few tasks are shared out best one by one.
-INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries)
-SELECT key, key, action, priority, deadline, 0
+INSERT INTO stint.ready (lo, hi, action, priority, deadline, tries, limit_key)
+SELECT key, key, action, priority, deadline, 0, limit_key
 FROM given
 WHERE (not_before IS NULL OR not_before <= statement_timestamp()) AND NOT waits

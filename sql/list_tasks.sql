@@ -1,22 +1,24 @@
 -- name: list_tasks
 --
--- Returns those of the tasks with keys $1 that pass a filter, $8 of them at most, in the form of
+-- Returns those of the tasks with keys $1 that pass a filter, $9 of them at most, in the form of
 -- get_tasks without bodies and results, followed by the place of the key in $1.
 --
---   $1 keys     bigint[]
---   $2 actions  text[], or null: all
---   $3 states   smallint[], or null: all
---   $4 actor    text, or null: all
---   $5 min_age  interval, or null
---   $6 max_age  interval, or null
---   $7 prefix   text: how IDs begin, or null: all
---   $8 tasks    integer
+--   $1 keys       bigint[]
+--   $2 actions    text[], or null: all
+--   $3 states     smallint[], or null: all
+--   $4 actor      text, or null: all
+--   $5 min_age    interval, or null
+--   $6 max_age    interval, or null
+--   $7 prefix     text: how IDs begin, or null: all
+--   $8 limit_key  text, or null: all
+--   $9 tasks      integer
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result, named.place
+       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
+       task.limit_key, named.place
 FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
 CROSS JOIN LATERAL (
-    SELECT tasks.id, tasks.action, tasks.inserted_at
+    SELECT tasks.id, tasks.action, tasks.inserted_at, tasks.limit_key
     FROM stint.tasks
     WHERE tasks.key = named.key
     OFFSET 0
@@ -30,5 +32,6 @@ WHERE ($2::text[] IS NULL OR known.action = ANY ($2::text[]))
   AND ($5::interval IS NULL OR known.inserted_at <= statement_timestamp() - $5::interval)
   AND ($6::interval IS NULL OR known.inserted_at >= statement_timestamp() - $6::interval)
   AND ($7::text IS NULL OR starts_with(known.id, $7::text))
+  AND ($8::text IS NULL OR known.limit_key = $8::text)
 ORDER BY named.place
-LIMIT $8::integer
+LIMIT $9::integer

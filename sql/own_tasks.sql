@@ -14,6 +14,9 @@
 --   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
 --   $10 chosen    boolean: to hand out nothing under a claim that is known already
 --
+-- If some of the actions have limits, nothing is handed out: own_limited does that for all of them.
+-- Those with limits come with the answer, in rows with the key 0.
+--
 -- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
 -- leased, however many tasks there are; their definitions are only read. An example: of the queues
 --
@@ -27,13 +30,18 @@
 -- The condition on cardinality($4) marks the part that only callers of many queues need. For the
 -- others the store has own_few, which is this statement with false in its place: there the planner
 -- leaves that part out. To carry it along, unused, cost 8 % of a hand-out of 16 tasks.
-WITH queue AS (
+WITH limited AS MATERIALIZED (
+    SELECT named.action
+    FROM unnest($4::text[]) AS named (action)
+    WHERE (SELECT true FROM stint.limits WHERE limits.action = named.action) IS NOT NULL
+), queue AS (
     -- A spread follows another own_tasks in the same transaction: none, if that handed out
     -- something. A claim that the caller has chosen may have been used before.
     SELECT *
     FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
-    WHERE NOT ($9::boolean OR $10::boolean)
-       OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL
+    WHERE (NOT ($9::boolean OR $10::boolean)
+           OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL)
+      AND (SELECT limited.action FROM limited LIMIT 1) IS NULL
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, only to share $3 out among the queues by
     -- priority and age. A queue that was long worked at begins with the dead entries of tasks that
@@ -171,7 +179,7 @@ WITH queue AS (
 SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries, task.max_tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
        taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
-       taken.rank, taken.floor
+       taken.rank, taken.floor, task.limit_key, false AS limited
 FROM (
     SELECT taken.*,
            -- signals says whether other tasks wait for one of a span's
@@ -186,7 +194,11 @@ FROM (
     OFFSET 0
 ) AS taken
 CROSS JOIN LATERAL (
-    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result
+    SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result,
+           tasks.limit_key
     FROM stint.tasks
     WHERE tasks.key BETWEEN taken.lo AND taken.last
 ) AS task
+UNION ALL
+SELECT 0, '', limited.action, NULL, 0, 0, NULL, NULL, NULL, false, false, false, 0, NULL, NULL, true
+FROM limited

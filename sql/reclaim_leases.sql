@@ -10,7 +10,8 @@
 --
 -- Returns the deadline of the last lease (null if there are no more), a zero where the other scans
 -- return a key, how many rows of leased and leases are gone, the actions of the tasks that are
--- ready again, and the keys of those that have no tries left.
+-- ready again, and the keys of those that have no tries left; and the actions with limits of those
+-- that are ready again, each with a limit_key, for which there is room until somebody takes it.
 --
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned, which
 -- stay for the next time. $2 is for these: however many there are, the next scan reads the leases
@@ -91,19 +92,21 @@ WITH last AS MATERIALIZED (
     WHERE leased.ctid = held.tid
     RETURNING leased.*, held.actor
 ), task AS MATERIALIZED (
-    SELECT gone.*, task.key, task.action, task.priority, task.deadline,
+    SELECT gone.*, task.key, task.action, task.priority, task.deadline, task.limit_key,
            task.max_tries = 0 OR gone.tries < task.max_tries AS again
     FROM gone
     CROSS JOIN LATERAL (
-        SELECT tasks.key, tasks.action, tasks.priority, tasks.deadline, tasks.max_tries
+        SELECT tasks.key, tasks.action, tasks.priority, tasks.deadline, tasks.max_tries,
+               tasks.limit_key
         FROM stint.tasks
         WHERE tasks.key BETWEEN gone.lo AND gone.hi
         OFFSET 0
     ) AS task
 ), stuck AS (
     -- Where only some tasks of a row have tries left, the others stay, each alone in a row.
-    INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted)
-    SELECT task.key, task.key, task.claim, task.tries, task.part, task.completed, task.aborted
+    INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, limited_action)
+    SELECT task.key, task.key, task.claim, task.tries, task.part, task.completed, task.aborted,
+           task.limited_action
     FROM task
     WHERE NOT task.again
 ), again AS (
@@ -143,4 +146,9 @@ SELECT (SELECT last.deadline FROM last) AS deadline, 0::bigint AS key,
                OFFSET 0
            ) AS task
            WHERE NOT span.some
-       ) AS due
+       ) AS due,
+       ARRAY(
+           SELECT DISTINCT ARRAY[task.limited_action, task.limit_key]
+           FROM task
+           WHERE task.again AND task.limited_action IS NOT NULL AND task.limit_key IS NOT NULL
+       ) AS room

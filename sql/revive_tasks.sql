@@ -5,7 +5,8 @@
 --
 --   $1 keys     bigint[]
 --   $2 claims   bigint[]
---   $3 actor    text, or null: whoever the owner was
+--   $3 actor    text, or null: whoever the owner was. Named by who extends: not of actions with
+--               limits, since others may have the room that the lease left
 --   $4 session  bigint, that of the actor, or null
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
@@ -16,10 +17,15 @@ WITH named AS MATERIALIZED (
     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
     CROSS JOIN LATERAL (
         SELECT ready.lo AS key, ready.claim, ready.tries, ready.completed, ready.aborted,
-               ready.actor, ready.status
+               ready.actor, ready.status, ready.action
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.claim = named.claim
-          AND ready.late AND ($3::text IS NULL OR ready.actor = $3::text)
+          AND ready.late
+          AND ($3::text IS NULL
+               OR ready.actor = $3::text
+                  AND (SELECT true
+                       FROM stint.limits
+                       WHERE limits.action = ready.action) IS NULL)
         FOR UPDATE
     ) AS ready
 ), gone AS (
@@ -41,8 +47,9 @@ WITH named AS MATERIALIZED (
            owner.spans
     FROM owner
 )
-INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status)
+INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, limited_action)
 SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted,
-       late.status
+       late.status,
+       (SELECT limits.action FROM stint.limits WHERE limits.action = late.action)
 FROM late
 JOIN owner ON owner.claim = late.claim

@@ -1,7 +1,7 @@
 -- name: sample_tasks
 --
--- Estimates how many tasks are in each state, by action, from a sample of $1 pages of each table.
--- States are those of count_tasks.
+-- Estimates how many tasks are in each state, by action, and how many of these are parked, from a
+-- sample of $1 pages of each table. States are those of count_tasks.
 --
 --   $1 pages  integer, of 8 KiB
 --
@@ -17,19 +17,19 @@ WITH part AS MATERIALIZED (
     FROM (SELECT 8192.0 * $1::integer) AS pages (size)
 ), sampled AS (
     SELECT 0 /* blocked */ AS state, blocked.key AS lo, blocked.key AS hi, NULL::text AS action,
-           (SELECT part.blocked FROM part) AS part
+           false AS parked, (SELECT part.blocked FROM part) AS part
     FROM stint.blocked TABLESAMPLE SYSTEM (100 * (SELECT part.blocked FROM part))
     UNION ALL
     SELECT 1 /* scheduled */, scheduled.key, scheduled.key, NULL,
-           (SELECT part.scheduled FROM part)
+           false, (SELECT part.scheduled FROM part)
     FROM stint.scheduled TABLESAMPLE SYSTEM (100 * (SELECT part.scheduled FROM part))
     UNION ALL
     SELECT 2 /* ready */, ready.lo, ready.hi, ready.action,
-           (SELECT part.ready FROM part)
+           ready.position < 0, (SELECT part.ready FROM part)
     FROM stint.ready TABLESAMPLE SYSTEM (100 * (SELECT part.ready FROM part))
     UNION ALL
     SELECT 3 /* in progress */, leased.lo, leased.hi, NULL,
-           (SELECT part.leased FROM part)
+           false, (SELECT part.leased FROM part)
     FROM stint.leased TABLESAMPLE SYSTEM (100 * (SELECT part.leased FROM part))
     UNION ALL
     SELECT CASE finished.cause
@@ -37,11 +37,13 @@ WITH part AS MATERIALIZED (
                ELSE 11 /* aborted */
            END,
            finished.lo, finished.hi, NULL,
-           (SELECT part.finished FROM part)
+           false, (SELECT part.finished FROM part)
     FROM stint.finished TABLESAMPLE SYSTEM (100 * (SELECT part.finished FROM part))
 )
 SELECT sampled.state, task.action,
-       sum((sampled.hi - sampled.lo + 1) / sampled.part)::bigint AS tasks
+       sum((sampled.hi - sampled.lo + 1) / sampled.part)::bigint AS tasks,
+       coalesce(sum((sampled.hi - sampled.lo + 1) / sampled.part) FILTER (WHERE sampled.parked), 0)
+           ::bigint AS parked
 FROM sampled
 CROSS JOIN LATERAL (
     -- Rows of ready hold their action, for the others it is looked up. A replaced task has none any

@@ -1,9 +1,10 @@
 -- name: withdraw_tasks
 --
 -- Takes unfinished tasks out of the states they are in. Returns key, state and tries of each, the
--- state numbered as in task_states. Final tasks are only reported, and so are owned ones unless $2
--- says otherwise. A key that is not in the answer has moved on since the statement began, or shares
--- a span that somebody was carving.
+-- state numbered as in task_states, of a ready one its position in the queue, as if it were not
+-- parked, and of a scheduled one its time. Final tasks are only reported, and so are owned ones
+-- unless $2 says otherwise. A key that is not in the answer has moved on since the statement began,
+-- or shares a span that somebody was carving.
 --
 --   $1 keys   bigint[], sorted; ready and owned tasks must have been carved out of their spans
 --   $2 owned  boolean: take the owned tasks, too
@@ -24,7 +25,8 @@ WITH RECURSIVE reached (key, falls) AS (
     WHERE reached.falls
 ), held AS MATERIALIZED (
     SELECT ready.* FROM (
-        SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries
+        SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries,
+               ready.position & 9223372036854775807 AS position, NULL::timestamptz AS not_before
         FROM stint.ready
         WHERE ready.lo = ANY ($1::bigint[]) AND ready.hi = ready.lo
         ORDER BY ready.lo
@@ -32,7 +34,8 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS ready
     UNION ALL
     SELECT scheduled.* FROM (
-        SELECT 1 /* scheduled */, scheduled.key, scheduled.tries
+        SELECT 1 /* scheduled */, scheduled.key, scheduled.tries, NULL::bigint,
+               scheduled.not_before
         FROM stint.scheduled
         WHERE scheduled.key = ANY ($1::bigint[])
         ORDER BY scheduled.key
@@ -40,7 +43,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS scheduled
     UNION ALL
     SELECT leased.* FROM (
-        SELECT 3 /* in progress */, leased.lo, leased.tries
+        SELECT 3 /* in progress */, leased.lo, leased.tries, NULL::bigint, NULL::timestamptz
         FROM stint.leased
         WHERE leased.lo = ANY ($1::bigint[]) AND leased.hi = leased.lo
         ORDER BY leased.lo
@@ -48,7 +51,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS leased
     UNION ALL
     SELECT blocked.* FROM (
-        SELECT 0 /* blocked */, blocked.key, blocked.tries
+        SELECT 0 /* blocked */, blocked.key, blocked.tries, NULL::bigint, NULL::timestamptz
         FROM stint.blocked
         WHERE blocked.key = ANY (ARRAY(SELECT reached.key FROM reached))
         ORDER BY blocked.key
@@ -76,10 +79,10 @@ WITH RECURSIVE reached (key, falls) AS (
         SELECT held.key FROM held WHERE held.state = 0 /* blocked */
     ))
 )
-SELECT held.key, held.state, held.tries
+SELECT held.key, held.state, held.tries, held.position, held.not_before
 FROM held
 UNION ALL
-SELECT named.key, 10 + span.cause, span.tries
+SELECT named.key, 10 + span.cause, span.tries, NULL, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
     SELECT finished.lo, finished.hi, finished.tries, finished.cause

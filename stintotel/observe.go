@@ -8,6 +8,13 @@
 //	stint.tries{stint.task.action}                   tasks that were handed out
 //	stint.retries{stint.task.action}                 the same, without first tries
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
+//	stint.parked_tasks{stint.task.action}            ready tasks that wait for room below a limit
+//	                                                 of their key, its pause to end, or its turn
+//	stint.concurrency_limit{stint.task.action}       how many tasks may be in progress at once
+//	stint.paused{stint.task.action}                  1 if the action is paused, else 0
+//
+// Actions without limits and pauses have no series of the last three, and those without a limit of
+// the tasks in progress no stint.concurrency_limit.
 //
 // An action has all six states, zeros included, as long as [stint.Stats] lists it.
 package stintotel
@@ -56,18 +63,21 @@ func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error
 		}
 		i.observe(o, stats)
 		return nil
-	}, i.tasks, i.oldest, i.behind, i.estimated, i.tries, i.retries)
+	}, i.tasks, i.oldest, i.behind, i.estimated, i.tries, i.retries, i.parked, i.concurrency,
+		i.paused)
 }
 
 type instruments struct {
 	tasks, estimated metric.Int64ObservableGauge
 	oldest, behind   metric.Float64ObservableGauge
 	tries, retries   metric.Int64ObservableCounter
+
+	parked, concurrency, paused metric.Int64ObservableGauge
 }
 
 func newInstruments(meter metric.Meter) (instruments, error) {
 	var i instruments
-	errs := make([]error, 6) //nolint:mnd // one for each
+	errs := make([]error, 9) //nolint:mnd // one for each
 	i.tasks, errs[0] = meter.Int64ObservableGauge("stint.tasks",
 		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
 	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
@@ -82,6 +92,14 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 		metric.WithUnit("{task}"))
 	i.behind, errs[5] = meter.Float64ObservableGauge("stint.pruning_behind", metric.WithDescription(
 		"For how much longer than their retention finished tasks stay."), metric.WithUnit("s"))
+	i.parked, errs[6] = meter.Int64ObservableGauge("stint.parked_tasks",
+		metric.WithUnit("{task}"), metric.WithDescription(
+			"Ready tasks that wait for room below a limit of their key, or its turn."))
+	i.concurrency, errs[7] = meter.Int64ObservableGauge("stint.concurrency_limit",
+		metric.WithDescription("How many tasks may be in progress at once."),
+		metric.WithUnit("{task}"))
+	i.paused, errs[8] = meter.Int64ObservableGauge("stint.paused",
+		metric.WithDescription("1 if the action is paused, else 0."))
 	return i, errors.Join(errs...)
 }
 
@@ -105,6 +123,24 @@ func (i *instruments) observe(o metric.Observer, stats stint.Stats) {
 			o.ObserveInt64(i.tries, of.Tries, metric.WithAttributes(action))
 			o.ObserveInt64(i.retries, of.Retries, metric.WithAttributes(action))
 		}
+		i.observeLimits(o, of)
 	}
 	o.ObserveFloat64(i.behind, stats.PruningBehind.Seconds())
+}
+
+// observeLimits observes the limits of an action that has some, or is paused.
+func (i *instruments) observeLimits(o metric.Observer, of stint.ActionStats) {
+	if !of.Limited && !of.Paused && of.Parked == 0 {
+		return
+	}
+	action := metric.WithAttributes(actionKey.String(of.Action))
+	paused := int64(0)
+	if of.Paused {
+		paused = 1
+	}
+	o.ObserveInt64(i.parked, of.Parked, action)
+	o.ObserveInt64(i.paused, paused, action)
+	if of.Concurrency > 0 {
+		o.ObserveInt64(i.concurrency, int64(of.Concurrency), action)
+	}
 }

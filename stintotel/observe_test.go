@@ -2,6 +2,7 @@ package stintotel_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -100,6 +101,10 @@ func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
 	if _, ok, err := w.PerformNext(t.Context()); !ok || err != nil {
 		t.Fatalf("PerformNext = %v, %v", ok, err)
 	}
+	err = store.SetLimits(t.Context(), "copy", stint.Limits{Concurrency: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(stintprom.NewCollector(store), metrics)
 	families, err := registry.Gather()
@@ -163,4 +168,38 @@ func collect(t *testing.T, reader metric.Reader, name string) map[string]int64 {
 		}
 	}
 	return found
+}
+
+func TestObserve_TellsOfLimits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := newStore(t)
+	err := errors.Join(
+		store.SetLimits(ctx, "copy", stint.Limits{Concurrency: 3, ConcurrencyPerKey: 1}),
+		store.Pause(ctx, "report"),
+		store.InsertTasks(ctx, []stint.Task{
+			{ID: "a", Action: "copy", Key: "k"},
+			{ID: "b", Action: "copy", Key: "k"},
+			{ID: "c", Action: "free"},
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OwnTasks(ctx, "actor", 2, []string{"copy"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	reader := metric.NewManualReader()
+	_, err = stintotel.Observe(store, metric.NewMeterProvider(metric.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]map[string]int64{
+		"stint.parked_tasks":      {"copy ": 1, "report ": 0},
+		"stint.concurrency_limit": {"copy ": 3},
+		"stint.paused":            {"copy ": 0, "report ": 1},
+	} {
+		if got := collect(t, reader, name); !maps.Equal(got, want) {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
 }

@@ -13,6 +13,13 @@
 //	stint_tries_total{action}           tasks that were handed out
 //	stint_retries_total{action}         the same, without first tries
 //	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
+//	stint_parked_tasks{action}          ready tasks that wait for room below a limit of their key,
+//	                                    for the end of its pause, or for its turn
+//	stint_concurrency_limit{action}     how many tasks may be in progress at once
+//	stint_paused{action}                1 if the action is paused, else 0
+//
+// Actions without limits and pauses have no series of the last three, and those without a limit of
+// the tasks in progress no stint_concurrency_limit.
 //
 // An action has all six states, zeros included, as long as [stint.Stats] lists it. So graphs have
 // no gaps, and the first aborted task shows as an increase. The age of the oldest ready task is 0
@@ -86,13 +93,21 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 			"Tasks that were handed out not for their first try.", []string{actionLabel}, nil),
 		behind: prometheus.NewDesc("stint_pruning_behind_seconds",
 			"For how much longer than their retention finished tasks stay.", nil, nil),
+		parked: prometheus.NewDesc("stint_parked_tasks",
+			"Ready tasks that wait for room below a limit of their key, or its turn.",
+			[]string{actionLabel}, nil),
+		concurrency: prometheus.NewDesc("stint_concurrency_limit",
+			"How many tasks may be in progress at once.", []string{actionLabel}, nil),
+		paused: prometheus.NewDesc("stint_paused", "1 if the action is paused, else 0.",
+			[]string{actionLabel}, nil),
 	}
 }
 
 type collector struct {
-	store                    *stint.Store
-	tasks, oldest, estimated *prometheus.Desc
-	tries, retries, behind   *prometheus.Desc
+	store                       *stint.Store
+	tasks, oldest, estimated    *prometheus.Desc
+	tries, retries, behind      *prometheus.Desc
+	parked, concurrency, paused *prometheus.Desc
 }
 
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
@@ -102,6 +117,9 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.tries
 	descs <- c.retries
 	descs <- c.behind
+	descs <- c.parked
+	descs <- c.concurrency
+	descs <- c.paused
 }
 
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
@@ -112,11 +130,17 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.NewInvalidMetric(c.tasks, err)
 		return
 	}
-	tell := func(
+	c.tell(stats, func(
 		kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string,
 	) {
 		metrics <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
-	}
+	})
+}
+
+func (c *collector) tell(
+	stats stint.Stats,
+	tell func(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string),
+) {
 	estimated := map[stint.State]float64{}
 	for _, state := range stats.Estimated {
 		estimated[state] = 1
@@ -133,6 +157,26 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			tell(prometheus.CounterValue, c.tries, float64(of.Tries), of.Action)
 			tell(prometheus.CounterValue, c.retries, float64(of.Retries), of.Action)
 		}
+		c.tellLimits(of, tell)
 	}
 	tell(prometheus.GaugeValue, c.behind, stats.PruningBehind.Seconds())
+}
+
+// tellLimits tells of the limits of an action that has some, or is paused.
+func (c *collector) tellLimits(
+	of stint.ActionStats,
+	tell func(kind prometheus.ValueType, desc *prometheus.Desc, value float64, labels ...string),
+) {
+	if !of.Limited && !of.Paused && of.Parked == 0 {
+		return
+	}
+	paused := 0.0
+	if of.Paused {
+		paused = 1
+	}
+	tell(prometheus.GaugeValue, c.parked, float64(of.Parked), of.Action)
+	tell(prometheus.GaugeValue, c.paused, paused, of.Action)
+	if of.Concurrency > 0 {
+		tell(prometheus.GaugeValue, c.concurrency, float64(of.Concurrency), of.Action)
+	}
 }

@@ -2,6 +2,7 @@ package stintprom_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -166,5 +167,45 @@ func TestCollector_FailsTheScrapeWithoutADatabase(t *testing.T) {
 	registry.MustRegister(stintprom.NewCollector(store))
 	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "stats") {
 		t.Errorf("Gather = %v, want the error of Stats", err)
+	}
+}
+
+func TestCollector_TellsOfLimits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := newStore(t, testdb.New(t))
+	err := errors.Join(
+		store.SetLimits(ctx, "copy", stint.Limits{Concurrency: 3, ConcurrencyPerKey: 1}),
+		store.Pause(ctx, "report"),
+		store.InsertTasks(ctx, []stint.Task{
+			{ID: "a", Action: "copy", Key: "k"},
+			{ID: "b", Action: "copy", Key: "k"},
+			{ID: "c", Action: "free"},
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OwnTasks(ctx, "actor", 2, []string{"copy"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	collector := stintprom.NewCollector(store)
+	err = testutil.CollectAndCompare(collector, strings.NewReader(`
+# HELP stint_concurrency_limit How many tasks may be in progress at once.
+# TYPE stint_concurrency_limit gauge
+stint_concurrency_limit{action="copy"} 3
+# HELP stint_parked_tasks Ready tasks that wait for room below a limit of their key, or its turn.
+# TYPE stint_parked_tasks gauge
+stint_parked_tasks{action="copy"} 1
+stint_parked_tasks{action="report"} 0
+# HELP stint_paused 1 if the action is paused, else 0.
+# TYPE stint_paused gauge
+stint_paused{action="copy"} 0
+stint_paused{action="report"} 1
+`), "stint_concurrency_limit", "stint_parked_tasks", "stint_paused")
+	if err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(collector); err != nil || len(problems) > 0 {
+		t.Errorf("names: %v, %v", problems, err)
 	}
 }

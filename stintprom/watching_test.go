@@ -27,6 +27,9 @@ func exportedMetrics(t *testing.T) exported {
 	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
 		t.Fatal(err)
 	}
+	if err := store.SetLimits(t.Context(), "copy", stint.Limits{Concurrency: 3}); err != nil {
+		t.Fatal(err)
+	}
 	metrics := stintprom.NewWorkerMetrics()
 	metrics.Begin("copy")
 	metrics.End("copy", worker.OutcomeCompleted, time.Second)

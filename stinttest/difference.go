@@ -23,6 +23,9 @@ func differences(want stint.Task, got stint.TaskInfo) []string {
 	if want.Action != "" && got.Action != want.Action {
 		d.add("Action", fmt.Sprintf("%q", got.Action), fmt.Sprintf("%q", want.Action))
 	}
+	if want.Key != "" && got.Key != want.Key {
+		d.add("Key", fmt.Sprintf("%q", got.Key), fmt.Sprintf("%q", want.Key))
+	}
 	if want.Body != nil && (got.Body == nil || !bytes.Equal(got.Body, want.Body)) {
 		same := commonStart(got.Body, want.Body)
 		d.add("Body", excerpt(got.Body, same), excerpt(want.Body, same))
@@ -102,6 +105,7 @@ func sketch(task stint.Task) string {
 	}
 	add(task.ID != "", "ID", fmt.Sprintf("%q", task.ID))
 	add(task.Action != "", "Action", fmt.Sprintf("%q", task.Action))
+	add(task.Key != "", "Key", fmt.Sprintf("%q", task.Key))
 	add(task.Body != nil, "Body", excerpt(task.Body, 0))
 	add(task.Priority != 0, "Priority", fmt.Sprint(task.Priority))
 	add(task.MaxTries != 0, "MaxTries", fmt.Sprint(task.MaxTries))

@@ -22,7 +22,7 @@ func newStoreOfMails(t *testing.T) *stinttest.Store {
 		stint.Task{
 			ID: "mail/2", Action: "mail", Body: []byte("bob"), Priority: 2, MaxTries: 3,
 			NotBefore: tomorrow, Deadline: tomorrow.Add(time.Hour), PostResult: true,
-			OnAbort: stint.RunAnyway,
+			OnAbort: stint.RunAnyway, Key: "b",
 		},
 		stint.Task{
 			ID: "sum", Action: stint.Spontaneous, After: []stint.TaskID{"mail/1", "mail/2"},
@@ -46,7 +46,7 @@ func TestRequireInserted_ComparesWhatIsNotZero(t *testing.T) {
 	stinttest.RequireInserted(t, store, stint.Task{
 		ID: "mail/2", Action: "mail", Body: []byte("bob"), Priority: 2, MaxTries: 3,
 		NotBefore: tomorrow, Deadline: tomorrow.Add(time.Hour), PostResult: true,
-		OnAbort: stint.RunAnyway, ToSignalAfter: []stint.TaskID{"sum"},
+		OnAbort: stint.RunAnyway, Key: "b", ToSignalAfter: []stint.TaskID{"sum"},
 	})
 }
 
@@ -80,11 +80,12 @@ func TestRequireInserted_SaysWhatDiffers(t *testing.T) {
 			[]stint.Task{{
 				ID: "mail/1", Action: "call", Body: []byte("anne"), Priority: 1, MaxTries: 2,
 				NotBefore: tomorrow, Deadline: tomorrow, PostResult: true,
-				OnAbort: stint.RunAnyway, After: []stint.TaskID{"x"},
+				OnAbort: stint.RunAnyway, Key: "a", After: []stint.TaskID{"x"},
 				ToSignalAfter: []stint.TaskID{"x", "sum"},
 			}},
 			`RequireInserted: task "mail/1" is not as wanted
 	Action: got "mail", want "call"
+	Key: got "", want "a"
 	Body: got "ann", want "anne"
 	Priority: got 0, want 1
 	MaxTries: got 25, want 2
@@ -104,9 +105,9 @@ func TestRequireInserted_SaysWhatDiffers(t *testing.T) {
 		task "sum" (action "stint.Spontaneous"), blocked`,
 		},
 		"the nearest": {
-			[]stint.Task{{Action: "mail", Body: []byte("eve"), MaxTries: 3}},
-			`RequireInserted: there is no task like {Action: "mail", Body: "eve", MaxTries: 3}; ` +
-				`the nearest is "mail/2"
+			[]stint.Task{{Action: "mail", Key: "b", Body: []byte("eve"), MaxTries: 3}},
+			`RequireInserted: there is no task like {Action: "mail", Key: "b", Body: "eve", ` +
+				`MaxTries: 3}; the nearest is "mail/2"
 	Body: got "bob", want "eve"`,
 		},
 		"too few": {

@@ -204,7 +204,7 @@ func TestTask_KeepsItsFields(t *testing.T) {
 	t.Parallel()
 	given := stint.Task{
 		ID: "a", Action: "do", Body: []byte("body"), Priority: 3, MaxTries: 4,
-		NotBefore: time.Unix(1, 0), Deadline: time.Unix(2, 0), PostResult: true,
+		NotBefore: time.Unix(1, 0), Deadline: time.Unix(2, 0), PostResult: true, Key: "k",
 		After: []stint.TaskID{"outside"}, ToSignalAfter: []stint.TaskID{"beyond", "beyond"},
 	}
 	plan := build(t, structures.Chain(task("first"), structures.Task(given), task("last")))
@@ -215,6 +215,7 @@ func TestTask_KeepsItsFields(t *testing.T) {
 			got.After, got.ToSignalAfter)
 	}
 	if string(got.Body) != "body" || got.Priority != 3 || got.MaxTries != 4 || !got.PostResult ||
+		got.Key != "k" ||
 		!got.NotBefore.Equal(given.NotBefore) || !got.Deadline.Equal(given.Deadline) {
 		t.Errorf("task = %+v, want %+v", got, given)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // roleNames are those of migrations/roles.sql.
-var roleNames = []string{"owner", "producer", "worker", "monitor", "enqueuer"}
+var roleNames = []string{"owner", "producer", "worker", "monitor", "enqueuer", "operator"}
 
 // newRoles applies migrations/roles.sql to a database of its own, with roles of its own, since
 // roles belong to the whole server. It returns a store by role.

@@ -50,6 +50,9 @@ type Task struct {
 	// The tasks that this one waits for, and those that wait for this one.
 	After         []string `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
 	ToSignalAfter []string `protobuf:"bytes,12,rep,name=to_signal_after,json=toSignalAfter,proto3" json:"to_signal_after,omitempty"`
+	// Groups tasks of an action, such as by customer: limits per key and fair shares count by it. 1 to
+	// 255 bytes of UTF-8. Default: none; limits per key do not apply to the task then.
+	Key           string `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +182,13 @@ func (x *Task) GetToSignalAfter() []string {
 	return nil
 }
 
+func (x *Task) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type isTask_Content interface {
 	isTask_Content()
 }
@@ -229,6 +239,7 @@ type TaskInfo struct {
 	//	*TaskInfo_Result
 	//	*TaskInfo_ResultText
 	Outcome       isTaskInfo_Outcome `protobuf_oneof:"outcome"`
+	Key           string             `protobuf:"bytes,24,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -446,6 +457,13 @@ func (x *TaskInfo) GetResultText() string {
 	return ""
 }
 
+func (x *TaskInfo) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type isTaskInfo_Content interface {
 	isTaskInfo_Content()
 }
@@ -549,7 +567,9 @@ type OwnedTask struct {
 	Completed int32 `protobuf:"varint,8,opt,name=completed,proto3" json:"completed,omitempty"`
 	Aborted   int32 `protobuf:"varint,9,opt,name=aborted,proto3" json:"aborted,omitempty"`
 	// When the lease expires unless it is extended; absent if it does not.
-	LeaseUntil    *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
+	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
+	// Empty if the task has none.
+	Key           string `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -663,6 +683,13 @@ func (x *OwnedTask) GetLeaseUntil() *timestamppb.Timestamp {
 		return x.LeaseUntil
 	}
 	return nil
+}
+
+func (x *OwnedTask) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 type isOwnedTask_Content interface {
@@ -1417,7 +1444,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x03\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1433,8 +1460,9 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\bon_abort\x18\n" +
 	" \x01(\tR\aonAbort\x12\x14\n" +
 	"\x05after\x18\v \x03(\tR\x05after\x12&\n" +
-	"\x0fto_signal_after\x18\f \x03(\tR\rtoSignalAfterB\t\n" +
-	"\acontent\"\xbf\x06\n" +
+	"\x0fto_signal_after\x18\f \x03(\tR\rtoSignalAfter\x12\x10\n" +
+	"\x03key\x18\r \x01(\tR\x03keyB\t\n" +
+	"\acontent\"\xd1\x06\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1467,13 +1495,14 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\bprogress\x18\x15 \x01(\x01R\bprogress\x12\x18\n" +
 	"\x06result\x18\x16 \x01(\fH\x01R\x06result\x12!\n" +
 	"\vresult_text\x18\x17 \x01(\tH\x01R\n" +
-	"resultTextB\t\n" +
+	"resultText\x12\x10\n" +
+	"\x03key\x18\x18 \x01(\tR\x03keyB\t\n" +
 	"\acontentB\t\n" +
 	"\aoutcome\"L\n" +
 	"\n" +
 	"Dependency\x12 \n" +
 	"\vpredecessor\x18\x01 \x01(\tR\vpredecessor\x12\x1c\n" +
-	"\tdependent\x18\x02 \x01(\tR\tdependent\"\xa4\x02\n" +
+	"\tdependent\x18\x02 \x01(\tR\tdependent\"\xb6\x02\n" +
 	"\tOwnedTask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
@@ -1486,7 +1515,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\aaborted\x18\t \x01(\x05R\aaborted\x12;\n" +
 	"\vlease_until\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"leaseUntilB\t\n" +
+	"leaseUntil\x12\x10\n" +
+	"\x03key\x18\v \x01(\tR\x03keyB\t\n" +
 	"\acontent\"3\n" +
 	"\vPerformance\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +

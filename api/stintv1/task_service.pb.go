@@ -291,6 +291,105 @@ func (*ReplaceTasksResponse) Descriptor() ([]byte, []int) {
 	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{5}
 }
 
+type DebounceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It has an ID of at most 511 bytes; not_before, after and to_signal_after must be empty.
+	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// How long after this call it starts.
+	Quiet *durationpb.Duration `protobuf:"bytes,2,opt,name=quiet,proto3" json:"quiet,omitempty"`
+	// How long after the first of the calls that it stands for it starts at most.
+	AtMost        *durationpb.Duration `protobuf:"bytes,3,opt,name=at_most,json=atMost,proto3" json:"at_most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DebounceRequest) Reset() {
+	*x = DebounceRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DebounceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DebounceRequest) ProtoMessage() {}
+
+func (x *DebounceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DebounceRequest.ProtoReflect.Descriptor instead.
+func (*DebounceRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DebounceRequest) GetTask() *Task {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *DebounceRequest) GetQuiet() *durationpb.Duration {
+	if x != nil {
+		return x.Quiet
+	}
+	return nil
+}
+
+func (x *DebounceRequest) GetAtMost() *durationpb.Duration {
+	if x != nil {
+		return x.AtMost
+	}
+	return nil
+}
+
+type DebounceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DebounceResponse) Reset() {
+	*x = DebounceResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DebounceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DebounceResponse) ProtoMessage() {}
+
+func (x *DebounceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DebounceResponse.ProtoReflect.Descriptor instead.
+func (*DebounceResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
+}
+
 type AddDependenciesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dependencies  []*Dependency          `protobuf:"bytes,1,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
@@ -300,7 +399,7 @@ type AddDependenciesRequest struct {
 
 func (x *AddDependenciesRequest) Reset() {
 	*x = AddDependenciesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +411,7 @@ func (x *AddDependenciesRequest) String() string {
 func (*AddDependenciesRequest) ProtoMessage() {}
 
 func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +424,7 @@ func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesRequest.ProtoReflect.Descriptor instead.
 func (*AddDependenciesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddDependenciesRequest) GetDependencies() []*Dependency {
@@ -343,7 +442,7 @@ type AddDependenciesResponse struct {
 
 func (x *AddDependenciesResponse) Reset() {
 	*x = AddDependenciesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +454,7 @@ func (x *AddDependenciesResponse) String() string {
 func (*AddDependenciesResponse) ProtoMessage() {}
 
 func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +467,7 @@ func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesResponse.ProtoReflect.Descriptor instead.
 func (*AddDependenciesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
 }
 
 type AbortTasksRequest struct {
@@ -382,7 +481,7 @@ type AbortTasksRequest struct {
 
 func (x *AbortTasksRequest) Reset() {
 	*x = AbortTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +493,7 @@ func (x *AbortTasksRequest) String() string {
 func (*AbortTasksRequest) ProtoMessage() {}
 
 func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +506,7 @@ func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksRequest.ProtoReflect.Descriptor instead.
 func (*AbortTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AbortTasksRequest) GetIds() []string {
@@ -433,7 +532,7 @@ type AbortTasksResponse struct {
 
 func (x *AbortTasksResponse) Reset() {
 	*x = AbortTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +544,7 @@ func (x *AbortTasksResponse) String() string {
 func (*AbortTasksResponse) ProtoMessage() {}
 
 func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +557,7 @@ func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksResponse.ProtoReflect.Descriptor instead.
 func (*AbortTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AbortTasksResponse) GetAborted() *Affected {
@@ -479,7 +578,7 @@ type AnswerTasksRequest struct {
 
 func (x *AnswerTasksRequest) Reset() {
 	*x = AnswerTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +590,7 @@ func (x *AnswerTasksRequest) String() string {
 func (*AnswerTasksRequest) ProtoMessage() {}
 
 func (x *AnswerTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +603,7 @@ func (x *AnswerTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerTasksRequest.ProtoReflect.Descriptor instead.
 func (*AnswerTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AnswerTasksRequest) GetActor() string {
@@ -530,7 +629,7 @@ type AnswerTasksResponse struct {
 
 func (x *AnswerTasksResponse) Reset() {
 	*x = AnswerTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +641,7 @@ func (x *AnswerTasksResponse) String() string {
 func (*AnswerTasksResponse) ProtoMessage() {}
 
 func (x *AnswerTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +654,7 @@ func (x *AnswerTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerTasksResponse.ProtoReflect.Descriptor instead.
 func (*AnswerTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AnswerTasksResponse) GetVerdicts() []*Verdict {
@@ -574,7 +673,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +685,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +698,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RetryTasksRequest) GetIds() []string {
@@ -618,7 +717,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +729,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +742,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RetryTasksResponse) GetRetried() *Affected {
@@ -662,7 +761,7 @@ type DeleteTasksRequest struct {
 
 func (x *DeleteTasksRequest) Reset() {
 	*x = DeleteTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +773,7 @@ func (x *DeleteTasksRequest) String() string {
 func (*DeleteTasksRequest) ProtoMessage() {}
 
 func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +786,7 @@ func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteTasksRequest) GetIds() []string {
@@ -706,7 +805,7 @@ type DeleteTasksResponse struct {
 
 func (x *DeleteTasksResponse) Reset() {
 	*x = DeleteTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +817,7 @@ func (x *DeleteTasksResponse) String() string {
 func (*DeleteTasksResponse) ProtoMessage() {}
 
 func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +830,7 @@ func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteTasksResponse) GetDeleted() *Affected {
@@ -761,14 +860,16 @@ type TransactRequest struct {
 	// all tasks of insert are there, nothing is done.
 	Repeated bool `protobuf:"varint,11,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	// Retry, abort and delete then leave out the tasks that are not as described here.
-	AsSeen        *AsSeen `protobuf:"bytes,12,opt,name=as_seen,json=asSeen,proto3" json:"as_seen,omitempty"`
+	AsSeen *AsSeen `protobuf:"bytes,12,opt,name=as_seen,json=asSeen,proto3" json:"as_seen,omitempty"`
+	// After replace. At most 1,000.
+	Debounce      []*DebounceRequest `protobuf:"bytes,13,rep,name=debounce,proto3" json:"debounce,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransactRequest) Reset() {
 	*x = TransactRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +881,7 @@ func (x *TransactRequest) String() string {
 func (*TransactRequest) ProtoMessage() {}
 
 func (x *TransactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +894,7 @@ func (x *TransactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactRequest.ProtoReflect.Descriptor instead.
 func (*TransactRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TransactRequest) GetHold() []*Performance {
@@ -880,6 +981,13 @@ func (x *TransactRequest) GetAsSeen() *AsSeen {
 	return nil
 }
 
+func (x *TransactRequest) GetDebounce() []*DebounceRequest {
+	if x != nil {
+		return x.Debounce
+	}
+	return nil
+}
+
 // Tasks as the caller has seen them.
 type AsSeen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -892,7 +1000,7 @@ type AsSeen struct {
 
 func (x *AsSeen) Reset() {
 	*x = AsSeen{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1012,7 @@ func (x *AsSeen) String() string {
 func (*AsSeen) ProtoMessage() {}
 
 func (x *AsSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1025,7 @@ func (x *AsSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsSeen.ProtoReflect.Descriptor instead.
 func (*AsSeen) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AsSeen) GetStates() []string {
@@ -946,7 +1054,7 @@ type SeenTask struct {
 
 func (x *SeenTask) Reset() {
 	*x = SeenTask{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1066,7 @@ func (x *SeenTask) String() string {
 func (*SeenTask) ProtoMessage() {}
 
 func (x *SeenTask) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1079,7 @@ func (x *SeenTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenTask.ProtoReflect.Descriptor instead.
 func (*SeenTask) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SeenTask) GetId() string {
@@ -1008,7 +1116,7 @@ type TransactResponse struct {
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1128,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1141,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -1078,7 +1186,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1198,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1211,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -1138,7 +1246,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1258,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1271,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -1192,14 +1300,16 @@ type ListTasksRequest struct {
 	// The next of the page before.
 	After string `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
 	// Default: 100; at most 10,000.
-	Limit         int32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only tasks with this key.
+	Key           string `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1321,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1334,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -1290,6 +1400,13 @@ func (x *ListTasksRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListTasksRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type ListTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Without bodies and results.
@@ -1305,7 +1422,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1434,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1447,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1363,7 +1480,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1492,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1505,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1399,21 +1516,23 @@ func (x *ExplainTaskRequest) GetId() string {
 }
 
 type ExplainTaskResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Task          *TaskInfo              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	Missing       int32                  `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
-	WaitsFor      []*TaskInfo            `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
-	BecauseOf     []*TaskInfo            `protobuf:"bytes,4,rep,name=because_of,json=becauseOf,proto3" json:"because_of,omitempty"`
-	TriesLeft     int32                  `protobuf:"varint,5,opt,name=tries_left,json=triesLeft,proto3" json:"tries_left,omitempty"` // -1: no limit
-	AskedAt       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
-	Now           *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Task      *TaskInfo              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Missing   int32                  `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	WaitsFor  []*TaskInfo            `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	BecauseOf []*TaskInfo            `protobuf:"bytes,4,rep,name=because_of,json=becauseOf,proto3" json:"because_of,omitempty"`
+	TriesLeft int32                  `protobuf:"varint,5,opt,name=tries_left,json=triesLeft,proto3" json:"tries_left,omitempty"` // -1: no limit
+	AskedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
+	Now       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
+	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
+	Limits        *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1544,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1557,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1490,6 +1609,153 @@ func (x *ExplainTaskResponse) GetNow() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ExplainTaskResponse) GetLimits() *TaskLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// A TaskLimits is how limits and pauses hold up a ready task.
+type TaskLimits struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Limits *Limits                `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Since when the action and the task's key are paused; missing if they are not.
+	PausedSince    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
+	KeyPausedSince *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=key_paused_since,json=keyPausedSince,proto3" json:"key_paused_since,omitempty"`
+	// Counted where concurrency and concurrency_per_key are set, up to 100,000 rows.
+	InProgress    int64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	KeyInProgress int64 `protobuf:"varint,5,opt,name=key_in_progress,json=keyInProgress,proto3" json:"key_in_progress,omitempty"`
+	// Up to 100 of those with the key.
+	KeyOwned []*TaskInfo `protobuf:"bytes,6,rep,name=key_owned,json=keyOwned,proto3" json:"key_owned,omitempty"`
+	// When the next tokens come; missing if there is one.
+	NextAt    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	KeyNextAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=key_next_at,json=keyNextAt,proto3" json:"key_next_at,omitempty"`
+	// How many ready tasks with the key wait for room below a limit of the key, for the end of its
+	// pause, or for its turn: 10,000 if there may be more.
+	KeyWaiting       int64 `protobuf:"varint,9,opt,name=key_waiting,json=keyWaiting,proto3" json:"key_waiting,omitempty"`
+	KeyWaitingOrMore bool  `protobuf:"varint,10,opt,name=key_waiting_or_more,json=keyWaitingOrMore,proto3" json:"key_waiting_or_more,omitempty"`
+	// Whether the task waits for the turn of its key, and how many turns come first, at most 10,000.
+	WaitsForTurn  bool  `protobuf:"varint,11,opt,name=waits_for_turn,json=waitsForTurn,proto3" json:"waits_for_turn,omitempty"`
+	TurnsAhead    int64 `protobuf:"varint,12,opt,name=turns_ahead,json=turnsAhead,proto3" json:"turns_ahead,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskLimits) Reset() {
+	*x = TaskLimits{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskLimits) ProtoMessage() {}
+
+func (x *TaskLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
+func (*TaskLimits) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TaskLimits) GetLimits() *Limits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetPausedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedSince
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetKeyPausedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.KeyPausedSince
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetInProgress() int64 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
+func (x *TaskLimits) GetKeyInProgress() int64 {
+	if x != nil {
+		return x.KeyInProgress
+	}
+	return 0
+}
+
+func (x *TaskLimits) GetKeyOwned() []*TaskInfo {
+	if x != nil {
+		return x.KeyOwned
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAt
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetKeyNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.KeyNextAt
+	}
+	return nil
+}
+
+func (x *TaskLimits) GetKeyWaiting() int64 {
+	if x != nil {
+		return x.KeyWaiting
+	}
+	return 0
+}
+
+func (x *TaskLimits) GetKeyWaitingOrMore() bool {
+	if x != nil {
+		return x.KeyWaitingOrMore
+	}
+	return false
+}
+
+func (x *TaskLimits) GetWaitsForTurn() bool {
+	if x != nil {
+		return x.WaitsForTurn
+	}
+	return false
+}
+
+func (x *TaskLimits) GetTurnsAhead() int64 {
+	if x != nil {
+		return x.TurnsAhead
+	}
+	return 0
+}
+
 type GetGraphRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1499,7 +1765,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1777,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1790,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1545,7 +1811,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1823,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1836,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1602,7 +1868,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1880,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1893,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 type GetStatsResponse struct {
@@ -1641,7 +1907,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1919,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1932,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -1691,24 +1957,31 @@ func (x *GetStatsResponse) GetPruningBehind() *durationpb.Duration {
 }
 
 type ActionStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Action        string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	Blocked       int64                  `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
-	Scheduled     int64                  `protobuf:"varint,3,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
-	Ready         int64                  `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
-	InProgress    int64                  `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
-	Completed     int64                  `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
-	Aborted       int64                  `protobuf:"varint,7,opt,name=aborted,proto3" json:"aborted,omitempty"`
-	OldestReady   *durationpb.Duration   `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
-	Tries         int64                  `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
-	Retries       int64                  `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Action      string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Blocked     int64                  `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	Scheduled   int64                  `protobuf:"varint,3,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Ready       int64                  `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
+	InProgress  int64                  `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	Completed   int64                  `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
+	Aborted     int64                  `protobuf:"varint,7,opt,name=aborted,proto3" json:"aborted,omitempty"`
+	OldestReady *durationpb.Duration   `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
+	Tries       int64                  `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
+	Retries     int64                  `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
+	// How many of the ready tasks wait for room below a limit of their key, for the end of its pause,
+	// or for its turn.
+	Parked int64 `protobuf:"varint,11,opt,name=parked,proto3" json:"parked,omitempty"`
+	// Whether there are limits, and how many tasks these let be in progress at once; 0: any number.
+	Limited       bool  `protobuf:"varint,12,opt,name=limited,proto3" json:"limited,omitempty"`
+	Concurrency   int32 `protobuf:"varint,13,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	Paused        bool  `protobuf:"varint,14,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1993,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +2006,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -1806,6 +2079,34 @@ func (x *ActionStats) GetRetries() int64 {
 	return 0
 }
 
+func (x *ActionStats) GetParked() int64 {
+	if x != nil {
+		return x.Parked
+	}
+	return 0
+}
+
+func (x *ActionStats) GetLimited() bool {
+	if x != nil {
+		return x.Limited
+	}
+	return false
+}
+
+func (x *ActionStats) GetConcurrency() int32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *ActionStats) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 type ListProblemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 10,000.
@@ -1816,7 +2117,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +2129,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2142,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -1862,7 +2163,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2175,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2188,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -1919,7 +2220,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2232,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2245,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 type ListActorsResponse struct {
@@ -1956,7 +2257,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2269,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2282,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2003,7 +2304,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2316,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2329,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2071,7 +2372,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2384,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2397,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2132,7 +2433,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2445,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2458,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2182,7 +2483,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2495,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2508,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 type GetServiceInfoResponse struct {
@@ -2226,7 +2527,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2539,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2552,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2296,7 +2597,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2609,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2622,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -2356,7 +2657,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2669,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2682,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -2406,7 +2707,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2719,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2732,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 type CheckStoreResponse struct {
@@ -2444,7 +2745,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2757,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2770,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -2494,7 +2795,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2807,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2820,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -2554,7 +2855,7 @@ var File_stint_v1_task_service_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1bstint/v1/task_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13stint/v1/task.proto\":\n" +
+	"\x1bstint/v1/task_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15stint/v1/limits.proto\x1a\x13stint/v1/task.proto\":\n" +
 	"\x12InsertTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"'\n" +
 	"\x13InsertTasksResponse\x12\x10\n" +
@@ -2566,7 +2867,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\binserted\x18\x01 \x01(\x03R\binserted\";\n" +
 	"\x13ReplaceTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"\x16\n" +
-	"\x14ReplaceTasksResponse\"R\n" +
+	"\x14ReplaceTasksResponse\"\x9a\x01\n" +
+	"\x0fDebounceRequest\x12\"\n" +
+	"\x04task\x18\x01 \x01(\v2\x0e.stint.v1.TaskR\x04task\x12/\n" +
+	"\x05quiet\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05quiet\x122\n" +
+	"\aat_most\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06atMost\"\x12\n" +
+	"\x10DebounceResponse\"R\n" +
 	"\x16AddDependenciesRequest\x128\n" +
 	"\fdependencies\x18\x01 \x03(\v2\x14.stint.v1.DependencyR\fdependencies\"\x19\n" +
 	"\x17AddDependenciesResponse\"=\n" +
@@ -2587,7 +2893,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x12DeleteTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"C\n" +
 	"\x13DeleteTasksResponse\x12,\n" +
-	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xb3\x03\n" +
+	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xea\x03\n" +
 	"\x0fTransactRequest\x12)\n" +
 	"\x04hold\x18\x01 \x03(\v2\x15.stint.v1.PerformanceR\x04hold\x12\x1d\n" +
 	"\n" +
@@ -2602,7 +2908,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06return\x18\n" +
 	" \x03(\v2\x10.stint.v1.ReturnR\x06return\x12\x1a\n" +
 	"\brepeated\x18\v \x01(\bR\brepeated\x12)\n" +
-	"\aas_seen\x18\f \x01(\v2\x10.stint.v1.AsSeenR\x06asSeen\"J\n" +
+	"\aas_seen\x18\f \x01(\v2\x10.stint.v1.AsSeenR\x06asSeen\x125\n" +
+	"\bdebounce\x18\r \x03(\v2\x19.stint.v1.DebounceRequestR\bdebounce\"J\n" +
 	"\x06AsSeen\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12(\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.SeenTaskR\x05tasks\"\x94\x01\n" +
@@ -2624,7 +2931,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"found_only\x18\x03 \x01(\bR\tfoundOnly\"V\n" +
 	"\x10GetTasksResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x18\n" +
-	"\amissing\x18\x02 \x03(\tR\amissing\"\xae\x02\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"\xc0\x02\n" +
 	"\x10ListTasksRequest\x12\x18\n" +
 	"\aactions\x18\x01 \x03(\tR\aactions\x12\x16\n" +
 	"\x06states\x18\x02 \x03(\tR\x06states\x12\x1b\n" +
@@ -2634,13 +2941,15 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\amax_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06maxAge\x12!\n" +
 	"\fnewest_first\x18\a \x01(\bR\vnewestFirst\x12\x14\n" +
 	"\x05after\x18\b \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\t \x01(\x05R\x05limit\"i\n" +
+	"\x05limit\x18\t \x01(\x05R\x05limit\x12\x10\n" +
+	"\x03key\x18\n" +
+	" \x01(\tR\x03key\"i\n" +
 	"\x11ListTasksResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xbf\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xed\x02\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -2650,7 +2959,26 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"tries_left\x18\x05 \x01(\x05R\ttriesLeft\x125\n" +
 	"\basked_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x12,\n" +
-	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"!\n" +
+	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
+	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\"\xbd\x04\n" +
+	"\n" +
+	"TaskLimits\x12(\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
+	"\fpaused_since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vpausedSince\x12D\n" +
+	"\x10key_paused_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0ekeyPausedSince\x12\x1f\n" +
+	"\vin_progress\x18\x04 \x01(\x03R\n" +
+	"inProgress\x12&\n" +
+	"\x0fkey_in_progress\x18\x05 \x01(\x03R\rkeyInProgress\x12/\n" +
+	"\tkey_owned\x18\x06 \x03(\v2\x12.stint.v1.TaskInfoR\bkeyOwned\x123\n" +
+	"\anext_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x12:\n" +
+	"\vkey_next_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tkeyNextAt\x12\x1f\n" +
+	"\vkey_waiting\x18\t \x01(\x03R\n" +
+	"keyWaiting\x12-\n" +
+	"\x13key_waiting_or_more\x18\n" +
+	" \x01(\bR\x10keyWaitingOrMore\x12$\n" +
+	"\x0ewaits_for_turn\x18\v \x01(\bR\fwaitsForTurn\x12\x1f\n" +
+	"\vturns_ahead\x18\f \x01(\x03R\n" +
+	"turnsAhead\"!\n" +
 	"\x0fGetGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x88\x01\n" +
 	"\x10GetGraphResponse\x12(\n" +
@@ -2661,7 +2989,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x10GetStatsResponse\x12/\n" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
-	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xba\x02\n" +
+	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xa6\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -2674,7 +3002,11 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\foldest_ready\x18\b \x01(\v2\x19.google.protobuf.DurationR\voldestReady\x12\x14\n" +
 	"\x05tries\x18\t \x01(\x03R\x05tries\x12\x18\n" +
 	"\aretries\x18\n" +
-	" \x01(\x03R\aretries\"+\n" +
+	" \x01(\x03R\aretries\x12\x16\n" +
+	"\x06parked\x18\v \x01(\x03R\x06parked\x12\x18\n" +
+	"\alimited\x18\f \x01(\bR\alimited\x12 \n" +
+	"\vconcurrency\x18\r \x01(\x05R\vconcurrency\x12\x16\n" +
+	"\x06paused\x18\x0e \x01(\bR\x06paused\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\x98\x01\n" +
 	"\x14ListProblemsResponse\x12&\n" +
@@ -2716,11 +3048,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xa2\f\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xc8\x10\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
-	"\fReplaceTasks\x12\x1d.stint.v1.ReplaceTasksRequest\x1a\x1e.stint.v1.ReplaceTasksResponse\x12V\n" +
+	"\fReplaceTasks\x12\x1d.stint.v1.ReplaceTasksRequest\x1a\x1e.stint.v1.ReplaceTasksResponse\x12A\n" +
+	"\bDebounce\x12\x19.stint.v1.DebounceRequest\x1a\x1a.stint.v1.DebounceResponse\x12V\n" +
 	"\x0fAddDependencies\x12 .stint.v1.AddDependenciesRequest\x1a!.stint.v1.AddDependenciesResponse\x12G\n" +
 	"\n" +
 	"AbortTasks\x12\x1b.stint.v1.AbortTasksRequest\x1a\x1c.stint.v1.AbortTasksResponse\x12J\n" +
@@ -2742,7 +3075,17 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"PruneTasks\x12\x1b.stint.v1.PruneTasksRequest\x1a\x1c.stint.v1.PruneTasksResponse\x12L\n" +
 	"\n" +
-	"CheckStore\x12\x1b.stint.v1.CheckStoreRequest\x1a\x1c.stint.v1.CheckStoreResponse\"\x03\x90\x02\x01B2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
+	"CheckStore\x12\x1b.stint.v1.CheckStoreRequest\x1a\x1c.stint.v1.CheckStoreResponse\"\x03\x90\x02\x01\x12D\n" +
+	"\tSetLimits\x12\x1a.stint.v1.SetLimitsRequest\x1a\x1b.stint.v1.SetLimitsResponse\x12L\n" +
+	"\n" +
+	"ListLimits\x12\x1b.stint.v1.ListLimitsRequest\x1a\x1c.stint.v1.ListLimitsResponse\"\x03\x90\x02\x01\x128\n" +
+	"\x05Pause\x12\x16.stint.v1.PauseRequest\x1a\x17.stint.v1.PauseResponse\x12;\n" +
+	"\x06Resume\x12\x17.stint.v1.ResumeRequest\x1a\x18.stint.v1.ResumeResponse\x12D\n" +
+	"\tPauseKeys\x12\x1a.stint.v1.PauseKeysRequest\x1a\x1b.stint.v1.PauseKeysResponse\x12G\n" +
+	"\n" +
+	"ResumeKeys\x12\x1b.stint.v1.ResumeKeysRequest\x1a\x1c.stint.v1.ResumeKeysResponse\x12G\n" +
+	"\n" +
+	"SetWeights\x12\x1b.stint.v1.SetWeightsRequest\x1a\x1c.stint.v1.SetWeightsResponseB2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
 
 var (
 	file_stint_v1_task_service_proto_rawDescOnce sync.Once
@@ -2756,7 +3099,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -2764,148 +3107,193 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksFromResponse)(nil), // 3: stint.v1.InsertTasksFromResponse
 	(*ReplaceTasksRequest)(nil),     // 4: stint.v1.ReplaceTasksRequest
 	(*ReplaceTasksResponse)(nil),    // 5: stint.v1.ReplaceTasksResponse
-	(*AddDependenciesRequest)(nil),  // 6: stint.v1.AddDependenciesRequest
-	(*AddDependenciesResponse)(nil), // 7: stint.v1.AddDependenciesResponse
-	(*AbortTasksRequest)(nil),       // 8: stint.v1.AbortTasksRequest
-	(*AbortTasksResponse)(nil),      // 9: stint.v1.AbortTasksResponse
-	(*AnswerTasksRequest)(nil),      // 10: stint.v1.AnswerTasksRequest
-	(*AnswerTasksResponse)(nil),     // 11: stint.v1.AnswerTasksResponse
-	(*RetryTasksRequest)(nil),       // 12: stint.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),      // 13: stint.v1.RetryTasksResponse
-	(*DeleteTasksRequest)(nil),      // 14: stint.v1.DeleteTasksRequest
-	(*DeleteTasksResponse)(nil),     // 15: stint.v1.DeleteTasksResponse
-	(*TransactRequest)(nil),         // 16: stint.v1.TransactRequest
-	(*AsSeen)(nil),                  // 17: stint.v1.AsSeen
-	(*SeenTask)(nil),                // 18: stint.v1.SeenTask
-	(*TransactResponse)(nil),        // 19: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 20: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 21: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 22: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 23: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 24: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 25: stint.v1.ExplainTaskResponse
-	(*GetGraphRequest)(nil),         // 26: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 27: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 28: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 29: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 30: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 31: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 32: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 33: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 34: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 35: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 36: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 37: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 38: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 39: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 40: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 41: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 42: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 43: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 44: stint.v1.Finding
-	(*Task)(nil),                    // 45: stint.v1.Task
-	(*Dependency)(nil),              // 46: stint.v1.Dependency
-	(*Affected)(nil),                // 47: stint.v1.Affected
-	(*Answer)(nil),                  // 48: stint.v1.Answer
-	(*Verdict)(nil),                 // 49: stint.v1.Verdict
-	(*Performance)(nil),             // 50: stint.v1.Performance
-	(*Return)(nil),                  // 51: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 52: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 53: stint.v1.TaskInfo
-	(*durationpb.Duration)(nil),     // 54: google.protobuf.Duration
+	(*DebounceRequest)(nil),         // 6: stint.v1.DebounceRequest
+	(*DebounceResponse)(nil),        // 7: stint.v1.DebounceResponse
+	(*AddDependenciesRequest)(nil),  // 8: stint.v1.AddDependenciesRequest
+	(*AddDependenciesResponse)(nil), // 9: stint.v1.AddDependenciesResponse
+	(*AbortTasksRequest)(nil),       // 10: stint.v1.AbortTasksRequest
+	(*AbortTasksResponse)(nil),      // 11: stint.v1.AbortTasksResponse
+	(*AnswerTasksRequest)(nil),      // 12: stint.v1.AnswerTasksRequest
+	(*AnswerTasksResponse)(nil),     // 13: stint.v1.AnswerTasksResponse
+	(*RetryTasksRequest)(nil),       // 14: stint.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),      // 15: stint.v1.RetryTasksResponse
+	(*DeleteTasksRequest)(nil),      // 16: stint.v1.DeleteTasksRequest
+	(*DeleteTasksResponse)(nil),     // 17: stint.v1.DeleteTasksResponse
+	(*TransactRequest)(nil),         // 18: stint.v1.TransactRequest
+	(*AsSeen)(nil),                  // 19: stint.v1.AsSeen
+	(*SeenTask)(nil),                // 20: stint.v1.SeenTask
+	(*TransactResponse)(nil),        // 21: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 22: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 23: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 24: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 25: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 26: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 27: stint.v1.ExplainTaskResponse
+	(*TaskLimits)(nil),              // 28: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 29: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 30: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 31: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 32: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 33: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 34: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 35: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 36: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 37: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 38: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 39: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 40: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 41: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 42: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 43: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 44: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 45: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 46: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 47: stint.v1.Finding
+	(*Task)(nil),                    // 48: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 49: google.protobuf.Duration
+	(*Dependency)(nil),              // 50: stint.v1.Dependency
+	(*Affected)(nil),                // 51: stint.v1.Affected
+	(*Answer)(nil),                  // 52: stint.v1.Answer
+	(*Verdict)(nil),                 // 53: stint.v1.Verdict
+	(*Performance)(nil),             // 54: stint.v1.Performance
+	(*Return)(nil),                  // 55: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 56: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 57: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 58: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 59: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 60: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 61: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 62: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 63: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 64: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 65: stint.v1.SetWeightsRequest
+	(*SetLimitsResponse)(nil),       // 66: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 67: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 68: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 69: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 70: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 71: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 72: stint.v1.SetWeightsResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	45, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	45, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	45, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	46, // 3: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	47, // 4: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	48, // 5: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	49, // 6: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	47, // 7: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	47, // 8: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	50, // 9: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	45, // 10: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	45, // 11: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	46, // 12: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	51, // 13: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	17, // 14: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
-	18, // 15: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	52, // 16: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	52, // 17: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	47, // 18: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	47, // 19: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	47, // 20: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	53, // 21: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	54, // 22: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	54, // 23: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	53, // 24: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	53, // 25: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	53, // 26: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	53, // 27: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	52, // 28: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	52, // 29: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	53, // 30: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	46, // 31: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	30, // 32: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	54, // 33: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	54, // 34: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	53, // 35: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	53, // 36: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	53, // 37: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	35, // 38: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	52, // 39: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	54, // 40: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	53, // 41: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	52, // 42: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	54, // 43: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	54, // 44: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	44, // 45: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,  // 46: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 47: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 48: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 49: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	8,  // 50: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	10, // 51: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	12, // 52: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	14, // 53: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	16, // 54: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	20, // 55: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	22, // 56: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	24, // 57: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	26, // 58: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	28, // 59: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	31, // 60: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	33, // 61: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	36, // 62: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	38, // 63: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	40, // 64: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	42, // 65: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	1,  // 66: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 67: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 68: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 69: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	9,  // 70: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	11, // 71: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	13, // 72: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	15, // 73: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	19, // 74: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	21, // 75: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	23, // 76: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	25, // 77: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	27, // 78: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	29, // 79: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	32, // 80: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	34, // 81: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	37, // 82: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	39, // 83: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	41, // 84: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	43, // 85: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	66, // [66:86] is the sub-list for method output_type
-	46, // [46:66] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	48, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	48, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	48, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	48, // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	49, // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	49, // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	50, // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	51, // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	52, // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	53, // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	51, // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	51, // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	54, // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	48, // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	48, // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	50, // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	55, // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	19, // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	6,  // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
+	20, // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	56, // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	56, // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	51, // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	51, // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	51, // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	57, // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	49, // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	49, // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	57, // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	57, // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	57, // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	57, // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	56, // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	56, // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	28, // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	58, // 35: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	56, // 36: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	56, // 37: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	57, // 38: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	56, // 39: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	56, // 40: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	57, // 41: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	50, // 42: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	33, // 43: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	49, // 44: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	49, // 45: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	57, // 46: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	57, // 47: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	57, // 48: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	38, // 49: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	56, // 50: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	49, // 51: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	57, // 52: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	56, // 53: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	49, // 54: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	49, // 55: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	47, // 56: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,  // 57: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 58: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 59: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 60: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,  // 61: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10, // 62: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12, // 63: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14, // 64: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16, // 65: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18, // 66: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22, // 67: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24, // 68: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26, // 69: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	29, // 70: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	31, // 71: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	34, // 72: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	36, // 73: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	39, // 74: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	41, // 75: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	43, // 76: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	45, // 77: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	59, // 78: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	60, // 79: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	61, // 80: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	62, // 81: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	63, // 82: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	64, // 83: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	65, // 84: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	1,  // 85: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 86: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 87: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 88: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,  // 89: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11, // 90: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13, // 91: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15, // 92: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17, // 93: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21, // 94: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23, // 95: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25, // 96: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27, // 97: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	30, // 98: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	32, // 99: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	35, // 100: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	37, // 101: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	40, // 102: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	42, // 103: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	44, // 104: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	46, // 105: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	66, // 106: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	67, // 107: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	68, // 108: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	69, // 109: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	70, // 110: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	71, // 111: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	72, // 112: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	85, // [85:113] is the sub-list for method output_type
+	57, // [57:85] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -2913,6 +3301,7 @@ func file_stint_v1_task_service_proto_init() {
 	if File_stint_v1_task_service_proto != nil {
 		return
 	}
+	file_stint_v1_limits_proto_init()
 	file_stint_v1_task_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2920,7 +3309,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -135,8 +135,8 @@ func TestCheck_FindsAnOldFunction(t *testing.T) {
 	db.run(t, "", "migrate", "functions").wantExit(t, 0)
 	check(t, db.env).wantNo(t, "schema")
 	r := db.run(t, "", "migrate", "functions", "--print-sql").wantExit(t, 0)
-	db.exec(t, strings.Replace(r.stdout, "-- Version 1 ", "-- Version 0 ", 1))
-	check(t, db.env).want(t, "warning", "add_task is of version 0", "stint migrate functions")
+	db.exec(t, strings.Replace(r.stdout, "-- Version 2 ", "-- Version 1 ", 1))
+	check(t, db.env).want(t, "warning", "add_task is of version 1", "stint migrate functions")
 	db.run(t, "", "migrate", "functions").wantExit(t, 0)
 	check(t, db.env).wantNo(t, "schema")
 }
@@ -249,7 +249,7 @@ func (d *database) accounts(t *testing.T, groups ...string) map[string][]string 
 		t.Fatal(err)
 	}
 	suffix := strings.ReplaceAll(uuid.NewString(), "-", "")
-	all := []string{"owner", "producer", "worker", "monitor", "enqueuer"}
+	all := []string{"owner", "producer", "worker", "monitor", "enqueuer", "operator"}
 	text := string(script)
 	var roles []string
 	for _, group := range all {

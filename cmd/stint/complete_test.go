@@ -86,6 +86,12 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 		"graph a --format s":         "dot mermaid svg",
 		"worker --log-level d":       "debug info warn error",
 		"stats c":                    "",
+		"limits c":                   "copy cut",
+		"limit cu":                   "cut",
+		"limit cut c":                "",
+		"weight cu":                  "cut",
+		"pause cut co":               "copy",
+		"resume m":                   "many",
 	} {
 		got := completions(t, db.env, strings.Split(line, " ")...)
 		if !slices.Equal(got, strings.Fields(want)) {

@@ -155,6 +155,12 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"actors"},
 		{"stats"},
 		{"top"},
+		{"debounce", "b", "--action", "act", "--quiet", "1s", "--at-most", "1m"},
+		{"limits"},
+		{"limit", "act", "--concurrency", "1"},
+		{"weight", "act", "key=2"},
+		{"pause", "act"},
+		{"resume", "act"},
 		{"prune", "--completed-after", "1d"},
 		{"check"},
 		{"demo"},
@@ -294,9 +300,9 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 		}
 	}
 	db.run(t, "", "migrate", "status").wantExit(t, 5).wantOutput(t, "at version 0")
-	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 1")
-	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "already at version 1")
-	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 1")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 0 to 2")
+	db.run(t, "", "migrate", "up").wantExit(t, 0).wantOutput(t, "already at version 2")
+	db.run(t, "", "migrate", "status").wantExit(t, 0).wantOutput(t, "at version 2")
 	db.run(t, "", "ls").wantExit(t, 0)
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
 
@@ -314,7 +320,7 @@ func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	db.exec(t, "UPDATE stint.stint_schema_version SET version = 99")
 	db.run(t, "", "ls").wantExit(t, 0)
 	r := db.run(t, "", "migrate", "status").wantExit(t, 0)
-	r.wantOutput(t, "99", "this release is made for 1")
+	r.wantOutput(t, "99", "this release is made for 2")
 	db.exec(t, "UPDATE stint.supported SET since = 98")
 	db.run(t, "", "ls").wantExit(t, 5, "version 99", "98 and up")
 	db.run(t, "", "migrate", "status").wantExit(t, 5, "98 and up")

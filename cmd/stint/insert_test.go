@@ -29,12 +29,58 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 		t.Errorf("insert printed %q, and the task is %+v", r.stdout, got)
 	}
 	db.run(t, "", args...).wantExit(t, 6, `task exists: "a/b"`)
+	db.run(t, "", "insert", "--action", "greet", "--id", "keyed", "--key", "ann").wantExit(t, 0)
+	if got := db.get(t, "keyed"); got.Key != "ann" {
+		t.Errorf("the task with a key is %+v", got)
+	}
+	db.run(t, "", "insert", "--key", "ann").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--action", "a", "--key", "").wantExit(t, 2, "invalid --key")
 	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "need --action")
 	db.run(t, "", "insert", "--body", "c").wantExit(t, 2, "need --action")
 	db.run(t, "", "insert", "--action", "").wantExit(t, 2, "--action")
 	db.run(t, "", "insert", "--action", "a", "--id", "").wantExit(t, 2, "1 to 512 bytes")
 	db.run(t, "", "insert", "--action", "a", "--body", "\xff").wantExit(t, 0)
-	if got := len(db.ids(t)); got != 3 {
-		t.Errorf("there are %d tasks, want 3", got)
+	if got := len(db.ids(t)); got != 4 {
+		t.Errorf("there are %d tasks, want 4", got)
 	}
+}
+
+func TestInsert_TakesOneTaskPerPeriod(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	const long = "1000000h" // such that no test runs in two of them: until 2084
+	args := []string{"insert", "--action", "report", "--id", "r/7", "--once-per", long}
+	db.run(t, "", args...).wantExit(t, 0)
+	const id = "r/7@1970-01-01T00:00:00Z"
+	if got := db.get(t, id); got.Action != "report" {
+		t.Errorf("the task is %+v", got)
+	}
+	db.run(t, "", args...).wantExit(t, 6, "task exists: \""+id+"\"")
+	db.run(t, "", "insert", "--action", "report", "--once-per", "1h").
+		wantExit(t, 2, "--once-per needs --id")
+	db.run(t, "", "insert", "--action", "report", "--id", "a", "--once-per", "0s").
+		wantExit(t, 2, "--once-per must be positive")
+	db.run(t, "", "insert", "--once-per", "1h").wantExit(t, 2, "need --action")
+}
+
+func TestDebounce_ReplacesWhatHasNotStarted(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	debounce := func(more ...string) []string {
+		return append([]string{
+			"debounce", "index/7", "--action", "index", "--quiet", "1h", "--at-most", "2h",
+		}, more...)
+	}
+	db.run(t, "", debounce("--body", "1")...).wantExit(t, 0).wantOutput(t, "debounced index/7\n")
+	db.run(t, "", debounce("--body", "2", "--key", "ann", "--json")...).wantExit(t, 0).
+		wantOutput(t, `{"id":"index/7"}`)
+	got := db.get(t, "index/7")
+	if string(got.Body) != "2" || got.Key != "ann" || got.State != stint.StateScheduled {
+		t.Errorf("the task is %+v", got)
+	}
+	db.run(t, "", "debounce", "a", "--action", "x", "--quiet", "1s").
+		wantExit(t, 2, "expected --at-most")
+	db.run(t, "", "debounce", "a", "--action", "x", "--quiet", "2s", "--at-most", "1s").
+		wantExit(t, 2, "atMost")
+	db.run(t, "", "debounce").wantExit(t, 2, "expected one task ID")
 }

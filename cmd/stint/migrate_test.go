@@ -77,6 +77,8 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	r.wantOutput(t, want)
 	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")
 	db.run(t, "", "migrate", "--to", "1").wantExit(t, 0)
+	db.run(t, "", "ls").wantExit(t, 5, "at version 1", "stint migrate")
+	db.run(t, "", "migrate").wantExit(t, 0).wantOutput(t, "from version 1 to 2")
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
 }
 

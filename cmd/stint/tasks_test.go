@@ -58,7 +58,8 @@ func TestInsert_TakesEveryField(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	input := `{"id": "first", "action": "act", "to_signal_after": ["all"]}
-		{"id": "all", "action": "act", "body": "text", "priority": -7, "max_tries": 3,` +
+		{"id": "all", "action": "act", "key": "k", "body": "text", "priority": -7,
+		"max_tries": 3,` +
 		"\n" + `"not_before": "2999-01-02T03:04:05+01:00", "deadline": "2999-02-03T04:05:06.5Z",` +
 		`"post_result": true, "on_abort": "run-anyway", "after": ["last", "first"]}
 		{"id": "last", "action": "other"}`
@@ -72,10 +73,10 @@ func TestInsert_TakesEveryField(t *testing.T) {
 	delete(got, "predecessors")
 	delete(got, "dependents")
 	want := map[string]any{
-		"id": "all", "action": "act", "body": "text", "priority": -7.0, "max_tries": 3.0,
-		"not_before": "2999-01-02T02:04:05Z", "deadline": "2999-02-03T04:05:06.5Z",
-		"post_result": true, "on_abort": "run-anyway", "state": "blocked",
-		"status_code": "pending", "tries": 0.0,
+		"id": "all", "action": "act", "key": "k", "body": "text", "priority": -7.0,
+		"max_tries": 3.0, "not_before": "2999-01-02T02:04:05Z",
+		"deadline": "2999-02-03T04:05:06.5Z", "post_result": true, "on_abort": "run-anyway",
+		"state": "blocked", "status_code": "pending", "tries": 0.0,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("show --json = %v\nwant %v", got, want)
@@ -250,6 +251,8 @@ func TestList_Filters(t *testing.T) {
 		{"--newer-than", "-1h"},
 		{"--limit", "10001"},
 		{"--prefix", "\xff"},
+		{"--key", ""},
+		{"--key", "\xff"},
 		{"--action", ""},
 		{"more"},
 	} {
@@ -262,14 +265,15 @@ func TestShow_ShowsAllOfATask(t *testing.T) {
 	db := newDatabase(t)
 	db.insert(t, stint.Task{
 		ID: "new\nline", Action: "act", Body: []byte("one\ntwo"), Priority: 5, MaxTries: 2,
-		PostResult: true,
+		PostResult: true, Key: "customer\t7",
 	})
 	db.complete(t, "act", []byte{0xff})
 	r := db.run(t, "", "show", "new\nline").wantExit(t, 0)
 	r.wantOutput(t, `"new\nline"`, "completed", "well done", "1 of 2", "one\n", "two\n",
-		"1 byte, not text", "priority", "actor", "finished")
+		"1 byte, not text", "priority", "actor", "finished", "key ", `"customer\t7"`)
 	r = db.run(t, "", "show", "new\nline", "--json").wantExit(t, 0)
-	r.wantOutput(t, `"id":"new\nline"`, `"result_base64":"/w=="`, `"actor":"actor"`)
+	r.wantOutput(t, `"id":"new\nline"`, `"result_base64":"/w=="`, `"actor":"actor"`,
+		`"key":"customer\t7"`)
 }
 
 func TestTasks_UnknownOnesAreNamed(t *testing.T) {

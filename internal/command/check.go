@@ -27,7 +27,7 @@ func (p *program) checkCommand() *cobra.Command {
   - settings, for this role or others, that can lose committed data
   - connections that run out, a pooler in between, a hot standby, an old version
   - leases and deadlines that no store acts on, processes that are gone and whose tasks
-    were not handed on, actions that nobody asks for
+    were not handed on, actions that nobody asks for, pauses and limits that may be forgotten
   - finished tasks that stay for longer than their retention
   - sequences that are behind the tables, as after a switchover by logical replication
   - the database's clock: whether it goes back, and how far it is from the clock of this

@@ -98,12 +98,13 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 		&cobra.Group{ID: groupOperations, Title: "Operation:"},
 	)
 	root.AddCommand(
-		p.migrateCommand(), p.insertCommand(), p.listCommand(), p.showCommand(),
-		p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
+		p.migrateCommand(), p.insertCommand(), p.debounceCommand(), p.listCommand(),
+		p.showCommand(), p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(), p.topCommand(),
-		p.versionCommand(),
+		p.limitsCommand(), p.limitCommand(), p.weightCommand(), p.pauseCommand(),
+		p.resumeCommand(), p.versionCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)

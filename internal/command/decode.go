@@ -225,6 +225,14 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 		return nil
 	case "action":
 		return read(&task.Action, value, name, "a string")
+	case "key":
+		if err := read(&task.Key, value, name, "a string"); err != nil {
+			return err
+		}
+		if !null && task.Key == "" {
+			return errors.New("key is empty; leave it out for none")
+		}
+		return nil
 	case "body":
 		if null {
 			return nil

@@ -51,6 +51,8 @@ func TestDecoder_NamesLineAndColumn(t *testing.T) {
 		`{"action": 1}`:                             "line 1, column 2: action: must be a string",
 		`{"id": "", "action": "a"}`:                 "line 1, column 2: id is empty",
 		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: must be a string",
+		`{"action": "a", "key": 7}`:                 "line 1, column 17: key: must be a string",
+		`{"action": "a", "key": ""}`:                "line 1, column 17: key is empty",
 		`{"action": "a", "priority": 32768}`:        "column 17: priority: must be a whole number",
 		`{"action": "a", "priority": "high"}`:       "column 17: priority: must be a whole number",
 		`{"action": "a", "max_tries": 1.5}`:         "column 17: max_tries: must be a whole number",
@@ -118,6 +120,7 @@ func TestDecoder_PassesOnWhatReadingFailsWith(t *testing.T) {
 
 func FuzzDecoder(f *testing.F) {
 	f.Add(`{"id": "a", "action": "act", "body": {"x": [1, null]}, "after": ["b"]}`)
+	f.Add(`{"action": "act", "key": "customer 7"}`)
 	f.Add(`{"action": "\ud800", "body": "\u0000"`)
 	f.Fuzz(func(t *testing.T, input string) {
 		tasks, d, err := decodeAll(strings.NewReader(input))

@@ -14,15 +14,21 @@ func (p *program) explainCommand() *cobra.Command {
 		Use:        "explain ID",
 		SuggestFor: []string{"why"},
 		Short:      "Say why a task does not run",
-		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, how
-many tries are left, whether anybody asks for its action, and because of which tasks it
-was aborted. With --topology it also asks the shards of the tasks that it waits for.
+		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, which
+limits and pauses hold it up, how many tries are left, whether anybody asks for its action,
+and because of which tasks it was aborted. With --topology it also asks the shards of the
+tasks that it waits for.
 
 With --json: task (see: stint help json), missing (how many tasks it waits for),
 waits_for (these, 100 at most), because_of (the aborted tasks because of which it was
 aborted, 100 at most; left out if there are none), tries_left (left out if there is no
-limit), asked_at (when somebody last asked for the action, to half a minute; left out if
-nobody has for a week), now.`,
+limit), limits (what holds up a ready task; left out where there are neither limits nor
+pauses), asked_at (when somebody last asked for the action, to half a minute; left out if
+nobody has for a week), now. limits has limits and paused_since of the action, as stint
+limits, and key_paused_since; in_progress and key_in_progress, where those are limited, and
+key_owned (up to 100 of the latter); next_at and key_next_at, when the next tokens come
+(left out if there are some); key_waiting (how many tasks with the key wait, 10,000 at
+most), waits_for_turn and turns_ahead (how many turns of others come first, 10,000 at most).`,
 		Example: "  stint explain greet/world",
 		GroupID: groupTasks,
 		Args:    oneID,
@@ -40,6 +46,38 @@ type explanationJSON struct {
 	TriesLeft *int       `json:"tries_left,omitempty"`
 	AskedAt   time.Time  `json:"asked_at,omitzero"`
 	Now       time.Time  `json:"now"`
+
+	Limits *taskLimitsJSON `json:"limits,omitempty"`
+}
+
+type taskLimitsJSON struct {
+	Limits         *limitJSON `json:"limits,omitempty"`
+	PausedSince    time.Time  `json:"paused_since,omitzero"`
+	KeyPausedSince time.Time  `json:"key_paused_since,omitzero"`
+	InProgress     int        `json:"in_progress,omitempty"`
+	KeyInProgress  int        `json:"key_in_progress,omitempty"`
+	KeyOwned       []taskJSON `json:"key_owned,omitempty"`
+	NextAt         time.Time  `json:"next_at,omitzero"`
+	KeyNextAt      time.Time  `json:"key_next_at,omitzero"`
+	KeyWaiting     int        `json:"key_waiting"`
+	WaitsForTurn   bool       `json:"waits_for_turn"`
+	TurnsAhead     int        `json:"turns_ahead,omitempty"`
+}
+
+func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
+	if l == nil {
+		return nil
+	}
+	document := &taskLimitsJSON{
+		Limits: newLimitJSON(l.Limits), PausedSince: utc(l.PausedSince),
+		KeyPausedSince: utc(l.KeyPausedSince), InProgress: l.InProgress,
+		KeyInProgress: l.KeyInProgress, NextAt: utc(l.NextAt), KeyNextAt: utc(l.KeyNextAt),
+		KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead,
+	}
+	if len(l.KeyOwned) > 0 {
+		document.KeyOwned = p.tasksJSON(l.KeyOwned)
+	}
+	return document
 }
 
 func (p *program) explain(ctx context.Context, id stint.TaskID) error {
@@ -55,6 +93,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			Task: p.newTaskJSON(&why.Task), Missing: why.Missing,
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
 			AskedAt: utc(why.AskedAt), Now: utc(why.Now),
+			Limits: p.taskLimitsJSON(why.Limits),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft

@@ -12,7 +12,7 @@ import (
 // filterFlags are the flags by which sub-commands choose tasks.
 type filterFlags struct {
 	actions, states      []string
-	prefix, actor        string
+	key, prefix, actor   string
 	olderThan, newerThan age
 	// names are the names of the flags. More is another one, if there is one.
 	names []string
@@ -24,6 +24,7 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	flags.StringArrayVar(&f.actions, "action", nil, "only tasks with this `action` (repeatable)")
 	flags.StringSliceVar(&f.states, "state", nil,
 		"only tasks in these `states`: "+strings.Join(stateNames(), ", "))
+	flags.StringVar(&f.key, "key", "", "only tasks with this `key`")
 	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose IDs begin with this `text`")
 	flags.StringVar(&f.actor, "actor", "", "only tasks that this `actor` owns, or owned last")
 	flags.Var(&f.olderThan, "older-than",
@@ -33,7 +34,8 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	completeBy(cmd, "state", stateList)
 	completeBy(cmd, "prefix", p.taskIDs)
 	completeBy(cmd, "actor", p.actorNames)
-	f.names = append(f.names, "action", "state", "prefix", "actor", "older-than", "newer-than")
+	f.names = append(f.names, "action", "state", "key", "prefix", "actor", "older-than",
+		"newer-than")
 }
 
 // given reports whether the user has given any of the flags.
@@ -45,15 +47,15 @@ func (f *filterFlags) given(cmd *cobra.Command) bool {
 // a variable that is not set, would pick all tasks.
 func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 	for name, empty := range map[string]bool{
-		"prefix": f.prefix == "", "actor": f.actor == "", "state": len(f.states) == 0,
-		"newer-than": f.newerThan.ago == 0,
+		"key": f.key == "", "prefix": f.prefix == "", "actor": f.actor == "",
+		"state": len(f.states) == 0, "newer-than": f.newerThan.ago == 0,
 	} {
 		if empty && cmd.Flags().Changed(name) {
 			return stint.Filter{}, said(errInput, "invalid --%s: it is empty", name)
 		}
 	}
 	filter := stint.Filter{
-		Actions: f.actions, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
+		Actions: f.actions, Key: f.key, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
 		MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
 	}
 	for _, state := range f.states {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -22,8 +23,14 @@ const (
 	gatheredBytesMax = 64 << 20
 )
 
+// insertFlags are those of one task.
+type insertFlags struct {
+	id, action, key, body string
+	oncePer               time.Duration
+}
+
 func (p *program) insertCommand() *cobra.Command {
-	var id, action, body string
+	var given insertFlags
 	cmd := &cobra.Command{
 		Use:        "insert",
 		SuggestFor: []string{"add", "enqueue"},
@@ -34,6 +41,8 @@ with these fields:
 
   id               a string; if it is left out, a new UUID, which is printed
   action           a string, the name of the procedure to perform; the only required field
+  key              a string by which tasks of the action are grouped, such as a customer;
+                   limits per key count by it
   body             its parameters: a string, or any other JSON, whose text is the body
   body_base64      the same, as bytes in base64
   priority         a whole number, higher first (default 0)
@@ -57,32 +66,57 @@ Prints new IDs on standard output, one to a line, and the number of tasks on sta
 error. With --json, one document: inserted (the number of tasks), new_ids.`,
 			readable.Number(gatheredTasksMax), gatheredBytesMax>>20),
 		Example: `  stint insert --action greet --body world
+  stint insert --action report --id report/tenant-7 --once-per 24h
   echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   id=$(echo '{"action": "sum", "body": [1, 2], "post_result": true}' | stint insert)
   stint insert < tasks.jsonl`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			changed := cmd.Flags().Changed
-			switch {
-			case changed("action"):
-				task := stint.Task{ID: stint.TaskID(id), Action: action}
-				if changed("body") {
-					task.Body = []byte(body)
+			if cmd.Flags().Changed("action") {
+				return p.insertByFlags(cmd, &given)
+			}
+			for _, flag := range []string{"id", "key", "body", "once-per"} {
+				if cmd.Flags().Changed(flag) {
+					return said(errInput, "--id, --key, --body and --once-per need --action")
 				}
-				return p.insertOne(cmd.Context(), task, changed("id"))
-			case changed("id") || changed("body"):
-				return said(errInput, "--id and --body need --action")
 			}
 			return p.insert(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&action, "action", "", "insert one task with this `action`")
-	flags.StringVar(&body, "body", "", "its body, a `text`")
-	flags.StringVar(&id, "id", "", "its `ID` (default: a new UUID, which is printed)")
+	flags.StringVar(&given.action, "action", "", "insert one task with this `action`")
+	flags.StringVar(&given.key, "key", "", "its `key`, such as a customer, for limits per key")
+	flags.StringVar(&given.body, "body", "", "its body, a `text`")
+	flags.StringVar(&given.id, "id", "", "its `ID` (default: a new UUID, which is printed)")
+	flags.DurationVar(&given.oncePer, "once-per", 0,
+		"refuse it unless it is the first with --id in a `period` such as 24h, from 1970 on in UTC")
 	completeBy(cmd, "action", p.actions)
 	return cmd
+}
+
+func (p *program) insertByFlags(cmd *cobra.Command, given *insertFlags) error {
+	changed := cmd.Flags().Changed
+	task := stint.Task{ID: stint.TaskID(given.id), Action: given.action, Key: given.key}
+	if changed("body") {
+		task.Body = []byte(given.body)
+	}
+	if changed("key") {
+		if err := checkNames("key", given.key); err != nil {
+			return err
+		}
+	}
+	if changed("once-per") {
+		switch {
+		case !changed("id"):
+			return said(errInput, "--once-per needs --id")
+		case given.oncePer <= 0:
+			return said(errInput, "--once-per must be positive")
+		}
+		now := time.Now() //nolint:forbidigo // only says which period it is: see OncePer
+		task.ID = stint.OncePer(task.ID, now, given.oncePer)
+	}
+	return p.insertOne(cmd.Context(), task, changed("id"))
 }
 
 // insertOne inserts a task that was given by flags, with a new ID unless it was named.
@@ -147,7 +181,8 @@ func (p *program) insert(ctx context.Context) error {
 // refusedField says what is wrong with a field of a task. It names the field as the input does.
 func refusedField(refused *stint.ArgumentError) string {
 	names := strings.NewReplacer(
-		"Task.ID", "id", "Task.Action", "action", "Task.Body", "body", "Task.MaxTries", "max_tries",
+		"Task.ID", "id", "Task.Action", "action", "Task.Key", "key",
+		"Task.Body", "body", "Task.MaxTries", "max_tries",
 		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
 		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after",
 	)

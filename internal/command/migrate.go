@@ -25,6 +25,8 @@ switchover by logical replication, which leaves sequences out, it sets them behi
 tables, so that no key is given out again.
 
 The role needs CREATE on the database the first time, and later to own the schema.
+Processes may work meanwhile. If a transaction holds a lock on a table, a dump for example,
+it tries again until that ends, and says on standard error for which process it waits.
 
 --to migrates to another version. Going back drops everything that the later versions
 added, including the tasks in it (0 drops all), so it also needs --down.
@@ -54,8 +56,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 			return p.migrate(cmd.Context(), to, down)
 		},
 	}
-	cmd.Flags().Int32Var(&to, "to", to,
-		"go to this `version`, 0 for no tables (default: the newest)")
+	cmd.Flags().Int32Var(&to, "to", to, "go to this `version`, 0 for no tables (default: newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
@@ -128,40 +129,48 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 	if err := checkVersion("to", to); err != nil {
 		return err
 	}
-	return p.withConn(ctx, func(conn *pgxpool.Conn) error {
-		before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
-		if err != nil {
-			return err
-		}
-		if before > to && before <= migrations.Version() && !down {
-			return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
-				"and needs --down", p.schema, before, to)
-		}
-		var behind []string
-		if before == to && to == migrations.Version() {
-			behind, err = migrations.SequencesBehind(ctx, conn.Conn(), p.schema)
-			if err != nil && !isCode(err, codeInsufficientPrivilege) {
-				return err
-			}
-		}
-		if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
-			return err
-		}
-		if p.json {
-			return p.printJSON(schemaJSON{
-				Schema: p.schema, Version: before, Newest: migrations.Version(), MigratedTo: &to,
-				Sequences: behind,
-			})
-		}
-		if len(behind) > 0 {
-			return p.printf("schema %q is already at version %d; its sequences %s were behind "+
-				"the tables, and are set right\n", p.schema, to, strings.Join(behind, " and "))
-		}
-		if before == to {
-			return p.printf("schema %q is already at version %d\n", p.schema, to)
-		}
-		return p.printf("migrated schema %q from version %d to %d\n", p.schema, before, to)
+	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
+		return db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			stop := p.tellHolders(ctx, db.pool, conn.Conn().PgConn().PID())
+			defer stop()
+			return p.migrateOn(ctx, conn, to, down)
+		})
 	})
+}
+
+func (p *program) migrateOn(ctx context.Context, conn *pgxpool.Conn, to int32, down bool) error {
+	before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
+	if err != nil {
+		return err
+	}
+	if before > to && before <= migrations.Version() && !down {
+		return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
+			"and needs --down", p.schema, before, to)
+	}
+	var behind []string
+	if before == to && to == migrations.Version() {
+		behind, err = migrations.SequencesBehind(ctx, conn.Conn(), p.schema)
+		if err != nil && !isCode(err, codeInsufficientPrivilege) {
+			return err
+		}
+	}
+	if err := migrations.MigrateTo(ctx, conn.Conn(), p.schema, to); err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(schemaJSON{
+			Schema: p.schema, Version: before, Newest: migrations.Version(), MigratedTo: &to,
+			Sequences: behind,
+		})
+	}
+	if len(behind) > 0 {
+		return p.printf("schema %q is already at version %d; its sequences %s were behind "+
+			"the tables, and are set right\n", p.schema, to, strings.Join(behind, " and "))
+	}
+	if before == to {
+		return p.printf("schema %q is already at version %d\n", p.schema, to)
+	}
+	return p.printf("migrated schema %q from version %d to %d\n", p.schema, before, to)
 }
 
 func (p *program) migrateStatus(ctx context.Context) error {

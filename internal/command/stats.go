@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/shards"
 )
 
 func (p *program) statsCommand() *cobra.Command {
@@ -20,12 +21,16 @@ func (p *program) statsCommand() *cobra.Command {
 		Long: `Count tasks by action and state, in the same time however many there are: for states
 with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
 long ago the oldest ready task was inserted. TRIES is how many tasks were handed out so
-far, and RETRIES how many of these were not for the first try: two calls give the rate.
+far, and RETRIES how many of these were not for the first try: two calls give the rate. If
+there are limits, LIMITS says whether the action is limited or paused, and PARKED how many
+of the ready tasks wait for their key: for room below a limit, for the end of its pause, or
+for its turn (see: stint limits).
 
-With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds
-and a number for each state; and estimated, the states whose numbers are estimates. Without
-ready tasks there is no oldest_ready_seconds. With --topology there is instead shards, a
-list of objects with shard, actions and estimated.`,
+With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds,
+parked (the ready tasks that wait for their key), limited, paused, concurrency and a number
+for each state; and estimated, the states whose numbers are estimates. Without ready tasks
+there is no oldest_ready_seconds, without such a limit no concurrency. With --topology
+there is instead shards, a list of objects with shard, actions and estimated.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
@@ -51,7 +56,8 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		fmt.Fprintln(p.stderr, "no tasks")
 		return nil
 	}
-	rows := append([][]string{statsHeader()}, statsRows(stats)...)
+	limited := hasLimits(stats)
+	rows := append([][]string{statsHeader(limited)}, statsRows(stats, limited)...)
 	alignRight(rows, 1)
 	return p.printTable(rows)
 }
@@ -63,12 +69,15 @@ func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
 		return err
 	}
 	documents := []any{}
-	rows := [][]string{append([]string{"SHARD"}, statsHeader()...)}
+	limited := slices.ContainsFunc(found, func(one shards.ShardStats) bool {
+		return hasLimits(one.Stats)
+	})
+	rows := [][]string{append([]string{"SHARD"}, statsHeader(limited)...)}
 	for _, one := range found {
 		document := statsJSON(one.Stats)
 		document["shard"] = one.Shard
 		documents = append(documents, document)
-		for _, row := range statsRows(one.Stats) {
+		for _, row := range statsRows(one.Stats, limited) {
 			rows = append(rows, append([]string{one.Shard}, row...))
 		}
 	}
@@ -85,34 +94,63 @@ func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
 	return p.printTable(rows)
 }
 
-func statsHeader() []string {
+// hasLimits reports whether an action has limits, or is paused, or ready tasks wait for their keys.
+func hasLimits(stats stint.Stats) bool {
+	return slices.ContainsFunc(stats.Actions, func(a stint.ActionStats) bool {
+		return a.Limited || a.Paused || a.Parked > 0
+	})
+}
+
+func statsHeader(limited bool) []string {
 	header := []string{"ACTION"}
 	for _, state := range stateNames() {
 		header = append(header, strings.ToUpper(state))
 	}
-	return append(header, "OLDEST READY", "TRIES", "RETRIES")
+	header = append(header, "OLDEST READY", "TRIES", "RETRIES")
+	if limited {
+		header = append(header, "PARKED", "LIMITS")
+	}
+	return header
 }
 
-// statsRows are a row for each action.
-func statsRows(stats stint.Stats) [][]string {
+// statsRows are a row for each action, with two more columns if anything is limited.
+func statsRows(stats stint.Stats, limited bool) [][]string {
 	var rows [][]string
 	for _, a := range stats.Actions {
 		row := []string{readable.Text(a.Action)}
 		for state, tasks := range a.ByState() {
-			number := readable.Number(tasks)
-			if slices.Contains(stats.Estimated, state) {
-				number = "~" + number
-			}
-			row = append(row, number)
+			row = append(row, about(stats, state, tasks))
 		}
 		age := ""
 		if a.Ready > 0 {
 			age = readable.Span(a.OldestReady)
 		}
-		rows = append(rows, append(row, age,
-			readable.Number(a.Tries), readable.Number(a.Retries)))
+		row = append(row, age, readable.Number(a.Tries), readable.Number(a.Retries))
+		if limited {
+			row = append(row, about(stats, stint.StateReady, a.Parked), limitsCell(a))
+		}
+		rows = append(rows, row)
 	}
 	return rows
+}
+
+// about is how many tasks are in a state, with a tilde if that is an estimate.
+func about(stats stint.Stats, state stint.State, tasks int64) string {
+	number := readable.Number(tasks)
+	if slices.Contains(stats.Estimated, state) {
+		return "~" + number
+	}
+	return number
+}
+
+func limitsCell(a stint.ActionStats) string {
+	switch {
+	case a.Paused:
+		return "paused"
+	case a.Limited:
+		return "limited"
+	}
+	return ""
 }
 
 // alignRight aligns the numbers on the right, in the columns from one on.
@@ -132,7 +170,11 @@ func statsJSON(stats stint.Stats) map[string]any {
 	actions := make([]map[string]any, len(stats.Actions))
 	for i, a := range stats.Actions {
 		actions[i] = map[string]any{
-			"action": a.Action, "tries": a.Tries, "retries": a.Retries,
+			"action": a.Action, "tries": a.Tries, "retries": a.Retries, "parked": a.Parked,
+			"limited": a.Limited, "paused": a.Paused,
+		}
+		if a.Concurrency > 0 {
+			actions[i]["concurrency"] = a.Concurrency
 		}
 		for state, tasks := range a.ByState() {
 			actions[i][string(state)] = tasks

@@ -34,14 +34,14 @@ The file is YAML or JSON: a list of tasks, each with these fields:
 
   name        names the task within the file; required
   action      the name of the procedure to perform; required
+  key         groups tasks of the action, such as by customer; limits per key count by it
   value       the task's body, as JSON
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)
   max_tries   how often the task is handed out at most (default 25; -1: no limit)
   not_before  a time in RFC 3339, before which the task is not handed out
   deadline    a time at which the task is aborted unless it has finished
-  on_abort    what to do when a task that this one waits for is aborted: abort-too (the
-              default) or run-anyway
+  on_abort    if a task that this one waits for is aborted: abort-too (default) or run-anyway
 
 Within a value, {$result: NAME} stands for the result of another task of the file; the
 task waits for that one. Programs run by stint worker read the result in its place.

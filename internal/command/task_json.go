@@ -22,7 +22,7 @@ document, described by their help.
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
 
-  id, action, priority, max_tries (-1: no limit), deadline, post_result,
+  id, action, key, priority, max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
   shard            with --topology: where the task is; id is SHARD/ID then
@@ -52,6 +52,7 @@ type taskJSON struct {
 	ID           string           `json:"id"`
 	Shard        string           `json:"shard,omitzero"`
 	Action       string           `json:"action"`
+	Key          string           `json:"key,omitzero"`
 	StatusCode   stint.StatusCode `json:"status_code"`
 	State        stint.State      `json:"state"`
 	AbortCause   stint.AbortCause `json:"abort_cause,omitzero"`
@@ -77,8 +78,8 @@ type taskJSON struct {
 
 func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 	task := taskJSON{
-		ID: string(info.ID), Action: info.Action, StatusCode: info.StatusCode, State: info.State,
-		AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
+		ID: string(info.ID), Action: info.Action, Key: info.Key, StatusCode: info.StatusCode,
+		State: info.State, AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
 		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: readable.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/doctor"
@@ -16,6 +17,19 @@ type verbs interface {
 	worker.Queue
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
 	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
+	Debounce(ctx context.Context, task stint.Task, quiet, atMost time.Duration) error
+	limiter
+}
+
+// A limiter has the verbs that limit and pause actions.
+type limiter interface {
+	SetLimits(ctx context.Context, action string, limits stint.Limits) error
+	ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
+	Pause(ctx context.Context, actions ...string) error
+	Resume(ctx context.Context, actions ...string) error
+	PauseKeys(ctx context.Context, action string, keys ...string) error
+	ResumeKeys(ctx context.Context, action string, keys ...string) error
+	SetWeights(ctx context.Context, action string, weights map[string]int) error
 }
 
 // taskVerbs are those for tasks that are there, which shards have, too.

@@ -141,6 +141,7 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			return c.askRows(ctx, "actions", "check_unserved",
 				readAll(c, pgx.RowToStructByName[unserved], unservedFindings))
 		},
+		func() error { return c.askLimits(ctx) },
 		func() error { return c.askFuture(ctx) },
 		func() error {
 			return c.ask("sequences", func() error {
@@ -164,6 +165,10 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+func (c *checkup) askLimits(ctx context.Context) error {
+	return c.askRows(ctx, "limits", "check_limits", readEach(c, limitFindings))
 }
 
 //go:embed sql/check_*.sql

@@ -308,6 +308,37 @@ func TestMaintenanceFindings_TellWhatNobodySeesTo(t *testing.T) {
 		"warning: asked for it for 1h00m")
 }
 
+func TestLimitFindings_TellWhatMayBeForgotten(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) *time.Duration { return &d }
+	const hour, days = time.Hour, 72 * time.Hour
+	key := "k"
+	for _, test := range []struct {
+		limited limited
+		want    []string
+	}{
+		{limited{Action: "act", Limited: true, Set: days, Asked: ago(hour)}, nil},
+		{limited{Action: "act", Limited: true, Set: hour}, nil},
+		{limited{Action: "act", Paused: ago(hour), PausedKeys: 1, KeysPaused: ago(hour)}, nil},
+		{
+			limited{Action: "act", Limited: true, Set: days},
+			[]string{"note: stint limit act --none"},
+		},
+		{limited{Action: "act", Paused: ago(days)}, []string{"note: for 3d: if that"}},
+		{
+			limited{Action: "act", PausedKeys: 2, KeysPaused: ago(days)},
+			[]string{`note: 2 keys of the action "act" are paused, the first for 3d`},
+		},
+		{limited{Action: "act", ParkedKey: &key, Parked: 99_999}, nil},
+		{
+			limited{Action: "act", ParkedKey: &key, Parked: 100_000},
+			[]string{`note: 100,000 tasks are parked under the key "k" of the action "act"`},
+		},
+	} {
+		wantFindings(t, "limits", limitFindings(test.limited), test.want...)
+	}
+}
+
 func TestClockFindings_AreRightToHalfARoundTrip(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

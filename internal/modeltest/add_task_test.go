@@ -96,6 +96,9 @@ var defects = []func(*proposal){
 	func(p *proposal) { p.Action = "" },
 	func(p *proposal) { p.Action = strings.Repeat("\u20ac", 86) },
 	func(p *proposal) { p.Action = "\xed\xa0\x80" },
+	func(p *proposal) { p.Key = strings.Repeat("\u20ac", 86) },
+	func(p *proposal) { p.Key = "a\x00b" },
+	func(p *proposal) { p.Key = "\xff" },
 	func(p *proposal) { p.MaxTries = -2 },
 	func(p *proposal) { p.MaxTries = math.MaxInt32 + 1 },
 	func(p *proposal) { p.OnAbort, p.onAbort = 2, "wait" },
@@ -213,6 +216,12 @@ func (w *twins) addTask(t *rapid.T, p *proposal, rollback bool) (id stint.TaskID
 		give("id", string(p.ID))
 	case rapid.Bool().Draw(t, "null ID"):
 		give("id", nil)
+	}
+	switch {
+	case p.Key != "":
+		give("key", p.Key)
+	case rapid.Bool().Draw(t, "null key"):
+		give("key", nil)
 	}
 	isText := utf8.Valid(p.Body) && !slices.Contains(p.Body, 0)
 	switch {

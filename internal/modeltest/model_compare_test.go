@@ -44,7 +44,8 @@ func (m *machine) report(info stint.TaskInfo) report {
 func (t *referenceTask) report() report {
 	r := report{
 		TaskInfo: stint.TaskInfo{
-			ID: t.ID, Action: t.Action, Body: t.Body, Priority: t.Priority, MaxTries: t.MaxTries,
+			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
+			MaxTries:   t.MaxTries,
 			PostResult: t.PostResult, OnAbort: t.OnAbort, State: t.state,
 			StatusCode: stint.StatusCode(t.state), AbortCause: t.cause, Tries: t.tries,
 			Actor: t.actor, Status: t.status,
@@ -120,6 +121,7 @@ func (m *machine) list(t *rapid.T) {
 		Actions:  rapid.SampledFrom([][]string{nil, actions[:1], actions}).Draw(t, "actions"),
 		States:   rapid.SliceOfN(rapid.SampledFrom(states), 0, 2).Draw(t, "states"),
 		IDPrefix: rapid.SampledFrom([]string{"", "n", "n00", "a", "z"}).Draw(t, "prefix"),
+		Key:      rapid.SampledFrom([]string{"", "", "k"}).Draw(t, "key"),
 		Actor:    rapid.SampledFrom([]stint.ActorID{"", "", "ann"}).Draw(t, "actor"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "limit"),
 	}
@@ -135,6 +137,7 @@ func (m *machine) list(t *rapid.T) {
 		if strings.HasPrefix(id, filter.IDPrefix) && id > string(filter.After) &&
 			(filter.Actions == nil || slices.Contains(filter.Actions, r.Action)) &&
 			(len(filter.States) == 0 || slices.Contains(filter.States, r.State)) &&
+			(filter.Key == "" || r.Key == filter.Key) &&
 			(filter.Actor == "" || r.Actor == filter.Actor) {
 			want = append(want, r)
 		}

@@ -26,6 +26,8 @@ type reference struct {
 	tasks     map[stint.TaskID]*referenceTask
 	keys      int
 	positions int
+	// rules are those of the actions that were limited or paused, nil where none ever is.
+	rules map[string]*rules
 }
 
 // A referenceTask is all there is to know of a task.
@@ -43,6 +45,9 @@ type referenceTask struct {
 	// Ready tasks of a priority go by position and then by place; those with both alike are of the
 	// same age.
 	position, place int
+	// moved says that the task was ready while its action had limits, or was paused: its place in
+	// the queue may be another then.
+	moved bool
 	// token is that of the last owner, unless the task ended without an owner's doing.
 	token stint.Token
 	// late says that the lease on a ready task expired, unsaid that it did on the last try, which
@@ -275,8 +280,16 @@ func (r *reference) own(
 		r.settle(false)
 		ready = r.ready(actions)
 	}
-	if want := min(limit, len(ready)); len(answer) != want {
+	less := false
+	for _, task := range ready {
+		task.moved = task.moved || r.ruled(task.Action)
+		less = less || r.ruled(task.Action)
+	}
+	if want := min(limit, len(ready)); len(answer) > want || len(answer) < want && !less {
 		return fmt.Errorf("%d tasks, want %d", len(answer), want)
+	}
+	if err := r.excess(answer); err != nil {
+		return err
 	}
 	var last *referenceTask
 	for i, owned := range answer {
@@ -285,7 +298,7 @@ func (r *reference) own(
 			return fmt.Errorf("task %q is not ready, or comes twice", owned.ID)
 		}
 		delete(ready, owned.ID)
-		if last != nil && task.compare(last) < 0 {
+		if last != nil && task.precedes(last) {
 			return fmt.Errorf("task %q comes behind %q", owned.ID, last.ID)
 		}
 		last = task
@@ -296,7 +309,7 @@ func (r *reference) own(
 		}
 	}
 	for id, task := range ready {
-		if last != nil && task.compare(last) < 0 {
+		if last != nil && task.precedes(last) {
 			return fmt.Errorf("task %q was passed over in favour of %q", id, last.ID)
 		}
 	}
@@ -333,6 +346,11 @@ func (t *referenceTask) compare(other *referenceTask) int {
 		cmp.Compare(t.position, other.position), cmp.Compare(t.place, other.place))
 }
 
+// precedes reports whether a task must be handed out ahead of another.
+func (t *referenceTask) precedes(other *referenceTask) bool {
+	return !t.moved && !other.moved && t.compare(other) < 0
+}
+
 // owned reports whether the token is that of the owner, be it a late one.
 func (t *referenceTask) owned(token stint.Token) bool {
 	return t != nil && t.token == token && (t.state == stint.StateInProgress || t.late)
@@ -352,7 +370,9 @@ func (r *reference) extend(
 	kept := make([]bool, len(owned))
 	for i, hold := range owned {
 		task := r.tasks[hold.ID]
-		if kept[i] = task.owned(hold.Token) && task.actor == actor; kept[i] {
+		kept[i] = task.owned(hold.Token) && task.actor == actor &&
+			(!task.late || !r.ruled(task.Action)) // its room may have gone to another
+		if kept[i] {
 			r.revive(task)
 			task.until = max(task.until, r.leaseEnd(lease))
 		}

@@ -154,6 +154,7 @@ func drawTask(t *rapid.T) newTask {
 		Task: stint.Task{
 			ID:         rapid.SampledFrom(fewIDs).Draw(t, "id"),
 			Action:     rapid.SampledFrom(actions).Draw(t, "action"),
+			Key:        rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"),
 			Priority:   rapid.SampledFrom([]int16{0, 0, 1, -1}).Draw(t, "priority"),
 			MaxTries:   rapid.SampledFrom([]int{stint.UnlimitedTries, 3, 1, 2}).Draw(t, "tries"),
 			PostResult: rapid.Bool().Draw(t, "post"),

@@ -80,6 +80,9 @@ type world struct {
 	store *stint.Store
 	// owned is a task that its owner goes on with after the move.
 	owned stint.OwnedTask
+	// holder is a task that leaves no room to others of its key; limits is what there are.
+	holder stint.OwnedTask
+	limits string
 	// states are the tasks by ID; key and position are the last ones given out, taskID the last one
 	// of the task store.
 	states        map[string]string
@@ -141,7 +144,7 @@ func populate(tb testing.TB, pool, dyingPool *pgxpool.Pool) *world {
 	if err != nil || len(tasks) != 1 {
 		tb.Fatalf("OwnTasks = %v, %v", tasks, err)
 	}
-	w := &world{store: store, owned: own("own", "b")}
+	w := &world{store: store, owned: own("own", "b"), holder: limit(tb, store)}
 	w.look(tb, pool)
 	w.taskID = addToTaskStore(tb, pool)
 	return w
@@ -160,7 +163,7 @@ func addToTaskStore(tb testing.TB, pool *pgxpool.Pool) int64 {
 
 func (w *world) look(tb testing.TB, pool *pgxpool.Pool) {
 	tb.Helper()
-	w.states = states(tb, pool)
+	w.states, w.limits = states(tb, pool), limits(tb, w.store)
 	w.key = yields[int64](tb, pool, "SELECT max(key) FROM stint.tasks")
 	w.position = yields[int64](tb, pool, "SELECT max(position) FROM stint.ready")
 }
@@ -212,6 +215,7 @@ func (w *world) wantWhole(tb testing.TB, pool *pgxpool.Pool) {
 	if err != nil || string(info[0].Result) != "42" {
 		tb.Errorf("GetTasks = %v, %v", info, err)
 	}
+	w.wantLimits(tb, store)
 	performAll(tb, store)
 	wantInOrder(tb, pool, store)
 	if id := addToTaskStore(tb, pool); id <= w.taskID {
@@ -246,12 +250,7 @@ func performAll(tb testing.TB, store *stint.Store) {
 		if len(tasks) == 0 {
 			return
 		}
-		returns := make([]stint.Return, len(tasks))
-		for i, task := range tasks {
-			returns[i] = stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusCompleted}
-		}
-		verdicts, err := store.ReturnTasks(tb.Context(), returns)
-		wantErr(tb, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
+		complete(tb, store, tasks...)
 	}
 }
 

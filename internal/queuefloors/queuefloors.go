@@ -85,6 +85,22 @@ func (f *Floors) Scan(actions []string, whole bool) Scan {
 	return scan
 }
 
+// Part returns the scan in two parts: of the queues of all other actions, and of those given.
+func (scan *Scan) Part(given func(action string) bool) (others, those Scan) {
+	others, those = *scan, *scan
+	others.Actions, others.From, others.To = nil, nil, nil
+	those.Actions, those.From, those.To = nil, nil, nil
+	for i, action := range scan.Actions {
+		part := &others
+		if given(action) {
+			part = &those
+		}
+		part.Actions = append(part.Actions, action)
+		part.From, part.To = append(part.From, scan.From[i]), append(part.To, scan.To[i])
+	}
+	return others, those
+}
+
 // actionSet names a set of sorted actions, none of which holds a NUL.
 func actionSet(actions []string) string { return strings.Join(actions, "\x00") }
 

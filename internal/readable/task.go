@@ -98,6 +98,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	}
 	add("id", Text(string(task.ID)))
 	add("action", Text(task.Action))
+	add("key", Text(task.Key))
 	add("state", paint.State(string(task.State)))
 	add("abort cause", string(task.AbortCause))
 	add("status", logText(task.Status))

@@ -168,6 +168,8 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		p.setName(t, p.text(value), value)
 	case "action":
 		t.task.Action = p.text(value)
+	case "key":
+		t.task.Key = p.text(value)
 	case "value":
 		p.parseValue(t, value)
 	case "after":

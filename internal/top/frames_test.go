@@ -231,6 +231,15 @@ func manyActions() Snapshot {
 	return snapshot
 }
 
+// limited is a snapshot of actions of which some are limited or paused.
+func limited() Snapshot {
+	snapshot := fixture()
+	actions := snapshot.Stats.Actions
+	actions[0].Limited, actions[0].Parked = true, 123_000
+	actions[1].Paused = true
+	return snapshot
+}
+
 // hostile is a snapshot of texts that would do something to a terminal, or do not fit.
 func hostile() Snapshot {
 	snapshot := fixture()
@@ -278,6 +287,12 @@ var frames = map[string]func() *screen{
 		next.Stats.Actions[0].Retries++
 		s.later(next)
 		return s
+	},
+	"limited-120x40": func() *screen {
+		return newScreen(120, 40, limited())
+	},
+	"limited-80x24": func() *screen {
+		return newScreen(80, 24, limited())
 	},
 	"actions-40x10": func() *screen {
 		return newScreen(40, 10, fixture())

@@ -40,6 +40,20 @@ func (p panel) orders() []string {
 	}
 }
 
+// columns are the columns of the panel: more if there are limits.
+func (m *model) columns() []column {
+	columns := m.panel.columns()
+	limited := slices.ContainsFunc(m.snapshot.Stats.Actions, func(a stint.ActionStats) bool {
+		return a.Limited || a.Paused || a.Parked > 0
+	})
+	if m.panel == panelActions && limited {
+		columns = append(columns,
+			column{title: "PARKED", width: 6, right: true, rank: 4},
+			column{title: "LIMITS", width: 7, rank: 1})
+	}
+	return columns
+}
+
 // columns are the columns of the rows. Numbers have their place on any screen; names get most of
 // the rest.
 func (p panel) columns() []column {
@@ -142,7 +156,26 @@ func (m *model) actionCells(a stint.ActionStats) []string {
 		count(stint.StateInProgress, a.InProgress),
 		m.rate(m.rates[a.Action].tries), m.rate(m.rates[a.Action].retries),
 		count(stint.StateCompleted, a.Completed), count(stint.StateAborted, a.Aborted),
+		m.parked(a), limits(a),
 	}
+}
+
+// parked is how many ready tasks wait for their keys; nothing where none ever does.
+func (m *model) parked(a stint.ActionStats) string {
+	if a.Parked == 0 && !a.Limited {
+		return ""
+	}
+	return m.number(a.Parked, stint.StateReady)
+}
+
+func limits(a stint.ActionStats) string {
+	switch {
+	case a.Paused:
+		return "paused"
+	case a.Limited:
+		return "limited"
+	}
+	return ""
 }
 
 // number is how many tasks there are in a state, in five characters, and a tilde before estimates.

@@ -167,9 +167,9 @@ func (m *model) listLines() []string {
 		return []string{"", "  " + m.nothing()}
 	}
 	const cursor, noCursor = "> ", "  "
-	columns := fit(m.panel.columns(), m.width-len(cursor))
+	columns := fit(m.columns(), m.width-len(cursor))
 	var titles []string
-	for _, c := range m.panel.columns() {
+	for _, c := range m.columns() {
 		titles = append(titles, c.title)
 	}
 	for _, c := range columns {

@@ -22,7 +22,7 @@ func FromOwned(owned []stint.OwnedTask, text bool) []*stintv1.OwnedTask {
 		if i == 0 || !t.LeaseUntil.Equal(owned[i-1].LeaseUntil) {
 			until = fromTime(t.LeaseUntil)
 		}
-		m.Id, m.Token, m.Action = string(t.ID), t.Token.String(), t.Action
+		m.Id, m.Token, m.Action, m.Key = string(t.ID), t.Token.String(), t.Action, t.Key
 		m.Try, m.MaxTries = Int32(t.Try), Int32(t.MaxTries)
 		m.Completed, m.Aborted = Int32(t.Completed), Int32(t.Aborted)
 		m.LeaseUntil = until
@@ -47,7 +47,7 @@ func ToOwned(messages []*stintv1.OwnedTask) ([]stint.OwnedTask, error) {
 			return nil, err
 		}
 		owned[i] = stint.OwnedTask{
-			ID: stint.TaskID(m.GetId()), Token: token, Action: m.GetAction(),
+			ID: stint.TaskID(m.GetId()), Token: token, Action: m.GetAction(), Key: m.GetKey(),
 			Try: int(m.GetTry()), MaxTries: int(m.GetMaxTries()),
 			Completed: int(m.GetCompleted()), Aborted: int(m.GetAborted()),
 			LeaseUntil: toTime(m.GetLeaseUntil()),

@@ -22,7 +22,7 @@ const (
 // FromTask returns a task as a message.
 func FromTask(t *stint.Task) *stintv1.Task {
 	message := &stintv1.Task{
-		Id: string(t.ID), Action: t.Action, Priority: int32(t.Priority),
+		Id: string(t.ID), Action: t.Action, Key: t.Key, Priority: int32(t.Priority),
 		MaxTries:  Int32(t.MaxTries),
 		NotBefore: fromTime(t.NotBefore), Deadline: fromTime(t.Deadline),
 		PostResult: t.PostResult, OnAbort: fromOnAbort(t.OnAbort),
@@ -38,7 +38,8 @@ func FromTask(t *stint.Task) *stintv1.Task {
 // a [*stint.ArgumentError].
 func ToTask(m *stintv1.Task) (stint.Task, error) {
 	t := stint.Task{
-		ID: stint.TaskID(m.GetId()), Action: m.GetAction(), MaxTries: int(m.GetMaxTries()),
+		ID: stint.TaskID(m.GetId()), Action: m.GetAction(), Key: m.GetKey(),
+		MaxTries:  int(m.GetMaxTries()),
 		Priority:  int16(m.GetPriority()), //nolint:gosec // checked below
 		NotBefore: toTime(m.GetNotBefore()), Deadline: toTime(m.GetDeadline()),
 		PostResult: m.GetPostResult(),
@@ -88,8 +89,8 @@ func FromTasks(tasks []stint.Task) []*stintv1.Task {
 // if they are UTF-8.
 func FromInfo(info *stint.TaskInfo, text bool) *stintv1.TaskInfo {
 	message := &stintv1.TaskInfo{
-		Id: string(info.ID), Action: info.Action, Priority: int32(info.Priority),
-		MaxTries: Int32(info.MaxTries),
+		Id: string(info.ID), Action: info.Action, Key: info.Key,
+		Priority: int32(info.Priority), MaxTries: Int32(info.MaxTries),
 		Deadline: fromTime(info.Deadline), PostResult: info.PostResult,
 		OnAbort: fromOnAbort(info.OnAbort), StatusCode: string(info.StatusCode),
 		State: string(info.State), AbortCause: string(info.AbortCause),
@@ -128,7 +129,7 @@ func FromInfos(infos []stint.TaskInfo, text bool) []*stintv1.TaskInfo {
 // ToInfo undoes [FromInfo].
 func ToInfo(m *stintv1.TaskInfo) stint.TaskInfo {
 	info := stint.TaskInfo{
-		ID: stint.TaskID(m.GetId()), Action: m.GetAction(),
+		ID: stint.TaskID(m.GetId()), Action: m.GetAction(), Key: m.GetKey(),
 		Priority: int16(m.GetPriority()), //nolint:gosec // it comes from such a column
 		MaxTries: int(m.GetMaxTries()), Deadline: toTime(m.GetDeadline()),
 		PostResult: m.GetPostResult(), StatusCode: stint.StatusCode(m.GetStatusCode()),

@@ -17,7 +17,7 @@ const (
 	Own        Verb = "own"         // own tasks, and what owners do
 	Read       Verb = "read"        // look at tasks, without bodies and results, and wait for them
 	ReadBodies Verb = "read-bodies" // read, with bodies and results
-	Control    Verb = "control"     // abort, retry and delete tasks, make tasks wait
+	Control    Verb = "control"     // abort, retry and delete tasks, make tasks wait, limit actions
 	Answer     Verb = "answer"      // answer external tasks, whose action is stint.External
 	TaskStore  Verb = "taskstore"   // everything in the task store
 	Metrics    Verb = "metrics"     // read the metrics

@@ -70,6 +70,13 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"list all actions", shop.MayList(nil, "shop/"), false},
 		{"list actions of two grants", auditor.MayList([]string{"bill", "mail/send"}, ""), true},
 		{"list all", auditor.MayList(nil, ""), false},
+		{
+			"read all of two actions", auditor.MayAllOf(access.Read, []string{"bill", "mail/send"}),
+			true,
+		},
+		{"read all of another action", auditor.MayAllOf(access.Read, []string{"bill", "x"}), false},
+		{"insert all, but some IDs only", shop.MayAllOf(access.Insert, []string{"bill"}), false},
+		{"control all without the verb", auditor.MayAllOf(access.Control, []string{"bill"}), false},
 		{"everything", root.MayList(nil, "") && root.MayByID(access.Control, "x") &&
 			root.MayOwn("a", []string{"b"}) && root.Has(access.TaskStore), true},
 		{"nothing", nobody.Has(access.Insert) || nobody.Has(access.Own) ||

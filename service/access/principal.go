@@ -37,6 +37,16 @@ func (p *Principal) MayAll(verb Verb) bool {
 	})
 }
 
+// MayAllOf reports whether the principal may do something on every task of these actions, by
+// whatever grants.
+func (p *Principal) MayAllOf(verb Verb, actions []string) bool {
+	return !slices.ContainsFunc(actions, func(action string) bool {
+		return !p.some(func(g *Grant) bool {
+			return g.allows(verb) && fits(g.Actions, action) && slices.Contains(anyOr(g.IDs), "*")
+		})
+	})
+}
+
 // MayOwn reports whether the principal may own tasks of all these actions for an actor, by whatever
 // grants; of some actions, if none are given.
 func (p *Principal) MayOwn(actor string, actions []string) bool {

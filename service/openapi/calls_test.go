@@ -41,6 +41,8 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("InsertTasks", `{"tasks":[{"id":"a","action":"mail"}]}`, "already_exists")
 	tasks("AddDependencies", `{"dependencies":[{"predecessor":"b","dependent":"a"}]}`,
 		"failed_precondition")
+	tasks("Debounce", `{"task":{"id":"quiet","action":"x"},"quiet":"60s","at_most":"300s"}`, "")
+	tasks("Debounce", `{"task":{"id":"quiet","action":"x"},"quiet":"60s"}`, "invalid_argument")
 	answer := owners("OwnTasks", `{"actor":"x","session":"1","claim":"17","max_tasks":1,`+
 		`"actions":["mail"],"lease":"60s","wait":"0.5s","text":true}`, "")
 	var owned struct{ Tasks []struct{ Token string } }
@@ -58,6 +60,16 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("GetGraph", `{"id":"a"}`, "")
 	tasks("GetStats", `{}`, "")
 	tasks("ListProblems", `{"limit":10}`, "")
+	tasks("SetLimits", `{"action":"mail","limits":{"concurrency":40,"concurrency_per_key":1,`+
+		`"rate":{"tasks":5,"per":"60s","burst":3},"rate_per_key":{"tasks":1,"per":"0.5s"},`+
+		`"fair":true}}`, "")
+	tasks("SetLimits", `{"action":"mail","limits":{"concurrency":-1}}`, "invalid_argument")
+	tasks("SetWeights", `{"action":"mail","weights":[{"key":"k","weight":3}]}`, "")
+	tasks("PauseKeys", `{"action":"mail","keys":["k","l"]}`, "")
+	tasks("Pause", `{"actions":["mail"]}`, "")
+	tasks("ListLimits", `{}`, "")
+	tasks("ResumeKeys", `{"action":"mail","keys":["k","l"]}`, "")
+	tasks("Resume", `{"actions":["mail"]}`, "")
 	tasks("WaitForTasks", `{"ids":["a"],"wait":"1s"}`, "")
 	tasks("ListTasks", `{"states":["ready","completed"],"max_age":"3600s"}`, "")
 	tasks("Transact", `{"must_exist":["a"],"insert":[{"id":"c","action":"x"}],"abort":["b"]}`, "")

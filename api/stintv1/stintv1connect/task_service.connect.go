@@ -41,6 +41,8 @@ const (
 	// TaskServiceReplaceTasksProcedure is the fully-qualified name of the TaskService's ReplaceTasks
 	// RPC.
 	TaskServiceReplaceTasksProcedure = "/stint.v1.TaskService/ReplaceTasks"
+	// TaskServiceDebounceProcedure is the fully-qualified name of the TaskService's Debounce RPC.
+	TaskServiceDebounceProcedure = "/stint.v1.TaskService/Debounce"
 	// TaskServiceAddDependenciesProcedure is the fully-qualified name of the TaskService's
 	// AddDependencies RPC.
 	TaskServiceAddDependenciesProcedure = "/stint.v1.TaskService/AddDependencies"
@@ -79,6 +81,20 @@ const (
 	TaskServicePruneTasksProcedure = "/stint.v1.TaskService/PruneTasks"
 	// TaskServiceCheckStoreProcedure is the fully-qualified name of the TaskService's CheckStore RPC.
 	TaskServiceCheckStoreProcedure = "/stint.v1.TaskService/CheckStore"
+	// TaskServiceSetLimitsProcedure is the fully-qualified name of the TaskService's SetLimits RPC.
+	TaskServiceSetLimitsProcedure = "/stint.v1.TaskService/SetLimits"
+	// TaskServiceListLimitsProcedure is the fully-qualified name of the TaskService's ListLimits RPC.
+	TaskServiceListLimitsProcedure = "/stint.v1.TaskService/ListLimits"
+	// TaskServicePauseProcedure is the fully-qualified name of the TaskService's Pause RPC.
+	TaskServicePauseProcedure = "/stint.v1.TaskService/Pause"
+	// TaskServiceResumeProcedure is the fully-qualified name of the TaskService's Resume RPC.
+	TaskServiceResumeProcedure = "/stint.v1.TaskService/Resume"
+	// TaskServicePauseKeysProcedure is the fully-qualified name of the TaskService's PauseKeys RPC.
+	TaskServicePauseKeysProcedure = "/stint.v1.TaskService/PauseKeys"
+	// TaskServiceResumeKeysProcedure is the fully-qualified name of the TaskService's ResumeKeys RPC.
+	TaskServiceResumeKeysProcedure = "/stint.v1.TaskService/ResumeKeys"
+	// TaskServiceSetWeightsProcedure is the fully-qualified name of the TaskService's SetWeights RPC.
+	TaskServiceSetWeightsProcedure = "/stint.v1.TaskService/SetWeights"
 )
 
 // TaskServiceClient is a client for the stint.v1.TaskService service.
@@ -92,6 +108,10 @@ type TaskServiceClient interface {
 	InsertTasksFrom(context.Context) (*connect.ClientStreamForClientSimple[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse], error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
+	// Inserts a task that starts when the calls for its ID have been quiet for a while. It replaces the
+	// task of earlier calls that has not started; after one in progress, it runs under the ID with a
+	// "+" behind it.
+	Debounce(context.Context, *stintv1.DebounceRequest) (*stintv1.DebounceResponse, error)
 	// Makes stored tasks wait for others, all or none.
 	AddDependencies(context.Context, *stintv1.AddDependenciesRequest) (*stintv1.AddDependenciesResponse, error)
 	// Aborts tasks and what depends on them.
@@ -124,6 +144,18 @@ type TaskServiceClient interface {
 	// Looks for what is wrong with the tables and the server. It reads all tables: a second per hundred
 	// thousand tasks.
 	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
+	// Sets the limits of an action, in the place of those that it has. It waits until tasks that were
+	// handed out before count.
+	SetLimits(context.Context, *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error)
+	ListLimits(context.Context, *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error)
+	// Stops the hand-outs of tasks with these actions; their owners go on.
+	Pause(context.Context, *stintv1.PauseRequest) (*stintv1.PauseResponse, error)
+	Resume(context.Context, *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error)
+	// Stops the hand-outs of tasks with these keys of an action.
+	PauseKeys(context.Context, *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error)
+	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
+	// Sets by which weights the keys of an action take turns, where they do.
+	SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error)
 }
 
 // NewTaskServiceClient constructs a client for the stint.v1.TaskService service. By default, it
@@ -153,6 +185,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceReplaceTasksProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("ReplaceTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		debounce: connect.NewClient[stintv1.DebounceRequest, stintv1.DebounceResponse](
+			httpClient,
+			baseURL+TaskServiceDebounceProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("Debounce")),
 			connect.WithClientOptions(opts...),
 		),
 		addDependencies: connect.NewClient[stintv1.AddDependenciesRequest, stintv1.AddDependenciesResponse](
@@ -267,6 +305,49 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		setLimits: connect.NewClient[stintv1.SetLimitsRequest, stintv1.SetLimitsResponse](
+			httpClient,
+			baseURL+TaskServiceSetLimitsProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("SetLimits")),
+			connect.WithClientOptions(opts...),
+		),
+		listLimits: connect.NewClient[stintv1.ListLimitsRequest, stintv1.ListLimitsResponse](
+			httpClient,
+			baseURL+TaskServiceListLimitsProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ListLimits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		pause: connect.NewClient[stintv1.PauseRequest, stintv1.PauseResponse](
+			httpClient,
+			baseURL+TaskServicePauseProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("Pause")),
+			connect.WithClientOptions(opts...),
+		),
+		resume: connect.NewClient[stintv1.ResumeRequest, stintv1.ResumeResponse](
+			httpClient,
+			baseURL+TaskServiceResumeProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("Resume")),
+			connect.WithClientOptions(opts...),
+		),
+		pauseKeys: connect.NewClient[stintv1.PauseKeysRequest, stintv1.PauseKeysResponse](
+			httpClient,
+			baseURL+TaskServicePauseKeysProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("PauseKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		resumeKeys: connect.NewClient[stintv1.ResumeKeysRequest, stintv1.ResumeKeysResponse](
+			httpClient,
+			baseURL+TaskServiceResumeKeysProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ResumeKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		setWeights: connect.NewClient[stintv1.SetWeightsRequest, stintv1.SetWeightsResponse](
+			httpClient,
+			baseURL+TaskServiceSetWeightsProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("SetWeights")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -275,6 +356,7 @@ type taskServiceClient struct {
 	insertTasks     *connect.Client[stintv1.InsertTasksRequest, stintv1.InsertTasksResponse]
 	insertTasksFrom *connect.Client[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse]
 	replaceTasks    *connect.Client[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse]
+	debounce        *connect.Client[stintv1.DebounceRequest, stintv1.DebounceResponse]
 	addDependencies *connect.Client[stintv1.AddDependenciesRequest, stintv1.AddDependenciesResponse]
 	abortTasks      *connect.Client[stintv1.AbortTasksRequest, stintv1.AbortTasksResponse]
 	answerTasks     *connect.Client[stintv1.AnswerTasksRequest, stintv1.AnswerTasksResponse]
@@ -292,6 +374,13 @@ type taskServiceClient struct {
 	getServiceInfo  *connect.Client[stintv1.GetServiceInfoRequest, stintv1.GetServiceInfoResponse]
 	pruneTasks      *connect.Client[stintv1.PruneTasksRequest, stintv1.PruneTasksResponse]
 	checkStore      *connect.Client[stintv1.CheckStoreRequest, stintv1.CheckStoreResponse]
+	setLimits       *connect.Client[stintv1.SetLimitsRequest, stintv1.SetLimitsResponse]
+	listLimits      *connect.Client[stintv1.ListLimitsRequest, stintv1.ListLimitsResponse]
+	pause           *connect.Client[stintv1.PauseRequest, stintv1.PauseResponse]
+	resume          *connect.Client[stintv1.ResumeRequest, stintv1.ResumeResponse]
+	pauseKeys       *connect.Client[stintv1.PauseKeysRequest, stintv1.PauseKeysResponse]
+	resumeKeys      *connect.Client[stintv1.ResumeKeysRequest, stintv1.ResumeKeysResponse]
+	setWeights      *connect.Client[stintv1.SetWeightsRequest, stintv1.SetWeightsResponse]
 }
 
 // InsertTasks calls stint.v1.TaskService.InsertTasks.
@@ -311,6 +400,15 @@ func (c *taskServiceClient) InsertTasksFrom(ctx context.Context) (*connect.Clien
 // ReplaceTasks calls stint.v1.TaskService.ReplaceTasks.
 func (c *taskServiceClient) ReplaceTasks(ctx context.Context, req *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error) {
 	response, err := c.replaceTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Debounce calls stint.v1.TaskService.Debounce.
+func (c *taskServiceClient) Debounce(ctx context.Context, req *stintv1.DebounceRequest) (*stintv1.DebounceResponse, error) {
+	response, err := c.debounce.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -470,6 +568,69 @@ func (c *taskServiceClient) CheckStore(ctx context.Context, req *stintv1.CheckSt
 	return nil, err
 }
 
+// SetLimits calls stint.v1.TaskService.SetLimits.
+func (c *taskServiceClient) SetLimits(ctx context.Context, req *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error) {
+	response, err := c.setLimits.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListLimits calls stint.v1.TaskService.ListLimits.
+func (c *taskServiceClient) ListLimits(ctx context.Context, req *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error) {
+	response, err := c.listLimits.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Pause calls stint.v1.TaskService.Pause.
+func (c *taskServiceClient) Pause(ctx context.Context, req *stintv1.PauseRequest) (*stintv1.PauseResponse, error) {
+	response, err := c.pause.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Resume calls stint.v1.TaskService.Resume.
+func (c *taskServiceClient) Resume(ctx context.Context, req *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error) {
+	response, err := c.resume.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PauseKeys calls stint.v1.TaskService.PauseKeys.
+func (c *taskServiceClient) PauseKeys(ctx context.Context, req *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error) {
+	response, err := c.pauseKeys.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ResumeKeys calls stint.v1.TaskService.ResumeKeys.
+func (c *taskServiceClient) ResumeKeys(ctx context.Context, req *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error) {
+	response, err := c.resumeKeys.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetWeights calls stint.v1.TaskService.SetWeights.
+func (c *taskServiceClient) SetWeights(ctx context.Context, req *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error) {
+	response, err := c.setWeights.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // TaskServiceHandler is an implementation of the stint.v1.TaskService service.
 type TaskServiceHandler interface {
 	// Inserts all tasks or none. A repetition that fails with task-exists and names all IDs says that
@@ -481,6 +642,10 @@ type TaskServiceHandler interface {
 	InsertTasksFrom(context.Context, *connect.ClientStream[stintv1.InsertTasksFromRequest]) (*stintv1.InsertTasksFromResponse, error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
+	// Inserts a task that starts when the calls for its ID have been quiet for a while. It replaces the
+	// task of earlier calls that has not started; after one in progress, it runs under the ID with a
+	// "+" behind it.
+	Debounce(context.Context, *stintv1.DebounceRequest) (*stintv1.DebounceResponse, error)
 	// Makes stored tasks wait for others, all or none.
 	AddDependencies(context.Context, *stintv1.AddDependenciesRequest) (*stintv1.AddDependenciesResponse, error)
 	// Aborts tasks and what depends on them.
@@ -513,6 +678,18 @@ type TaskServiceHandler interface {
 	// Looks for what is wrong with the tables and the server. It reads all tables: a second per hundred
 	// thousand tasks.
 	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
+	// Sets the limits of an action, in the place of those that it has. It waits until tasks that were
+	// handed out before count.
+	SetLimits(context.Context, *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error)
+	ListLimits(context.Context, *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error)
+	// Stops the hand-outs of tasks with these actions; their owners go on.
+	Pause(context.Context, *stintv1.PauseRequest) (*stintv1.PauseResponse, error)
+	Resume(context.Context, *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error)
+	// Stops the hand-outs of tasks with these keys of an action.
+	PauseKeys(context.Context, *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error)
+	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
+	// Sets by which weights the keys of an action take turns, where they do.
+	SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error)
 }
 
 // NewTaskServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -538,6 +715,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceReplaceTasksProcedure,
 		svc.ReplaceTasks,
 		connect.WithSchema(taskServiceMethods.ByName("ReplaceTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceDebounceHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceDebounceProcedure,
+		svc.Debounce,
+		connect.WithSchema(taskServiceMethods.ByName("Debounce")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceAddDependenciesHandler := connect.NewUnaryHandlerSimple(
@@ -652,6 +835,49 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	taskServiceSetLimitsHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceSetLimitsProcedure,
+		svc.SetLimits,
+		connect.WithSchema(taskServiceMethods.ByName("SetLimits")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceListLimitsHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceListLimitsProcedure,
+		svc.ListLimits,
+		connect.WithSchema(taskServiceMethods.ByName("ListLimits")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServicePauseHandler := connect.NewUnaryHandlerSimple(
+		TaskServicePauseProcedure,
+		svc.Pause,
+		connect.WithSchema(taskServiceMethods.ByName("Pause")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceResumeHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceResumeProcedure,
+		svc.Resume,
+		connect.WithSchema(taskServiceMethods.ByName("Resume")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServicePauseKeysHandler := connect.NewUnaryHandlerSimple(
+		TaskServicePauseKeysProcedure,
+		svc.PauseKeys,
+		connect.WithSchema(taskServiceMethods.ByName("PauseKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceResumeKeysHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceResumeKeysProcedure,
+		svc.ResumeKeys,
+		connect.WithSchema(taskServiceMethods.ByName("ResumeKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceSetWeightsHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceSetWeightsProcedure,
+		svc.SetWeights,
+		connect.WithSchema(taskServiceMethods.ByName("SetWeights")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/stint.v1.TaskService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TaskServiceInsertTasksProcedure:
@@ -660,6 +886,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceInsertTasksFromHandler.ServeHTTP(w, r)
 		case TaskServiceReplaceTasksProcedure:
 			taskServiceReplaceTasksHandler.ServeHTTP(w, r)
+		case TaskServiceDebounceProcedure:
+			taskServiceDebounceHandler.ServeHTTP(w, r)
 		case TaskServiceAddDependenciesProcedure:
 			taskServiceAddDependenciesHandler.ServeHTTP(w, r)
 		case TaskServiceAbortTasksProcedure:
@@ -694,6 +922,20 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServicePruneTasksHandler.ServeHTTP(w, r)
 		case TaskServiceCheckStoreProcedure:
 			taskServiceCheckStoreHandler.ServeHTTP(w, r)
+		case TaskServiceSetLimitsProcedure:
+			taskServiceSetLimitsHandler.ServeHTTP(w, r)
+		case TaskServiceListLimitsProcedure:
+			taskServiceListLimitsHandler.ServeHTTP(w, r)
+		case TaskServicePauseProcedure:
+			taskServicePauseHandler.ServeHTTP(w, r)
+		case TaskServiceResumeProcedure:
+			taskServiceResumeHandler.ServeHTTP(w, r)
+		case TaskServicePauseKeysProcedure:
+			taskServicePauseKeysHandler.ServeHTTP(w, r)
+		case TaskServiceResumeKeysProcedure:
+			taskServiceResumeKeysHandler.ServeHTTP(w, r)
+		case TaskServiceSetWeightsProcedure:
+			taskServiceSetWeightsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -713,6 +955,10 @@ func (UnimplementedTaskServiceHandler) InsertTasksFrom(context.Context, *connect
 
 func (UnimplementedTaskServiceHandler) ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ReplaceTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) Debounce(context.Context, *stintv1.DebounceRequest) (*stintv1.DebounceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.Debounce is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) AddDependencies(context.Context, *stintv1.AddDependenciesRequest) (*stintv1.AddDependenciesResponse, error) {
@@ -781,4 +1027,32 @@ func (UnimplementedTaskServiceHandler) PruneTasks(context.Context, *stintv1.Prun
 
 func (UnimplementedTaskServiceHandler) CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.CheckStore is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) SetLimits(context.Context, *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.SetLimits is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ListLimits(context.Context, *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ListLimits is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) Pause(context.Context, *stintv1.PauseRequest) (*stintv1.PauseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.Pause is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) Resume(context.Context, *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.Resume is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) PauseKeys(context.Context, *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.PauseKeys is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ResumeKeys is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.SetWeights is not implemented"))
 }

@@ -8,7 +8,7 @@ import secrets
 import ssl
 import threading
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
@@ -18,6 +18,8 @@ from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
 _POLL = 20.0
+# How long new limits may wait for transactions that hand out tasks.
+_LIMITING = 3600.0
 # How many tasks a page of a list has at most.
 _PAGE = 1000
 # For how long a claim is released if the service does not answer: for about as long as it bars it.
@@ -116,6 +118,15 @@ class Client:
         """
         self._connection.call("TaskService/ReplaceTasks", {"tasks": t.from_tasks(tasks)})
 
+    def debounce(self, task: Task, quiet: t.Duration, at_most: t.Duration) -> None:
+        """Inserts a task that starts when the calls for its ID have been quiet for a while.
+
+        The task of the latest call stands for those before it that have not started: it starts
+        quiet after this call, but at most at_most after the first of them. If a task of the ID is
+        in progress, it runs afterwards, under the ID with a "+" behind it.
+        """
+        self._call("TaskService/Debounce", t.from_debounced(t.Debounced(task, quiet, at_most)))
+
     def add_dependencies(self, dependencies: Iterable[Dependency]) -> None:
         """Makes stored tasks wait for others, all or none."""
         self._call("TaskService/AddDependencies",
@@ -176,11 +187,13 @@ class Client:
         insert: Union[Task, Iterable[Task]] = (), replace: Union[Task, Iterable[Task]] = (),
         depend: Iterable[Dependency] = (), retry: IDs = (), abort: IDs = (),
         abort_status: str = "", delete: IDs = (), returns: Iterable[Return] = (),
+        debounce: Iterable[t.Debounced] = (),
     ) -> t.Transacted:
         """Does all of this in one commit, in this order, or nothing.
 
         hold: the caller must still own these tasks. must_exist: these must be in the store.
-        returns: one that is refused undoes the whole.
+        returns: one that is refused undoes the whole. debounce: 1,000 calls at most, which come
+        after replace.
 
         A transaction that inserts or returns a task is repeated after a lost answer: if the first
         attempt has committed, the repetition tells: by the returns, or without any by the IDs of
@@ -191,7 +204,8 @@ class Client:
             hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
             insert=t.from_tasks(insert), replace=t.from_tasks(replace),
             depend=t.from_dependencies(depend), retry=t.names(retry), abort=t.names(abort),
-            abort_status=abort_status, delete=t.names(delete))
+            abort_status=abort_status, delete=t.names(delete),
+            debounce=[t.from_debounced(call) for call in debounce])
         request["return"] = [t.from_return(given) for given in returns]
         ids = [task["id"] for task in request.get("insert", ())]
 
@@ -216,7 +230,7 @@ class Client:
     def list(
         self, actions: IDs = (), states: IDs = (), id_prefix: str = "", actor: str = "",
         min_age: Optional[Duration] = None, max_age: Optional[Duration] = None,
-        newest_first: bool = False, limit: Optional[int] = None,
+        newest_first: bool = False, limit: Optional[int] = None, key: str = "",
     ) -> Iterator[TaskInfo]:
         """Yields the tasks that pass, at most limit, without bodies and results.
 
@@ -227,7 +241,7 @@ class Client:
         request = t.message(
             actions=t.names(actions), states=t.names(states), id_prefix=id_prefix, actor=actor,
             min_age=t.from_duration(min_age), max_age=t.from_duration(max_age),
-            newest_first=newest_first)
+            newest_first=newest_first, key=key)
         return self._pages(request, limit)
 
     def _pages(self, request: t.Message, left: Optional[int]) -> Iterator[TaskInfo]:
@@ -251,7 +265,8 @@ class Client:
             waits_for=t.to_infos(answer.get("waits_for")),
             because_of=t.to_infos(answer.get("because_of")),
             tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
-            now=t.to_time(answer.get("now")))
+            now=t.to_time(answer.get("now")),
+            limits=t.to_task_limits(answer.get("limits")))
 
     def graph(self, id: str) -> t.Graph:
         """Returns the network around a task."""
@@ -278,6 +293,42 @@ class Client:
         """Returns the live actors that show themselves by a stream, which workers here do not."""
         answer = self._call("TaskService/ListActors", {})
         return [t.to_actor(each) for each in answer.get("actors", ())]
+
+    # The verbs that limit and pause actions. Each may be repeated.
+
+    def set_limits(self, action: str, limits: Optional[t.Limits] = None) -> None:
+        """Sets the limits of an action, in the place of those that it has. Default: none.
+
+        It may wait for long, until tasks that were handed out before count.
+        """
+        self._call("TaskService/SetLimits", t.message(
+            action=action, limits=t.from_limits(limits or t.Limits())), wait=_LIMITING)
+
+    def list_limits(self, actions: IDs = ()) -> Sequence[t.ActionLimits]:
+        """Returns the limits, pauses and weights of actions. Default: of all that have some."""
+        answer = self._call("TaskService/ListLimits", t.message(actions=t.names(actions)))
+        return [t.to_action_limits(each) for each in answer.get("limits", ())]
+
+    def pause(self, actions: IDs) -> None:
+        """Stops the hand-outs of tasks with these actions; their owners go on."""
+        self._call("TaskService/Pause", t.message(actions=t.names(actions)))
+
+    def resume(self, actions: IDs) -> None:
+        """Ends the pauses of actions."""
+        self._call("TaskService/Resume", t.message(actions=t.names(actions)))
+
+    def pause_keys(self, action: str, keys: IDs) -> None:
+        """Stops the hand-outs of tasks with these keys of an action."""
+        self._call("TaskService/PauseKeys", t.message(action=action, keys=t.names(keys)))
+
+    def resume_keys(self, action: str, keys: IDs) -> None:
+        """Ends the pauses of keys of an action."""
+        self._call("TaskService/ResumeKeys", t.message(action=action, keys=t.names(keys)))
+
+    def set_weights(self, action: str, weights: Mapping[str, int]) -> None:
+        """Sets by which weights the keys of an action take turns, where they do."""
+        self._call("TaskService/SetWeights", t.message(action=action, weights=[
+            {"key": key, "weight": weight} for key, weight in weights.items()]))
 
     def wait(self, ids: IDs, timeout: Optional[Duration] = None) -> Sequence[TaskInfo]:
         """Waits until all tasks have finished, and returns them in the order of the IDs.

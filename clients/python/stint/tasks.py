@@ -28,6 +28,7 @@ class Task:
     post_result: makes it possible to wait for the task.
     on_abort: "abort-too", the default, or "run-anyway".
     after, to_signal_after: the tasks that this one waits for, and those that wait for this one.
+    key: groups tasks of an action, such as by customer: limits per key and fair shares count by it.
     """
 
     action: str
@@ -41,6 +42,7 @@ class Task:
     on_abort: str = ""
     after: Sequence[str] = ()
     to_signal_after: Sequence[str] = ()
+    key: str = ""
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -77,6 +79,7 @@ class TaskInfo:
     status: str = ""
     progress: float = 0.0
     result: Optional[bytes] = None
+    key: str = ""
 
 
 @dataclass
@@ -98,6 +101,16 @@ class OwnedTask:
     completed: int = 0
     aborted: int = 0
     lease_until: Optional[datetime] = None
+    key: str = ""
+
+
+@dataclass
+class Debounced:
+    """A call of debounce: the task starts quiet after it, but at most at_most after the first."""
+
+    task: Task
+    quiet: Duration
+    at_most: Duration
 
 
 @dataclass
@@ -185,6 +198,7 @@ class Explanation:
     tries_left: -1 is no limit.
     asked_at: when somebody last asked for tasks of its action; None if nobody has.
     now: the time on the database's clock.
+    limits: how limits and pauses hold a ready task up; None where there are none.
     """
 
     task: TaskInfo
@@ -194,6 +208,7 @@ class Explanation:
     tries_left: int = 0
     asked_at: Optional[datetime] = None
     now: Optional[datetime] = None
+    limits: "Optional[TaskLimits]" = None
 
 
 @dataclass
@@ -207,7 +222,12 @@ class Graph:
 
 @dataclass
 class ActionStats:
-    """How many tasks of an action are in each state, and how often they were tried."""
+    """How many tasks of an action are in each state, and how often they were tried.
+
+    parked: how many of the ready tasks wait for their key, below a limit, a pause or for its turn.
+    limited, paused: whether there are limits, and whether the whole action is paused.
+    concurrency: how many tasks its limits let be in progress at once; 0 is any number.
+    """
 
     action: str
     blocked: int = 0
@@ -219,6 +239,10 @@ class ActionStats:
     oldest_ready: timedelta = timedelta()
     tries: int = 0
     retries: int = 0
+    parked: int = 0
+    limited: bool = False
+    concurrency: int = 0
+    paused: bool = False
 
 
 @dataclass
@@ -249,9 +273,95 @@ class ActorInfo:
     since: Optional[datetime] = None
 
 
+@dataclass(frozen=True)
+class Rate:
+    """So many tasks in a time. If fewer were handed out for a while, burst may be at once.
+
+    burst: Default: what comes in a second, at least 1.
+    """
+
+    tasks: int
+    per: Duration
+    burst: int = 0
+
+
+@dataclass
+class Limits:
+    """How tasks with one action are handed out. 0, None and False are no limit.
+
+    concurrency, concurrency_per_key: how many may be in progress at once.
+    fair: keys take turns, by weight, within a priority.
+    """
+
+    concurrency: int = 0
+    concurrency_per_key: int = 0
+    rate: Optional[Rate] = None
+    rate_per_key: Optional[Rate] = None
+    fair: bool = False
+
+
+@dataclass
+class TaskLimits:
+    """How limits and pauses hold up a ready task.
+
+    limits: those of its action.
+    paused_since, key_paused_since: None if the action and the task's key are not paused.
+    in_progress, key_in_progress: counted where concurrency and concurrency_per_key are set.
+    key_owned: up to 100 of the tasks with the key that are in progress.
+    next_at, key_next_at: when the next tokens come; None if there is one.
+    key_waiting: how many tasks with the key are parked, 10,000 if key_waiting_or_more.
+    waits_for_turn: it waits for the turn of its key, and turns_ahead of others come first.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    paused_since: Optional[datetime] = None
+    key_paused_since: Optional[datetime] = None
+    in_progress: int = 0
+    key_in_progress: int = 0
+    key_owned: Sequence[TaskInfo] = ()
+    next_at: Optional[datetime] = None
+    key_next_at: Optional[datetime] = None
+    key_waiting: int = 0
+    key_waiting_or_more: bool = False
+    waits_for_turn: bool = False
+    turns_ahead: int = 0
+
+
+@dataclass
+class ActionLimits:
+    """How an action is limited and paused.
+
+    paused_since: None if the whole action is not paused.
+    in_progress: counted where concurrency or concurrency_per_key is set.
+    parked: how many ready tasks wait for room of their key, 100,000 if parked_or_more.
+    tokens: what there is of the rate; next_at is when the next one comes, None if there is one.
+    paused_keys, weights: not all if keys_or_more.
+    """
+
+    action: str
+    limits: Limits = field(default_factory=Limits)
+    set_at: Optional[datetime] = None
+    paused_since: Optional[datetime] = None
+    in_progress: int = 0
+    parked: int = 0
+    parked_or_more: bool = False
+    tokens: float = 0.0
+    next_at: Optional[datetime] = None
+    paused_keys: Mapping[str, datetime] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    keys_or_more: bool = False
+
+
 def seconds(duration: Duration) -> float:
     """Returns a duration in seconds."""
     return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+
+
+def from_debounced(call: Debounced) -> Dict[str, Any]:
+    """Returns the message of a call of debounce."""
+    return message(
+        task=from_task(call.task), quiet=from_duration(call.quiet),
+        at_most=from_duration(call.at_most))
 
 
 def from_duration(duration: Optional[Duration]) -> Optional[str]:
@@ -336,7 +446,7 @@ def from_task(task: Task) -> Message:
         id=task.id, action=task.action, priority=task.priority, max_tries=task.max_tries,
         not_before=from_time(task.not_before), deadline=from_time(task.deadline),
         post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
-        to_signal_after=names(task.to_signal_after),
+        to_signal_after=names(task.to_signal_after), key=task.key,
     ), task.body, "body", "text")
 
 
@@ -377,7 +487,7 @@ def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
 _TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")
 _PLAIN = (
     "id", "action", "priority", "max_tries", "post_result", "on_abort", "status_code", "state",
-    "abort_cause", "tries", "actor", "status",
+    "abort_cause", "tries", "actor", "status", "key",
 )
 
 
@@ -403,6 +513,7 @@ def to_owned(m: Message) -> OwnedTask:
         id=m["id"], token=m["token"], action=m["action"], body=_content(m, "body", "text"),
         try_=m.get("try", 0), max_tries=m.get("max_tries", 0), completed=m.get("completed", 0),
         aborted=m.get("aborted", 0), lease_until=to_time(m.get("lease_until")),
+        key=m.get("key", ""),
     )
 
 
@@ -416,9 +527,10 @@ def to_input(m: Message) -> Input:
 
 def to_action_stats(m: Message) -> ActionStats:
     counts = ("blocked", "scheduled", "ready", "in_progress", "completed", "aborted", "tries",
-              "retries")
+              "retries", "parked", "concurrency")
     return ActionStats(
         action=m.get("action", ""), oldest_ready=to_duration(m.get("oldest_ready")),
+        limited=m.get("limited", False), paused=m.get("paused", False),
         **{name: int(m.get(name, 0)) for name in counts},
     )
 
@@ -427,4 +539,64 @@ def to_actor(m: Message) -> ActorInfo:
     return ActorInfo(
         actor=m.get("actor", ""), actions=m.get("actions", []), tasks=int(m.get("tasks", 0)),
         since=to_time(m.get("since")),
+    )
+
+
+def from_limits(limits: Limits) -> Message:
+    return message(
+        concurrency=limits.concurrency, concurrency_per_key=limits.concurrency_per_key,
+        rate=_from_rate(limits.rate), rate_per_key=_from_rate(limits.rate_per_key),
+        fair=limits.fair)
+
+
+def _from_rate(rate: Optional[Rate]) -> Optional[Message]:
+    if rate is None:
+        return None
+    return message(tasks=rate.tasks, per=from_duration(rate.per), burst=rate.burst)
+
+
+def _to_rate(m: Optional[Message]) -> Optional[Rate]:
+    if m is None:
+        return None
+    return Rate(
+        tasks=int(m.get("tasks", 0)), per=to_duration(m.get("per")), burst=int(m.get("burst", 0)))
+
+
+def _to_limits(m: Message) -> Limits:
+    return Limits(
+        concurrency=int(m.get("concurrency", 0)),
+        concurrency_per_key=int(m.get("concurrency_per_key", 0)),
+        rate=_to_rate(m.get("rate")), rate_per_key=_to_rate(m.get("rate_per_key")),
+        fair=m.get("fair", False))
+
+
+def to_task_limits(m: Optional[Message]) -> Optional[TaskLimits]:
+    if m is None:
+        return None
+    return TaskLimits(
+        limits=_to_limits(m.get("limits", {})), paused_since=to_time(m.get("paused_since")),
+        key_paused_since=to_time(m.get("key_paused_since")),
+        in_progress=int(m.get("in_progress", 0)),
+        key_in_progress=int(m.get("key_in_progress", 0)),
+        key_owned=to_infos(m.get("key_owned")), next_at=to_time(m.get("next_at")),
+        key_next_at=to_time(m.get("key_next_at")), key_waiting=int(m.get("key_waiting", 0)),
+        key_waiting_or_more=m.get("key_waiting_or_more", False),
+        waits_for_turn=m.get("waits_for_turn", False), turns_ahead=int(m.get("turns_ahead", 0)),
+    )
+
+
+def to_action_limits(m: Message) -> ActionLimits:
+    keys = m.get("keys", ())
+    paused = {key.get("key", ""): to_time(key.get("paused_since")) for key in keys}
+    weights = {key.get("key", ""): int(key.get("weight", 0)) for key in keys}
+    return ActionLimits(
+        action=m.get("action", ""),
+        limits=_to_limits(m.get("limits", {})),
+        set_at=to_time(m.get("set_at")), paused_since=to_time(m.get("paused_since")),
+        in_progress=int(m.get("in_progress", 0)), parked=int(m.get("parked", 0)),
+        parked_or_more=m.get("parked_or_more", False), tokens=float(m.get("tokens", 0)),
+        next_at=to_time(m.get("next_at")),
+        paused_keys={key: since for key, since in paused.items() if since is not None},
+        weights={key: weight for key, weight in weights.items() if weight > 1},
+        keys_or_more=m.get("keys_or_more", False),
     )

@@ -16,17 +16,19 @@ class VerbsTest(ServiceTest):
     def test_a_task_comes_back_as_it_was_inserted(self):
         at = datetime(2126, 1, 2, 3, 4, 5, 6, timezone(timedelta(hours=1)))
         self.client.insert([
-            self.task("a", b"\x00\xff", priority=-7, max_tries=3, post_result=True),
+            self.task("a", b"\x00\xff", priority=-7, max_tries=3, post_result=True, key="k"),
             self.task("b", "ä\n", deadline=at, on_abort="run-anyway", max_tries=-1,
                       after=[self.name("a")]),
             self.task("c", b"", not_before=at)])
         a, b, c = self.client.get([self.name(short) for short in "abc"])
-        self.assertEqual((a.body, a.priority, a.max_tries, a.post_result, a.state),
-                         (b"\x00\xff", -7, 3, True, "ready"))
+        self.assertEqual((a.body, a.priority, a.max_tries, a.post_result, a.state, a.key),
+                         (b"\x00\xff", -7, 3, True, "ready", "k"))
         self.assertEqual((b.body, b.deadline, b.on_abort, b.max_tries, b.state),
                          ("ä\n".encode(), at, "run-anyway", -1, "blocked"))
         self.assertEqual((c.body, c.not_before, c.state, c.status_code),
                          (b"", at, "scheduled", "pending"))
+        self.assertEqual(b.key, "")
+        self.assertEqual([info.id for info in self.client.list([self.action], key="k")], [a.id])
         self.assertEqual(a.inserted_at.tzinfo, timezone.utc)
         self.assertIsNone(a.finished_at)
         self.assertIsNone(a.result)
@@ -105,6 +107,13 @@ class VerbsTest(ServiceTest):
             self.client.add_dependencies([Dependency(self.name("b"), self.name("a"))])
         self.assertEqual(len(caught.exception.path), 3)
 
+    def test_the_task_of_the_last_call_stands_for_those_before(self):
+        for body in ("1", "2"):
+            self.client.debounce(self.task("a", body), quiet=3600, at_most=7200)
+        self.assertEqual((self.info("a").body, self.info("a").state), (b"2", "scheduled"))
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.debounce(self.task("a"), quiet=2, at_most=1)
+
     def test_a_transaction_does_all_or_nothing(self):
         self.insert("a", "c")
         task, other = self.own(2)
@@ -115,10 +124,15 @@ class VerbsTest(ServiceTest):
             [self.name("b")], aborted=stint.Affected((other.id,), 0)))
         self.assertEqual([self.info(short).state for short in "abc"],
                          ["completed", "ready", "aborted"])
+        again = stint.Debounced(self.task("e"), quiet=3600, at_most=7200)
         with self.assertRaises(stint.InvalidToken):
-            self.client.transact(insert=self.task("d"), returns=[Return.of(other)])
-        with self.assertRaises(stint.TaskNotFound):
-            self.info("d")
+            self.client.transact(
+                insert=self.task("d"), returns=[Return.of(other)], debounce=[again])
+        for short in "de":
+            with self.assertRaises(stint.TaskNotFound):
+                self.info(short)
+        self.client.transact(debounce=[again])
+        self.assertEqual(self.info("e").state, "scheduled")
 
     def test_a_list_has_all_pages(self):
         self.insert(*(f"{n:04}" for n in range(1001)))
@@ -134,6 +148,46 @@ class VerbsTest(ServiceTest):
         self.assertEqual((stats.in_progress, stats.blocked, stats.ready), (1, 0, 0))
         self.assertIn(self.name("a"), [info.id for info in self.client.problems(10000).slow])
         self.assertIsInstance(self.client.actors(), list)
+
+    def test_actions_are_limited_and_paused(self):
+        action = self.action
+        limits = stint.Limits(
+            concurrency=40, concurrency_per_key=2, rate=stint.Rate(5, timedelta(minutes=1), 3),
+            fair=True)
+        self.client.set_limits(action, limits)
+        self.client.pause([action])
+        self.client.pause_keys(action, ["a", "b"])
+        self.client.set_weights(action, {"a": 3, "c": 1})
+        [got] = self.client.list_limits([action])
+        self.assertEqual((got.action, got.limits), (action, limits))
+        self.assertEqual((sorted(got.paused_keys), got.weights), (["a", "b"], {"a": 3}))
+        self.assertIsNotNone(got.paused_since)
+        self.client.resume([action])
+        self.client.resume_keys(action, ["a", "b"])
+        self.client.set_weights(action, {"a": 1})
+        self.client.set_limits(action)
+        self.assertEqual(self.client.list_limits([action]), [])
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.set_limits(action, stint.Limits(concurrency=-1))
+
+    def test_a_task_says_which_limits_hold_it_up(self):
+        self.insert("a", key="k")
+        self.insert("b", key="k")
+        self.assertIsNone(self.client.explain(self.name("b")).limits)
+        limits = stint.Limits(concurrency=5, concurrency_per_key=1)
+        self.client.set_limits(self.action, limits)
+        [owned] = self.client.own("actor", [self.action], max_tasks=2)
+        self.client.pause([self.action])
+        why = self.client.explain(self.name("b")).limits
+        self.assertEqual((why.limits, why.in_progress, why.key_in_progress), (limits, 1, 1))
+        self.assertEqual([info.id for info in why.key_owned], [owned.id])
+        self.assertEqual((why.key_waiting, why.waits_for_turn), (1, False))
+        self.assertIsNotNone(why.paused_since)
+        [stats] = [s for s in self.client.stats().actions if s.action == self.action]
+        self.assertEqual((stats.parked, stats.limited, stats.concurrency, stats.paused),
+                         (1, True, 5, True))
+        self.client.resume([self.action])
+        self.client.set_limits(self.action)
 
     def test_waiting_ends_when_its_time_is_over(self):
         self.insert("a", post_result=True)

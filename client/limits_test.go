@@ -1,0 +1,89 @@
+package client_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// What a client lists is what the store lists.
+func TestListLimits_IsThatOfTheStore(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	all := stint.Limits{
+		Concurrency: 40, ConcurrencyPerKey: 2, Fair: true,
+		Rate:       stint.Rate{Tasks: 5, Per: 365 * 24 * time.Hour, Burst: 7},
+		RatePerKey: stint.Rate{Tasks: 1, Per: time.Millisecond},
+	}
+	wantErr(t, "SetLimits", r.SetLimits(ctx, "a", all), nil)
+	wantErr(t, "SetLimits", r.SetLimits(ctx, "gone", all), nil)
+	wantErr(t, "SetLimits", r.SetLimits(ctx, "gone", stint.Limits{}), nil)
+	wantErr(t, "Pause", r.Pause(ctx, "a", "b", "c"), nil)
+	wantErr(t, "Resume", r.Resume(ctx, "c"), nil)
+	wantErr(t, "PauseKeys", r.PauseKeys(ctx, "a", "k", "l", "m"), nil)
+	wantErr(t, "ResumeKeys", r.ResumeKeys(ctx, "a", "m"), nil)
+	wantErr(t, "SetWeights", r.SetWeights(ctx, "a", map[string]int{"k": 3, "n": 1000}), nil)
+	for _, actions := range [][]string{nil, {"a"}, {"none"}} {
+		got, err := r.ListLimits(ctx, actions...)
+		wantErr(t, "ListLimits", err, nil)
+		want, err := r.store.ListLimits(ctx, actions...)
+		wantErr(t, "ListLimits of the store", err, nil)
+		if !reflect.DeepEqual(still(got), still(want)) {
+			t.Errorf("ListLimits(%q) = %+v, want %+v", actions, got, want)
+		}
+	}
+}
+
+// still leaves out what changes with time, and puts all times into one zone.
+func still(list []stint.ActionLimits) []stint.ActionLimits {
+	for i := range list {
+		l := &list[i]
+		l.Tokens = 0
+		for _, at := range []*time.Time{&l.SetAt, &l.PausedSince, &l.NextAt} {
+			*at = at.UTC()
+		}
+		for key, at := range l.PausedKeys {
+			l.PausedKeys[key] = at.UTC()
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func TestSetLimits_RefusesWhatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	for argument, err := range map[string]error{
+		"Limits.Concurrency": r.SetLimits(ctx, "act", stint.Limits{Concurrency: 1 << 40}),
+		"Limits.Rate.Per":    r.SetLimits(ctx, "act", stint.Limits{Rate: stint.Rate{Tasks: 1}}),
+		"action":             r.Pause(ctx, stint.Spontaneous),
+		"key":                r.PauseKeys(ctx, "act", ""),
+		"weights":            r.SetWeights(ctx, "act", map[string]int{"k": 1001}),
+	} {
+		var refused *stint.ArgumentError
+		if !errors.As(err, &refused) || refused.Argument != argument {
+			t.Errorf("%v, want an error about %s", err, argument)
+		}
+	}
+}
+
+func TestPause_SaysThatOlderStoresAreConnected(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{Maintenance: stint.MaintainNever})
+	_, err := r.pool.Exec(t.Context(), "INSERT INTO stint.sessions "+
+		"(id, grace, watches, topics, schema_version) VALUES (4711, '1 h', false, '{}', 1)")
+	wantErr(t, "INSERT", err, nil)
+	err = r.Pause(t.Context(), "act")
+	wantErr(t, "Pause", err, stint.ErrSchemaVersion)
+	if !strings.Contains(err.Error(), "replace their processes first") {
+		t.Errorf("Pause = %v", err)
+	}
+}

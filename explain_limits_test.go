@@ -1,0 +1,174 @@
+package stint_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+func keyTask(id stint.TaskID, key string) stint.Task {
+	return stint.Task{ID: id, Action: "act", Key: key}
+}
+
+// whyOf explains a task.
+func whyOf(t *testing.T, store *stint.Store, id stint.TaskID) stint.Explanation {
+	t.Helper()
+	why, err := store.Explain(t.Context(), id)
+	wantErr(t, "Explain", err, nil)
+	return why
+}
+
+func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
+	t.Parallel()
+	hourly := stint.Rate{Tasks: 1, Per: time.Hour}
+	burst := stint.Rate{Tasks: 1, Per: time.Hour, Burst: 3}
+	for name, test := range map[string]struct {
+		limits     stint.Limits
+		asked, own int
+		want       []string
+		is         func(stint.TaskLimits) bool
+	}{
+		"concurrency": {
+			stint.Limits{Concurrency: 2},
+			3, 2,
+			[]string{"\"last\" is ready, but\n  2 of 2 \"act\" tasks are in progress"},
+			func(l stint.TaskLimits) bool { return l.InProgress == 2 && l.KeyWaiting == 0 },
+		},
+		"concurrency of the key": {
+			stint.Limits{ConcurrencyPerKey: 1},
+			3, 1,
+			[]string{
+				"\"last\" is ready, but\n  1 of 1 tasks with key \"k\" are in progress\n" +
+					"    \"first\", \"actor\" owns it until 2",
+				"\n  tasks with key \"k\" that wait: 2",
+			},
+			func(l stint.TaskLimits) bool {
+				return l.KeyInProgress == 1 && l.KeyWaiting == 2 && !l.KeyWaitingOrMore &&
+					len(l.KeyOwned) == 1 && l.KeyOwned[0].ID == "first"
+			},
+		},
+		"rate": {
+			stint.Limits{Rate: hourly},
+			3, 1,
+			[]string{"\"last\" is ready, but\n  the next token of \"act\" comes at 2"},
+			func(l stint.TaskLimits) bool { return l.KeyNextAt.IsZero() && within(l.NextAt) },
+		},
+		"rate of the key": {
+			stint.Limits{RatePerKey: hourly},
+			3, 1,
+			[]string{
+				"\"last\" is ready, but\n  the next token of key \"k\" comes at 2",
+				"\n  tasks with key \"k\" that wait: 2",
+			},
+			func(l stint.TaskLimits) bool { return l.NextAt.IsZero() && within(l.KeyNextAt) },
+		},
+		"nothing yet": {
+			stint.Limits{Concurrency: 3, ConcurrencyPerKey: 3, RatePerKey: burst},
+			2, 2,
+			[]string{`"last" is ready: it waits for an actor`},
+			func(l stint.TaskLimits) bool { return l.InProgress == 2 && l.KeyInProgress == 2 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			setLimits(t, store, test.limits)
+			insert(t, store, keyTask("first", "k"), keyTask("second", "k"), keyTask("last", "k"))
+			if got := own(t, store, test.asked); len(got) != test.own {
+				t.Fatalf("%d tasks were handed out, want %d", len(got), test.own)
+			}
+			why := whyOf(t, store, "last")
+			wantText(t, why.String(), test.want...)
+			if why.Limits == nil || !test.is(*why.Limits) {
+				t.Errorf("Explain = %+v", why.Limits)
+			}
+			if why := whyOf(t, store, "first"); why.Limits != nil {
+				t.Errorf("limits hold up a task in progress: %+v", why.Limits)
+			}
+		})
+	}
+}
+
+// within reports whether a time is in the next hour.
+func within(at time.Time) bool {
+	left := time.Until(at)
+	return left > -time.Minute && left < time.Hour+time.Minute && !at.IsZero()
+}
+
+func TestExplain_SaysWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, keyTask("a", "k"), keyTask("b", "other"))
+	if why := whyOf(t, store, "a"); why.Limits != nil {
+		t.Errorf("without limits and pauses, Explain = %+v", why.Limits)
+	}
+	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
+	if got := own(t, store, 2); len(got) != 1 || got[0].ID != "b" {
+		t.Fatalf("%+v were handed out, want b", got)
+	}
+	wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
+	why := whyOf(t, store, "a")
+	wantText(t, why.String(), "\"a\" is ready, but\n  \"act\" is paused since 2",
+		"\n  key \"k\" is paused since 2", "\n  tasks with key \"k\" that wait: 1")
+	if why.Limits.PausedSince.IsZero() || why.Limits.KeyPausedSince.IsZero() {
+		t.Errorf("Explain = %+v", why.Limits)
+	}
+}
+
+func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	setLimits(t, store, stint.Limits{Fair: true})
+	insert(t, store, keyTask("a1", "a"), keyTask("a2", "a"), keyTask("b", "b"), keyTask("c", "c"),
+		keyTask("none", ""))
+	wantText(t, whyOf(t, store, "a1").String(), "it waits for its turn: it is next")
+	if got := own(t, store, 2); len(got) != 2 || got[0].ID != "a1" {
+		t.Fatalf("%+v were handed out, want a1 and none", got)
+	}
+	for id, want := range map[stint.TaskID]string{
+		"b": "\"b\" is ready, but\n  it waits for its turn: it is next\n  tasks",
+		"c": "it waits for its turn: 1 other comes first", "a2": "2 others come first",
+	} {
+		wantText(t, whyOf(t, store, id).String(), want)
+	}
+}
+
+// The first few are named, and the rest is only counted up to a bound.
+func TestExplain_StopsCounting(t *testing.T) {
+	t.Parallel()
+	store, pool := newUncheckedStore(t, stint.Options{})
+	const many = 10_500
+	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 150, Fair: true})
+	tasks := make([]stint.Task, many)
+	for i := range tasks {
+		tasks[i] = keyTask(stint.TaskID(fmt.Sprintf("%06d", i)), "k")
+	}
+	insert(t, store, tasks...)
+	own(t, store, 150)
+	why := whyOf(t, store, "010000")
+	if l := why.Limits; l.KeyInProgress != 150 || len(l.KeyOwned) != 100 {
+		t.Errorf("%d are in progress, %d named", l.KeyInProgress, len(l.KeyOwned))
+	}
+	wantText(t, why.String(), "    and 50 more")
+	if n := strings.Count(why.String(), "owns it until"); n != 100 {
+		t.Errorf("%d owned tasks are named, want 100", n)
+	}
+	exec(t, pool, "DELETE FROM stint.ready")
+	exec(t, pool, `INSERT INTO stint.ready (position, lo, hi, action, limit_key, priority, tries)
+		SELECT '-9223372036854775808'::bigint + key, key, key, action, limit_key, 0, 0
+		FROM stint.tasks WHERE id >= '000150'`)
+	exec(t, pool, `INSERT INTO stint.turns (pass, tier, action, limit_key)
+		SELECT 0, 0, 'act', n::text FROM generate_series(1, 10500) AS n`)
+	exec(t, pool, "DELETE FROM stint.slots")
+	exec(t, pool, `INSERT INTO stint.turns (pass, tier, action, limit_key)
+		VALUES (1, 32767, 'act', 'k') ON CONFLICT DO NOTHING`)
+	why = whyOf(t, store, "010000")
+	if l := why.Limits; l.KeyWaiting != 10_000 || !l.KeyWaitingOrMore || l.TurnsAhead != 10_000 {
+		t.Errorf("Explain = %+v", l)
+	}
+	wantText(t, why.String(), "10000 or more others come first",
+		`tasks with key "k" that wait: 10000 or more`)
+}

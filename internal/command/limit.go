@@ -1,0 +1,264 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+// limitFlags are those of the limits of an action.
+type limitFlags struct {
+	concurrency, perKey, burst, keyBurst int
+	rate, keyRate                        rateFlag
+	fair, none                           bool
+}
+
+func (p *program) limitCommand() *cobra.Command {
+	var flags limitFlags
+	cmd := &cobra.Command{
+		Use:   "limit ACTION",
+		Short: "Limit how tasks with an action are handed out",
+		Long: `Set limits of an action, for all workers together, at once. Limits whose flags are
+not given stay as they are: the command reads them first. 0 removes a limit, --none all of
+them. Pauses and weights stay.
+
+A limit of tasks in progress takes nothing away from owners: if more are in progress, none
+is handed out until there is room. The command waits until the tasks that were handed out
+before count, for as long as transactions that hand out, return or change tasks take.
+
+A rate is TASKS/TIME, such as 1000/s, 5/m or 10/15m. If fewer tasks were handed out for a
+while, as many as the burst may be at once; if only the rate is given, the burst is what
+comes in a second, at least 1.
+
+With --json: action, and limits as in: stint limits.`,
+		Example: `  stint limit mail --concurrency 40 --per-key 1 --rate 1000/s --fair
+  stint limit mail --rate-per-key 5/m
+  stint limit mail --none`,
+		GroupID: groupOperations,
+		Args:    oneAction,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.limit(cmd, args[0], &flags)
+		},
+		ValidArgsFunction: p.oneOfActions,
+	}
+	set := cmd.Flags()
+	set.IntVar(&flags.concurrency, "concurrency", 0, "at most that many `tasks` in progress")
+	set.IntVar(&flags.perKey, "per-key", 0, "at most that many `tasks` of each key in progress")
+	set.Var(&flags.rate, "rate", "at most that many hand-outs in a time: a `rate` such as 1000/s")
+	set.IntVar(&flags.burst, "burst", 0, "that many `tasks` at once, after a while without any")
+	set.Var(&flags.keyRate, "rate-per-key", "a `rate` for each key, such as 5/m")
+	set.IntVar(&flags.keyBurst, "burst-per-key", 0, "that many `tasks` of a key at once")
+	set.BoolVar(&flags.fair, "fair", false, "keys take turns within a priority (see: stint weight)")
+	set.BoolVar(&flags.none, "none", false, "remove all limits")
+	return cmd
+}
+
+func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) error {
+	given := cmd.Flags().Changed
+	some := false
+	for _, flag := range []string{
+		"concurrency", "per-key", "rate", "burst", "rate-per-key", "burst-per-key", "fair",
+	} {
+		some = some || given(flag)
+	}
+	switch {
+	case !some && !flags.none:
+		return said(errInput, "expected a limit, such as --concurrency 40; "+
+			"to see the limits: stint limits; to remove all of them: --none")
+	case some && flags.none:
+		return said(errInput, "--none excludes other limits")
+	}
+	return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+		var limits stint.Limits
+		if some {
+			list, err := db.store.ListLimits(ctx, action)
+			if err != nil {
+				return err
+			}
+			if len(list) > 0 {
+				limits = list[0].Limits
+			}
+			if err := flags.change(&limits, given); err != nil {
+				return err
+			}
+		}
+		if err := db.store.SetLimits(ctx, action, limits); err != nil {
+			return err
+		}
+		switch {
+		case p.json:
+			document := map[string]any{"action": action}
+			if limits := newLimitJSON(limits); limits != nil {
+				document["limits"] = limits
+			}
+			return p.printJSON(document)
+		case limits == stint.Limits{}:
+			return p.printf("%s has no limits\n", readable.Text(action))
+		default:
+			return p.printf("set the limits of %s\n", readable.Text(action))
+		}
+	})
+}
+
+// change sets the limits whose flags are given.
+func (f *limitFlags) change(limits *stint.Limits, given func(string) bool) error {
+	if given("concurrency") {
+		limits.Concurrency = f.concurrency
+	}
+	if given("per-key") {
+		limits.ConcurrencyPerKey = f.perKey
+	}
+	if given("fair") {
+		limits.Fair = f.fair
+	}
+	for _, rate := range []struct {
+		flag, burst string
+		value       stint.Rate
+		size        int
+		into        *stint.Rate
+	}{
+		{"rate", "burst", f.rate.rate, f.burst, &limits.Rate},
+		{"rate-per-key", "burst-per-key", f.keyRate.rate, f.keyBurst, &limits.RatePerKey},
+	} {
+		if given(rate.flag) {
+			*rate.into = rate.value
+		}
+		if !given(rate.burst) {
+			continue
+		}
+		if *rate.into == (stint.Rate{}) {
+			return said(errInput, "--%s needs --%s", rate.burst, rate.flag)
+		}
+		rate.into.Burst = rate.size
+	}
+	return nil
+}
+
+// A rateFlag is a flag whose value is a rate.
+type rateFlag struct{ rate stint.Rate }
+
+var errRate = errors.New("must be a rate such as 1000/s, 5/m or 10/15m, or 0 for none")
+
+// Set reads a number of tasks, a slash, and a time: a unit, or a duration as Go writes it.
+func (f *rateFlag) Set(text string) error {
+	if text == "0" {
+		*f = rateFlag{}
+		return nil
+	}
+	number, per, found := strings.Cut(text, "/")
+	tasks, err := strconv.Atoi(number)
+	if err != nil || !found || tasks < 1 {
+		return errRate
+	}
+	for unit, length := range rateUnits() {
+		if per == unit {
+			*f = rateFlag{stint.Rate{Tasks: tasks, Per: length}}
+			return nil
+		}
+	}
+	length, err := time.ParseDuration(per)
+	if err != nil || length <= 0 {
+		return errRate
+	}
+	*f = rateFlag{stint.Rate{Tasks: tasks, Per: length}}
+	return nil
+}
+
+// rateUnits are the times that have a name in a rate.
+func rateUnits() map[string]time.Duration {
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day}
+}
+
+// String is empty for a rate that was not given.
+func (f *rateFlag) String() string {
+	if f.rate == (stint.Rate{}) {
+		return ""
+	}
+	return f.text()
+}
+
+func (f rateFlag) text() string {
+	per := f.rate.Per.String()
+	for unit, length := range rateUnits() {
+		if f.rate.Per == length {
+			per = unit
+		}
+	}
+	return fmt.Sprintf("%d/%s", f.rate.Tasks, per)
+}
+
+// Type is for the help.
+func (f *rateFlag) Type() string { return "rate" }
+
+func (p *program) weightCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "weight ACTION KEY=WEIGHT...",
+		Short: "Set by which weights keys take turns",
+		Long: `Set the weights of keys of an action, 1 to 1000 each. Where keys take turns (see:
+stint limit --fair), three times as many tasks are handed out of a key with weight 3 as of
+one with weight 1, which all others have. Keys that are not named keep their weights.
+
+With --json: action, and weights, an object with the keys.`,
+		Example: "  stint weight mail customer-7=3 customer-9=1",
+		GroupID: groupOperations,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 { //nolint:mnd // an action and a weight
+				return errors.New("expected an action, and keys with weights such as customer-7=3")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			weights := map[string]int{}
+			for _, arg := range args[1:] {
+				at := strings.LastIndexByte(arg, '=') // keys may have some
+				weight, err := strconv.Atoi(arg[at+1:])
+				if at < 0 || err != nil {
+					return said(errInput, "expected a key with a weight such as customer-7=3, "+
+						"got %q", arg)
+				}
+				weights[arg[:at]] = weight
+			}
+			return p.weight(cmd.Context(), args[0], weights)
+		},
+		ValidArgsFunction: p.oneOfActions,
+	}
+}
+
+func (p *program) weight(ctx context.Context, action string, weights map[string]int) error {
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		if err := db.store.SetWeights(ctx, action, weights); err != nil {
+			return err
+		}
+		if p.json {
+			return p.printJSON(map[string]any{"action": action, "weights": weights})
+		}
+		return p.printf("set %s\n", readable.Count(int64(len(weights)), "weight"))
+	})
+}
+
+// oneAction is for sub-commands that are about one action.
+func oneAction(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("expected one action, got " + number(args))
+	}
+	return nil
+}
+
+// oneOfActions offers actions for the first argument.
+func (p *program) oneOfActions(
+	cmd *cobra.Command, args []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.actions(cmd, args, begun)
+}

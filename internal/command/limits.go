@@ -1,0 +1,187 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+func (p *program) limitsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "limits [ACTION...]",
+		Short: "List limits and pauses",
+		Long: `List the limits, pauses and weights of these actions, or of all that have some.
+PARKED is how many ready tasks wait for room below a limit of their key, or for a paused
+key. IN PROGRESS is how many tasks are, and how many may be.
+
+With --json, an action to a line: action, limits (concurrency, per_key, rate, rate_per_key,
+fair; of a rate, tasks, per_seconds and burst), set_at, paused_since, in_progress, parked,
+parked_or_more, tokens (of the rate, at this moment), next_at (when the next token comes, if
+there is none), paused_keys (each with a time), weights, keys_or_more (there are more than
+10,000 keys with a pause or a weight). What does not apply is missing.`,
+		Example: `  stint limits
+  stint limits mail --json | jq .limits`,
+		GroupID: groupOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				return p.limits(ctx, db, args)
+			})
+		},
+		ValidArgsFunction: p.actions,
+	}
+}
+
+func (p *program) limits(ctx context.Context, db *database, actions []string) error {
+	list, err := db.store.ListLimits(ctx, actions...)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		documents := make([]any, len(list))
+		for i := range list {
+			documents[i] = newLimitsJSON(&list[i])
+		}
+		return p.printJSON(documents...)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.stderr, "no limits")
+		return nil
+	}
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{
+		"ACTION", "IN PROGRESS", "PER KEY", "RATE", "RATE PER KEY", "FAIR", "PARKED", "PAUSED",
+		"KEYS",
+	}}
+	for i := range list {
+		rows = append(rows, limitsRow(&list[i], now))
+	}
+	return p.printTable(rows)
+}
+
+func limitsRow(l *stint.ActionLimits, now time.Time) []string {
+	row := []string{
+		readable.Text(l.Action), "", "", rateText(l.Limits.Rate), rateText(l.Limits.RatePerKey),
+		"", readable.Number(int64(l.Parked)), "", keysText(l),
+	}
+	if l.Limits.Concurrency > 0 {
+		row[1] = fmt.Sprintf("%s of %s", readable.Number(int64(l.InProgress)),
+			readable.Number(int64(l.Limits.Concurrency)))
+	}
+	if l.Limits.ConcurrencyPerKey > 0 {
+		row[2] = readable.Number(int64(l.Limits.ConcurrencyPerKey))
+	}
+	if l.Limits.Fair {
+		row[5] = "yes"
+	}
+	if l.ParkedOrMore {
+		row[6] += " or more"
+	}
+	if !l.PausedSince.IsZero() {
+		row[7] = readable.Relative(l.PausedSince, now)
+	}
+	return row
+}
+
+// rateText writes a rate as the flags read it, and its burst.
+func rateText(r stint.Rate) string {
+	if r == (stint.Rate{}) {
+		return ""
+	}
+	return fmt.Sprintf("%s, burst %s", rateFlag{rate: r}.text(), readable.Number(int64(r.Burst)))
+}
+
+func keysText(l *stint.ActionLimits) string {
+	var parts []string
+	if n := len(l.PausedKeys); n > 0 {
+		parts = append(parts, readable.Number(int64(n))+" paused")
+	}
+	if n := len(l.Weights); n > 0 {
+		parts = append(parts, readable.Number(int64(n))+" with a weight")
+	}
+	if l.KeysOrMore {
+		parts = append(parts, "or more")
+	}
+	return strings.Join(parts, ", ")
+}
+
+type limitsJSON struct {
+	Action       string               `json:"action"`
+	Limits       *limitJSON           `json:"limits,omitempty"`
+	SetAt        *time.Time           `json:"set_at,omitempty"`
+	PausedSince  *time.Time           `json:"paused_since,omitempty"`
+	InProgress   int                  `json:"in_progress,omitempty"`
+	Parked       int                  `json:"parked"`
+	ParkedOrMore bool                 `json:"parked_or_more,omitempty"`
+	Tokens       *float64             `json:"tokens,omitempty"`
+	NextAt       *time.Time           `json:"next_at,omitempty"`
+	PausedKeys   map[string]time.Time `json:"paused_keys,omitempty"`
+	Weights      map[string]int       `json:"weights,omitempty"`
+	KeysOrMore   bool                 `json:"keys_or_more,omitempty"`
+}
+
+type limitJSON struct {
+	Concurrency int       `json:"concurrency,omitempty"`
+	PerKey      int       `json:"per_key,omitempty"`
+	Rate        *rateJSON `json:"rate,omitempty"`
+	RatePerKey  *rateJSON `json:"rate_per_key,omitempty"`
+	Fair        bool      `json:"fair"`
+}
+
+type rateJSON struct {
+	Tasks      int     `json:"tasks"`
+	PerSeconds float64 `json:"per_seconds"`
+	Burst      int     `json:"burst,omitempty"`
+}
+
+func newLimitsJSON(l *stint.ActionLimits) limitsJSON {
+	document := limitsJSON{
+		Action: l.Action, Limits: newLimitJSON(l.Limits), SetAt: utcOrNil(l.SetAt),
+		PausedSince: utcOrNil(l.PausedSince), InProgress: l.InProgress, Parked: l.Parked,
+		ParkedOrMore: l.ParkedOrMore, NextAt: utcOrNil(l.NextAt), Weights: l.Weights,
+		KeysOrMore: l.KeysOrMore,
+	}
+	if l.Limits.Rate != (stint.Rate{}) {
+		document.Tokens = &l.Tokens
+	}
+	for key, since := range l.PausedKeys {
+		if document.PausedKeys == nil {
+			document.PausedKeys = map[string]time.Time{}
+		}
+		document.PausedKeys[key] = utc(since)
+	}
+	return document
+}
+
+// newLimitJSON returns nil for no limits.
+func newLimitJSON(l stint.Limits) *limitJSON {
+	if l == (stint.Limits{}) {
+		return nil
+	}
+	return &limitJSON{
+		l.Concurrency, l.ConcurrencyPerKey, newRateJSON(l.Rate), newRateJSON(l.RatePerKey), l.Fair,
+	}
+}
+
+func newRateJSON(r stint.Rate) *rateJSON {
+	if r == (stint.Rate{}) {
+		return nil
+	}
+	return &rateJSON{r.Tasks, r.Per.Seconds(), r.Burst}
+}
+
+func utcOrNil(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = utc(at)
+	return &at
+}

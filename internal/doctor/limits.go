@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+// A limited action has limits, or it or some of its keys are paused.
+type limited struct {
+	Action string
+	// Paused is for how long the action is paused, KeysPaused for how long the first of PausedKeys
+	// keys is; nil if none is.
+	Paused     *time.Duration
+	PausedKeys int64
+	KeysPaused *time.Duration
+
+	Limited bool
+	Set     time.Duration  // how long ago the limits were set
+	Asked   *time.Duration // how long ago somebody asked for the action; nil for not lately
+
+	// ParkedKey is the key with the most parked tasks, Parked how many these are.
+	ParkedKey *string
+	Parked    int64
+}
+
+func limitFindings(l limited) []Finding {
+	const (
+		forgotten  = 24 * time.Hour
+		unasked    = 24 * time.Hour
+		parkedMany = 100_000
+	)
+	var findings []Finding
+	note := func(format string, args ...any) {
+		findings = append(findings, found(SeverityNote, "limits", format, args...))
+	}
+	if l.Paused != nil && *l.Paused > forgotten {
+		note("the action %q has been paused for %s: if that was forgotten, run: stint resume %s",
+			l.Action, readable.Span(*l.Paused), readable.Text(l.Action))
+	}
+	if l.KeysPaused != nil && *l.KeysPaused > forgotten {
+		note("%s of the action %q are paused, the first for %s: stint limits %s lists them",
+			readable.Count(l.PausedKeys, "key"), l.Action, readable.Span(*l.KeysPaused),
+			readable.Text(l.Action))
+	}
+	if l.Limited && l.Asked == nil && l.Set > unasked {
+		note("the action %q has limits, set %s ago, but nobody has asked for it lately: if the "+
+			"name is wrong, or the action is gone, run: stint limit %s --none", l.Action,
+			readable.Span(l.Set), readable.Text(l.Action))
+	}
+	if l.ParkedKey != nil && l.Parked >= parkedMany {
+		note("%s parked under the key %q of the action %q: more come than its limits, or its "+
+			"turns, let through", countAre(l.Parked), *l.ParkedKey, l.Action)
+	}
+	return findings
+}

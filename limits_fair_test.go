@@ -1,0 +1,294 @@
+package stint_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// ofKey are n ready tasks with a key, whose IDs begin with it.
+func ofKey(key string, n int) []stint.Task {
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		tasks[i] = stint.Task{
+			ID: stint.TaskID(fmt.Sprintf("%s/%05d", key, i)), Action: "act", Key: key,
+		}
+	}
+	return tasks
+}
+
+// byKey counts owned tasks by their keys.
+func byKey(owned []stint.OwnedTask) map[string]int {
+	counts := map[string]int{}
+	for _, task := range owned {
+		counts[task.Key]++
+	}
+	return counts
+}
+
+// unmaintained opens a store that nothing but its own calls maintains.
+func unmaintained(t *testing.T, limits stint.Limits) *stint.Store {
+	t.Helper()
+	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
+	stint.LeaveRoomToOthers(store)
+	setLimits(t, store, limits)
+	return store
+}
+
+// A key of a fair action that was met while it was paused is handed out as soon as it is resumed,
+// without any maintenance.
+func TestFair_HandsOutAKeyOnceItIsResumed(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true})
+	insert(t, store, ofKey("a", 3)...)
+	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "a"), nil)
+	if got := own(t, store, 10); len(got) > 0 {
+		t.Fatalf("of a paused key, %v were handed out", byKey(got))
+	}
+	wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a"), nil)
+	if got := own(t, store, 10); len(got) != 3 {
+		t.Errorf("of the resumed key, %v were handed out, want 3", byKey(got))
+	}
+}
+
+// A limit per key that is raised makes room for the keys of a fair action at once.
+func TestFair_HandsOutMoreOnceTheLimitPerKeyIsRaised(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true, ConcurrencyPerKey: 1})
+	insert(t, store, ofKey("a", 3)...)
+	for range 2 { // the second meets the key at its limit
+		own(t, store, 10)
+	}
+	setLimits(t, store, stint.Limits{Fair: true, ConcurrencyPerKey: 3})
+	if got := own(t, store, 10); len(got) != 2 {
+		t.Errorf("%v were handed out, want the other 2", byKey(got))
+	}
+}
+
+// The room that a lease left by its end is used by the next hand-out.
+func TestFair_HandsOutATaskWhoseLeaseHasExpired(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Maintenance: stint.MaintainNever, PollOnly: true,
+	})
+	setLimits(t, store, stint.Limits{Fair: true, ConcurrencyPerKey: 1})
+	insert(t, store, ofKey("a", 3)...)
+	for range 2 {
+		own(t, store, 10)
+	}
+	expireLeases(t, pool)
+	if got := own(t, store, 10); len(got) != 1 {
+		t.Errorf("%v were handed out, want 1", byKey(got))
+	}
+}
+
+// A key saves nothing up while it is paused.
+func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true})
+	insert(t, store, ofKey("a", 600)...)
+	insert(t, store, ofKey("b", 1200)...)
+	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "a"), nil)
+	for handed := 0; handed < 640; {
+		got := own(t, store, 64)
+		if len(got) == 0 || byKey(got)["b"] != len(got) {
+			t.Fatalf("%v were handed out, want b", byKey(got))
+		}
+		handed += len(got)
+	}
+	wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a"), nil)
+	maintain(t, store)
+	got := map[string]int{}
+	for range 5 {
+		for key, n := range byKey(own(t, store, 64)) {
+			got[key] += n
+		}
+	}
+	if got["a"] < 160-64 || got["b"] < 160-64 {
+		t.Errorf("%v of 320 were handed out, want as many of each", got)
+	}
+}
+
+// A key whose tasks come one by one does not keep others from their turn.
+func TestFair_AKeyWhoseTasksComeOneByOneGetsNoMoreThanItsShare(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true})
+	insert(t, store, ofKey("b", 100)...)
+	got := map[string]int{}
+	for i := range 100 {
+		insert(t, store, stint.Task{ID: stint.TaskID(fmt.Sprint("a", i)), Action: "act", Key: "a"})
+		for key, n := range byKey(own(t, store, 1)) {
+			got[key] += n
+		}
+	}
+	if got["b"] < 50-32 {
+		t.Errorf("%v of 100 were handed out, want as many of b", got)
+	}
+}
+
+// Room below the limit of a key is used by tasks with a lower priority, too.
+func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true, ConcurrencyPerKey: 2})
+	insert(t, store, ofKey("a", 4)...)
+	first := own(t, store, 10)
+	own(t, store, 10) // meets the key at its limit
+	high := stint.Task{ID: "high", Action: "act", Key: "a", Priority: 5}
+	insert(t, store, high)
+	own(t, store, 10)
+	complete(t, store, first...)
+	if got := own(t, store, 10); len(got) != 2 || got[0].ID != "high" {
+		t.Errorf("%q were handed out, want 2", idsOf(got))
+	}
+}
+
+// Tasks with a higher priority are ahead of all others, also of those whose turn had come.
+func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
+	t.Parallel()
+	store := unmaintained(t, stint.Limits{Fair: true, Concurrency: 1})
+	insert(t, store, ofKey("a", 100)...)
+	first := own(t, store, 50) // whose turn has come, but for which there is no room
+	high := ofKey("z", 1)[0]
+	high.Priority = 5
+	insert(t, store, high)
+	complete(t, store, first...)
+	if got := own(t, store, 20); len(got) != 1 || got[0].Key != "z" {
+		t.Errorf("%q was handed out ahead of a higher priority", idsOf(got))
+	}
+}
+
+// A task that was handed out before its action had limits makes room when it is returned.
+func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]stint.Limits{
+		"unfair": {ConcurrencyPerKey: 1}, "fair": {ConcurrencyPerKey: 1, Fair: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, _ := newStoreAndPool(t, stint.Options{
+				Maintenance: stint.MaintainNever, PollOnly: true,
+			})
+			insert(t, store, ofKey("a", 3)...)
+			first := own(t, store, 1)
+			setLimits(t, store, limits)
+			if got := own(t, store, 10); len(got) > 0 {
+				t.Fatalf("%q were handed out beyond the limit", idsOf(got))
+			}
+			complete(t, store, first...)
+			if got := own(t, store, 10); len(got) != 1 {
+				t.Errorf("%q were handed out, want 1", idsOf(got))
+			}
+		})
+	}
+}
+
+// A parked task is handed out after the task that it waited for, however that leaves the queue.
+func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
+		"aborted": func(t *testing.T, store *stint.Store, task stint.OwnedTask) error {
+			t.Helper()
+			return errOf(store.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""))
+		},
+		"deleted": func(t *testing.T, store *stint.Store, task stint.OwnedTask) error {
+			t.Helper()
+			return errOf(store.DeleteTasks(t.Context(), []stint.TaskID{task.ID}))
+		},
+		"returned late": func(t *testing.T, store *stint.Store, task stint.OwnedTask) error {
+			t.Helper()
+			return store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t,
+				stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
+			setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
+			insert(t, store, ofKey("a", 3)...)
+			insert(t, store, stint.Task{ID: "b", Action: "other"})
+			first := own(t, store, 10)
+			expireLeases(t, pool)
+			_, err := store.OwnTasks(t.Context(), "actor", 1, []string{"other"}, time.Hour)
+			wantErr(t, "OwnTasks", err, nil)
+			_, err = store.OwnTasks(t.Context(), "actor", 1, []string{"other"}, time.Hour)
+			wantErr(t, "OwnTasks", err, nil)
+			wantErr(t, "leave", leave(t, store, first[0]), nil)
+			if got := own(t, store, 10); len(got) != 1 {
+				t.Errorf("%q were handed out, want 1", idsOf(got))
+			}
+		})
+	}
+}
+
+// L5: whatever the weights, the order of the tasks, the sizes of hand-outs and how many are given
+// back, keys that always have tasks are at no moment further apart than a turn.
+func TestFair_SharesAreWithinATurnOfTheWeights(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const workers = 16
+	for round := range testrun.Rounds(10) {
+		store := unmaintained(t, stint.Limits{Fair: true})
+		weights, total := map[string]int{}, 0
+		for range 2 + rand.IntN(6) {
+			key, weight := fmt.Sprint("k", len(weights)), 1+rand.IntN(5)
+			weights[key], total = weight, total+weight
+		}
+		wantErr(t, "SetWeights", store.SetWeights(t.Context(), "act", weights), nil)
+		const turns = 5
+		var tasks []stint.Task
+		for key, weight := range weights {
+			tasks = append(tasks, ofKey(key, 32*weight*turns*2)...)
+		}
+		rand.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+		insert(t, store, tasks...)
+		given, others := map[string]int{}, make(chan map[string]int)
+		for range workers {
+			go func() { others <- byKey(ownSome(t, store, rand.IntN(32))) }()
+		}
+		for range workers {
+			for key, n := range <-others {
+				given[key] += n
+			}
+		}
+		for sum := 0; sum < 32*total*turns; {
+			wantShares(t, given, weights, round)
+			owned := ownSome(t, store, 1+rand.IntN(32))
+			sum += len(owned)
+			for key, n := range byKey(owned) {
+				given[key] += n
+			}
+		}
+	}
+}
+
+// ownSome owns up to n tasks, and gives some of them back, perhaps.
+func ownSome(t *testing.T, store *stint.Store, n int) []stint.OwnedTask {
+	t.Helper()
+	owned := own(t, store, n+1)
+	if rand.IntN(4) == 0 {
+		for _, task := range owned[:rand.IntN(len(owned)+1)] {
+			err := store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusPending)
+			wantErr(t, "ReturnTask", err, nil)
+		}
+	}
+	return owned
+}
+
+// wantShares checks that no two keys are further apart than a turn.
+func wantShares(t *testing.T, given, weights map[string]int, round int) {
+	t.Helper()
+	const turn = 32 // tasks for each unit of a weight
+	least, most := math.Inf(1), 0.0
+	for key, weight := range weights {
+		share := float64(given[key]) / float64(weight)
+		least, most = min(least, share), max(most, share)
+	}
+	if most-least > turn {
+		t.Fatalf("in round %d, with weights %v, %v were handed out", round, weights, given)
+	}
+}

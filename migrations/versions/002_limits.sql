@@ -1,0 +1,252 @@
+-- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md).
+
+-- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
+-- added as nulls, so the rows that are there need no check.
+--
+-- What is there is locked first, by statements that take no time, and ready last, since its rows
+-- are read. If the lock on the view came after that, those who had begun to look at it would hold
+-- it, and wait for a table that is locked here: each try would end as a deadlock. RESET changes
+-- nothing. (LOCK TABLE would lock all tables that the view reads, too.)
+ALTER VIEW {{.schema}}.task_states RESET (security_barrier);
+
+ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
+    ADD CONSTRAINT tasks_limit_key_length CHECK (octet_length(limit_key) BETWEEN 1 AND 255)
+        NOT VALID;
+
+-- The action of tasks that were handed out under limits, and count towards them. (A column called
+-- action would break statements of the release for version 1, which join all columns of leased with
+-- that of the task.)
+ALTER TABLE {{.schema}}.leased ADD limited_action text COLLATE "C";
+
+-- The schema version of the release that a session belongs to: releases before this one do not know
+-- of limits.
+ALTER TABLE {{.schema}}.sessions ADD schema_version integer NOT NULL DEFAULT 1;
+
+-- limit_key is the key of all tasks of the span, if it is known that they have the same; empty if
+-- none of them has one. A row with a negative position is parked: it waits for room below a limit
+-- of its key, where no hand-out looks. The sign bit comes on top of the position that it had, so
+-- that the rank orders the parked rows of a key as the queue did.
+ALTER TABLE {{.schema}}.ready ADD limit_key text COLLATE "C",
+    DROP CONSTRAINT ready_position,
+    ADD CONSTRAINT ready_position CHECK (position >> 47 IN (0, -65536));
+CREATE INDEX ready_parked ON {{.schema}}.ready (action, limit_key, rank, hi) WHERE position < 0;
+
+CREATE INDEX leased_limited ON {{.schema}}.leased (limited_action) INCLUDE (lo, hi)
+    WHERE limited_action IS NOT NULL;
+
+-- One row per action that has limits, is paused, or of which a key is paused. tokens are those of
+-- the rate as of refilled_at. Whoever hands out under a limit of the whole action locks its row.
+-- Room is left for new versions.
+CREATE TABLE {{.schema}}.limits (
+    set_at      timestamptz      NOT NULL DEFAULT statement_timestamp(),
+    paused_at   timestamptz,
+    refilled_at timestamptz      NOT NULL DEFAULT statement_timestamp(),
+    tokens      double precision NOT NULL DEFAULT 0,
+    rate_per    interval,
+    key_per     interval,
+    concurrency integer,
+    per_key     integer,
+    rate_tasks  integer,
+    rate_burst  integer,
+    key_tasks   integer,
+    key_burst   integer,
+    fair        boolean          NOT NULL DEFAULT false,
+    action      text             COLLATE "C" NOT NULL,
+
+    CONSTRAINT limits_pkey          PRIMARY KEY (action),
+    CONSTRAINT limits_action_length CHECK (octet_length(action) BETWEEN 1 AND 255),
+    CONSTRAINT limits_signs         CHECK (concurrency > 0 AND per_key BETWEEN 1 AND 1000
+        AND rate_tasks > 0 AND rate_burst > 0 AND key_tasks > 0 AND key_burst > 0),
+    CONSTRAINT limits_rate          CHECK (num_nulls(rate_tasks, rate_per, rate_burst) IN (0, 3)),
+    CONSTRAINT limits_key_rate      CHECK (num_nulls(key_tasks, key_per, key_burst) IN (0, 3))
+) WITH (fillfactor = 50);
+
+-- Keys with a weight among the keys of a fair action, or that are paused.
+CREATE TABLE {{.schema}}.limited_keys (
+    paused_at timestamptz,
+    weight    integer NOT NULL DEFAULT 1,
+    action    text    COLLATE "C" NOT NULL,
+    limit_key text    COLLATE "C" NOT NULL,
+
+    CONSTRAINT limited_keys_pkey       PRIMARY KEY (action, limit_key),
+    CONSTRAINT limited_keys_key_length CHECK (octet_length(limit_key) BETWEEN 1 AND 255),
+    CONSTRAINT limited_keys_weight     CHECK (weight BETWEEN 1 AND 1000)
+);
+
+-- The slots of the keys of an action with a limit per key. A slot is taken as long as its task is
+-- owned under its claim, as leased says; a slot whose task is not is free, and so is one without a
+-- row. So nothing that ends a performance has to know of it, and the primary key refuses a task too
+-- many. claim_before is the claim that held the slot before.
+CREATE TABLE {{.schema}}.slots (
+    key          bigint  NOT NULL,
+    claim        bigint  NOT NULL,
+    claim_before bigint,
+    slot         integer NOT NULL,
+    action       text    COLLATE "C" NOT NULL,
+    limit_key    text    COLLATE "C" NOT NULL,
+
+    CONSTRAINT slots_pkey PRIMARY KEY (action, limit_key, slot),
+    CONSTRAINT slots_sign CHECK (slot >= 0)
+) WITH (fillfactor = 80);
+
+-- The buckets of keys with a rate: full_at is when a bucket is full again, if nothing is handed out
+-- until then; one without a row is full. wake_at is when tasks that are parked for want of a token
+-- may come back.
+CREATE TABLE {{.schema}}.key_rates (
+    full_at   timestamptz NOT NULL,
+    seen_at   timestamptz,
+    wake_at   timestamptz,
+    action    text        COLLATE "C" NOT NULL,
+    limit_key text        COLLATE "C" NOT NULL,
+
+    CONSTRAINT key_rates_pkey PRIMARY KEY (action, limit_key)
+) WITH (fillfactor = 80);
+CREATE INDEX key_rates_wake ON {{.schema}}.key_rates (action, wake_at) WHERE wake_at IS NOT NULL;
+
+-- The keys of fair actions of which tasks are parked, which are all of them until it is their turn;
+-- the key is empty for tasks without one. tier is 32,767 less the priority of the tasks. The key
+-- with the lowest pass of the lowest tier is next. held says that it waits for room below a limit
+-- of its own.
+CREATE TABLE {{.schema}}.turns (
+    pass      bigint  NOT NULL,
+    tier      integer NOT NULL,
+    held      boolean NOT NULL DEFAULT false,
+    action    text    COLLATE "C" NOT NULL,
+    limit_key text    COLLATE "C" NOT NULL,
+
+    CONSTRAINT turns_pkey PRIMARY KEY (action, limit_key, tier)
+) WITH (fillfactor = 80);
+CREATE INDEX turns_order ON {{.schema}}.turns (action, held, tier, pass, limit_key);
+
+CREATE OR REPLACE VIEW {{.schema}}.task_states AS
+SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
+       task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
+       state.until, state.owned_at, state.status, state.progress, state.result, task.limit_key
+FROM {{.schema}}.tasks AS task
+CROSS JOIN LATERAL (
+    SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
+           finished.finished_at AS until, NULL::timestamptz AS owned_at, finished.status,
+           NULL::real AS progress, finished.result
+    FROM (
+        SELECT finished.*
+        FROM {{.schema}}.finished
+        WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS finished
+    WHERE finished.hi >= task.key
+    UNION ALL
+    SELECT 3, leased.tries, lease.actor, lease.deadline, lease.owned_at, leased.status,
+           leased.progress, NULL
+    FROM (
+        SELECT leased.*
+        FROM {{.schema}}.leased
+        WHERE leased.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY leased.lo DESC
+        LIMIT 1
+    ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT leases.actor, leases.deadline, leases.owned_at
+        FROM {{.schema}}.leases
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
+        OFFSET 0 -- a fence: looked up by the index, whatever the statistics
+    ) AS lease
+    WHERE leased.hi >= task.key
+    UNION ALL
+    SELECT 2, ready.tries, NULL, NULL, NULL, ready.status, NULL, NULL
+    FROM (
+        SELECT ready.*
+        FROM {{.schema}}.ready
+        WHERE ready.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY ready.lo DESC
+        LIMIT 1
+    ) AS ready
+    WHERE ready.hi >= task.key
+    UNION ALL
+    SELECT 1, scheduled.tries, NULL, scheduled.not_before, NULL, scheduled.status, NULL, NULL
+    FROM {{.schema}}.scheduled
+    WHERE scheduled.key = task.key
+    UNION ALL
+    SELECT 0, blocked.tries, NULL, blocked.not_before, NULL, blocked.status, NULL, NULL
+    FROM {{.schema}}.blocked
+    WHERE blocked.key = task.key
+) AS state;
+
+ALTER TABLE {{.schema}}.limits SET (autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.key_rates SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.turns SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.slots SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+---- create above / drop below ----
+
+DROP VIEW {{.schema}}.task_states;
+-- There are no limits then that older releases would not obey.
+UPDATE {{.schema}}.supported SET since = 1 WHERE since = 2;
+-- Parked tasks go back to where they were in the queue.
+UPDATE {{.schema}}.ready SET position = position & 9223372036854775807 WHERE position < 0;
+DROP INDEX {{.schema}}.ready_parked;
+ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
+    ADD CONSTRAINT ready_position CHECK (position >> 47 = 0);
+ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
+DROP INDEX {{.schema}}.leased_limited;
+ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
+DROP TABLE {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
+    {{.schema}}.limited_keys, {{.schema}}.limits;
+ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
+ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key;
+CREATE VIEW {{.schema}}.task_states AS
+SELECT task.*, state.state, state.tries, state.actor, state.until, state.owned_at, state.status,
+       state.progress, state.result
+FROM {{.schema}}.tasks AS task
+CROSS JOIN LATERAL (
+    SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
+           finished.finished_at AS until, NULL::timestamptz AS owned_at, finished.status,
+           NULL::real AS progress, finished.result
+    FROM (
+        SELECT finished.*
+        FROM {{.schema}}.finished
+        WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS finished
+    WHERE finished.hi >= task.key
+    UNION ALL
+    SELECT 3, leased.tries, lease.actor, lease.deadline, lease.owned_at, leased.status,
+           leased.progress, NULL
+    FROM (
+        SELECT leased.*
+        FROM {{.schema}}.leased
+        WHERE leased.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY leased.lo DESC
+        LIMIT 1
+    ) AS leased
+    CROSS JOIN LATERAL (
+        SELECT leases.actor, leases.deadline, leases.owned_at
+        FROM {{.schema}}.leases
+        WHERE leases.claim = leased.claim AND leases.part = leased.part
+        OFFSET 0 -- a fence: looked up by the index, whatever the statistics
+    ) AS lease
+    WHERE leased.hi >= task.key
+    UNION ALL
+    SELECT 2, ready.tries, NULL, NULL, NULL, ready.status, NULL, NULL
+    FROM (
+        SELECT ready.*
+        FROM {{.schema}}.ready
+        WHERE ready.lo BETWEEN task.key >> 10 << 10 AND task.key
+        ORDER BY ready.lo DESC
+        LIMIT 1
+    ) AS ready
+    WHERE ready.hi >= task.key
+    UNION ALL
+    SELECT 1, scheduled.tries, NULL, scheduled.not_before, NULL, scheduled.status, NULL, NULL
+    FROM {{.schema}}.scheduled
+    WHERE scheduled.key = task.key
+    UNION ALL
+    SELECT 0, blocked.tries, NULL, blocked.not_before, NULL, blocked.status, NULL, NULL
+    FROM {{.schema}}.blocked
+    WHERE blocked.key = task.key
+) AS state;

@@ -1,0 +1,289 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A limitKind says which limits an action has besides those of the whole action: whether its keys
+// have limits or some are paused, whether their limits include a rate, and whether they have turns;
+// and whether there is one hand-out at a time.
+type limitKind struct{ keyed, rates, fair, locks bool }
+
+// limitedActions are the actions of which a store knows that they have limits, and which. It is
+// only a hint: if an action has limits, own_tasks hands out nothing, and own_gated nothing if keys
+// have limits; own_limited also hands out what has none. All say which actions have limits.
+type limitedActions struct {
+	// atOnce bounds the hand-outs, of actions with one at a time, that run or wait for the lock.
+	// More would only wait in the database, each with a connection and a snapshot, which keeps rows
+	// in the way that others have deleted.
+	atOnce chan struct{}
+	mutex  sync.Mutex
+	kinds  map[string]limitKind
+}
+
+// known are those of the actions that are known to have limits.
+func (l *limitedActions) known(actions []string) map[string]limitKind {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if len(l.kinds) == 0 {
+		return nil
+	}
+	known := map[string]limitKind{}
+	for _, action := range actions {
+		if kind, ok := l.kinds[action]; ok {
+			known[action] = kind
+		}
+	}
+	return known
+}
+
+// any reports whether some action is known to have limits. Then tasks may be returned that were
+// handed out before it had.
+func (l *limitedActions) any() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return len(l.kinds) > 0
+}
+
+// unkeyed reports whether limits are known, and none of keys.
+func (l *limitedActions) unkeyed() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, kind := range l.kinds {
+		if kind.keyed {
+			return false
+		}
+	}
+	return len(l.kinds) > 0
+}
+
+// learn takes note of those of the actions that have limits.
+func (l *limitedActions) learn(actions []string, limited map[string]limitKind) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if len(l.kinds) == 0 && len(limited) == 0 {
+		return
+	}
+	if l.kinds == nil || len(l.kinds) > actionsMax {
+		l.kinds = map[string]limitKind{}
+	}
+	for _, action := range actions {
+		delete(l.kinds, action)
+	}
+	maps.Copy(l.kinds, limited)
+}
+
+// underLimits is the part of a handOut that own_gated and own_limited are asked for.
+type underLimits struct {
+	// bounds are the actions that were known to have limits, limited those that do.
+	bounds, limited map[string]limitKind
+	// spans were handed out. Their tasks are read behind the commit, in this order.
+	spans []takenSpan
+	// Of these keys, tasks had to be parked.
+	parked []parkedKey
+	// queued says that tasks were put into the queues of their keys.
+	queued bool
+}
+
+// A takenSpan is a span that was handed out: tasks that were next to each other in the queue.
+type takenSpan struct {
+	span
+	rank    int64
+	floor   *int64
+	signals bool // other tasks wait for one of them
+}
+
+// A parkedKey is a key of which tasks were parked, since there is no room for more of them.
+type parkedKey struct{ action, key string }
+
+// handOutSteps hand out the tasks that are first in the queues.
+func (h *handOut) handOutSteps() []step {
+	h.bounds = nil
+	if h.store.tx == nil {
+		h.bounds = h.store.limited.known(h.actions)
+	}
+	if len(h.bounds) == 0 {
+		return []step{h.own()}
+	}
+	var all limitKind
+	for _, kind := range h.bounds {
+		all.keyed, all.rates = all.keyed || kind.keyed, all.rates || kind.rates
+		all.fair = all.fair || kind.fair
+	}
+	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
+	steps := []step{{name: "lock_limits", args: []any{h.actions}}}
+	if all.rates {
+		steps = append(steps, wakeKeys(slices.Collect(maps.Keys(h.bounds)), &notices{}))
+	}
+	if all.fair {
+		steps = append(steps,
+			step{
+				name: "queue_turns", args: []any{h.actions},
+				count: func(n int64) { h.queued = n > 0 },
+			},
+			step{name: "deal_turns", args: []any{h.actions, h.maxTasks}, read: h.readHeld})
+	}
+	own := step{name: "own_gated", read: h.readSpans, args: []any{
+		int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
+		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.fair,
+	}}
+	if all.keyed {
+		own.name = "own_limited"
+	}
+	return append(steps, own,
+		step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read, behind: true})
+}
+
+// readSpans reads the spans that were handed out, the keys of which tasks were parked, and the
+// actions that have limits.
+func (h *handOut) readSpans(rows pgx.Rows) error {
+	h.spans = h.spans[:0]
+	var one takenSpan
+	var signals, fair, rates, keyed, locks *bool
+	var parked, action string
+	_, err := pgx.ForEachRow(rows, []any{
+		&one.lo, &one.hi, &one.rank, &one.floor, &signals, &parked, &action, &fair, &rates, &keyed,
+		&locks,
+	}, func() error {
+		switch {
+		case signals != nil:
+			one.signals = *signals
+			h.spans = append(h.spans, one)
+		case parked != "":
+			h.parked = append(h.parked, parkedKey{action, parked})
+		default:
+			h.limited[action] = limitKind{*keyed, *rates, *fair, *locks}
+		}
+		return nil
+	})
+	slices.SortFunc(h.spans, func(a, b takenSpan) int { return cmp.Compare(a.lo, b.lo) })
+	if err != nil {
+		return h.cannotRead(err)
+	}
+	return nil
+}
+
+// spanOf returns the span of a task that own_gated or own_limited handed out, or nil.
+func (h *handOut) spanOf(key int64) *takenSpan {
+	i, _ := slices.BinarySearchFunc(h.spans, key, func(of takenSpan, key int64) int {
+		return cmp.Compare(of.hi, key)
+	})
+	if i == len(h.spans) || h.spans[i].lo > key {
+		return nil
+	}
+	return &h.spans[i]
+}
+
+// readHeld reads the keys of fair actions of which no task can be handed out.
+func (h *handOut) readHeld(rows pgx.Rows) error {
+	var one parkedKey
+	_, err := pgx.ForEachRow(rows, []any{&one.action, &one.key}, func() error {
+		h.parked = append(h.parked, one)
+		return nil
+	})
+	return err
+}
+
+// handOutUnder runs the steps of a hand-out, and runs them again as long as they find no task but
+// learn something: that some of the actions have limits, or that tasks at the head of a queue must
+// wait for room below the limit of their key.
+func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
+	const vainMax = 1000 // so often, a thousand spans each, before others have a turn
+	for range vainMax {
+		h.limited, h.spans, h.parked, h.queued = map[string]limitKind{}, nil, nil, false
+		if err := h.runSome(ctx, steps()); err != nil {
+			return err
+		}
+		if h.store.tx != nil {
+			return h.refuseLimited()
+		}
+		h.store.limited.learn(h.actions, h.limited)
+		h.store.lookAgain(ctx, h.parked)
+		learned := !maps.Equal(h.limited, h.bounds)
+		if len(h.rows) > 0 || h.taken || !learned && !h.queued && len(h.parked) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// runSome runs steps, unless enough others do.
+func (h *handOut) runSome(ctx context.Context, steps []step) error {
+	for _, kind := range h.bounds {
+		if !kind.locks {
+			continue
+		}
+		select {
+		case h.store.limited.atOnce <- struct{}{}:
+			defer func() { <-h.store.limited.atOnce }()
+			return h.store.run(ctx, steps...)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return h.store.run(ctx, steps...)
+}
+
+// refuseLimited refuses to hand out tasks with limits in a transaction.
+func (h *handOut) refuseLimited() error {
+	if len(h.limited) == 0 {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Keys(h.limited)))
+	return argumentError("actions", "has "+first+", which has limits: own its tasks outside "+
+		"of a transaction, which would hold up all other hand-outs of the action until it ends")
+}
+
+// dueSteps ask what there is to wait for.
+func (h *handOut) dueSteps() []step {
+	if len(h.bounds) == 0 {
+		return []step{h.due(h.scan)}
+	}
+	free, bounded := h.scan.Part(func(action string) bool {
+		_, ok := h.bounds[action]
+		return ok
+	})
+	return []step{h.due(free), {
+		name: "next_limited",
+		args: []any{bounded.Actions, h.maxTasks, bounded.From, bounded.To},
+		read: h.readLimited,
+	}}
+}
+
+// readLimited adds what limits make a caller wait for.
+func (h *handOut) readLimited(rows pgx.Rows) error {
+	var contended bool
+	var pause *time.Duration
+	_, err := pgx.ForEachRow(rows, []any{&contended, &pause}, func() error {
+		h.next.contended = h.next.contended || contended
+		if pause != nil && (h.next.pause == nil || *pause < *h.next.pause) {
+			h.next.pause = pause
+		}
+		return nil
+	})
+	if err != nil {
+		return h.cannotRead(err)
+	}
+	return nil
+}
+
+// lookAgain brings back tasks that were just parked if there is room for them by now: somebody may
+// have made room who did not see them yet. If that fails, the maintainers do it.
+func (s *Store) lookAgain(ctx context.Context, parked []parkedKey) {
+	if len(parked) == 0 {
+		return
+	}
+	s.lookLater(parked)
+	pending := &notices{}
+	err := s.run(context.WithoutCancel(ctx), fillRoom(parked, pending))
+	if !s.failed(ctx, s.logs.parked, err) {
+		s.notify(ctx, pending)
+	}
+}

@@ -1,0 +1,218 @@
+-- name: deal_turns
+--
+-- Brings tasks of fair actions back to the very beginning of the queue of their action, key by key
+-- in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's weight, or of more
+-- where few keys share $2. Returns the keys of which nothing was brought back, since they have no
+-- room below a limit of their own.
+--
+--   $1 actions    text[]
+--   $2 max_tasks  integer
+--
+-- The pass of a key grows by what a task of its weight costs, so that keys that always have tasks
+-- get shares in proportion to their weights.
+WITH RECURSIVE fair AS MATERIALIZED (
+    -- quantum is how many tasks a turn has for each unit of a weight.
+    SELECT limits.action, limits.per_key, limits.key_burst, limits.each,
+           greatest(32, ($2::integer - ready.tasks - 1) / greatest(keys.weight, 1) + 1) AS quantum
+    FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
+    CROSS JOIN LATERAL (
+        SELECT limits.action, limits.per_key, limits.key_burst,
+               date_part('epoch', limits.key_per) / limits.key_tasks AS each
+        FROM stint.limits
+        WHERE limits.action = named.action AND limits.fair AND limits.paused_at IS NULL
+        OFFSET 0
+    ) AS limits
+    CROSS JOIN LATERAL (
+        -- What was brought back before, and not handed out.
+        SELECT coalesce(sum(CASE WHEN head.position = 0 THEN head.hi - head.lo + 1 END), 0)::bigint
+                   AS tasks
+        FROM (
+            SELECT ready.position, ready.lo, ready.hi
+            FROM stint.ready
+            WHERE ready.action = limits.action AND ready.rank >= 0
+            ORDER BY ready.action, ready.rank, ready.hi
+            LIMIT $2::integer
+        ) AS head
+    ) AS ready
+    CROSS JOIN LATERAL (
+        -- The weight of the next keys, up to as many as share $2 by turns of 32.
+        SELECT coalesce(sum(coalesce(
+                   (SELECT limited_keys.weight
+                    FROM stint.limited_keys
+                    WHERE limited_keys.action = limits.action
+                      AND limited_keys.limit_key = next.limit_key),
+                   1)), 0)::bigint AS weight
+        FROM (
+            SELECT turns.limit_key
+            FROM stint.turns
+            WHERE turns.action = limits.action AND NOT turns.held
+            ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
+            LIMIT $2::integer / 32 + 1
+        ) AS next
+    ) AS keys
+), turn AS (
+    -- From key to key, until enough tasks are found. tid is null if somebody else is busy with the
+    -- turn, or it has a new version since the statement began, which may have come with tasks that
+    -- the statement does not see.
+    SELECT fair.action, fair.per_key, fair.key_burst, fair.each, fair.quantum,
+           $2::bigint AS missing, NULL::integer AS tier, NULL::bigint AS pass,
+           NULL::text COLLATE "C" AS limit_key,
+           0::bigint AS tasks, 0::bigint AS there, 1 AS weight, NULL::pg_catalog.tid AS tid,
+           NULL::bigint AS first, NULL::bigint AS last
+    FROM fair
+    UNION ALL
+    SELECT turn.action, turn.per_key, turn.key_burst, turn.each, turn.quantum,
+           still.missing - dealt.tasks, next.tier, next.pass, next.limit_key, dealt.tasks,
+           queue.tasks, weighed.weight, locked.tid, next.first, next.last
+    FROM turn
+    CROSS JOIN LATERAL (
+        SELECT turns.tier, turns.pass, turns.limit_key, turns.ctid AS tid, turns.xmin AS version,
+               '-9223372036854775808'::bigint + (turns.tier::bigint << 47) AS first,
+               '-9223372036854775808'::bigint + ((turns.tier + 1)::bigint << 47) - 1 AS last
+        FROM stint.turns
+        WHERE turns.action = turn.action AND NOT turns.held
+          AND (turns.tier, turns.pass, turns.limit_key) OPERATOR(pg_catalog.>)
+              (coalesce(turn.tier, -1), coalesce(turn.pass, 0), coalesce(turn.limit_key, ''))
+        ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
+        LIMIT 1
+    ) AS next
+    CROSS JOIN LATERAL (
+        -- Less what was brought back before, and not handed out: but that of lower priorities does
+        -- not keep a turn from coming.
+        SELECT turn.missing - CASE
+                   WHEN turn.tier = next.tier THEN 0
+                   ELSE (
+                       SELECT coalesce(sum(head.hi - head.lo + 1), 0)::bigint
+                       FROM (
+                           SELECT ready.lo, ready.hi
+                           FROM stint.ready
+                           WHERE ready.action = turn.action
+                             AND ready.rank BETWEEN coalesce(turn.tier + 1, 0)::bigint << 47
+                                                AND next.tier::bigint << 47
+                             AND ready.position = 0
+                           ORDER BY ready.action, ready.rank, ready.hi
+                           LIMIT turn.missing
+                       ) AS head
+                   )
+               END AS missing
+        OFFSET 0
+    ) AS still
+    LEFT JOIN LATERAL (
+        SELECT turns.ctid AS tid
+        FROM stint.turns
+        WHERE turns.ctid = next.tid AND turns.xmin = next.version
+        FOR UPDATE SKIP LOCKED
+    ) AS locked ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+                   (SELECT CASE WHEN keys.paused_at IS NULL THEN keys.weight ELSE 0 END
+                    FROM stint.limited_keys AS keys
+                    WHERE keys.action = turn.action AND keys.limit_key = next.limit_key
+                    OFFSET 0),
+                   1) AS weight
+        OFFSET 0
+    ) AS weighed
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(ready.hi - ready.lo + 1), 0)::bigint AS tasks
+        FROM (
+            SELECT ready.lo, ready.hi
+            FROM stint.ready
+            WHERE ready.action = turn.action AND ready.limit_key = next.limit_key
+              AND ready.position < 0 AND ready.rank BETWEEN next.first AND next.last
+              AND locked.tid IS NOT NULL
+            ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+            LIMIT turn.quantum * greatest(weighed.weight, 1)
+        ) AS ready
+    ) AS queue
+    CROSS JOIN LATERAL (
+        -- Room below the limits of the key, as in own_limited. Tasks without a key have no such
+        -- limits.
+        SELECT least(turn.per_key - held.slots, floor(
+                   turn.key_burst - greatest(date_part('epoch', (
+                       SELECT key_rates.full_at
+                       FROM stint.key_rates
+                       WHERE key_rates.action = turn.action
+                         AND key_rates.limit_key = next.limit_key
+                   ) - statement_timestamp()), 0) / turn.each + 0.000001
+               ))::bigint AS tasks
+        FROM (
+            SELECT count(*) AS slots
+            FROM (
+                SELECT slots.key, slots.claim
+                FROM stint.slots
+                WHERE slots.action = turn.action AND slots.limit_key = next.limit_key
+                  AND turn.per_key IS NOT NULL
+                OFFSET 0
+            ) AS slot
+            CROSS JOIN LATERAL (
+                SELECT leased.hi, leased.claim
+                FROM stint.leased
+                WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+                ORDER BY leased.lo DESC
+                LIMIT 1
+            ) AS leased
+            WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+        ) AS held
+        OFFSET 0
+    ) AS room
+    CROSS JOIN LATERAL (
+        SELECT greatest(0, least(queue.tasks, still.missing, turn.quantum * weighed.weight,
+                                 CASE WHEN next.limit_key <> '' THEN room.tasks END)) AS tasks
+    ) AS dealt
+    WHERE turn.missing > 0 AND still.missing > 0
+), back AS MATERIALIZED (
+    SELECT turn.tasks, span.*
+    FROM turn
+    CROSS JOIN LATERAL (
+        SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
+               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+        FROM stint.ready
+        WHERE ready.action = turn.action AND ready.limit_key = turn.limit_key
+          AND ready.position < 0 AND ready.rank BETWEEN turn.first AND turn.last
+        ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+        LIMIT turn.tasks
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+    WHERE turn.tasks > 0
+), part AS MATERIALIZED (
+    -- Of each span the tasks up to last.
+    SELECT counted.*, least(counted.hi, counted.lo + counted.tasks - counted.before - 1) AS last
+    FROM (
+        SELECT back.*, (sum(back.hi - back.lo + 1) OVER of_key)::bigint - (back.hi - back.lo + 1)
+                   AS before
+        FROM back
+        WINDOW of_key AS (PARTITION BY back.action, back.limit_key, back.priority
+                          ORDER BY back.rank, back.hi)
+    ) AS counted
+    WHERE counted.before < counted.tasks
+), moved AS (
+    -- By lo, not by place: the row may have a version that is younger than the snapshot.
+    UPDATE stint.ready
+    SET position = 0,
+        hi = (ARRAY(SELECT part.last FROM part ORDER BY part.lo))[
+            width_bucket(ready.lo, ARRAY(SELECT part.lo FROM part ORDER BY part.lo))]
+    WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
+), rest AS (
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
+                             limit_key)
+    SELECT part.position, part.last + 1, part.hi, part.action, part.priority, part.tries,
+           part.completed, part.aborted, part.limit_key
+    FROM part
+    WHERE part.last < part.hi
+), over AS (
+    -- A turn goes when its key has no more tasks.
+    DELETE FROM stint.turns
+    USING turn
+    WHERE turns.ctid = turn.tid AND turn.there = turn.tasks
+      AND turn.there < turn.quantum * turn.weight
+), passed AS (
+    UPDATE stint.turns
+    SET pass = turns.pass + turn.tasks * 1000000 / greatest(turn.weight, 1),
+        held = turn.tasks = 0 AND turn.there > 0
+    FROM turn
+    WHERE turns.ctid = turn.tid
+      AND NOT (turn.there = turn.tasks AND turn.there < turn.quantum * turn.weight)
+)
+SELECT turn.action, turn.limit_key
+FROM turn
+WHERE turn.tasks = 0 AND turn.there > 0

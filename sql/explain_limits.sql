@@ -1,0 +1,124 @@
+-- name: explain_limits
+--
+-- Returns how limits and pauses hold up a ready task: the limits of its action, since when that and
+-- the task's key are paused, how many tasks of each are in progress, when the next tokens come
+-- (null if there are any), and how many tasks of the key are parked; whether the task waits for the
+-- turn of its key, and how many turns come first. Returns nothing for other tasks, and where there
+-- are neither limits nor pauses.
+--
+--   $1 id     text
+--   $2 rows   integer: how many rows of leased are counted
+--   $3 more   integer: how many parked rows, and how many turns
+SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, limits.rate_burst,
+       limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.paused_at,
+       paused.since AS key_paused_at, owned.tasks AS in_progress, held.tasks AS key_in_progress,
+       bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
+       limits.fair AND task.position <> 0 AND turn.held IS NOT TRUE AS waits_for_turn,
+       coalesce(ahead.turns, 0) AS turns_ahead
+FROM (
+    SELECT tasks.action, coalesce(tasks.limit_key, '') AS limit_key, span.position,
+           32767 - span.priority AS tier
+    FROM stint.tasks
+    CROSS JOIN LATERAL (
+        SELECT ready.hi, ready.position, ready.priority
+        FROM stint.ready
+        WHERE ready.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
+        ORDER BY ready.lo DESC
+        LIMIT 1
+    ) AS span
+    WHERE tasks.id = $1::text AND span.hi >= tasks.key
+    OFFSET 0
+) AS task
+CROSS JOIN LATERAL (
+    SELECT limits.* FROM stint.limits WHERE limits.action = task.action OFFSET 0
+) AS limits
+LEFT JOIN LATERAL (
+    SELECT limited_keys.paused_at AS since
+    FROM stint.limited_keys
+    WHERE limited_keys.action = task.action AND limited_keys.limit_key = task.limit_key
+    OFFSET 0
+) AS paused ON true
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(span.hi - span.lo + 1), 0)::bigint AS tasks
+    FROM (
+        SELECT leased.lo, leased.hi
+        FROM stint.leased
+        WHERE leased.limited_action = task.action AND limits.concurrency IS NOT NULL
+        LIMIT $2::integer
+    ) AS span
+) AS owned
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tasks
+    FROM (
+        SELECT slots.key, slots.claim
+        FROM stint.slots
+        WHERE slots.action = task.action AND slots.limit_key = task.limit_key
+          AND limits.per_key IS NOT NULL
+        OFFSET 0
+    ) AS slot
+    CROSS JOIN LATERAL (
+        SELECT leased.hi, leased.claim
+        FROM stint.leased
+        WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+        ORDER BY leased.lo DESC
+        LIMIT 1
+    ) AS leased
+    WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+) AS held
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN rate.tokens < 1
+                THEN statement_timestamp()
+                     + (1 - rate.tokens) / limits.rate_tasks * limits.rate_per
+           END AS next_at
+    FROM (
+        SELECT least(limits.rate_burst,
+                     limits.tokens + limits.rate_tasks
+                         * date_part('epoch', greatest(
+                             statement_timestamp() - limits.refilled_at, interval '0'))
+                         / date_part('epoch', limits.rate_per)) AS tokens
+    ) AS rate
+) AS bucket
+LEFT JOIN LATERAL (
+    -- There is a token from when all but one have come on.
+    SELECT CASE WHEN last.at > statement_timestamp() THEN last.at END AS next_at
+    FROM (
+        SELECT key_rates.full_at - (limits.key_burst - 1) * (limits.key_per / limits.key_tasks)
+                   AS at
+        FROM stint.key_rates
+        WHERE key_rates.action = task.action AND key_rates.limit_key = task.limit_key
+          AND task.limit_key <> ''
+        OFFSET 0
+    ) AS last
+) AS key_bucket ON true
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(span.hi - span.lo + 1), 0)::bigint AS tasks
+    FROM (
+        SELECT ready.lo, ready.hi
+        FROM stint.ready
+        WHERE ready.action = task.action AND ready.limit_key = task.limit_key
+          AND ready.position < 0
+        ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+        LIMIT $3::integer
+    ) AS span
+) AS parked
+LEFT JOIN LATERAL (
+    -- Between and in order, for which turns_pkey is good and turns_order is not.
+    SELECT turns.tier, turns.pass, turns.limit_key, turns.held
+    FROM stint.turns
+    WHERE turns.action = task.action AND turns.tier = task.tier
+      AND turns.limit_key BETWEEN task.limit_key AND task.limit_key
+    ORDER BY turns.action, turns.limit_key, turns.tier
+    LIMIT 1
+) AS turn ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS turns
+    FROM (
+        SELECT
+        FROM stint.turns
+        WHERE turns.action = task.action AND NOT turns.held
+          AND (turns.tier, turns.pass, turns.limit_key)
+              OPERATOR(pg_catalog.<) (turn.tier, turn.pass, turn.limit_key)
+        ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
+        LIMIT $3::integer
+    ) AS first
+) AS ahead ON true

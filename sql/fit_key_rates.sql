@@ -1,0 +1,44 @@
+-- name: fit_key_rates
+--
+-- Fits the buckets of the keys of an action to the rate that these have now: one that would be full
+-- later than the rate fills an empty bucket becomes empty, and without a rate there are no buckets.
+-- Returns how many did not fit. One that somebody else is changing stays, so whoever wants all
+-- looks again until all fit.
+--
+--   $1 action  text
+WITH misfit AS MATERIALIZED (
+    SELECT key_rates.limit_key, rate.full_at
+    FROM (
+        SELECT (SELECT statement_timestamp() + limits.key_burst
+                           * (date_part('epoch', limits.key_per) / limits.key_tasks)
+                           * interval '1 s'
+                FROM stint.limits
+                WHERE limits.action = $1::text) AS full_at
+    ) AS rate
+    CROSS JOIN LATERAL (
+        SELECT key_rates.limit_key, key_rates.full_at
+        FROM stint.key_rates
+        WHERE key_rates.action = $1::text
+        OFFSET 0
+    ) AS key_rates
+    WHERE key_rates.full_at > rate.full_at OR rate.full_at IS NULL
+), locked AS MATERIALIZED (
+    SELECT misfit.full_at, key_rates.tid
+    FROM misfit
+    CROSS JOIN LATERAL (
+        SELECT key_rates.ctid AS tid
+        FROM stint.key_rates
+        WHERE key_rates.action = $1::text AND key_rates.limit_key = misfit.limit_key
+        FOR UPDATE SKIP LOCKED
+    ) AS key_rates
+), fitted AS (
+    UPDATE stint.key_rates
+    SET full_at = locked.full_at
+    FROM locked
+    WHERE key_rates.ctid = locked.tid AND locked.full_at IS NOT NULL
+), dropped AS (
+    DELETE FROM stint.key_rates
+    USING locked
+    WHERE key_rates.ctid = locked.tid AND locked.full_at IS NULL
+)
+SELECT count(*) FROM misfit

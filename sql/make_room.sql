@@ -1,0 +1,251 @@
+-- name: make_room
+--
+-- Brings parked tasks back into their queues: as many of a key as its tasks make room for that the
+-- caller's next statement takes from their owners, or out of the queue, and as many as there is
+-- room for of the keys given. Returns the actions of whose limits there may be room.
+--
+--   $1 lo         bigint[]
+--   $2 hi         bigint[]: of tasks; what shares its row with others must have been carved
+--   $3 claims     bigint[]: of owned tasks; null: whoever owns them, and ready tasks
+--   $4 actions    text[]
+--   $5 keys       text[]: element i is a key of action i
+--   $6 waking     text[]: actions of whose keys those are meant, too, for which tokens have come
+--
+-- They come back to the very beginning of the queue, where each hand-out looks. The slots decide
+-- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
+-- get their turns back instead.
+--
+-- Who parks a task does this for its key behind the commit, since somebody may have made room
+-- before. One who makes room at that moment neither sees the parked task nor is seen, so it is done
+-- once more when the transactions that were open have ended.
+WITH owned AS MATERIALIZED (
+    SELECT leased.lo, leased.hi, leased.limited_action AS action
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS named (lo, hi, claim)
+    CROSS JOIN LATERAL (
+        SELECT leased.lo, leased.hi, leased.limited_action
+        FROM stint.leased
+        WHERE leased.lo BETWEEN named.lo AND named.hi AND leased.hi <= named.hi
+          AND (leased.claim = named.claim OR named.claim IS NULL)
+        OFFSET 0
+    ) AS leased
+    WHERE leased.limited_action IS NOT NULL
+    UNION ALL
+    -- A ready task that goes leaves its place to the next one of its key.
+    SELECT ready.lo, ready.hi, ready.action
+    FROM unnest($1::bigint[], $2::bigint[]) AS named (lo, hi)
+    CROSS JOIN LATERAL (
+        SELECT ready.lo, ready.hi, ready.action
+        FROM stint.ready
+        WHERE ready.lo = named.lo AND ready.hi = named.hi AND ready.position >= 0
+        OFFSET 0
+    ) AS ready
+    WHERE $3::bigint[] IS NULL
+      AND (SELECT true FROM stint.limits WHERE limits.action = ready.action) IS NOT NULL
+), parking AS MATERIALIZED (
+    -- The actions of which tasks are parked at all.
+    SELECT array_agg(limited.action) AS actions
+    FROM (SELECT DISTINCT owned.action FROM owned) AS limited
+    WHERE (SELECT true
+           FROM stint.ready
+           WHERE ready.action = limited.action AND ready.position < 0
+           ORDER BY ready.action, ready.limit_key
+           LIMIT 1) IS NOT NULL
+), due AS MATERIALIZED (
+    SELECT rates.action, rates.limit_key
+    FROM (SELECT DISTINCT named.action FROM unnest($6::text[]) AS named (action)) AS named
+    CROSS JOIN LATERAL (
+        SELECT key_rates.action, key_rates.limit_key
+        FROM stint.key_rates
+        WHERE key_rates.action = named.action AND key_rates.wake_at <= statement_timestamp()
+        ORDER BY key_rates.action, key_rates.wake_at
+        LIMIT 1000
+        FOR UPDATE SKIP LOCKED
+    ) AS rates
+), made AS MATERIALIZED (
+    SELECT made.action, made.limit_key, sum(made.room) AS room
+    FROM (
+        SELECT owned.action, task.limit_key, 1 AS room
+        FROM owned
+        CROSS JOIN LATERAL (
+            SELECT tasks.limit_key
+            FROM stint.tasks
+            WHERE tasks.key BETWEEN owned.lo AND owned.hi AND tasks.limit_key IS NOT NULL
+            OFFSET 0
+        ) AS task
+        WHERE owned.action = ANY ((SELECT parking.actions FROM parking)::text[])
+        UNION ALL
+        SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000)
+        FROM (
+            SELECT named.action, named.limit_key
+            FROM unnest($4::text[], $5::text[]) AS named (action, limit_key)
+            UNION
+            SELECT due.action, due.limit_key FROM due
+        ) AS named
+        LEFT JOIN LATERAL (
+            SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
+        ) AS limits ON true
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS tasks
+            FROM (
+                SELECT slots.key, slots.claim
+                FROM stint.slots
+                WHERE slots.action = named.action AND slots.limit_key = named.limit_key
+                  AND limits.per_key IS NOT NULL
+                OFFSET 0
+            ) AS slot
+            CROSS JOIN LATERAL (
+                SELECT leased.hi, leased.claim
+                FROM stint.leased
+                WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+                ORDER BY leased.lo DESC
+                LIMIT 1
+            ) AS leased
+            WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+        ) AS held
+    ) AS made
+    WHERE made.room > 0
+    GROUP BY made.action, made.limit_key
+), key AS MATERIALIZED (
+    -- The keys of which tasks are parked, unless they are paused, with their tokens; each is how
+    -- many seconds a token takes.
+    SELECT made.action, made.limit_key, limits.fair, limits.key_burst, bucket.each, bucket.tokens,
+           least(made.room, floor(bucket.tokens))::bigint AS room
+    FROM made
+    LEFT JOIN LATERAL (
+        SELECT limits.fair, limits.key_burst,
+               date_part('epoch', limits.key_per) / limits.key_tasks AS each
+        FROM stint.limits
+        WHERE limits.action = made.action
+        OFFSET 0
+    ) AS limits ON true
+    LEFT JOIN LATERAL (
+        SELECT limits.each, limits.key_burst - greatest(date_part(
+                   'epoch', (
+                       SELECT key_rates.full_at
+                       FROM stint.key_rates
+                       WHERE key_rates.action = made.action
+                         AND key_rates.limit_key = made.limit_key
+                   ) - statement_timestamp()
+               ), 0) / limits.each + 0.000001 AS tokens
+        WHERE limits.each IS NOT NULL
+        OFFSET 0
+    ) AS bucket ON true
+    WHERE (SELECT limited_keys.paused_at
+           FROM stint.limited_keys
+           WHERE limited_keys.action = made.action
+             AND limited_keys.limit_key = made.limit_key) IS NULL
+      AND (SELECT true
+           FROM stint.ready
+           WHERE ready.action = made.action AND ready.limit_key = made.limit_key
+             AND ready.position < 0
+           LIMIT 1)
+), woken AS (
+    UPDATE stint.key_rates
+    SET wake_at = NULL
+    FROM (
+        SELECT rates.tid
+        FROM (
+            SELECT due.action, due.limit_key FROM due
+            EXCEPT
+            SELECT key.action, key.limit_key FROM key
+        ) AS idle
+        CROSS JOIN LATERAL (
+            SELECT key_rates.ctid AS tid
+            FROM stint.key_rates
+            WHERE key_rates.action = idle.action AND key_rates.limit_key = idle.limit_key
+            OFFSET 0
+        ) AS rates
+    ) AS idle
+    WHERE key_rates.ctid = idle.tid
+), waking AS (
+    -- When to look again: when a token has come, or those of 50 ms, of which a hand-out of each
+    -- alone would cost more.
+    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, wake_at)
+    SELECT key.action, key.limit_key, statement_timestamp(), statement_timestamp() + greatest(
+               0, least(key.key_burst,
+                        greatest(1, ceil(0.05 / key.each)))
+                   - key.tokens + key.room
+           ) * key.each * interval '1 s'
+    FROM key
+    WHERE key.each IS NOT NULL
+    ORDER BY key.action, key.limit_key
+    ON CONFLICT (action, limit_key) DO UPDATE
+    SET wake_at = excluded.wake_at
+), turn AS (
+    -- Of a fair action it is the turn of the key that comes back, with those of its lower
+    -- priorities, for which there may be room, too. It has not saved up more than a turn meanwhile.
+    INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
+    SELECT key.action, key.limit_key, first.tier, coalesce(
+               (SELECT turns.pass
+                FROM stint.turns
+                WHERE turns.action = key.action AND NOT turns.held AND turns.tier = first.tier
+                ORDER BY turns.action, turns.held, turns.tier, turns.pass
+                LIMIT 1),
+               0)
+    FROM key
+    CROSS JOIN LATERAL (
+        (
+            SELECT 32767 - ready.priority AS tier
+            FROM stint.ready
+            WHERE ready.action = key.action AND ready.limit_key = key.limit_key
+              AND ready.position < 0
+            ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+            LIMIT 1
+        )
+        UNION
+        SELECT turns.tier
+        FROM stint.turns
+        WHERE turns.action = key.action AND turns.limit_key = key.limit_key AND turns.held
+    ) AS first
+    WHERE key.fair AND key.room > 0
+    ORDER BY key.action, key.limit_key, first.tier
+    ON CONFLICT (action, limit_key, tier) DO UPDATE
+    SET pass = greatest(turns.pass, excluded.pass - 32000000), held = false
+    WHERE turns.held
+    RETURNING turns.action
+), back AS MATERIALIZED (
+    SELECT span.*, key.room, span.hi - span.lo + 1 AS size
+    FROM key
+    CROSS JOIN LATERAL (
+        SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
+               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+        FROM stint.ready
+        WHERE ready.action = key.action AND ready.limit_key = key.limit_key AND ready.position < 0
+        ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+        LIMIT key.room
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+    WHERE key.fair IS NOT TRUE AND key.room > 0
+), part AS MATERIALIZED (
+    -- Of each span the tasks up to last.
+    SELECT counted.*, least(counted.hi, counted.lo + counted.room::bigint - counted.before - 1)
+               AS last
+    FROM (
+        SELECT back.*, (sum(back.size) OVER of_key)::bigint - back.size AS before
+        FROM back
+        WINDOW of_key AS (PARTITION BY back.action, back.limit_key ORDER BY back.rank, back.hi)
+    ) AS counted
+    WHERE counted.before < counted.room
+), moved AS (
+    -- By lo, not by place: the row may have a version that is younger than the snapshot.
+    UPDATE stint.ready
+    SET position = 0,
+        hi = (ARRAY(SELECT part.last FROM part ORDER BY part.lo))[
+            width_bucket(ready.lo, ARRAY(SELECT part.lo FROM part ORDER BY part.lo))]
+    WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
+), rest AS (
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
+                             limit_key)
+    SELECT part.position, part.last + 1, part.hi, part.action, part.priority, part.tries,
+           part.completed, part.aborted, part.limit_key
+    FROM part
+    WHERE part.last < part.hi
+)
+SELECT DISTINCT limited.action
+FROM (
+    SELECT owned.action FROM owned
+    UNION ALL
+    SELECT part.action FROM part
+    UNION ALL
+    SELECT turn.action FROM turn
+) AS limited

@@ -1,0 +1,196 @@
+-- name: own_gated
+--
+-- Does what own_limited does, for actions whose keys have no limits, though perhaps turns, in two
+-- thirds of its time, during which nobody else can be given tasks of these actions. If keys of some
+-- of the actions have limits after all, nothing is handed out.
+--
+--   $1 claim      bigint
+--   $2 actor      text
+--   $3 max_tasks  integer
+--   $4 actions    text[]
+--   $5 lease      interval, null: for ever
+--   $6 session    bigint, or null
+--   $7 from_rank  bigint[]
+--   $8 to_rank    bigint[]
+--   $9 chosen     boolean: to hand out nothing under a claim that is known already
+--   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
+--
+-- Answers as own_limited does.
+WITH asked AS MATERIALIZED (
+    -- Each action once, with what its limits allow, as in own_limited.
+    SELECT queue.*, limits.action IS NOT NULL AS limited,
+           coalesce(limits.keyed, false) AS keyed, coalesce(limits.fair, false) AS fair,
+           limits.key_tasks IS NOT NULL AS rates, limits.tokens,
+           coalesce(limits.locks, false) AS locks,
+           greatest(0, least(
+               $3::integer,
+               limits.concurrency - CASE WHEN limits.concurrency IS NOT NULL THEN (
+                   SELECT coalesce(sum(leased.hi - leased.lo + 1), 0)
+                   FROM stint.leased
+                   WHERE leased.limited_action = queue.action
+               ) END,
+               floor(limits.tokens),
+               CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
+           ))::integer AS room
+    FROM (
+        SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
+               array_agg(queue.to_rank ORDER BY queue.from_rank) AS to_ranks
+        FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
+        WHERE NOT $9::boolean
+           OR (SELECT true FROM stint.leases WHERE leases.claim = $1::bigint LIMIT 1) IS NULL
+        GROUP BY queue.action
+    ) AS queue
+    LEFT JOIN LATERAL (
+        SELECT limits.action, limits.concurrency, limits.fair, limits.key_tasks,
+               limits.paused_at IS NOT NULL AS paused,
+               limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
+                   AS locks,
+               limits.per_key IS NOT NULL OR limits.key_tasks IS NOT NULL OR (
+                   SELECT true
+                   FROM stint.limited_keys
+                   WHERE limited_keys.action = limits.action
+                     AND limited_keys.paused_at IS NOT NULL
+                   LIMIT 1
+               ) IS NOT NULL AS keyed,
+               least(
+                   limits.rate_burst,
+                   limits.tokens + limits.rate_tasks / date_part('epoch', limits.rate_per)
+                       * date_part('epoch', greatest(
+                             statement_timestamp() - limits.refilled_at, interval '0'
+                         ))
+               ) AS tokens
+        FROM stint.limits
+        WHERE limits.action = queue.action
+        OFFSET 0
+    ) AS limits ON true
+), head AS MATERIALIZED (
+    -- The head of each queue is looked at without locking, to share $3 out among the queues by
+    -- priority and age.
+    SELECT asked.action, asked.room, asked.limited, range.from_rank, range.to_rank, span.priority,
+           span.rank, span.hi, span.hi - span.lo + 1 AS size
+    FROM asked
+    CROSS JOIN LATERAL unnest(asked.from_ranks, asked.to_ranks) AS range (from_rank, to_rank)
+    CROSS JOIN LATERAL (
+        SELECT ready.priority, ready.rank, ready.lo, ready.hi
+        FROM stint.ready
+        WHERE ready.action = asked.action
+          AND ready.rank BETWEEN range.from_rank AND range.to_rank
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+        ORDER BY ready.action, ready.rank, ready.hi
+        LIMIT least(asked.room, greatest(16, 2 * $3::integer / cardinality($4::text[]) + 1))
+    ) AS span
+    WHERE asked.room > 0 AND (SELECT true FROM asked WHERE asked.keyed LIMIT 1) IS NULL
+), floor AS MATERIALIZED (
+    SELECT head.action, head.priority, min(head.rank) AS rank
+    FROM head
+    GROUP BY head.action, head.priority
+), share AS (
+    -- How many spans of each queue are among the first that hold $3 tasks.
+    SELECT counted.action, counted.room, counted.limited, counted.from_rank, counted.to_rank,
+           count(*) AS spans
+    FROM (
+        SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
+        FROM (
+            SELECT head.*,
+                   least(head.size, head.room + head.size - sum(head.size) OVER of_action) AS fits
+            FROM head
+            WINDOW of_action AS (PARTITION BY head.action ORDER BY head.rank, head.hi)
+        ) AS fitting
+        WHERE fitting.fits > 0
+        WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
+    ) AS counted
+    WHERE counted.before < $3::integer
+    GROUP BY counted.action, counted.room, counted.limited, counted.from_rank, counted.to_rank
+    ORDER BY min(counted.rank)
+), picked AS MATERIALIZED (
+    SELECT share.room, share.limited, span.*, span.hi - span.lo + 1 AS size
+    FROM share
+    CROSS JOIN LATERAL (
+        SELECT ready.*
+        FROM stint.ready
+        WHERE ready.action = share.action
+          AND ready.rank BETWEEN share.from_rank AND share.to_rank
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+        ORDER BY ready.action, ready.rank, ready.hi
+        LIMIT share.spans
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+), taken AS MATERIALIZED (
+    -- Of each span the tasks up to last.
+    SELECT counted.*,
+           counted.lo + least(counted.fits, $3::integer - counted.before)::bigint - 1 AS last
+    FROM (
+        SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
+        FROM (
+            SELECT picked.*, least(
+                       picked.size, picked.room + picked.size - sum(picked.size) OVER of_action
+                   ) AS fits
+            FROM picked
+            WINDOW of_action AS (PARTITION BY picked.action ORDER BY picked.rank, picked.hi)
+        ) AS fitting
+        WHERE fitting.fits > 0
+        WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
+    ) AS counted
+    WHERE counted.before < $3::integer
+), gone AS (
+    DELETE FROM stint.ready
+    WHERE ready.lo = ANY (ARRAY(SELECT taken.lo FROM taken))
+), rest AS (
+    -- What is left goes back in two halves, as in own_tasks.
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
+                             limit_key)
+    SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,
+           taken.completed, taken.aborted, taken.limit_key
+    FROM taken
+    CROSS JOIN LATERAL (
+        VALUES (taken.last + 1, (taken.last + taken.hi + 1) / 2),
+               ((taken.last + taken.hi + 1) / 2 + 1, taken.hi)
+    ) AS half (lo, hi)
+    WHERE half.lo <= half.hi
+), paid AS (
+    -- Tokens are paid out of what has come in by now.
+    UPDATE stint.limits
+    SET refilled_at = greatest(limits.refilled_at, statement_timestamp()),
+        tokens = paying.tokens - paying.tasks
+    FROM (
+        SELECT paid.tasks, asked.tokens, limits.tid
+        FROM (
+            SELECT taken.action, sum(taken.last - taken.lo + 1) AS tasks
+            FROM taken
+            WHERE taken.limited
+            GROUP BY taken.action
+        ) AS paid
+        JOIN asked ON asked.action = paid.action AND asked.tokens IS NOT NULL
+        CROSS JOIN LATERAL (
+            SELECT limits.ctid AS tid FROM stint.limits WHERE limits.action = paid.action OFFSET 0
+        ) AS limits
+    ) AS paying
+    WHERE limits.ctid = paying.tid
+), leased AS (
+    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action)
+    SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,
+           taken.status, CASE WHEN taken.limited THEN taken.action END
+    FROM taken
+), lease AS (
+    INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
+    SELECT $1::bigint, $2::text, $6::bigint,
+           coalesce(statement_timestamp() + $5::interval, 'infinity'),
+           sum(taken.last - taken.lo + 1),
+           array_agg(ARRAY[taken.lo, taken.last] ORDER BY taken.rank, taken.lo)
+    FROM taken
+    HAVING count(*) > 0
+)
+SELECT taken.lo, taken.last AS hi, taken.rank,
+       (SELECT floor.rank
+        FROM floor
+        WHERE floor.action = taken.action AND floor.priority = taken.priority) AS floor,
+       (SELECT true
+        FROM stint.edges
+        WHERE edges.after BETWEEN taken.lo AND taken.last
+        LIMIT 1) IS NOT NULL AS signals,
+       '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks
+FROM taken
+UNION ALL
+SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks
+FROM asked
+WHERE asked.limited

@@ -1,0 +1,108 @@
+-- name: queue_turns
+--
+-- Moves tasks of fair actions out of the queue of their action into those of their keys: parks
+-- them, each span with one key, and sees to it that the keys have turns.
+--
+--   $1 actions  text[]
+--
+-- It takes the first 1,000 spans, and reads the keys of 10,000 tasks: what comes behind these is
+-- for the next call. Tasks at the very beginning of the queue are those whose turn has come.
+WITH span AS MATERIALIZED (
+    SELECT ready.*
+    FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
+    CROSS JOIN LATERAL (
+        SELECT limits.action FROM stint.limits WHERE limits.action = named.action AND limits.fair
+        OFFSET 0
+    ) AS fair
+    CROSS JOIN LATERAL (
+        SELECT ready.lo, ready.hi, ready.limit_key, ready.position, ready.rank, ready.action,
+               ready.priority, ready.tries, ready.completed, ready.aborted
+        FROM stint.ready
+        WHERE ready.action = fair.action AND ready.rank >= 0 AND ready.position > 0
+        ORDER BY ready.action, ready.rank, ready.hi
+        LIMIT 1000
+        FOR UPDATE SKIP LOCKED
+    ) AS ready
+), known AS MATERIALIZED (
+    SELECT span.*
+    FROM (
+        SELECT span.*, sum(CASE WHEN span.limit_key IS NULL THEN span.hi - span.lo + 1 END)
+                   OVER (PARTITION BY span.action ORDER BY span.rank, span.hi) AS reads
+        FROM span
+    ) AS span
+    WHERE span.reads <= 10000 OR span.reads IS NULL
+), part AS MATERIALIZED (
+    -- The tasks of a span that follow one another and have the same key.
+    SELECT known.lo AS span, known.lo, known.hi, known.limit_key, known.position, known.action,
+           known.priority, known.tries, known.completed, known.aborted
+    FROM known
+    WHERE known.limit_key IS NOT NULL
+    UNION ALL
+    SELECT run.span, min(run.key), max(run.key), run.limit_key, min(run.position),
+           min(run.action), min(run.priority), min(run.tries), min(run.completed),
+           min(run.aborted)
+    FROM (
+        SELECT known.lo AS span, known.position, known.action, known.priority, known.tries,
+               known.completed, known.aborted, task.key, task.limit_key,
+               task.key - row_number() OVER (
+                   PARTITION BY known.lo, task.limit_key ORDER BY task.key
+               ) AS place
+        FROM known
+        CROSS JOIN LATERAL (
+            SELECT tasks.key, coalesce(tasks.limit_key, '') AS limit_key
+            FROM stint.tasks
+            WHERE tasks.key BETWEEN known.lo AND known.hi
+        ) AS task
+        WHERE known.limit_key IS NULL
+    ) AS run
+    GROUP BY run.span, run.limit_key, run.place
+), parked AS (
+    -- By lo, not by place: the row may have a version that is younger than the snapshot.
+    UPDATE stint.ready
+    SET position = '-9223372036854775808'::bigint | ready.position,
+        hi = (ARRAY(SELECT part.hi FROM part WHERE part.lo = part.span ORDER BY part.lo))[
+            width_bucket(ready.lo, ARRAY(
+                SELECT part.lo FROM part WHERE part.lo = part.span ORDER BY part.lo))],
+        limit_key = (SELECT coalesce(tasks.limit_key, '')
+                     FROM stint.tasks
+                     WHERE tasks.key = ready.lo)
+    WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part WHERE part.lo = part.span))
+), rest AS (
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
+                             limit_key)
+    SELECT '-9223372036854775808'::bigint | part.position, part.lo, part.hi, part.action,
+           part.priority, part.tries, part.completed, part.aborted, part.limit_key
+    FROM part
+    WHERE part.lo > part.span
+)
+-- A key that had no tasks saves nothing up: it comes behind the key that is next, by a task of its
+-- own. In front of it, a key whose tasks come one by one would keep all others from their turns.
+--
+-- One that has a turn gets a new version of it, which tells deal_turns that it has tasks. If it was
+-- held, there may be room by now: tasks come here, too, when a pause ends or a limit is raised. It
+-- has not saved up more than a turn meanwhile.
+INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
+SELECT named.action, named.limit_key, named.tier, coalesce(
+           (SELECT turns.pass
+            FROM stint.turns
+            WHERE turns.action = named.action AND NOT turns.held AND turns.tier = named.tier
+            ORDER BY turns.action, turns.held, turns.tier, turns.pass
+            LIMIT 1),
+           (SELECT turns.pass
+            FROM stint.turns
+            WHERE turns.action = named.action AND turns.held AND turns.tier = named.tier
+            ORDER BY turns.action, turns.held, turns.tier, turns.pass
+            LIMIT 1),
+           0) + 1000000 / coalesce(
+           (SELECT limited_keys.weight
+            FROM stint.limited_keys
+            WHERE limited_keys.action = named.action
+              AND limited_keys.limit_key = named.limit_key),
+           1)
+FROM (SELECT DISTINCT part.action, part.limit_key, 32767 - part.priority AS tier FROM part) AS named
+ORDER BY named.action, named.limit_key, named.tier
+ON CONFLICT (action, limit_key, tier) DO UPDATE
+SET pass = CASE WHEN turns.held THEN greatest(turns.pass, excluded.pass - 32000000)
+                ELSE turns.pass
+           END,
+    held = false
