@@ -101,7 +101,7 @@ func bars(snapshot time.Duration) []bar {
 			measure: mostMemory,
 		},
 	}
-	all = append(append(all, remote()...), sharded()...)
+	all = append(append(append(all, remote()...), sharded()...), limited()...)
 	for _, load := range mixedLoads() {
 		all = append(all, steady(load.variant)...)
 	}
@@ -156,6 +156,28 @@ func sharded() []bar {
 		across("pairs", "W13-pairs", onTwoShards, 0.25),
 		across("independent tasks", splitWorkload, onTwoShards, 0.85),
 		across("independent tasks", splitWorkload, onTwoServers, 0.85),
+	}
+}
+
+// limited are the bars of W15: what limits cost where they hold up nobody, and how exact a rate is.
+func limited() []bar {
+	of := func(what string, limit float64, workload, variant, base string) bar {
+		return over("W15 "+what, limit, ours(workload, variant), ours(workload, base))
+	}
+	return []bar{
+		of("verbs, 1,000 at once over no limits", 0.8,
+			actionLimitWorkload, verbsLimited, verbsUnlimited),
+		of("worker, 1,000 at once over no limits", 0.8,
+			actionLimitWorkload, loopLimited, loopUnlimited),
+		of("keys over no keys", 0.95, keyLimitWorkload, keysUnlimited, noKeys),
+		of("1 per key over no limits", 0.5, keyLimitWorkload, onePerKey, keysUnlimited),
+		of("1 per key, 100,000 wait over none", 0.9, keyLimitWorkload, onePerKeyMany, onePerKey),
+		of("keys one by one, fair over no limits", 0.5, fairWorkload, mixedFair, mixedUnlimited),
+		of("keys in rows, fair over no limits", 0.5, fairWorkload, inRowsFair, inRowsUnlimited),
+		{
+			what: "W15 rate, off by", atMost: true, limit: 1, unit: unitPercent,
+			measure: medianOf(paceWorkload, "", figureOff),
+		},
 	}
 }
 

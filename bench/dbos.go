@@ -43,6 +43,23 @@ func dbosContender() contender {
 			{workload: "W5-100k", fill: fillDBOS, measure: drainDBOS},
 			{workload: "W8-insert", measure: insertDBOS},
 			{workload: "W8-drain", fill: fillDBOS, measure: drainDBOS},
+			{
+				workload: actionLimitWorkload, variant: dbosWorkerLimit, fill: fillDBOS,
+				measure: drainDBOS, atMost: 20_000,
+			},
+			{
+				workload: actionLimitWorkload, variant: dbosGlobalLimit, fill: fillDBOS,
+				measure: drainDBOS, atMost: 20_000,
+			},
+			{
+				workload: keyLimitWorkload, variant: noKeys, fill: fillDBOS, measure: drainDBOS,
+				atMost: dbosPartitions,
+			},
+			{
+				workload: keyLimitWorkload, variant: onePerKey, fill: fillDBOS, measure: drainDBOS,
+				atMost: dbosPartitions,
+			},
+			{workload: paceWorkload, fill: fillDBOSPace, measure: paceDBOS},
 		},
 	}
 }
@@ -63,6 +80,9 @@ const (
 	dbosPatience    = time.Minute
 
 	dbosSwift = "polls each 5 ms" // a variant
+
+	// dbosPartitions is how many partitions there are at most, with a limit of their own each.
+	dbosPartitions = 2000
 )
 
 // A dbosHandle is a process of DBOS with a pool of its own.
@@ -94,14 +114,18 @@ func (h dbosHandle) enqueue(input string, options ...dbos.EnqueueOption) error {
 	return err
 }
 
-// work has workflows performed. It makes the queue with which that is fastest.
-func (h dbosHandle) work(poll time.Duration, perform func(input string)) error {
+// work has workflows performed. It makes the queue with which that is fastest, unless the options
+// say otherwise.
+func (h dbosHandle) work(
+	poll time.Duration, perform func(input string), options ...dbos.QueueOption,
+) error {
 	dbos.RegisterWorkflow(h.Context, func(_ dbos.Context, input string) (string, error) {
 		perform(input)
 		return "", nil
 	}, dbos.WithWorkflowName(dbosWorkflow))
-	_, err := dbos.RegisterQueue(h.Context, dbosQueue,
-		dbos.WithWorkerConcurrency(dbosConcurrency), dbos.WithQueueBasePollingInterval(poll))
+	_, err := dbos.RegisterQueue(h.Context, dbosQueue, append([]dbos.QueueOption{
+		dbos.WithWorkerConcurrency(dbosConcurrency), dbos.WithQueueBasePollingInterval(poll),
+	}, options...)...)
 	if err != nil {
 		return err
 	}
@@ -117,7 +141,8 @@ func createDBOS(ctx context.Context, r *run) error {
 }
 
 // insertDBOSTasks enqueues n workflows.
-func insertDBOSTasks(ctx context.Context, h dbosHandle, n int, text bodies) error {
+func insertDBOSTasks(ctx context.Context, r *run, h dbosHandle, n int) error {
+	text := newBodies(r.BodyBytes)
 	const batch = 1000
 	return inBatches(ctx, inserters, n, batch, func(ctx context.Context, from, to int) error {
 		tx, err := h.pool.Begin(ctx)
@@ -125,7 +150,11 @@ func insertDBOSTasks(ctx context.Context, h dbosHandle, n int, text bodies) erro
 			return err
 		}
 		for number := from; number < to; number++ {
-			err := h.enqueue(string(text.of(number)), dbos.WithEnqueueTransaction(tx))
+			options := []dbos.EnqueueOption{dbos.WithEnqueueTransaction(tx)}
+			if r.Variant == onePerKey {
+				options = append(options, dbos.WithEnqueueQueuePartitionKey(ownKey(number)))
+			}
+			err := h.enqueue(string(text.of(number)), options...)
 			if err != nil {
 				return errors.Join(err, tx.Rollback(ctx))
 			}
@@ -139,20 +168,21 @@ func fillDBOS(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	err = insertDBOSTasks(ctx, h, r.Backlog, newBodies(r.BodyBytes))
+	err = insertDBOSTasks(ctx, r, h, r.Backlog)
 	return errors.Join(err, h.close())
 }
 
 func insertDBOS(ctx context.Context, r *run) error {
 	return insertDBOSWith(ctx, r,
-		func(ctx context.Context, h dbosHandle, text bodies) error {
-			return insertDBOSTasks(ctx, h, r.Tasks, text)
+		func(ctx context.Context, h dbosHandle) error {
+			return insertDBOSTasks(ctx, r, h, r.Tasks)
 		})
 }
 
 func insertDBOSSingly(ctx context.Context, r *run) error {
+	text := newBodies(r.BodyBytes)
 	return insertDBOSWith(ctx, r,
-		func(ctx context.Context, h dbosHandle, text bodies) error {
+		func(ctx context.Context, h dbosHandle) error {
 			return inBatches(ctx, r.Callers, r.Tasks, 1,
 				func(_ context.Context, from, _ int) error {
 					return h.enqueue(string(text.of(from)))
@@ -163,15 +193,14 @@ func insertDBOSSingly(ctx context.Context, r *run) error {
 // insertDBOSWith measures how long insert takes to enqueue r.Tasks workflows.
 func insertDBOSWith(
 	ctx context.Context, r *run,
-	insert func(ctx context.Context, h dbosHandle, text bodies) error,
+	insert func(ctx context.Context, h dbosHandle) error,
 ) error {
 	h, err := newDBOS(ctx, r)
 	if err != nil {
 		return err
 	}
-	text := newBodies(r.BodyBytes)
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		return r.Tasks, insert(ctx, h, text)
+		return r.Tasks, insert(ctx, h)
 	})
 	return errors.Join(err, h.close(), checkDBOS(ctx, r, dbos.WorkflowStatusEnqueued, r.Tasks))
 }
@@ -190,7 +219,7 @@ func drainDBOS(ctx context.Context, r *run) error {
 			if performed.Add(1) == int64(r.Tasks) {
 				close(all)
 			}
-		})
+		}, dbosLimits(r)...)
 		if err != nil {
 			return 0, err
 		}

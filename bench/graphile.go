@@ -29,7 +29,8 @@ var (
 //
 // Adding jobs notifies, and commits that notify wait for each other, which shows in W3-insert. In
 // W2 the statistics of the table decide: see graphile_analyze.sql. W7 is missing, since jobs do not
-// depend on others.
+// depend on others. A job may have the name of a queue, which gives away one job at a time: in W15
+// each job has another one.
 func graphileContender() contender {
 	return contender{
 		name:    "graphile",
@@ -57,6 +58,14 @@ func graphileContender() contender {
 			{workload: "W8-drain", fill: fillGraphile, measure: drainGraphile},
 			{workload: "W9", fill: fillGraphile, measure: drainGraphile},
 			{workload: "W10", measure: streamGraphile},
+			{
+				workload: keyLimitWorkload, variant: noKeys, fill: fillGraphile,
+				measure: drainGraphile,
+			},
+			{
+				workload: keyLimitWorkload, variant: onePerKey, fill: fillGraphile,
+				measure: drainGraphile,
+			},
 		},
 	}
 }
@@ -91,7 +100,7 @@ func createGraphile(ctx context.Context, r *run) error {
 func addGraphileBatch(ctx context.Context, r *run, pool *pgxpool.Pool, from, to int) error {
 	text := newBodies(r.BodyBytes)
 	names, payloads := make([]string, to-from), make([]string, to-from)
-	priorities := make([]int16, to-from)
+	priorities, queues := make([]int16, to-from), make([]string, to-from)
 	for i := range names {
 		payload, err := graphilePayload(text.of(from + i))
 		if err != nil {
@@ -102,9 +111,12 @@ func addGraphileBatch(ctx context.Context, r *run, pool *pgxpool.Pool, from, to 
 			names[i] = mixedAction(from + i)
 			priorities[i] = -mixedPriority(from + i) // the least is the most urgent
 		}
+		if r.Variant == onePerKey {
+			queues[i] = ownKey(from + i)
+		}
 	}
 	var added int
-	err := pool.QueryRow(ctx, graphileAddJobsSQL, names, payloads, priorities).Scan(&added)
+	err := pool.QueryRow(ctx, graphileAddJobsSQL, names, payloads, priorities, queues).Scan(&added)
 	if err == nil && added != to-from {
 		err = fmt.Errorf("%d of %d jobs were added", added, to-from)
 	}

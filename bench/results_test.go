@@ -164,6 +164,54 @@ func TestBars_AskLessOfALongSnapshot(t *testing.T) {
 	}
 }
 
+func TestVerdicts_CompareLimitsWithTheSameTasksWithoutThem(t *testing.T) {
+	t.Parallel()
+	paced := measuredRates(paceWorkload, "stint", "", 1000)
+	paced.reports[0].Figures = map[string]float64{figurePace: 988, figureOff: 1.2}
+	rows := resultsOf([]*measured{
+		measuredRates(actionLimitWorkload, "stint", verbsUnlimited, 100),
+		measuredRates(actionLimitWorkload, "stint", verbsLimited, 80),
+		measuredRates(actionLimitWorkload, "stint", loopUnlimited, 200),
+		measuredRates(actionLimitWorkload, "stint", loopLimited, 100),
+		measuredRates(keyLimitWorkload, "stint", noKeys, 1000),
+		measuredRates(keyLimitWorkload, "stint", keysUnlimited, 1200),
+		measuredRates(keyLimitWorkload, "stint", onePerKey, 300),
+		measuredRates(keyLimitWorkload, "stint", onePerKeyMany, 270),
+		measuredRates(fairWorkload, "stint", mixedUnlimited, 100),
+		measuredRates(fairWorkload, "stint", mixedFair, 50),
+		measuredRates(fairWorkload, "stint", inRowsUnlimited, 400),
+		measuredRates(fairWorkload, "stint", inRowsFair, 100),
+		paced,
+	})
+	got := map[string]verdict{}
+	for _, v := range verdicts(rows, time.Minute) {
+		if strings.HasPrefix(v.Bar, "W15 ") && v.Value != nil {
+			got[v.Bar] = v
+		}
+	}
+	want := map[string]struct {
+		value float64
+		holds bool
+	}{
+		"W15 verbs, 1,000 at once over no limits":  {0.8, true},
+		"W15 worker, 1,000 at once over no limits": {0.5, false},
+		"W15 keys over no keys":                    {1.2, true},
+		"W15 1 per key over no limits":             {0.25, false},
+		"W15 1 per key, 100,000 wait over none":    {0.9, true},
+		"W15 keys one by one, fair over no limits": {0.5, true},
+		"W15 keys in rows, fair over no limits":    {0.25, false},
+		"W15 rate, off by":                         {1.2, false},
+	}
+	for bar, w := range want {
+		if v, ok := got[bar]; !ok || *v.Value != w.value || v.Holds != w.holds {
+			t.Errorf("%s = %+v, want %g, which holds: %v", bar, v, w.value, w.holds)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d bars of W15 were measured, want %d", len(got), len(want))
+	}
+}
+
 func TestWriteBars_SaysWhatWasNotMeasured(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -42,6 +42,14 @@ func riverContender() contender {
 			{workload: "W9", variant: "kept", fill: fillRiver, measure: drainRiver},
 			{workload: "W10", variant: retained, measure: streamRiver},
 			{workload: "W10", variant: pruned, measure: streamRiver},
+			{
+				workload: actionLimitWorkload, variant: "2,000 workers", fill: fillRiver,
+				measure: drainRiver,
+			},
+			{
+				workload: actionLimitWorkload, variant: "1,000 workers of one process",
+				fill: fillRiver, measure: drainRiverLocally,
+			},
 		},
 	}
 }
@@ -137,6 +145,14 @@ func riverBatches() river.Config {
 		FetchPollInterval: 20 * time.Millisecond,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2_000}},
 	}
+}
+
+// drainRiverLocally has as many workers as W15 lets tasks be in progress. Without its paid part,
+// River has no other limit, and this one is of a process: two of them perform twice as many.
+func drainRiverLocally(ctx context.Context, r *run) error {
+	config := riverBatches()
+	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: atOnceMost}}
+	return drainRiverWith(ctx, r, config)
 }
 
 // drainRiverBusily has few workers, which ask for more as often as River lets them.

@@ -74,7 +74,7 @@ func stintContender() contender {
 		})
 	}
 	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
-	c.entries = append(c.entries, scaleEntries()...)
+	c.entries = append(append(c.entries, scaleEntries()...), limitEntries()...)
 	return c
 }
 
@@ -144,12 +144,17 @@ func drainStint(ctx context.Context, r *run) error {
 }
 
 func drainStintOf(ctx context.Context, r *run, tasks int, actions []string) error {
+	return drainStintBy(ctx, r, tasks, r.drainBatch(), actions)
+}
+
+// drainStintBy drains so many tasks a call.
+func drainStintBy(ctx context.Context, r *run, tasks, batch int, actions []string) error {
 	store, err := newStint(ctx, r, drainers)
 	if err != nil {
 		return err
 	}
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		return completeStint(ctx, store, tasks, drainers, r.drainBatch(), actions)
+		return completeStint(ctx, store, tasks, drainers, batch, actions)
 	})
 	return errors.Join(err, checkStint(ctx, r, store), store.Close(ctx))
 }

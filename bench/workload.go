@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -117,10 +118,7 @@ func workloads() []workload {
 			figures: []figure{{figureFirst, unitRate}, {figureLast, unitRate}},
 		},
 		{id: "W7", title: "fan-in to 400, to 1", tasks: 200_000, quick: 40_000},
-		{
-			id: "W8-insert", title: "insert many of 16 KiB", tasks: 10_000,
-			bodyBytes: 16 << 10,
-		},
+		{id: "W8-insert", title: "insert many of 16 KiB", tasks: 10_000, bodyBytes: 16 << 10},
 		{id: "W8-drain", title: "drain many of 16 KiB", tasks: 10_000, bodyBytes: 16 << 10},
 		{id: "W9", title: "drain 40 actions with priorities", tasks: 200_000},
 		{id: "W10", title: "insert and drain, pruning", lasts: time.Minute, once: true},
@@ -146,7 +144,7 @@ func workloads() []workload {
 			figures: []figure{{figureOwn, unitMilli}, {figureReturn, unitMilli}},
 		},
 	}
-	all = append(append(all, shardWorkloads()...), scaleWorkloads()...)
+	all = slices.Concat(all, shardWorkloads(), scaleWorkloads(), limitWorkloads())
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)
