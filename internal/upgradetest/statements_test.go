@@ -1,0 +1,46 @@
+//go:build unix
+
+package upgradetest_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// A column that a statement of the old release finds in two tables, since a new one has its name,
+// would make the statement fail.
+func TestSchema_IsUnderstoodByAllStatementsOfTheOldRelease(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	_, err := buildOld()
+	wantErr(t, "the build of the old release", err, nil)
+	conn, err := testdb.New(t).Acquire(t.Context())
+	wantErr(t, "Acquire", err, nil)
+	defer conn.Release()
+	_, err = conn.Exec(t.Context(), "SET search_path = pg_catalog, pg_temp")
+	wantErr(t, "SET", err, nil)
+	prepared := 0
+	for _, part := range []string{"sql", "taskstore/sql", "internal/doctor/sql"} {
+		statements := os.DirFS(filepath.Join(sourceOfOld(), part))
+		files, err := fs.Glob(statements, "*.sql")
+		wantErr(t, "Glob", err, nil)
+		for _, file := range files {
+			text, err := fs.ReadFile(statements, file)
+			wantErr(t, "ReadFile", err, nil)
+			_, err = conn.Conn().Prepare(t.Context(), "", strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Errorf("%s/%s: %v", part, file, err)
+			}
+			prepared++
+		}
+	}
+	if prepared < 100 {
+		t.Errorf("the old release has %d statements, want its over 100", prepared)
+	}
+}
