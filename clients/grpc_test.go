@@ -33,7 +33,7 @@ func TestGRPC_IsSpokenWithOtherToolchains(t *testing.T) {
 		}
 	}
 	if python == "" {
-		missing(t, "there is no Python with grpcio and protobuf here: "+
+		testrun.Missing(t, "there is no Python with grpcio and protobuf here: "+
 			"apt-get install python3-grpcio python3-protobuf")
 	}
 	descriptors := filepath.Join(t.TempDir(), "stint.binpb")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/internal/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -38,21 +39,12 @@ func startService(t *testing.T) (address string) {
 	return address
 }
 
-// missing ends a test whose program is not here. Where all tests have to run, it has to be there.
-func missing(t *testing.T, text string) {
-	t.Helper()
-	if os.Getenv("STINT_TEST_LONG") != "" {
-		t.Fatal(text)
-	}
-	t.Skip(text)
-}
-
 // The commands of docs/http.md print what the page says.
 func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "jq"} {
 		if _, err := process.LookPath(program); err != nil {
-			missing(t, "there is no "+program+" here: apt-get install "+program)
+			testrun.Missing(t, "there is no "+program+" here: apt-get install "+program)
 		}
 	}
 	page, err := os.ReadFile(filepath.Join("..", "docs", "http.md"))

@@ -32,11 +32,7 @@ func interpreter(t *testing.T) string {
 			return program
 		}
 	}
-	const missing = "there is no Python from 3.9 on here: apt-get install python3"
-	if os.Getenv("STINT_TEST_LONG") != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
+	testrun.Missing(t, "there is no Python from 3.9 on here: apt-get install python3")
 	return ""
 }
 

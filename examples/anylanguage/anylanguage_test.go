@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/worker"
@@ -93,11 +94,7 @@ func psql(t *testing.T) string {
 			return path
 		}
 	}
-	const missing = "there is no psql here: apt-get install postgresql-client"
-	if os.Getenv("STINT_TEST_LONG") != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
+	testrun.Missing(t, "there is no psql here: apt-get install postgresql-client")
 	return ""
 }
 

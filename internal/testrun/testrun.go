@@ -8,8 +8,11 @@ import (
 	"testing"
 )
 
-// long is the environment variable that asks for every repetition.
-const long = "STINT_TEST_LONG"
+// Environment variables that ask for every repetition, and for every program that a test starts.
+const (
+	long     = "STINT_TEST_LONG"
+	programs = "STINT_TEST_PROGRAMS"
+)
 
 // atOnce is how many tests of a package run at once, on machines small and large: most tests wait
 // for the server most of the time, and its connections are enough for these.
@@ -23,7 +26,7 @@ func Prepare() error {
 
 // Rounds returns how often a test repeats itself, or how much of something it takes. It is for
 // tests that find more the longer they run. It returns most if STINT_TEST_LONG is set, as in
-// continuous integration, otherwise a fifth of that, with -short a twentieth; at least 1.
+// .ci/nightly, otherwise a fifth of that, with -short a twentieth; at least 1.
 func Rounds(most int) int {
 	switch {
 	case testing.Short():
@@ -40,4 +43,14 @@ func Long(tb testing.TB) {
 	if testing.Short() {
 		tb.Skip("takes long; run without -short")
 	}
+}
+
+// Missing ends a test whose program is not here. It fails where all programs have to be: if
+// STINT_TEST_PROGRAMS is set, as in .ci/run, or STINT_TEST_LONG. text says how to install it.
+func Missing(tb testing.TB, text string) {
+	tb.Helper()
+	if os.Getenv(programs) != "" || os.Getenv(long) != "" {
+		tb.Fatal(text)
+	}
+	tb.Skip(text)
 }
