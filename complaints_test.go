@@ -39,7 +39,7 @@ func run(t *testing.T, tx pgx.Tx, calls ...string) {
 func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	t.Helper()
 	tx := begin(t, pool)
-	run(t, tx, "lock_limits('{act}')", "make_room('{}', '{}', '{}', '{}', '{}', '{act}')",
+	run(t, tx, "lock_limits('{act}')", "make_room('{}', '{}', '{}', '{}', '{}', '{act}', true)",
 		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
 			"'{9223372036854775807}', false, true)", claim, n))
@@ -181,7 +181,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 				insert(t, store, ofKey("third", 1)...)
 				const few = 300
 				for _, call := range [][2]string{
-					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}'"},
+					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
@@ -226,7 +226,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				looked[keys] = map[string]float64{}
 				for _, call := range [][2]string{
-					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}'"},
+					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +

@@ -282,7 +282,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
 		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)),
-			makeRoom(keys, keys, nil, pending), end)
+			s.makeRoom(keys, keys, nil, pending), end)
 	})
 	var pgErr *pgconn.PgError
 	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {

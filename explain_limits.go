@@ -105,7 +105,7 @@ func (l *TaskLimits) reasons(action, key string) []string {
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 	}
 	if !l.PausedSince.IsZero() {
-		say("%q is paused since %s", action, stamp(l.PausedSince))
+		say("%q has been paused since %s", action, stamp(l.PausedSince))
 	}
 	if most := l.Limits.Concurrency; most > 0 && l.InProgress >= most {
 		say("%d of %d %q tasks are in progress", l.InProgress, most, action)
@@ -114,7 +114,7 @@ func (l *TaskLimits) reasons(action, key string) []string {
 		say("the next token of %q comes at %s", action, stamp(l.NextAt))
 	}
 	if !l.KeyPausedSince.IsZero() {
-		say("key %q is paused since %s", key, stamp(l.KeyPausedSince))
+		say("key %q has been paused since %s", key, stamp(l.KeyPausedSince))
 	}
 	if most := l.Limits.ConcurrencyPerKey; most > 0 && l.KeyInProgress >= most {
 		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key, l.owners())
@@ -122,8 +122,8 @@ func (l *TaskLimits) reasons(action, key string) []string {
 	if !l.KeyNextAt.IsZero() {
 		say("the next token of key %q comes at %s", key, stamp(l.KeyNextAt))
 	}
-	if l.WaitsForTurn {
-		say("it waits for its turn: %s", l.turns())
+	if l.WaitsForTurn && l.PausedSince.IsZero() && l.KeyPausedSince.IsZero() {
+		say("%s", l.turns(key))
 	}
 	if len(reasons) > 0 && l.KeyWaiting > 0 && key != "" {
 		more := ""
@@ -146,14 +146,20 @@ func (l *TaskLimits) owners() string {
 	return text.String()
 }
 
-func (l *TaskLimits) turns() string {
+// turns says when it is the turn of the key of the task, which gets tasks of the key, by age,
+// though not always this one.
+func (l *TaskLimits) turns(key string) string {
+	turn := fmt.Sprintf("the turn of key %q", key)
+	if key == "" {
+		turn = "the turn of tasks without a key"
+	}
 	switch {
 	case l.TurnsAhead == 0:
-		return "it is next"
+		return turn + " is next"
 	case l.TurnsAhead == 1:
-		return "1 other comes first"
+		return turn + " comes after 1 other"
 	case l.TurnsAhead >= explainedWaitingMax:
-		return fmt.Sprintf("%d or more others come first", l.TurnsAhead)
+		return fmt.Sprintf("%s comes after %d others or more", turn, l.TurnsAhead)
 	}
-	return fmt.Sprintf("%d others come first", l.TurnsAhead)
+	return fmt.Sprintf("%s comes after %d others", turn, l.TurnsAhead)
 }

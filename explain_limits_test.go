@@ -111,8 +111,8 @@ func TestExplain_SaysWhatIsPaused(t *testing.T) {
 	}
 	wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
 	why := whyOf(t, store, "a")
-	wantText(t, why.String(), "\"a\" is ready, but\n  \"act\" is paused since 2",
-		"\n  key \"k\" is paused since 2", "\n  tasks with key \"k\" that wait: 1")
+	wantText(t, why.String(), "\"a\" is ready, but\n  \"act\" has been paused since 2",
+		"\n  key \"k\" has been paused since 2", "\n  tasks with key \"k\" that wait: 1")
 	if why.Limits.PausedSince.IsZero() || why.Limits.KeyPausedSince.IsZero() {
 		t.Errorf("Explain = %+v", why.Limits)
 	}
@@ -124,15 +124,20 @@ func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 	setLimits(t, store, stint.Limits{Fair: true})
 	insert(t, store, keyTask("a1", "a"), keyTask("a2", "a"), keyTask("b", "b"), keyTask("c", "c"),
 		keyTask("none", ""))
-	wantText(t, whyOf(t, store, "a1").String(), "it waits for its turn: it is next")
+	wantText(t, whyOf(t, store, "a1").String(), `the turn of key "a" is next`)
 	if got := own(t, store, 2); len(got) != 2 || got[0].ID != "a1" {
 		t.Fatalf("%+v were handed out, want a1 and none", got)
 	}
 	for id, want := range map[stint.TaskID]string{
-		"b": "\"b\" is ready, but\n  it waits for its turn: it is next\n  tasks",
-		"c": "it waits for its turn: 1 other comes first", "a2": "2 others come first",
+		"b":  "\"b\" is ready, but\n  the turn of key \"b\" is next\n  tasks",
+		"c":  `the turn of key "c" comes after 1 other`,
+		"a2": `the turn of key "a" comes after 2 others`,
 	} {
 		wantText(t, whyOf(t, store, id).String(), want)
+	}
+	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "b"), nil)
+	if why := whyOf(t, store, "b").String(); strings.Contains(why, "turn") {
+		t.Errorf("of a paused key, Explain says %s", why)
 	}
 }
 
@@ -169,6 +174,6 @@ func TestExplain_StopsCounting(t *testing.T) {
 	if l := why.Limits; l.KeyWaiting != 10_000 || !l.KeyWaitingOrMore || l.TurnsAhead != 10_000 {
 		t.Errorf("Explain = %+v", l)
 	}
-	wantText(t, why.String(), "10000 or more others come first",
+	wantText(t, why.String(), "comes after 10000 others or more",
 		`tasks with key "k" that wait: 10000 or more`)
 }

@@ -18,7 +18,7 @@ func (s *Store) insertGraphRows(
 		pending.merge(ready)
 		all := append(slices.Clone(steps), rows.step(batch, round))
 		if len(rows.intoStored) > 0 {
-			all = append(all, addEdges(rows.intoStored, pending)...)
+			all = append(all, s.addEdges(rows.intoStored, pending)...)
 		}
 		return all
 	}

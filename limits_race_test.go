@@ -99,7 +99,7 @@ func TestReturn_BringsBackWhatIsParkedAnewMeanwhile(t *testing.T) {
 		owned := own(t, store, 1)
 		own(t, store, 1) // all others are parked now
 		key := yields[string](t, pool, "SELECT min(lo)::text FROM stint.leased")
-		args := "'{" + key + "}', '{" + key + "}', NULL, '{}', '{}', '{}'"
+		args := "'{" + key + "}', '{" + key + "}', NULL, '{}', '{}', '{}', true"
 		pausedBehind(t, pool, "make_room",
 			"leased.lo, leased.hi, leased.limited_action\n", args, func() {
 				setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1}) // puts them back

@@ -24,7 +24,8 @@ type ActionLimits struct {
 	// InProgress is how many tasks are in progress, which is more than Limits.Concurrency if that
 	// was lowered. They are counted only where that or ConcurrencyPerKey is set.
 	InProgress int
-	// Parked is how many ready tasks wait for room below a limit of their key, or for a paused key.
+	// Parked is how many ready tasks wait for room below a limit of their key, for the end of its
+	// pause, or for its turn.
 	// Counting stops at 100,000: ParkedOrMore says that there may be more.
 	Parked       int
 	ParkedOrMore bool

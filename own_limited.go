@@ -20,12 +20,28 @@ type limitKind struct{ keyed, rates, fair, locks bool }
 // only a hint: if an action has limits, own_tasks hands out nothing, and own_gated nothing if keys
 // have limits; own_limited also hands out what has none. All say which actions have limits.
 type limitedActions struct {
-	// atOnce bounds the hand-outs, of actions with one at a time, that run or wait for the lock.
-	// More would only wait in the database, each with a connection and a snapshot, which keeps rows
-	// in the way that others have deleted.
-	atOnce chan struct{}
-	mutex  sync.Mutex
-	kinds  map[string]limitKind
+	mutex sync.Mutex
+	kinds map[string]limitKind // under mutex
+	// atOnce bounds, for each action with one hand-out at a time, those that run or wait for the
+	// lock. More would only wait in the database, each with a connection and a snapshot, which
+	// keeps rows in the way that others have deleted.
+	atOnce map[string]chan struct{} // under mutex
+}
+
+// turnsOf returns what bounds the hand-outs of an action.
+func (l *limitedActions) turnsOf(action string) chan struct{} {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	turns, ok := l.atOnce[action]
+	if !ok {
+		if l.atOnce == nil || len(l.atOnce) > actionsMax {
+			l.atOnce = map[string]chan struct{}{}
+		}
+		const running, waiting = 1, 1
+		turns = make(chan struct{}, running+waiting)
+		l.atOnce[action] = turns
+	}
+	return turns
 }
 
 // known are those of the actions that are known to have limits.
@@ -119,9 +135,6 @@ func (h *handOut) handOutSteps() []step {
 	}
 	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
 	steps := []step{{name: "lock_limits", args: []any{h.actions}}}
-	if all.rates {
-		steps = append(steps, wakeKeys(slices.Collect(maps.Keys(h.bounds)), &notices{}))
-	}
 	if all.fair {
 		steps = append(steps,
 			step{
@@ -198,6 +211,9 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 	const vainMax = 1000 // so often, a thousand spans each, before others have a turn
 	for range vainMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limitKind{}, nil, nil, false
+		if err := h.wakeKeys(ctx); err != nil {
+			return err
+		}
 		if err := h.runSome(ctx, steps()); err != nil {
 			return err
 		}
@@ -207,23 +223,43 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 		h.store.limited.learn(h.actions, h.limited)
 		h.store.lookAgain(ctx, h.parked)
 		learned := !maps.Equal(h.limited, h.bounds)
-		if len(h.rows) > 0 || h.taken || !learned && !h.queued && len(h.parked) == 0 {
+		// Spans may have been handed out whose tasks are gone by the time that they are read.
+		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
+		if found || !learned && !h.queued && len(h.parked) == 0 {
 			return nil
 		}
 	}
 	return nil
 }
 
+// wakeKeys brings back parked tasks of keys for which tokens have come. It is a transaction of its
+// own, since own_limited locks buckets, too, and whoever locks some twice may deadlock.
+func (h *handOut) wakeKeys(ctx context.Context) error {
+	if h.store.tx != nil {
+		return nil
+	}
+	var rated []string
+	for action, kind := range h.store.limited.known(h.actions) {
+		if kind.rates {
+			rated = append(rated, action)
+		}
+	}
+	if len(rated) == 0 {
+		return nil
+	}
+	return h.store.run(ctx, wakeKeys(rated, &notices{}))
+}
+
 // runSome runs steps, unless enough others do.
 func (h *handOut) runSome(ctx context.Context, steps []step) error {
-	for _, kind := range h.bounds {
-		if !kind.locks {
+	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
+		if !h.bounds[action].locks {
 			continue
 		}
+		turns := h.store.limited.turnsOf(action)
 		select {
-		case h.store.limited.atOnce <- struct{}{}:
-			defer func() { <-h.store.limited.atOnce }()
-			return h.store.run(ctx, steps...)
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

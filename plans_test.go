@@ -231,7 +231,7 @@ var sample = map[string]struct {
 	"next_limited": {"'{a,act}', 10, '{0,0}', '{9,9}'", []string{
 		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
 	}},
-	"make_room": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}'", []string{
+	"make_room": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}', true", []string{
 		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
 		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order",
 	}},

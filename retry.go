@@ -327,7 +327,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 	}
 	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
 		steps := []step{{name: "cut_edges", args: []any{after, run}}}
-		return append(append(steps, addEdges(again, pending)...),
+		return append(append(steps, s.addEdges(again, pending)...),
 			step{name: "take_back_signals", args: []any{waiting, completed, aborted}},
 			step{name: "reopen_tasks", args: []any{keys}},
 			rows.step(batch, round))

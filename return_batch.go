@@ -147,7 +147,7 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 	case s.tx == nil && s.limited.unkeyed():
 		steps = append(steps, s.noteLimited(lo, hi, claims, pending))
 	case b.limited() || s.limited.any():
-		steps = append(steps, makeRoom(lo, hi, claims, pending))
+		steps = append(steps, s.makeRoom(lo, hi, claims, pending))
 	}
 	return append(steps, step{
 		name: "return_tasks",

@@ -6,9 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// makeRoom brings back parked tasks for those that the next step takes from their owners.
-func makeRoom(lo, hi, claims []int64, pending *notices) step {
-	return roomStep(lo, hi, claims, nil, nil, pending)
+// makeRoom brings back parked tasks for those that the next step takes from their owners. In the
+// caller's transaction, those of fair actions and of keys with a rate come back behind its end.
+func (s *Store) makeRoom(lo, hi, claims []int64, pending *notices) step {
+	if !s.callersTx {
+		return roomStep(lo, hi, claims, nil, nil, pending)
+	}
+	own := &Store{core: s.core}
+	return lastingRoomStep(lo, hi, claims, nil, nil, pending, own.lookLater)
 }
 
 // noteLimited tells those who wait for room below the limits of actions of the tasks that the next
@@ -46,18 +51,35 @@ func wakeKeys(actions []string, pending *notices) step {
 func roomStep(
 	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *notices,
 ) step {
+	return lastingRoomStep(lo, hi, claims, parked, waking, pending, nil)
+}
+
+// lastingRoomStep is roomStep in a transaction that may last, unless later is nil, which it gives
+// the keys to look at when that is over.
+func lastingRoomStep(
+	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *notices,
+	later func(keys []parkedKey),
+) step {
 	actions, keys := make([]string, len(parked)), make([]string, len(parked))
 	for i, p := range parked {
 		actions[i], keys[i] = p.action, p.key
 	}
 	return step{
-		name: "make_room", args: []any{lo, hi, claims, actions, keys, waking},
+		name: "make_room", args: []any{lo, hi, claims, actions, keys, waking, later == nil},
 		read: func(rows pgx.Rows) error {
-			var action string
-			_, err := pgx.ForEachRow(rows, []any{&action}, func() error {
-				pending.addReady(action)
+			var left []parkedKey
+			var one parkedKey
+			_, err := pgx.ForEachRow(rows, []any{&one.action, &one.key}, func() error {
+				if one.key == "" {
+					pending.addReady(one.action)
+				} else {
+					left = append(left, one)
+				}
 				return nil
 			})
+			if err == nil && len(left) > 0 {
+				later(left)
+			}
 			return err
 		},
 	}

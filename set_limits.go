@@ -123,7 +123,7 @@ func (s *Store) applyLimits(
 	ctx context.Context, action string, limits Limits, same bool,
 ) error {
 	inProgress := limits.Concurrency > 0 || limits.ConcurrencyPerKey > 0
-	if inProgress || limits.RatePerKey != (Rate{}) {
+	if inProgress || limits.Rate != (Rate{}) || limits.RatePerKey != (Rate{}) {
 		if err := s.awaitLeasedWriters(ctx); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 			return err
 		}
 		room := &notices{}
-		if err := s.run(ctx, addEdges(edges, room)...); err != nil {
+		if err := s.run(ctx, s.addEdges(edges, room)...); err != nil {
 			return err
 		}
 		s.notify(ctx, room)
@@ -171,11 +171,11 @@ func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 }
 
 // addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
-func addEdges(edges []keyEdge, pending *notices) []step {
+func (s *Store) addEdges(edges []keyEdge, pending *notices) []step {
 	after, run := ends(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
 	return []step{
-		makeRoom(leaving, leaving, nil, pending),
+		s.makeRoom(leaving, leaving, nil, pending),
 		{name: "add_edges", args: []any{after, run}},
 	}
 }

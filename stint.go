@@ -219,7 +219,6 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		closing:  make(chan struct{}),
 		draining: newBackground(), background: newBackground(),
 	}
-	c.limited.atOnce = make(chan struct{}, 2)
 	c.later.first = lookLaterFirst
 	if !opts.PollOnly {
 		c.session = newSession(opts.Grace)

@@ -72,7 +72,7 @@ func (s *Store) withdraw(
 		steps = append(steps,
 			step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
 		room := &notices{}
-		steps = append(steps, makeRoom(keys, keys, nil, room))
+		steps = append(steps, s.makeRoom(keys, keys, nil, room))
 		if !owned {
 			steps = append(steps, step{name: "carve_finished", args: []any{keys}})
 		}

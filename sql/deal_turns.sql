@@ -30,6 +30,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
             SELECT ready.position, ready.lo, ready.hi
             FROM stint.ready
             WHERE ready.action = limits.action AND ready.rank >= 0
+              AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
             ORDER BY ready.action, ready.rank, ready.hi
             LIMIT $2::integer
         ) AS head
@@ -90,6 +91,8 @@ WITH RECURSIVE fair AS MATERIALIZED (
                              AND ready.rank BETWEEN coalesce(turn.tier + 1, 0)::bigint << 47
                                                 AND next.tier::bigint << 47
                              AND ready.position = 0
+                             AND (ready.deadline IS NULL
+                                  OR ready.deadline > statement_timestamp())
                            ORDER BY ready.action, ready.rank, ready.hi
                            LIMIT turn.missing
                        ) AS head
@@ -199,19 +202,24 @@ WITH RECURSIVE fair AS MATERIALIZED (
            part.completed, part.aborted, part.limit_key
     FROM part
     WHERE part.last < part.hi
+), dealt AS MATERIALIZED (
+    -- Whether all tasks came that are dealt: others may have locked some.
+    SELECT (SELECT coalesce(sum(turn.tasks), 0) FROM turn)
+           = (SELECT coalesce(sum(part.last - part.lo + 1), 0) FROM part) AS all_came
 ), over AS (
-    -- A turn goes when its key has no more tasks.
+    -- A turn goes when its key has no more tasks, unless some could not be brought back.
     DELETE FROM stint.turns
     USING turn
     WHERE turns.ctid = turn.tid AND turn.there = turn.tasks
-      AND turn.there < turn.quantum * turn.weight
+      AND turn.there < turn.quantum * turn.weight AND (SELECT dealt.all_came FROM dealt)
 ), passed AS (
     UPDATE stint.turns
     SET pass = turns.pass + turn.tasks * 1000000 / greatest(turn.weight, 1),
         held = turn.tasks = 0 AND turn.there > 0
     FROM turn
     WHERE turns.ctid = turn.tid
-      AND NOT (turn.there = turn.tasks AND turn.there < turn.quantum * turn.weight)
+      AND NOT (turn.there = turn.tasks AND turn.there < turn.quantum * turn.weight
+               AND (SELECT dealt.all_came FROM dealt))
 )
 SELECT turn.action, turn.limit_key
 FROM turn

@@ -1,8 +1,8 @@
 -- name: drop_slots
 --
 -- Looks at $4 slots behind the place $1, $2, $3, and drops those that are free, since the task that
--- held them is not owned any more. Returns how many it dropped, and the
--- place of the last, null if there are no more.
+-- held them is not owned any more. Returns how many it dropped, and the place of the last, null if
+-- there are no more.
 --
 --   $1 action     text
 --   $2 limit_key  text

@@ -7,7 +7,11 @@
 --
 --   $1 actions  text[]
 SELECT limits.action
-FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
+FROM (
+    SELECT DISTINCT named.action COLLATE "C" AS action
+    FROM unnest($1::text[]) AS named (action)
+    ORDER BY 1 -- as whoever sets limits of several does, so that nobody deadlocks
+) AS named
 CROSS JOIN LATERAL (
     SELECT limits.action
     FROM stint.limits

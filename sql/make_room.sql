@@ -2,7 +2,7 @@
 --
 -- Brings parked tasks back into their queues: as many of a key as its tasks make room for that the
 -- caller's next statement takes from their owners, or out of the queue, and as many as there is
--- room for of the keys given. Returns the actions of whose limits there may be room.
+-- room for of the keys given. Returns the actions of whose limits there may be room, without a key.
 --
 --   $1 lo         bigint[]
 --   $2 hi         bigint[]: of tasks; what shares its row with others must have been carved
@@ -10,6 +10,11 @@
 --   $4 actions    text[]
 --   $5 keys       text[]: element i is a key of action i
 --   $6 waking     text[]: actions of whose keys those are meant, too, for which tokens have come
+--   $7 briefly    boolean: the transaction is over soon
+--
+-- turn locks turns, and then waking locks buckets, each in the order of its keys, as all do who lock
+-- them, so that nobody deadlocks. Hand-outs wait for these locks. So if the transaction may last,
+-- neither is done, and the keys are returned that should be looked at again when it is over.
 --
 -- They come back to the very beginning of the queue, where each hand-out looks. The slots decide
 -- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
@@ -59,7 +64,6 @@ WITH owned AS MATERIALIZED (
         WHERE key_rates.action = named.action AND key_rates.wake_at <= statement_timestamp()
         ORDER BY key_rates.action, key_rates.wake_at
         LIMIT 1000
-        FOR UPDATE SKIP LOCKED
     ) AS rates
 ), made AS MATERIALIZED (
     SELECT made.action, made.limit_key, sum(made.room) AS room
@@ -153,7 +157,7 @@ WITH owned AS MATERIALIZED (
             SELECT key_rates.ctid AS tid
             FROM stint.key_rates
             WHERE key_rates.action = idle.action AND key_rates.limit_key = idle.limit_key
-            OFFSET 0
+            FOR UPDATE SKIP LOCKED
         ) AS rates
     ) AS idle
     WHERE key_rates.ctid = idle.tid
@@ -167,7 +171,7 @@ WITH owned AS MATERIALIZED (
                    - key.tokens + key.room
            ) * key.each * interval '1 s'
     FROM key
-    WHERE key.each IS NOT NULL
+    WHERE key.each IS NOT NULL AND $7::boolean
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
     SET wake_at = excluded.wake_at
@@ -197,7 +201,7 @@ WITH owned AS MATERIALIZED (
         FROM stint.turns
         WHERE turns.action = key.action AND turns.limit_key = key.limit_key AND turns.held
     ) AS first
-    WHERE key.fair AND key.room > 0
+    WHERE key.fair AND key.room > 0 AND $7::boolean
     ORDER BY key.action, key.limit_key, first.tier
     ON CONFLICT (action, limit_key, tier) DO UPDATE
     SET pass = greatest(turns.pass, excluded.pass - 32000000), held = false
@@ -241,11 +245,15 @@ WITH owned AS MATERIALIZED (
     FROM part
     WHERE part.last < part.hi
 )
-SELECT DISTINCT limited.action
+SELECT DISTINCT limited.action, limited.limit_key
 FROM (
-    SELECT owned.action FROM owned
+    SELECT owned.action, '' AS limit_key FROM owned
     UNION ALL
-    SELECT part.action FROM part
+    SELECT part.action, '' FROM part
     UNION ALL
-    SELECT turn.action FROM turn
+    SELECT turn.action, '' FROM turn
+    UNION ALL
+    SELECT key.action, key.limit_key
+    FROM key
+    WHERE NOT $7::boolean AND (key.fair OR key.each IS NOT NULL)
 ) AS limited

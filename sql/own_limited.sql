@@ -16,7 +16,7 @@
 -- Of an action with limits no more is taken than there is room for: the concurrency less what is
 -- owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
 -- taken gets a slot of its key. Those for which there is none are parked: their rows of ready get a
--- negative position, where no hand-out meets them, until make_room or fill_room brings them back.
+-- negative position, where no hand-out meets them, until make_room brings them back.
 -- So a task beyond the limit of its key is met once, not by each hand-out.
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
@@ -306,6 +306,7 @@ WITH asked AS MATERIALIZED (
         ) AS free
         WHERE key.per_key IS NOT NULL AND key.slots <> '{}' AND key.room > 0
     ) AS wanted
+    WHERE (SELECT count(*) FROM paid_key) >= 0 -- all buckets are locked ahead of the first slot
     ORDER BY wanted.action, wanted.limit_key, wanted.slot
     ON CONFLICT (action, limit_key, slot) DO UPDATE
     SET key = excluded.key, claim = excluded.claim, claim_before = excluded.claim_before

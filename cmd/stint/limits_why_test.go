@@ -26,7 +26,7 @@ func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 	}
 	db.run(t, "", "pause", "mail").wantExit(t, 0)
 	db.run(t, "", "explain", "b").wantExit(t, 0).wantOutput(t,
-		"\"b\" is ready, but\n  \"mail\" is paused since 2",
+		"\"b\" is ready, but\n  \"mail\" has been paused since 2",
 		"  1 of 1 tasks with key \"k\" are in progress\n    \"a\", \"actor\" owns it until 2")
 	var why struct {
 		Limits struct {

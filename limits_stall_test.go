@@ -1,0 +1,204 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// L4: whoever returns a task in a transaction of its own holds up nobody, however long it lasts,
+// and finds itself in no deadlock.
+func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]stint.Limits{
+		"fair":              {Fair: true},
+		"fair, concurrency": {Fair: true, Concurrency: 100},
+		"rate per key":      {RatePerKey: stint.Rate{Tasks: 1, Per: time.Second, Burst: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newLimitedStore(t, limits)
+			insert(t, store, withKey("a", "a0", "a1")...)
+			insert(t, store, withKey("b", "b0", "b1")...)
+			owned := map[stint.TaskID]stint.OwnedTask{}
+			for range 2 {
+				for _, task := range own(t, store, 2) {
+					owned[task.ID] = task
+				}
+			}
+			insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+			insert(t, store, withKey("a", "a2")...)
+			insert(t, store, withKey("b", "b2")...)
+			wantHandOut(t, store, 1, "urgent")
+			tx := begin(t, pool)
+			for _, key := range []string{"b", "a"} { // against their order
+				id := stint.TaskID(key + "0")
+				wantErr(t, "ReturnTask of "+string(id), store.WithTx(tx).ReturnTask(
+					t.Context(), id, owned[id].Token, "", stint.StatusCompleted), nil)
+				next, other := stint.TaskID(key+"3"), stint.TaskID("other-"+key)
+				insert(t, store, withKey(key, next)...)
+				insert(t, store, withKey(string(other), other)...)
+				missing := map[stint.TaskID]bool{next: true, other: true}
+				eventually(t, soon, fmt.Sprintf("%v are handed out", missing), func() bool {
+					ctx, cancel := context.WithTimeout(t.Context(), soon)
+					defer cancel()
+					got, err := store.OwnTasks(ctx, "actor", 10, []string{"act"}, time.Hour)
+					wantErr(t, "OwnTasks", err, nil)
+					for _, task := range got {
+						delete(missing, task.ID)
+					}
+					return len(missing) == 0
+				})
+			}
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			wantNoDeadlocks(t, pool)
+		})
+	}
+}
+
+// Hand-outs and returns of several processes lock turns, buckets and slots in the same order.
+func TestOwnTasks_UnderLimitsOfKeysDeadlocksWithNobody(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	rate := stint.Rate{Tasks: 50, Per: time.Second, Burst: 5}
+	for name, limits := range map[string]stint.Limits{
+		"rate":              {RatePerKey: rate},
+		"rate, slots":       {RatePerKey: rate, ConcurrencyPerKey: 3},
+		"fair, rate":        {Fair: true, RatePerKey: rate},
+		"fair, rate, slots": {Fair: true, RatePerKey: rate, ConcurrencyPerKey: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, pool := newUncheckedStore(t, stint.Options{})
+			var stores []*stint.Store
+			for range 3 {
+				stores = append(stores, openStore(t, pool, stint.Options{}))
+			}
+			setLimits(t, stores[0], limits)
+			var group sync.WaitGroup
+			for i, store := range stores {
+				for w := range 2 {
+					group.Go(func() { turnOver(t, store, fmt.Sprint(i, "-", w), i+w) })
+				}
+			}
+			group.Wait()
+			wantNoDeadlocks(t, pool)
+		})
+	}
+}
+
+// turnOver inserts tasks of twenty keys, owns and returns what it gets, some times.
+func turnOver(t *testing.T, store *stint.Store, name string, first int) {
+	for round := range testrun.Rounds(100) {
+		var tasks []stint.Task
+		for i := range 20 {
+			tasks = append(tasks, stint.Task{
+				Action: "act", Key: fmt.Sprint("key-", (first+round+i*7)%20),
+			})
+		}
+		if err := store.InsertTasks(t.Context(), tasks); err != nil {
+			t.Errorf("InsertTasks = %v", err)
+			return
+		}
+		owned, err := store.OwnTasks(
+			t.Context(), stint.ActorID(name), 20, []string{"act"}, time.Hour)
+		if err != nil {
+			t.Errorf("OwnTasks = %v", err)
+			return
+		}
+		var returns []stint.Return
+		for _, task := range owned {
+			returns = append(returns, stint.Return{
+				ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+			})
+		}
+		if _, err := store.ReturnTasks(t.Context(), returns); err != nil {
+			t.Errorf("ReturnTasks = %v", err)
+			return
+		}
+	}
+}
+
+// Hand-outs of one action wait for its lock, those of another one do not.
+func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	store, pool := newUncheckedStore(t, stint.Options{})
+	for _, action := range []string{"act", "other"} {
+		wantErr(t, "SetLimits", store.SetLimits(
+			t.Context(), action, stint.Limits{Concurrency: 10}), nil)
+		insert(t, store, stint.Task{Action: action}, stint.Task{Action: action})
+		ownOf := errOf(store.OwnTasks(t.Context(), "actor", 1, []string{action}, time.Hour))
+		wantErr(t, "OwnTasks", ownOf, nil)
+	}
+	tx := begin(t, pool)
+	_, err := tx.Exec(t.Context(), "SELECT FROM stint.limits WHERE action = 'act' FOR UPDATE")
+	wantErr(t, "the lock", err, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			actor := stint.ActorID(fmt.Sprint("actor-", i))
+			_, err := store.OwnTasks(ctx, actor, 1, []string{"act"}, time.Hour)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("OwnTasks of the locked action = %v", err)
+			}
+		})
+	}
+	awaitWaiting(t, pool, 2, nil)
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"other"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Errorf("OwnTasks of the other action = %v, %v", owned, err)
+	}
+	cancel()
+	group.Wait()
+}
+
+// L4: a task whose deadline has passed takes no turn from others, though nobody has ended it yet.
+func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
+	t.Parallel()
+	store, pool := newUncheckedStore(t, stint.Options{Maintenance: stint.MaintainNever})
+	setLimits(t, store, stint.Limits{Fair: true})
+	late := withKey("a", "a0")
+	late[0].Deadline = time.Now().Add(time.Hour)
+	insert(t, store, late...)
+	insert(t, store, withKey("b", "b0")...)
+	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+	wantHandOut(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
+	exec(t, pool, "UPDATE stint.ready SET deadline = now() - interval '1 s' "+
+		"WHERE deadline IS NOT NULL")
+	var got []stint.TaskID
+	for range 3 {
+		got = append(got, idsOf(own(t, store, 1))...)
+	}
+	if fmt.Sprint(got) != "[b0]" {
+		t.Errorf("handed out %v, want b0", got)
+	}
+}
+
+// L4: a key keeps its turn if its tasks were locked when it came.
+func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
+	insert(t, store, withKey("a", "a0")...)
+	insert(t, store, withKey("b", "b0")...)
+	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+	wantHandOut(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
+	tx := begin(t, pool)
+	wantErr(t, "AbortTasks", errOf(
+		store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"a0"}, "")), nil)
+	got := idsOf(own(t, store, 1))
+	got = append(got, idsOf(own(t, store, 1))...)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	for range 3 {
+		got = append(got, idsOf(own(t, store, 1))...)
+	}
+	if fmt.Sprint(got) != "[b0 a0]" {
+		t.Errorf("handed out %v, want b0 and a0", got)
+	}
+}
