@@ -95,6 +95,7 @@ func TestOwnTasks_UnderLimitsOfKeysDeadlocksWithNobody(t *testing.T) {
 
 // turnOver inserts tasks of twenty keys, owns and returns what it gets, some times.
 func turnOver(t *testing.T, store *stint.Store, name string, first int) {
+	t.Helper()
 	for round := range testrun.Rounds(100) {
 		var tasks []stint.Task
 		for i := range 20 {

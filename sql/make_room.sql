@@ -12,9 +12,9 @@
 --   $6 waking     text[]: actions of whose keys those are meant, too, for which tokens have come
 --   $7 briefly    boolean: the transaction is over soon
 --
--- turn locks turns, and then waking locks buckets, each in the order of its keys, as all do who lock
--- them, so that nobody deadlocks. Hand-outs wait for these locks. So if the transaction may last,
--- neither is done, and the keys are returned that should be looked at again when it is over.
+-- turn locks turns, and then waking locks buckets, each in the order of its keys, as all who lock
+-- them do, so that nobody deadlocks. Hand-outs wait for these locks. So if the transaction may
+-- last, neither is done, and the keys are returned that should be looked at again when it is over.
 --
 -- They come back to the very beginning of the queue, where each hand-out looks. The slots decide
 -- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
