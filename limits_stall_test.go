@@ -203,3 +203,18 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 		t.Errorf("handed out %v, want b0 and a0", got)
 	}
 }
+
+// L2: what a return makes room for in the caller's transaction comes behind its end, without
+// maintainers.
+func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
+	insert(t, store, withKey("a", "a0", "a1")...)
+	owned := wantHandOut(t, store, 10, "a0")
+	wantHandOut(t, store, 10) // a1 is parked, and its turn held
+	tx := begin(t, pool)
+	wantErr(t, "ReturnTask", store.WithTx(tx).ReturnTask(
+		t.Context(), "a0", owned[0].Token, "", stint.StatusCompleted), nil)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	eventually(t, soon, "a1 is handed out", func() bool { return len(own(t, store, 10)) == 1 })
+}

@@ -202,7 +202,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
            part.completed, part.aborted, part.limit_key
     FROM part
     WHERE part.last < part.hi
-), dealt AS MATERIALIZED (
+), outcome AS MATERIALIZED (
     -- Whether all tasks came that are dealt: others may have locked some.
     SELECT (SELECT coalesce(sum(turn.tasks), 0) FROM turn)
            = (SELECT coalesce(sum(part.last - part.lo + 1), 0) FROM part) AS all_came
@@ -211,7 +211,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
     DELETE FROM stint.turns
     USING turn
     WHERE turns.ctid = turn.tid AND turn.there = turn.tasks
-      AND turn.there < turn.quantum * turn.weight AND (SELECT dealt.all_came FROM dealt)
+      AND turn.there < turn.quantum * turn.weight AND (SELECT outcome.all_came FROM outcome)
 ), passed AS (
     UPDATE stint.turns
     SET pass = turns.pass + turn.tasks * 1000000 / greatest(turn.weight, 1),
@@ -219,7 +219,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
     FROM turn
     WHERE turns.ctid = turn.tid
       AND NOT (turn.there = turn.tasks AND turn.there < turn.quantum * turn.weight
-               AND (SELECT dealt.all_came FROM dealt))
+               AND (SELECT outcome.all_came FROM outcome))
 )
 SELECT turn.action, turn.limit_key
 FROM turn
