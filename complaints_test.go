@@ -42,7 +42,7 @@ func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	run(t, tx, "lock_limits('{act}')", "make_room('{}', '{}', '{}', '{}', '{}', '{act}', true)",
 		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
-			"'{9223372036854775807}', false, true)", claim, n))
+			"'{9223372036854775807}', false, true, 0)", claim, n))
 	return tx
 }
 
@@ -185,7 +185,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
-						"'{9223372036854775807}', false, true"},
+						"'{9223372036854775807}', false, true, 0"},
 				} {
 					if rows := rowsLookedAt(t, pool, call[0], call[1]); rows > few {
 						t.Errorf("%s looks at %.0f rows", call[0], rows)
@@ -230,7 +230,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
-						"'{9223372036854775807}', false, true"},
+						"'{9223372036854775807}', false, true, 0"},
 				} {
 					looked[keys][call[0]] = rowsLookedAt(t, pool, call[0], call[1])
 				}

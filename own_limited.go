@@ -96,6 +96,13 @@ func (l *limitedActions) learn(actions []string, limited map[string]limitKind) {
 	maps.Copy(l.kinds, limited)
 }
 
+const (
+	// How many tasks own_limited looks at after one that found only tasks to park: first, and at
+	// most.
+	lookFirst = 64
+	lookMost  = 1024
+)
+
 // underLimits is the part of a handOut that own_gated and own_limited are asked for.
 type underLimits struct {
 	// bounds are the actions that were known to have limits, limited those that do.
@@ -106,6 +113,8 @@ type underLimits struct {
 	parked []parkedKey
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
+	// lookAt is how many tasks own_limited looks at; 0: no more than the caller wants.
+	lookAt int
 }
 
 // A takenSpan is a span that was handed out: tasks that were next to each other in the queue.
@@ -148,7 +157,7 @@ func (h *handOut) handOutSteps() []step {
 		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.fair,
 	}}
 	if all.keyed {
-		own.name = "own_limited"
+		own.name, own.args = "own_limited", append(own.args, h.lookAt)
 	}
 	return append(steps, own,
 		step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read, behind: true})
@@ -208,7 +217,8 @@ func (h *handOut) readHeld(rows pgx.Rows) error {
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
 // wait for room below the limit of their key.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
-	const vainMax = 1000 // so often, a thousand spans each, before others have a turn
+	h.lookAt = 0
+	const vainMax = 1000 // so often, a thousand tasks each, before others have a turn
 	for range vainMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limitKind{}, nil, nil, false
 		if err := h.wakeKeys(ctx); err != nil {
@@ -227,6 +237,9 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
 		if found || !learned && !h.queued && len(h.parked) == 0 {
 			return nil
+		}
+		if len(h.parked) > 0 { // where tasks had to be parked, there may be many
+			h.lookAt = min(max(lookFirst, 4*h.lookAt), lookMost)
 		}
 	}
 	return nil

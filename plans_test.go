@@ -211,7 +211,7 @@ var sample = map[string]struct {
 		},
 	},
 	"own_limited": {
-		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true",
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true, 64",
 		[]string{
 			"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after", "limits_pkey",
 			"limited_keys_pkey", "slots_pkey", "leased_pkey", "leased_limited", "key_rates_pkey",

@@ -12,15 +12,21 @@
 --   $8 to_rank    bigint[]
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
 --   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
+--   $11 look      integer: how many tasks to look at for those that may be taken; 0: as many as
+--                 are wanted and the actions have room for
 --
 -- Of an action with limits no more is taken than there is room for: the concurrency less what is
 -- owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
--- taken gets a slot of its key. Those for which there is none are parked: their rows of ready get a
--- negative position, where no hand-out meets them, until make_room brings them back.
+-- taken gets a slot of its key. The tasks of a key that is full with that are parked: their rows of
+-- ready get a negative position, where no hand-out meets them, until make_room brings them back.
 -- So a task beyond the limit of its key is met once, not by each hand-out.
+--
+-- make_room brings tasks back to the very beginning of the queue. So a task is only parked if all
+-- older ones of its key are taken or parked, too: never one of a key that has room left.
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
+-- A caller that wants 1 and looks at 5 gets 1; 3 and 5 are parked, 2, 4 and 6 stay.
 --
 -- Answers with the spans that are handed out, whose tasks claimed_tasks reads behind the commit:
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
@@ -82,8 +88,8 @@ WITH asked AS MATERIALIZED (
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
     -- priority and age. Spans that are known to be of one key count as many tasks, together, as the
-    -- key may have; those behind count none, and are only met to be parked.
-    SELECT span.*, least(
+    -- key may have; those behind count none.
+    SELECT span.*, greatest(span.room, $11::integer) AS look, least(
                span.tasks,
                CASE WHEN span.limit_key <> '' AND span.bound IS NOT NULL
                     THEN greatest(0, span.bound + span.tasks - sum(span.tasks) OVER of_key)
@@ -101,8 +107,10 @@ WITH asked AS MATERIALIZED (
               AND ready.rank BETWEEN range.from_rank AND range.to_rank
               AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
             ORDER BY ready.action, ready.rank, ready.hi
-            LIMIT greatest(16, least($3::integer,
-                                     2 * $3::integer / cardinality($4::text[]) + 1))
+            LIMIT greatest(16, least(
+                greatest($3::integer, $11::integer),
+                2 * greatest($3::integer, $11::integer) / cardinality($4::text[]) + 1
+            ))
         ) AS span
         WHERE asked.room > 0
     ) AS span
@@ -112,27 +120,29 @@ WITH asked AS MATERIALIZED (
     FROM head
     GROUP BY head.action, head.priority
 ), share AS (
-    -- How many spans of each queue are among the first that hold $3 tasks.
-    SELECT counted.action, counted.room, counted.limited, counted.keyed, counted.per_key,
-           counted.bound, counted.from_rank, counted.to_rank, count(*) AS spans
+    -- How many spans of each queue come up to the last one that is among the first tasks.
+    SELECT counted.action, counted.room, counted.look, counted.limited, counted.keyed,
+           counted.per_key, counted.bound, counted.from_rank, counted.to_rank,
+           max(counted.place) AS spans
     FROM (
-        SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
+        SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before,
+               row_number() OVER (PARTITION BY fitting.action, fitting.from_rank
+                                  ORDER BY fitting.rank, fitting.hi) AS place
         FROM (
             SELECT head.*, greatest(0, least(
-                       head.size, head.room + head.size - sum(head.size) OVER of_action
+                       head.size, head.look + head.size - sum(head.size) OVER of_action
                    )) AS fits
             FROM head
             WINDOW of_action AS (PARTITION BY head.action ORDER BY head.rank, head.hi)
         ) AS fitting
         WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
     ) AS counted
-    WHERE counted.fits > 0 AND counted.before < $3::integer
-       OR counted.size = 0 AND counted.before <= $3::integer
-    GROUP BY counted.action, counted.room, counted.limited, counted.keyed, counted.per_key,
-             counted.bound, counted.from_rank, counted.to_rank
+    WHERE counted.fits > 0 AND counted.before < greatest($3::integer, $11::integer)
+    GROUP BY counted.action, counted.room, counted.look, counted.limited, counted.keyed,
+             counted.per_key, counted.bound, counted.from_rank, counted.to_rank
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
-    SELECT share.room, share.limited, share.keyed, share.per_key, share.bound, span.*,
+    SELECT share.room, share.look, share.limited, share.keyed, share.per_key, share.bound, span.*,
            span.hi - span.lo + 1 AS tasks
     FROM share
     CROSS JOIN LATERAL (
@@ -146,14 +156,16 @@ WITH asked AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS span
 ), offered AS MATERIALIZED (
-    -- Of each span the tasks up to last may be taken.
+    -- Of each span the tasks up to last are looked at.
     SELECT counted.*,
-           counted.lo + least(counted.fits, $3::integer - counted.before)::bigint - 1 AS last
+           counted.lo - 1 + least(
+               counted.fits, greatest($3::integer, $11::integer) - counted.before
+           )::bigint AS last
     FROM (
         SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
         FROM (
             SELECT sized.*, greatest(0, least(
-                       sized.size, sized.room + sized.size - sum(sized.size) OVER of_action
+                       sized.size, sized.look + sized.size - sum(sized.size) OVER of_action
                    )) AS fits
             FROM (
                 SELECT picked.*, least(
@@ -171,42 +183,43 @@ WITH asked AS MATERIALIZED (
         ) AS fitting
         WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
     ) AS counted
-    WHERE counted.fits > 0 AND counted.before < $3::integer
-       OR counted.size = 0 AND counted.before <= $3::integer
+    WHERE counted.fits > 0 AND counted.before < greatest($3::integer, $11::integer)
 ), task AS MATERIALIZED (
     -- The tasks of actions whose keys have limits, with their keys; empty, if a task has none.
-    SELECT offered.lo AS span, offered.action, offered.rank, offered.per_key, task.key,
-           task.limit_key
+    -- Whoever looks at more than it wants needs all tasks, to choose.
+    SELECT offered.lo AS span, offered.action, offered.room, offered.rank, offered.per_key,
+           task.key, task.limit_key
     FROM offered
     CROSS JOIN LATERAL (
         SELECT tasks.key, coalesce(tasks.limit_key, '') AS limit_key
         FROM stint.tasks
-        WHERE offered.limit_key IS NULL AND tasks.key BETWEEN offered.lo AND offered.last
+        WHERE offered.keyed AND offered.limit_key IS NULL
+          AND tasks.key BETWEEN offered.lo AND offered.last
         UNION ALL
-        SELECT known.key, offered.limit_key
+        SELECT known.key, CASE WHEN offered.keyed THEN offered.limit_key ELSE '' END
         FROM generate_series(offered.lo, offered.last) AS known (key)
-        WHERE offered.limit_key IS NOT NULL
+        WHERE NOT offered.keyed OR offered.limit_key IS NOT NULL
     ) AS task
-    WHERE offered.keyed
-), key AS MATERIALIZED (
-    -- The keys, with the slots that are held, whether any slots have rows, and for how many of the
-    -- tasks there is room, and tokens.
+    WHERE offered.keyed OR $11::integer > 0
+), named AS MATERIALIZED (
+    -- The keys, with the slots that are held, whether any slots have rows, and how many more of
+    -- their tasks may be taken: as many as there are slots, and tokens.
     SELECT named.*, held.slots, held.known, bucket.full_at, bucket.each,
-           CASE WHEN paused.key IS NULL
-                THEN greatest(0, least(cardinality(named.keys),
-                                       named.per_key - cardinality(held.slots),
-                                       bucket.tokens))
-                ELSE 0
-           END::integer AS room
+           CASE WHEN paused.key IS NOT NULL THEN 0
+                WHEN num_nonnulls(named.per_key, bucket.tokens) = 0
+                THEN cardinality(named.keys) + 1
+                ELSE greatest(0, least(named.per_key - cardinality(held.slots), bucket.tokens))
+           END::integer AS most
     FROM (
-        SELECT task.action, task.limit_key, task.per_key, array_agg(task.key) AS keys
+        SELECT task.action, task.limit_key, task.room, task.per_key,
+               array_agg(task.key) AS keys, array_agg(task.rank) AS ranks
         FROM (
             SELECT task.*
             FROM task
             WHERE task.limit_key <> ''
-            ORDER BY task.action, task.limit_key, task.per_key, task.rank, task.key
+            ORDER BY task.action, task.limit_key, task.room, task.per_key, task.rank, task.key
         ) AS task
-        GROUP BY task.action, task.limit_key, task.per_key
+        GROUP BY task.action, task.limit_key, task.room, task.per_key
     ) AS named
     LEFT JOIN LATERAL (
         SELECT limited_keys.limit_key AS key
@@ -253,15 +266,106 @@ WITH asked AS MATERIALIZED (
             OFFSET 0
         ) AS slot
     ) AS held
+), reach AS MATERIALIZED (
+    -- How far the tasks go that are taken, if it is looked at more: the last one of each action.
+    SELECT within.action, max(ARRAY[within.rank, within.key]) AS last
+    FROM (
+        SELECT within.*, row_number() OVER (ORDER BY within.rank, within.key) AS n
+        FROM (
+            SELECT free.*, row_number() OVER (PARTITION BY free.action
+                                              ORDER BY free.rank, free.key) AS n_of_action
+            FROM (
+                SELECT task.action, task.room, task.rank, task.key
+                FROM task
+                WHERE task.limit_key = '' AND $11::integer > 0
+                UNION ALL
+                SELECT named.action, named.room, of_key.rank, of_key.key
+                FROM named
+                CROSS JOIN LATERAL unnest(named.keys[1:named.most], named.ranks[1:named.most])
+                    AS of_key (key, rank)
+                WHERE $11::integer > 0
+            ) AS free
+        ) AS within
+        WHERE within.n_of_action <= within.room
+    ) AS within
+    WHERE within.n <= $3::integer
+    GROUP BY within.action
+), key AS MATERIALIZED (
+    -- The keys with how many of their tasks are to be taken, and whether they are full with that.
+    SELECT named.*, taken.tasks AS takes, taken.tasks >= named.most AS is_full
+    FROM named
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN $11::integer > 0 THEN (
+                   SELECT count(*)
+                   FROM unnest(named.keys[1:named.most], named.ranks[1:named.most])
+                       AS of_key (key, rank)
+                   WHERE ARRAY[of_key.rank, of_key.key] <= (
+                       SELECT reach.last FROM reach WHERE reach.action = named.action)
+               ) ELSE least(cardinality(named.keys), named.most) END::integer AS tasks
+        OFFSET 0
+    ) AS taken
+), beyond AS MATERIALIZED (
+    -- Whether the head has more than is looked at.
+    SELECT (SELECT count(*) FROM head) > (SELECT count(*) FROM offered)
+           OR (SELECT true FROM offered WHERE offered.last < offered.hi LIMIT 1) IS NOT NULL AS yes
+), met AS MATERIALIZED (
+    -- The spans of the head that are known to be of one key that is full: the tasks that they have
+    -- beyond those that are looked at are parked, too. But nothing is that comes behind the first
+    -- task whose key is not known: it may be an older one of the same key.
+    SELECT met.*
+    FROM (
+        SELECT one.*, bool_or(one.is_full) OVER (PARTITION BY one.action, one.limit_key) AS parks,
+               min(CASE WHEN one.limit_key IS NULL AND one.last IS DISTINCT FROM one.hi
+                             AND ARRAY[one.rank, one.hi] >= one.seen
+                        THEN ARRAY[one.rank, one.hi] END)
+                   OVER (PARTITION BY one.action) AS unknown
+        FROM (
+            -- seen is the last span of the action that is looked at. What comes before it and is
+            -- not has been locked by somebody else.
+            SELECT span.action, span.limit_key, span.rank, span.lo, span.hi,
+                   max(span.last) OVER (PARTITION BY span.lo) AS last,
+                   max(CASE WHEN span.last IS NOT NULL THEN ARRAY[span.rank, span.hi] END)
+                       OVER (PARTITION BY span.action) AS seen,
+                   false AS is_full
+            FROM (
+                SELECT head.action, head.limit_key, head.rank, head.lo, head.hi,
+                       NULL::bigint AS last
+                FROM head
+                WHERE head.keyed AND (SELECT beyond.yes FROM beyond)
+                UNION ALL
+                SELECT offered.action, offered.limit_key, offered.rank, offered.lo, offered.hi,
+                       offered.last
+                FROM offered
+                WHERE offered.keyed AND (SELECT beyond.yes FROM beyond)
+            ) AS span
+            UNION ALL
+            SELECT key.action, key.limit_key, NULL, NULL, NULL, NULL, NULL, true
+            FROM key
+            WHERE key.is_full AND (SELECT beyond.yes FROM beyond)
+        ) AS one
+    ) AS met
+    WHERE met.parks AND met.lo IS NOT NULL AND met.limit_key <> ''
+      AND (met.unknown IS NULL OR ARRAY[met.rank, met.hi] < met.unknown)
+), behind AS MATERIALIZED (
+    SELECT span.*
+    FROM met
+    CROSS JOIN LATERAL (
+        SELECT ready.*
+        FROM stint.ready
+        WHERE ready.action = met.action AND ready.rank = met.rank AND ready.hi = met.hi
+          AND ready.lo = met.lo
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+    WHERE met.last IS NULL
 ), paid_key AS (
     -- Tokens are paid out of the bucket that was seen, or not at all.
     INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at)
     SELECT key.action, key.limit_key,
            greatest(key.full_at, statement_timestamp())
-               + ceil(key.room * key.each * 1000000) * interval '1 us',
+               + ceil(key.takes * key.each * 1000000) * interval '1 us',
            key.full_at
     FROM key
-    WHERE key.each IS NOT NULL AND key.room > 0
+    WHERE key.each IS NOT NULL AND key.takes > 0
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
     SET full_at = excluded.full_at, seen_at = excluded.seen_at
@@ -271,7 +375,7 @@ WITH asked AS MATERIALIZED (
     -- The tasks of the keys of which somebody else has just paid.
     SELECT coalesce(array_agg(task.key), '{}') AS keys
     FROM (
-        SELECT key.action, key.limit_key FROM key WHERE key.each IS NOT NULL AND key.room > 0
+        SELECT key.action, key.limit_key FROM key WHERE key.each IS NOT NULL AND key.takes > 0
         EXCEPT
         SELECT paid_key.action, paid_key.limit_key FROM paid_key
     ) AS lost
@@ -292,19 +396,19 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT key.action, key.limit_key, key.known, (free.n - 1)::integer AS slot, free.key
         FROM key
-        CROSS JOIN LATERAL unnest(key.keys[1:key.room]) WITH ORDINALITY AS free (key, n)
+        CROSS JOIN LATERAL unnest(key.keys[1:key.takes]) WITH ORDINALITY AS free (key, n)
         WHERE key.per_key IS NOT NULL AND key.slots = '{}'
         UNION ALL
         SELECT key.action, key.limit_key, key.known, free.slot, key.keys[free.n]
         FROM key
         CROSS JOIN LATERAL (
             SELECT free.slot, row_number() OVER (ORDER BY free.slot) AS n
-            FROM generate_series(0, cardinality(key.slots) + key.room - 1) AS free (slot)
+            FROM generate_series(0, cardinality(key.slots) + key.takes - 1) AS free (slot)
             WHERE free.slot <> ALL (key.slots)
             ORDER BY free.slot
-            LIMIT key.room
+            LIMIT key.takes
         ) AS free
-        WHERE key.per_key IS NOT NULL AND key.slots <> '{}' AND key.room > 0
+        WHERE key.per_key IS NOT NULL AND key.slots <> '{}' AND key.takes > 0
     ) AS wanted
     WHERE (SELECT count(*) FROM paid_key) >= 0 -- all buckets are locked ahead of the first slot
     ORDER BY wanted.action, wanted.limit_key, wanted.slot
@@ -317,72 +421,91 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT won.key FROM won
         UNION ALL
-        SELECT task.key FROM task WHERE task.limit_key = ''
+        SELECT task.key
+        FROM task
+        WHERE task.limit_key = ''
+          AND ($11::integer = 0
+               OR ARRAY[task.rank, task.key] <= (
+                   SELECT reach.last FROM reach WHERE reach.action = task.action))
         UNION ALL
-        SELECT unnest(key.keys[1:key.room]) FROM key WHERE key.per_key IS NULL
+        SELECT unnest(key.keys[1:key.takes]) FROM key WHERE key.per_key IS NULL
     ) AS one
     WHERE one.key <> ALL ((SELECT unpaid.keys FROM unpaid)::bigint[])
 ), all_taken AS MATERIALIZED (
     SELECT (SELECT count(*) FROM taken) = (SELECT count(*) FROM task) AS yes
 ), judged AS MATERIALIZED (
-    -- Unless all tasks are taken: sorted by key, one that is taken is followed by its key among
-    -- those that are. A join would look at each of the ones for each of the others.
-    SELECT judged.*
+    -- Unless all tasks are taken: sorted by key, one that is taken or stays in the queue is
+    -- followed by its key among those that are, or do; all others are to be parked. A join would
+    -- look at each of the ones for each of the others.
+    SELECT judged.*, max(CASE WHEN judged.fate <> 'stays' THEN judged.key END)
+                         OVER (PARTITION BY judged.span) AS last
     FROM (
         SELECT one.span, one.key, one.limit_key,
-               lead(one.key, 1, 0::bigint) OVER by_key = one.key AS is_taken
+               CASE WHEN lead(one.key, 1, 0::bigint) OVER by_key = one.key
+                    THEN lead(one.fate) OVER by_key ELSE 'parked'
+               END AS fate
         FROM (
-            SELECT task.span, task.key, task.limit_key
+            SELECT task.span, task.key, task.limit_key, NULL AS fate
             FROM task
             WHERE NOT (SELECT all_taken.yes FROM all_taken)
             UNION ALL
-            SELECT NULL, taken.key, NULL
+            SELECT NULL, taken.key, NULL, 'taken'
             FROM taken
             WHERE NOT (SELECT all_taken.yes FROM all_taken)
+            UNION ALL
+            SELECT NULL, stays.key, NULL, 'stays'
+            FROM key
+            CROSS JOIN LATERAL unnest(key.keys[key.takes + 1:]) AS stays (key)
+            WHERE NOT key.is_full
+            UNION ALL
+            SELECT NULL, task.key, NULL, 'stays'
+            FROM task
+            WHERE task.limit_key = '' AND $11::integer > 0
+              AND (ARRAY[task.rank, task.key] <= (
+                      SELECT reach.last FROM reach WHERE reach.action = task.action)) IS NOT TRUE
         ) AS one
         WINDOW by_key AS (ORDER BY one.key, one.span)
     ) AS judged
     WHERE judged.span IS NOT NULL
 ), part AS MATERIALIZED (
-    -- The tasks of a span that follow one another and are taken, or are to be parked with the same
-    -- key; or all.
-    SELECT part.span, part.is_taken, min(part.limit_key) AS limit_key, min(part.key) AS lo,
-           max(part.key) AS hi
+    -- The tasks of a span that follow one another and have the same fate, those to be parked with
+    -- the same key; or all. Those that stay behind the last one that does not are left out.
+    SELECT part.span, part.fate, min(part.limit_key) AS limit_key, min(part.key) AS lo,
+           max(part.key) AS hi, min(part.last) AS last
     FROM (
         SELECT judged.*, judged.key - row_number() OVER (
-                   PARTITION BY judged.span, judged.is_taken,
-                                CASE WHEN NOT judged.is_taken THEN judged.limit_key END
+                   PARTITION BY judged.span, judged.fate,
+                                CASE WHEN judged.fate = 'parked' THEN judged.limit_key END
                    ORDER BY judged.key
                ) AS place
         FROM judged
+        WHERE judged.key <= judged.last
     ) AS part
-    GROUP BY part.span, part.is_taken, CASE WHEN NOT part.is_taken THEN part.limit_key END,
+    GROUP BY part.span, part.fate, CASE WHEN part.fate = 'parked' THEN part.limit_key END,
              part.place
     UNION ALL
-    SELECT offered.lo, true, NULL, offered.lo, offered.last
+    SELECT offered.lo, 'taken', NULL, offered.lo, offered.last, offered.last
     FROM offered
-    WHERE offered.size > 0 AND (NOT offered.keyed OR (SELECT all_taken.yes FROM all_taken))
+    WHERE NOT offered.keyed AND $11::integer = 0 OR (SELECT all_taken.yes FROM all_taken)
     UNION ALL
-    SELECT offered.lo, false, offered.limit_key, offered.lo, offered.hi
-    FROM offered
-    WHERE offered.size = 0
+    SELECT behind.lo, 'parked', behind.limit_key, behind.lo, behind.hi, behind.hi
+    FROM behind
 ), run AS MATERIALIZED (
     -- Each part with what is to be known of its span, which is sorted ahead of its parts. With a
-    -- key that is known to be that of the whole span, its rest is parked, too. full says that as
-    -- many tasks as the key of the span may have come before the rest of the span.
-    SELECT run.span, run.is_taken, run.lo, run.limit_key, run.span_hi, run.last, run.known,
-           CASE WHEN NOT run.is_taken AND run.hi = run.last AND run.known IS NOT NULL
+    -- key that is known to be that of the whole span, its rest is parked, too. is_full says that
+    -- the rest is to be parked in any case.
+    SELECT run.span, run.fate, run.lo, run.limit_key, run.span_hi, run.last, run.known,
+           CASE WHEN run.fate = 'parked' AND run.hi = run.last AND run.known IS NOT NULL
                 THEN run.span_hi ELSE run.hi
            END AS hi,
-           run.known <> '' AND run.last - run.span + 1 >= run.bound AS full,
+           coalesce(run.is_full, false) AS is_full,
            run.position, run.rank, run.action, run.limited, run.priority, run.tries, run.completed,
            run.aborted, run.status
     FROM (
-        SELECT lined.span, lined.is_taken, lined.lo, lined.hi, lined.limit_key,
+        SELECT lined.span, lined.fate, lined.lo, lined.hi, lined.last, lined.limit_key,
+               bool_or(lined.is_full) OVER of_span AS is_full,
                first_value(lined.span_hi) OVER of_span AS span_hi,
-               first_value(lined.last) OVER of_span AS last,
                first_value(lined.limit_key) OVER of_span AS known,
-               first_value(lined.bound) OVER of_span AS bound,
                first_value(lined.position) OVER of_span AS position,
                first_value(lined.rank) OVER of_span AS rank,
                first_value(lined.action) OVER of_span AS action,
@@ -393,14 +516,28 @@ WITH asked AS MATERIALIZED (
                first_value(lined.aborted) OVER of_span AS aborted,
                first_value(lined.status) OVER of_span AS status
         FROM (
-            SELECT offered.lo AS span, 0 AS lo, NULL::bigint AS hi, NULL::boolean AS is_taken,
-                   offered.limit_key, offered.hi AS span_hi, offered.last, offered.bound,
-                   offered.position, offered.rank, offered.action, offered.limited,
-                   offered.priority, offered.tries, offered.completed, offered.aborted,
-                   offered.status
-            FROM offered
+            SELECT span.lo AS span, -1 AS lo, NULL::bigint AS hi, NULL::bigint AS last,
+                   NULL AS fate, NULL::boolean AS is_full, span.limit_key, span.hi AS span_hi,
+                   span.position, span.rank, span.action, span.limited, span.priority, span.tries,
+                   span.completed, span.aborted, span.status
+            FROM (
+                SELECT offered.lo, offered.hi, offered.limit_key, offered.position, offered.rank,
+                       offered.action, offered.limited, offered.priority, offered.tries,
+                       offered.completed, offered.aborted, offered.status
+                FROM offered
+                UNION ALL
+                SELECT behind.lo, behind.hi, behind.limit_key, behind.position, behind.rank,
+                       behind.action, true, behind.priority, behind.tries, behind.completed,
+                       behind.aborted, behind.status
+                FROM behind
+            ) AS span
             UNION ALL
-            SELECT part.span, part.lo, part.hi, part.is_taken, part.limit_key, NULL, NULL, NULL,
+            SELECT met.lo, 0, NULL, NULL, NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                   NULL, NULL, NULL, NULL
+            FROM met
+            WHERE met.last IS NOT NULL
+            UNION ALL
+            SELECT part.span, part.lo, part.hi, part.last, part.fate, NULL, part.limit_key, NULL,
                    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
             FROM part
         ) AS lined
@@ -411,22 +548,32 @@ WITH asked AS MATERIALIZED (
     -- The row of a span goes if its first task is taken.
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(
-        SELECT run.lo FROM run WHERE run.is_taken AND run.lo = run.span
+        SELECT run.lo FROM run WHERE run.fate = 'taken' AND run.lo = run.span
     ))
 ), first AS MATERIALIZED (
-    SELECT run.lo, run.hi FROM run WHERE NOT run.is_taken AND run.lo = run.span
-), parked AS (
-    -- Otherwise it is parked with the tasks up to the first that is not. It is found by lo, not by
-    -- its place: it may have a version that is younger than the snapshot.
+    SELECT run.lo, run.hi, run.fate = 'parked' AS parks
+    FROM run
+    WHERE run.fate <> 'taken' AND run.lo = run.span
+), kept AS (
+    -- Otherwise it is kept for the tasks up to the first of another fate, parked or not. It is
+    -- found by lo, not by its place: it may have a version that is younger than the snapshot.
     UPDATE stint.ready
-    SET position = '-9223372036854775808'::bigint | ready.position,
+    SET position = CASE WHEN ready.lo = ANY (ARRAY(SELECT first.lo FROM first WHERE first.parks))
+                        THEN '-9223372036854775808'::bigint | ready.position
+                        ELSE ready.position
+                   END,
         hi = (ARRAY(SELECT first.hi FROM first ORDER BY first.lo))[
             width_bucket(ready.lo, ARRAY(SELECT first.lo FROM first ORDER BY first.lo))],
-        limit_key = (SELECT tasks.limit_key FROM stint.tasks WHERE tasks.key = ready.lo)
+        limit_key = CASE WHEN ready.lo = ANY (ARRAY(SELECT first.lo FROM first WHERE first.parks))
+                         THEN (SELECT tasks.limit_key
+                               FROM stint.tasks
+                               WHERE tasks.key = ready.lo)
+                         ELSE ready.limit_key
+                    END
     WHERE ready.lo = ANY (ARRAY(SELECT first.lo FROM first))
 ), rest AS (
-    -- The other tasks to park, and what is left of the last span, which goes back in two halves, as
-    -- in own_tasks.
+    -- The other tasks that are not taken, and what is left of the span, which goes back in two
+    -- halves, as in own_tasks.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
                              limit_key)
     SELECT CASE WHEN rest.parks THEN '-9223372036854775808'::bigint | rest.position
@@ -436,20 +583,22 @@ WITH asked AS MATERIALIZED (
            rest.key
     FROM (
         SELECT run.position, run.lo, run.hi, run.action, run.priority, run.tries, run.completed,
-               run.aborted, run.limit_key AS key, true AS parks
+               run.aborted, run.fate = 'parked' AS parks,
+               CASE WHEN run.fate = 'parked' THEN run.limit_key ELSE run.known END AS key
         FROM run
-        WHERE NOT run.is_taken AND run.lo > run.span
+        WHERE run.fate <> 'taken' AND run.lo > run.span
         UNION ALL
         SELECT run.position, half.lo, half.hi, run.action, run.priority, run.tries, run.completed,
-               run.aborted, run.known, coalesce(run.full, false)
+               run.aborted, run.is_full, run.known
         FROM run
         CROSS JOIN LATERAL (
             VALUES (run.last + 1,
-                    CASE WHEN run.full THEN run.span_hi
+                    CASE WHEN run.is_full THEN run.span_hi
                          ELSE (run.last + run.span_hi + 1) / 2
                     END),
-                   (CASE WHEN run.full THEN run.span_hi ELSE (run.last + run.span_hi + 1) / 2 END
-                        + 1,
+                   (CASE WHEN run.is_full THEN run.span_hi
+                         ELSE (run.last + run.span_hi + 1) / 2
+                    END + 1,
                     run.span_hi)
         ) AS half (lo, hi)
         WHERE run.hi = run.last AND half.lo <= half.hi
@@ -464,7 +613,7 @@ WITH asked AS MATERIALIZED (
         FROM (
             SELECT run.action, sum(run.hi - run.lo + 1) AS tasks
             FROM run
-            WHERE run.is_taken AND run.limited
+            WHERE run.fate = 'taken' AND run.limited
             GROUP BY run.action
         ) AS paid
         JOIN asked ON asked.action = paid.action AND asked.tokens IS NOT NULL
@@ -480,14 +629,14 @@ WITH asked AS MATERIALIZED (
     SELECT run.lo, run.hi, $1::bigint, run.tries + 1, run.completed, run.aborted, run.status,
            CASE WHEN run.limited THEN run.action END
     FROM run
-    WHERE run.is_taken
+    WHERE run.fate = 'taken'
 ), lease AS (
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
     SELECT $1::bigint, $2::text, $6::bigint,
            coalesce(statement_timestamp() + $5::interval, 'infinity'),
            sum(run.hi - run.lo + 1), array_agg(ARRAY[run.lo, run.hi] ORDER BY run.rank, run.lo)
     FROM run
-    WHERE run.is_taken
+    WHERE run.fate = 'taken'
     HAVING count(*) > 0
 )
 SELECT run.lo, run.hi, run.rank,
@@ -500,7 +649,7 @@ SELECT run.lo, run.hi, run.rank,
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks
 FROM run
-WHERE run.is_taken
+WHERE run.fate = 'taken'
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, other.parked, other.action, other.fair, other.rates, other.keyed,
        other.locks
@@ -508,7 +657,7 @@ FROM (
     SELECT DISTINCT coalesce(run.limit_key, run.known) AS parked, run.action, false AS fair,
            false AS rates, true AS keyed, false AS locks
     FROM run
-    WHERE NOT run.is_taken OR run.full AND run.last < run.span_hi
+    WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
     UNION ALL
     SELECT '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks
     FROM asked
