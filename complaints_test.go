@@ -40,7 +40,7 @@ func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	t.Helper()
 	tx := begin(t, pool)
 	run(t, tx, "lock_limits('{act}')", "make_room('{}', '{}', '{}', '{}', '{}', '{act}', true)",
-		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d)", n),
+		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d, false)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
 			"'{9223372036854775807}', false, true, 0)", claim, n))
 	return tx
@@ -183,7 +183,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 				for _, call := range [][2]string{
 					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
-					{"deal_turns", "'{act}', 10"},
+					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
 						"'{9223372036854775807}', false, true, 0"},
 				} {
@@ -222,13 +222,13 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 				}
 				insert(t, store, ofKey("another", 1)...)
 				tx := begin(t, pool)
-				run(t, tx, "queue_turns('{act}')", "deal_turns('{act}', 10)")
+				run(t, tx, "queue_turns('{act}')", "deal_turns('{act}', 10, false)")
 				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				looked[keys] = map[string]float64{}
 				for _, call := range [][2]string{
 					{"make_room", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
-					{"deal_turns", "'{act}', 10"},
+					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
 						"'{9223372036854775807}', false, true, 0"},
 				} {

@@ -24,10 +24,10 @@ func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 		limits stint.Limits
 		n      int
 	}{
-		"fewer than the key may have":        {stint.Limits{ConcurrencyPerKey: 5}, 1},
-		"the action may have fewer":          {stint.Limits{Concurrency: 1, ConcurrencyPerKey: 2}, 10},
-		"the action has fewer tokens":        {stint.Limits{Rate: hourly(2), ConcurrencyPerKey: 5}, 10},
-		"the key has more slots than tokens": {stint.Limits{RatePerKey: hourly(3), ConcurrencyPerKey: 5}, 2},
+		"few are wanted":     {stint.Limits{ConcurrencyPerKey: 5}, 1},
+		"few of the action":  {stint.Limits{Concurrency: 1, ConcurrencyPerKey: 2}, 10},
+		"few tokens":         {stint.Limits{Rate: hourly(2), ConcurrencyPerKey: 5}, 10},
+		"few tokens of keys": {stint.Limits{RatePerKey: hourly(3), ConcurrencyPerKey: 5}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,8 @@ func wantOnce(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', false, true, 0"
+const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', " +
+	"false, true, 0"
 
 // A span from which a task is withdrawn while a hand-out is about to lock it is parked as what is
 // left of it.

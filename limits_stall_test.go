@@ -218,3 +218,53 @@ func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	eventually(t, soon, "a1 is handed out", func() bool { return len(own(t, store, 10)) == 1 })
 }
+
+// L4: a task whose turn has come, and that somebody's transaction locks, holds up no other key.
+func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
+	insert(t, store, withKey("a", "a0")...)
+	insert(t, store, withKey("b", "b0")...)
+	deals := begin(t, pool)
+	run(t, deals, "queue_turns('{act}')", "deal_turns('{act}', 1, false)")
+	wantErr(t, "Commit", deals.Commit(t.Context()), nil)
+	tx := begin(t, pool)
+	wantErr(t, "AbortTasks", errOf(
+		store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"a0"}, "")), nil)
+	wantHandOut(t, store, 1, "b0")
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	wantHandOut(t, store, 1, "a0")
+}
+
+// L2: a task that is parked while a return waits for a turn comes behind that return, without
+// maintainers.
+func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
+	insert(t, store, withKey("a", "a0", "a1")...)
+	insert(t, store, withKey("b", "b0")...)
+	owned := wantHandOut(t, store, 10, "a0", "b0")
+	wantHandOut(t, store, 10) // a1 is parked, and its turn held
+	tx := begin(t, pool)
+	_, err := tx.Exec(t.Context(), "SELECT FROM stint.turns WHERE limit_key = 'a' FOR UPDATE")
+	wantErr(t, "the lock", err, nil)
+	returned := start(func() (struct{}, error) {
+		return struct{}{}, errOf(store.ReturnTasks(t.Context(), []stint.Return{
+			{ID: "a0", Token: owned[0].Token, Code: stint.StatusCompleted},
+			{ID: "b0", Token: owned[1].Token, Code: stint.StatusCompleted},
+		}))
+	})
+	awaitWaiting(t, pool, 1, nil)
+	insert(t, store, withKey("b", "b1")...)
+	wantHandOut(t, store, 10) // b1 is parked
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	_, err = ends(t, "ReturnTasks", returned)
+	wantErr(t, "ReturnTasks", err, nil)
+	got := map[stint.TaskID]bool{}
+	eventually(t, soon, "a1 and b1 are handed out", func() bool {
+		for _, task := range own(t, store, 10) {
+			got[task.ID] = true
+		}
+		return len(got) == 2
+	})
+}

@@ -26,7 +26,8 @@ type laterLook struct {
 }
 
 const (
-	// laterKeysMax bounds how many keys wait for the next look at what is open.
+	// laterKeysMax bounds how many keys wait for the next look at what is open, and how many for the
+	// end of transactions.
 	laterKeysMax = 10_000
 
 	// lookLaterFirst is after how long somebody looks. A return takes less, unless its transaction
@@ -76,7 +77,7 @@ func (s *Store) lookAtAllLater(ctx context.Context) {
 		if !goesOn {
 			return
 		}
-		if len(fresh) > 0 {
+		if len(fresh) > 0 && keysOf(looks)+len(fresh) <= laterKeysMax {
 			looks, pause = append(looks, laterLook{keys: fresh}), s.later.first
 		}
 		var err error
@@ -86,9 +87,17 @@ func (s *Store) lookAtAllLater(ctx context.Context) {
 	}
 }
 
+// keysOf counts the keys of some looks.
+func keysOf(looks []laterLook) (n int) {
+	for _, look := range looks {
+		n += len(look.keys)
+	}
+	return n
+}
+
 // lookAtDue brings back what there is room for by now, and returns the looks that are not due.
 func (s *Store) lookAtDue(ctx context.Context, looks []laterLook) ([]laterLook, error) {
-	open, err := s.leasedWriters(ctx, nil)
+	open, err := s.openTransactions(ctx, "room_makers", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -113,6 +113,9 @@ type underLimits struct {
 	parked []parkedKey
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
+	// leftOver says that tasks of fair actions are left whose turn has come, hasRoom that such an
+	// action had room, and dealsAnew that turns are dealt as if none were left: others lock them.
+	leftOver, hasRoom, dealsAnew bool
 	// lookAt is how many tasks own_limited looks at; 0: no more than the caller wants.
 	lookAt int
 }
@@ -150,7 +153,10 @@ func (h *handOut) handOutSteps() []step {
 				name: "queue_turns", args: []any{h.actions},
 				count: func(n int64) { h.queued = n > 0 },
 			},
-			step{name: "deal_turns", args: []any{h.actions, h.maxTasks}, read: h.readHeld})
+			step{
+				name: "deal_turns", args: []any{h.actions, h.maxTasks, h.dealsAnew},
+				read: h.readDealt,
+			})
 	}
 	own := step{name: "own_gated", read: h.readSpans, args: []any{
 		int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
@@ -168,11 +174,11 @@ func (h *handOut) handOutSteps() []step {
 func (h *handOut) readSpans(rows pgx.Rows) error {
 	h.spans = h.spans[:0]
 	var one takenSpan
-	var signals, fair, rates, keyed, locks *bool
+	var signals, fair, rates, keyed, locks, hasRoom *bool
 	var parked, action string
 	_, err := pgx.ForEachRow(rows, []any{
 		&one.lo, &one.hi, &one.rank, &one.floor, &signals, &parked, &action, &fair, &rates, &keyed,
-		&locks,
+		&locks, &hasRoom,
 	}, func() error {
 		switch {
 		case signals != nil:
@@ -182,6 +188,7 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 			h.parked = append(h.parked, parkedKey{action, parked})
 		default:
 			h.limited[action] = limitKind{*keyed, *rates, *fair, *locks}
+			h.hasRoom = h.hasRoom || *fair && *hasRoom
 		}
 		return nil
 	})
@@ -203,11 +210,17 @@ func (h *handOut) spanOf(key int64) *takenSpan {
 	return &h.spans[i]
 }
 
-// readHeld reads the keys of fair actions of which no task can be handed out.
-func (h *handOut) readHeld(rows pgx.Rows) error {
-	var one parkedKey
-	_, err := pgx.ForEachRow(rows, []any{&one.action, &one.key}, func() error {
-		h.parked = append(h.parked, one)
+// readDealt reads the keys of fair actions of which no task can be handed out, and whether tasks
+// whose turn has come are left from before.
+func (h *handOut) readDealt(rows pgx.Rows) error {
+	var action string
+	var key *string
+	_, err := pgx.ForEachRow(rows, []any{&action, &key}, func() error {
+		if key == nil {
+			h.leftOver = true
+		} else {
+			h.parked = append(h.parked, parkedKey{action, *key})
+		}
 		return nil
 	})
 	return err
@@ -217,10 +230,11 @@ func (h *handOut) readHeld(rows pgx.Rows) error {
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
 // wait for room below the limit of their key.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
-	h.lookAt = 0
+	h.lookAt, h.dealsAnew = 0, false
 	const vainMax = 1000 // so often, a thousand tasks each, before others have a turn
 	for range vainMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limitKind{}, nil, nil, false
+		h.leftOver, h.hasRoom = false, false
 		if err := h.wakeKeys(ctx); err != nil {
 			return err
 		}
@@ -235,9 +249,11 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 		learned := !maps.Equal(h.limited, h.bounds)
 		// Spans may have been handed out whose tasks are gone by the time that they are read.
 		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
-		if found || !learned && !h.queued && len(h.parked) == 0 {
+		locked := h.leftOver && h.hasRoom && !h.dealsAnew
+		if found || !learned && !h.queued && !locked && len(h.parked) == 0 {
 			return nil
 		}
+		h.dealsAnew = locked
 		if len(h.parked) > 0 { // where tasks had to be parked, there may be many
 			h.lookAt = min(max(lookFirst, 4*h.lookAt), lookMost)
 		}

@@ -181,6 +181,7 @@ var sample = map[string]struct {
 	"forget_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
 	"forget_limits":     {"'{act,other}'", []string{"limits_pkey", "limited_keys_pkey"}},
 	"leased_writers":    {"NULL", nil},
+	"room_makers":       {"NULL", nil},
 	"list_limited_keys": {"NULL, 10", []string{"limited_keys_pkey"}},
 	"list_limits":       {"NULL, 10", []string{"leased_limited", "ready_parked"}},
 	"lock_limiting":     {"", nil},
@@ -238,7 +239,7 @@ var sample = map[string]struct {
 	"queue_turns": {"'{act,a}'", []string{
 		"limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "turns_order",
 	}},
-	"deal_turns": {"'{act,a}', 10", []string{
+	"deal_turns": {"'{act,a}', 10, false", []string{
 		"limits_pkey", "ready_order", "turns_order", "limited_keys_pkey",
 		"ready_parked", "slots_pkey", "leased_pkey", "key_rates_pkey",
 	}},

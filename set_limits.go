@@ -227,23 +227,25 @@ func lookAgain(ctx context.Context, look func() (done bool, err error)) error {
 func (s *Store) awaitLeasedWriters(ctx context.Context) error {
 	var writers []string // nil: all
 	return lookAgain(ctx, func() (done bool, err error) {
-		writers, err = s.leasedWriters(ctx, writers)
+		writers, err = s.openTransactions(ctx, "leased_writers", writers)
 		return len(writers) == 0, err
 	})
 }
 
-// leasedWriters returns which of these transactions, or, if they are nil, which ones hand out, take
-// back or change tasks in progress at this moment.
-func (s *Store) leasedWriters(ctx context.Context, of []string) (writers []string, err error) {
+// openTransactions returns which of these transactions are still open, or, if they are nil, which
+// ones are that a statement looks for: leased_writers or room_makers.
+func (s *Store) openTransactions(
+	ctx context.Context, statement string, of []string,
+) (open []string, err error) {
 	err = s.run(ctx, step{
-		name: "leased_writers", args: []any{of},
+		name: statement, args: []any{of},
 		read: func(rows pgx.Rows) error {
 			var err error
-			writers, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			open, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			return err
 		},
 	})
-	return writers, err
+	return open, err
 }
 
 // fitKeyRates fits the buckets of keys to the rate that they have now.

@@ -3,17 +3,20 @@
 -- Brings tasks of fair actions back to the very beginning of the queue of their action, key by key
 -- in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's weight, or of more
 -- where few keys share $2. Returns the keys of which nothing was brought back, since they have no
--- room below a limit of their own.
+-- room below a limit of their own; and, without a key, the actions of which tasks are there from
+-- before.
 --
 --   $1 actions    text[]
 --   $2 max_tasks  integer
+--   $3 anew       boolean: tasks that are there from before do not count, since others lock them
 --
 -- The pass of a key grows by what a task of its weight costs, so that keys that always have tasks
 -- get shares in proportion to their weights.
 WITH RECURSIVE fair AS MATERIALIZED (
     -- quantum is how many tasks a turn has for each unit of a weight.
     SELECT limits.action, limits.per_key, limits.key_burst, limits.each,
-           greatest(32, ($2::integer - ready.tasks - 1) / greatest(keys.weight, 1) + 1) AS quantum
+           greatest(32, ($2::integer - ready.tasks - 1) / greatest(keys.weight, 1) + 1) AS quantum,
+           ready.tasks AS there
     FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
         SELECT limits.action, limits.per_key, limits.key_burst,
@@ -81,7 +84,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         -- Less what was brought back before, and not handed out: but that of lower priorities does
         -- not keep a turn from coming.
         SELECT turn.missing - CASE
-                   WHEN turn.tier = next.tier THEN 0
+                   WHEN turn.tier = next.tier OR $3::boolean THEN 0
                    ELSE (
                        SELECT coalesce(sum(head.hi - head.lo + 1), 0)::bigint
                        FROM (
@@ -224,3 +227,5 @@ WITH RECURSIVE fair AS MATERIALIZED (
 SELECT turn.action, turn.limit_key
 FROM turn
 WHERE turn.tasks = 0 AND turn.there > 0
+UNION ALL
+SELECT fair.action, NULL FROM fair WHERE fair.there > 0

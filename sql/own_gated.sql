@@ -188,9 +188,11 @@ SELECT taken.lo, taken.last AS hi, taken.rank,
         FROM stint.edges
         WHERE edges.after BETWEEN taken.lo AND taken.last
         LIMIT 1) IS NOT NULL AS signals,
-       '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks
+       '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
+       NULL AS has_room
 FROM taken
 UNION ALL
-SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks
+SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
+       asked.room > 0
 FROM asked
 WHERE asked.limited

@@ -32,7 +32,7 @@
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
 -- priority that was seen, signals says that other tasks wait for one of the span. Further rows,
 -- where signals is null, name the keys of which tasks were parked and, without a key, the actions
--- that have limits, and which.
+-- that have limits, and which; has_room says whether the action itself had room.
 WITH asked AS MATERIALIZED (
     -- Each action once, with what its limits allow. keyed says that keys have limits.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
@@ -647,19 +647,20 @@ SELECT run.lo, run.hi, run.rank,
         FROM stint.edges
         WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
-       '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks
+       '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
+       NULL AS has_room
 FROM run
 WHERE run.fate = 'taken'
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, other.parked, other.action, other.fair, other.rates, other.keyed,
-       other.locks
+       other.locks, other.has_room
 FROM (
     SELECT DISTINCT coalesce(run.limit_key, run.known) AS parked, run.action, false AS fair,
-           false AS rates, true AS keyed, false AS locks
+           false AS rates, true AS keyed, false AS locks, false AS has_room
     FROM run
     WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
     UNION ALL
-    SELECT '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks
+    SELECT '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks, asked.room > 0
     FROM asked
     WHERE asked.limited
 ) AS other
