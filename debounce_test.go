@@ -240,7 +240,9 @@ func TestDebounce_RefusesWhenTasksOfBothIDsAreInProgress(t *testing.T) {
 
 func TestDebounce_ReplacesAFinishedTask(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{})
+	_, pool := newStoreAndPool(t, stint.Options{})
+	spied, spy := spyOn(t, pool, 4)
+	store := openStore(t, spied, stint.Options{})
 	insert(t, store, debounced("0"))
 	complete(t, store, ownOne(t, store))
 	age(t, pool, "10 h")
@@ -253,9 +255,7 @@ func TestDebounce_ReplacesAFinishedTask(t *testing.T) {
 	waiting := start(func() (stint.TaskInfo, error) {
 		return store.WaitForTask(t.Context(), "a")
 	})
-	eventually(t, soon, "the session listens", func() bool {
-		return listeners(t, pool, "finished") > 0
-	})
+	spy.sees(t, "waited_tasks", 1)
 	debounce(t, store, "2")
 	got, err := ends(t, "WaitForTask", waiting)
 	if err != nil || got.AbortCause != stint.CauseReplaced {

@@ -4,6 +4,7 @@ package testrun
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -35,6 +36,19 @@ func Rounds(most int) int {
 		return max(most/5, 1)
 	}
 	return most
+}
+
+// Some returns cases of a test that has many: all if STINT_TEST_LONG is set, otherwise a third, other
+// ones in each run. Their names are those of sub-tests, with which -run repeats them.
+func Some[C any](cases []C) []C {
+	if os.Getenv(long) != "" {
+		return cases
+	}
+	some := make([]C, 0, len(cases)/3+1)
+	for _, i := range rand.Perm(len(cases))[:cap(some)] {
+		some = append(some, cases[i])
+	}
+	return some
 }
 
 // Long leaves a test that takes more than about a second out of a run with -short.
