@@ -89,7 +89,8 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 		var missing int
 		var askedAt *time.Time
 		var now time.Time
-		info, err := readInfo(rows, &missing, &askedAt, &now)
+		var place int
+		info, err := readInfo(rows, &missing, &askedAt, &now, &place)
 		if err != nil {
 			return e, found, err
 		}
@@ -102,7 +103,11 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 			if e.Limits == nil {
 				e.Limits = &TaskLimits{}
 			}
-			e.Limits.KeyOwned = append(e.Limits.KeyOwned, info)
+			if place == 1 {
+				e.Limits.KeyOwned = append(e.Limits.KeyOwned, info)
+			} else {
+				e.Limits.Owned = append(e.Limits.Owned, info)
+			}
 			continue
 		default:
 			e.BecauseOf = append(e.BecauseOf, info)

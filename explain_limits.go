@@ -20,8 +20,10 @@ type TaskLimits struct {
 
 	// InProgress is how many tasks with the action are in progress, if Limits.Concurrency is set,
 	// and KeyInProgress how many of these have the task's key, if Limits.ConcurrencyPerKey is.
-	// Counting stops at 100,000 rows. KeyOwned are up to 100 of those with the key.
+	// Counting stops at 100,000 rows. Owned are up to 100 of them, KeyOwned up to 100 of those with
+	// the key.
 	InProgress    int
+	Owned         []TaskInfo
 	KeyInProgress int
 	KeyOwned      []TaskInfo
 
@@ -80,7 +82,13 @@ func (e *Explanation) addLimits(limits *TaskLimits) {
 	if e.Task.State != StateReady {
 		e.Limits = nil
 	}
-	if e.Limits != nil && owned != nil && limits.Limits.ConcurrencyPerKey > 0 {
+	if e.Limits == nil || owned == nil {
+		return
+	}
+	if limits.Limits.Concurrency > 0 {
+		e.Limits.Owned = owned.Owned
+	}
+	if limits.Limits.ConcurrencyPerKey > 0 {
 		e.Limits.KeyOwned = owned.KeyOwned
 	}
 }
@@ -108,7 +116,8 @@ func (l *TaskLimits) reasons(action, key string) []string {
 		say("%q has been paused since %s", action, stamp(l.PausedSince))
 	}
 	if most := l.Limits.Concurrency; most > 0 && l.InProgress >= most {
-		say("%d of %d %q tasks are in progress", l.InProgress, most, action)
+		say("%d of %d %q tasks are in progress%s", l.InProgress, most, action,
+			ownersOf(l.InProgress, l.Owned))
 	}
 	if !l.NextAt.IsZero() {
 		say("the next token of %q comes at %s", action, stamp(l.NextAt))
@@ -117,7 +126,8 @@ func (l *TaskLimits) reasons(action, key string) []string {
 		say("key %q has been paused since %s", key, stamp(l.KeyPausedSince))
 	}
 	if most := l.Limits.ConcurrencyPerKey; most > 0 && l.KeyInProgress >= most {
-		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key, l.owners())
+		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key,
+			ownersOf(l.KeyInProgress, l.KeyOwned))
 	}
 	if !l.KeyNextAt.IsZero() {
 		say("the next token of key %q comes at %s", key, stamp(l.KeyNextAt))
@@ -135,12 +145,15 @@ func (l *TaskLimits) reasons(action, key string) []string {
 	return reasons
 }
 
-func (l *TaskLimits) owners() string {
+// ownersOf names the first of some tasks in progress, and who owns them.
+func ownersOf(inProgress int, known []TaskInfo) string {
+	const most = 10
 	var text strings.Builder
-	for _, task := range l.KeyOwned {
+	known = known[:min(most, len(known))]
+	for _, task := range known {
 		fmt.Fprintf(&text, "\n    %q, %s", string(task.ID), owner(task))
 	}
-	if more := l.KeyInProgress - len(l.KeyOwned); more > 0 && len(l.KeyOwned) > 0 {
+	if more := inProgress - len(known); more > 0 && len(known) > 0 {
 		fmt.Fprintf(&text, "\n    and %d more", more)
 	}
 	return text.String()

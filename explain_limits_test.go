@@ -34,8 +34,13 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 		"concurrency": {
 			stint.Limits{Concurrency: 2},
 			3, 2,
-			[]string{"\"last\" is ready, but\n  2 of 2 \"act\" tasks are in progress"},
-			func(l stint.TaskLimits) bool { return l.InProgress == 2 && l.KeyWaiting == 0 },
+			[]string{
+				"\"last\" is ready, but\n  2 of 2 \"act\" tasks are in progress\n" +
+					"    \"first\", \"actor\" owns it until 2", "\n    \"second\", \"actor\"",
+			},
+			func(l stint.TaskLimits) bool {
+				return l.InProgress == 2 && l.KeyWaiting == 0 && len(l.Owned) == 2
+			},
 		},
 		"concurrency of the key": {
 			stint.Limits{ConcurrencyPerKey: 1},
@@ -157,9 +162,9 @@ func TestExplain_StopsCounting(t *testing.T) {
 	if l := why.Limits; l.KeyInProgress != 150 || len(l.KeyOwned) != 100 {
 		t.Errorf("%d are in progress, %d named", l.KeyInProgress, len(l.KeyOwned))
 	}
-	wantText(t, why.String(), "    and 50 more")
-	if n := strings.Count(why.String(), "owns it until"); n != 100 {
-		t.Errorf("%d owned tasks are named, want 100", n)
+	wantText(t, why.String(), "    and 140 more")
+	if n := strings.Count(why.String(), "owns it until"); n != 10 {
+		t.Errorf("%d owned tasks are named, want 10", n)
 	}
 	exec(t, pool, "DELETE FROM stint.ready")
 	exec(t, pool, `INSERT INTO stint.ready (position, lo, hi, action, limit_key, priority, tries)

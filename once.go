@@ -23,11 +23,11 @@ import "time"
 // [KeepNone] the ID is free as soon as the task has ended.
 //
 // The ID gets up to 31 bytes longer, and inserts refuse IDs of more than 512 bytes. OncePer panics
-// unless the period is positive.
+// if the ID is empty, with which all tasks of a period would be one, or the period is not positive.
 func OncePer(id TaskID, at time.Time, period time.Duration) TaskID {
-	if period <= 0 {
+	if id == "" || period <= 0 {
 		//nolint:forbidigo // a mistake in the program, and there is no error to return
-		panic("stint: the period of OncePer must be positive")
+		panic("stint: OncePer needs an ID and a positive period")
 	}
 	// Truncate counts from the year 1 on, which is no multiple of most periods before 1970.
 	epoch := time.Unix(0, 0)

@@ -14,8 +14,8 @@ const limitedKeysMax = 10_000
 // paused since the first time. Limits stay as they are.
 //
 // As with [Store.SetLimits], it is refused with [ErrSchemaVersion] as long as stores of releases
-// are connected that do not know of pauses, and in the caller's transaction. The call may be
-// repeated after any failure.
+// are connected that do not know of pauses, for actions that begin with "stint.", and in the
+// caller's transaction. The call may be repeated after any failure.
 func (s *Store) Pause(ctx context.Context, actions ...string) error {
 	if err := s.pauseActions(ctx, actions, true); err != nil {
 		return fmt.Errorf("pause: %w", err)

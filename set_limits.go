@@ -65,8 +65,8 @@ const (
 // yet. The function add_task of such a release refuses, too: install that of this release first
 // (migrations/functions.sql).
 //
-// So that tasks that were handed out before count towards a limit of tasks in progress, or the rate
-// of a key, SetLimits waits for the transactions that hand out, return or change tasks at that
+// So that tasks that were handed out before count towards a limit of tasks in progress, or a rate,
+// SetLimits waits for the transactions that hand out, return or change tasks at that
 // moment, however long these take. For a limit of tasks in progress, it then looks through all of
 // them. If ctx ends meanwhile, or something fails, the error says that the limits are in force, but
 // that such tasks may not count yet: call again. Otherwise a call that is cut off may or may not
@@ -74,7 +74,8 @@ const (
 // counts.
 //
 // It is refused in the caller's transaction, with an [*ArgumentError], since that would hold up
-// every hand-out of the action until it ends.
+// every hand-out of the action until it ends. Actions that begin with "stint." are refused, too:
+// the packages of this module have them for tasks of their own, which must not wait.
 func (s *Store) SetLimits(ctx context.Context, action string, limits Limits) error {
 	if err := s.setLimits(ctx, action, limits); err != nil {
 		return fmt.Errorf("set limits: %w", err)
@@ -226,10 +227,18 @@ func lookAgain(ctx context.Context, look func() (done bool, err error)) error {
 // hand out tasks that nobody sees yet.
 func (s *Store) awaitLeasedWriters(ctx context.Context) error {
 	var writers []string // nil: all
-	return lookAgain(ctx, func() (done bool, err error) {
-		writers, err = s.openTransactions(ctx, "leased_writers", writers)
-		return len(writers) == 0, err
+	err := lookAgain(ctx, func() (done bool, err error) {
+		open, err := s.openTransactions(ctx, "leased_writers", writers)
+		if err == nil {
+			writers = open
+		}
+		return err == nil && len(open) == 0, err
 	})
+	if err != nil && len(writers) > 0 {
+		err = fmt.Errorf("transactions that hand out, return or change tasks are open: %d (the "+
+			"oldest ones: stint check): %w", len(writers), err)
+	}
+	return err
 }
 
 // openTransactions returns which of these transactions are still open, or, if they are nil, which
@@ -323,12 +332,16 @@ func (s *Store) checkLimiting(actions ...string) error {
 		return tooLarge("actions", len(actions), actionsMax)
 	}
 	for i, action := range actions {
-		if err := checkText("action", action, actionBytesMax); err != nil {
-			return at(err, i, "")
+		err := checkText("action", action, actionBytesMax)
+		if err == nil && strings.HasPrefix(action, ownActionsPrefix) {
+			err = argumentError("action", "must not begin with stint.: the packages of this "+
+				"module have such actions, and must not wait")
 		}
-		if strings.HasPrefix(action, ownActionsPrefix) {
-			return at(argumentError("action", "must not begin with stint.: such tasks are the "+
-				"store's own"), i, "")
+		if err != nil && len(actions) > 1 {
+			err = at(err, i, "")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func TestExplain_TellsOfLimitsAsTheStoreDoes(t *testing.T) {
 // all times into one zone.
 func atRest(l *stint.TaskLimits) stint.TaskLimits {
 	still := *l
-	still.KeyOwned = nil
+	still.Owned, still.KeyOwned = nil, nil
 	for _, at := range []*time.Time{
 		&still.PausedSince, &still.KeyPausedSince, &still.NextAt, &still.KeyNextAt,
 	} {

@@ -117,6 +117,7 @@ func lookPolicies() map[string]policy {
 			trim: trimming(func(a *asking, r *stintv1.ExplainTaskResponse) {
 				r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
 				if r.GetLimits() != nil {
+					r.Limits.Owned = a.seen(r.GetLimits().GetOwned())
 					r.Limits.KeyOwned = a.seen(r.GetLimits().GetKeyOwned())
 				}
 			}),

@@ -1,9 +1,10 @@
 -- name: explain_task
 --
 -- Returns a task (place 0) and up to $2 of the predecessors that it waits for, or because of which
--- it was aborted, or of the tasks that hold slots of its key while it is ready (place 1), each in
--- the form of get_tasks without body and result. With each come how many predecessors the task
--- waits for in all (0 for others), when somebody last asked for its action, and what time it is.
+-- it was aborted, or of the tasks that hold slots of its key while it is ready (place 1), and up to
+-- $2 of those that count under the limit of its action meanwhile (place 2), each in the form of
+-- get_tasks without body and result. With each come how many predecessors the task waits for in all
+-- (0 for others), when somebody last asked for its action, what time it is, and its place.
 --
 --   $1 id     text
 --   $2 tasks  integer
@@ -88,6 +89,27 @@ WITH named AS MATERIALIZED (
         ORDER BY slot.key
         LIMIT $2::integer
     ) AS slot
+    UNION ALL
+    SELECT owned.key, 2
+    FROM (
+        SELECT one.key
+        FROM named
+        CROSS JOIN LATERAL (
+            SELECT limits.action
+            FROM stint.limits
+            WHERE limits.action = named.action AND limits.concurrency IS NOT NULL
+              AND named.is_ready
+            OFFSET 0
+        ) AS limits
+        CROSS JOIN LATERAL (
+            SELECT leased.lo, leased.hi
+            FROM stint.leased
+            WHERE leased.limited_action = limits.action
+            LIMIT $2::integer
+        ) AS leased
+        CROSS JOIN LATERAL generate_series(leased.lo, leased.hi) AS one (key)
+        LIMIT $2::integer
+    ) AS owned
 )
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
@@ -99,7 +121,7 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        (SELECT action_stats.asked_at
         FROM stint.action_stats
         WHERE action_stats.action = task.action) AS asked_at,
-       statement_timestamp() AS now
+       statement_timestamp() AS now, chosen.place
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

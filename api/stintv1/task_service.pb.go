@@ -1626,7 +1626,8 @@ type TaskLimits struct {
 	// Counted where concurrency and concurrency_per_key are set, up to 100,000 rows.
 	InProgress    int64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	KeyInProgress int64 `protobuf:"varint,5,opt,name=key_in_progress,json=keyInProgress,proto3" json:"key_in_progress,omitempty"`
-	// Up to 100 of those with the key.
+	// Up to 100 of each.
+	Owned    []*TaskInfo `protobuf:"bytes,13,rep,name=owned,proto3" json:"owned,omitempty"`
 	KeyOwned []*TaskInfo `protobuf:"bytes,6,rep,name=key_owned,json=keyOwned,proto3" json:"key_owned,omitempty"`
 	// When the next tokens come; missing if there is one.
 	NextAt    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
@@ -1705,6 +1706,13 @@ func (x *TaskLimits) GetKeyInProgress() int64 {
 		return x.KeyInProgress
 	}
 	return 0
+}
+
+func (x *TaskLimits) GetOwned() []*TaskInfo {
+	if x != nil {
+		return x.Owned
+	}
+	return nil
 }
 
 func (x *TaskLimits) GetKeyOwned() []*TaskInfo {
@@ -2960,7 +2968,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"tries_left\x18\x05 \x01(\x05R\ttriesLeft\x125\n" +
 	"\basked_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x12,\n" +
 	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
-	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\"\xbd\x04\n" +
+	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\"\xe7\x04\n" +
 	"\n" +
 	"TaskLimits\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
@@ -2968,7 +2976,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x10key_paused_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0ekeyPausedSince\x12\x1f\n" +
 	"\vin_progress\x18\x04 \x01(\x03R\n" +
 	"inProgress\x12&\n" +
-	"\x0fkey_in_progress\x18\x05 \x01(\x03R\rkeyInProgress\x12/\n" +
+	"\x0fkey_in_progress\x18\x05 \x01(\x03R\rkeyInProgress\x12(\n" +
+	"\x05owned\x18\r \x03(\v2\x12.stint.v1.TaskInfoR\x05owned\x12/\n" +
 	"\tkey_owned\x18\x06 \x03(\v2\x12.stint.v1.TaskInfoR\bkeyOwned\x123\n" +
 	"\anext_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x12:\n" +
 	"\vkey_next_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tkeyNextAt\x12\x1f\n" +
@@ -3214,86 +3223,87 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	58, // 35: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
 	56, // 36: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
 	56, // 37: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	57, // 38: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	56, // 39: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	56, // 40: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	57, // 41: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	50, // 42: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	33, // 43: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	49, // 44: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	49, // 45: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	57, // 46: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	57, // 47: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	57, // 48: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	38, // 49: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	56, // 50: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	49, // 51: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	57, // 52: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	56, // 53: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	49, // 54: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	49, // 55: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	47, // 56: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,  // 57: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 58: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 59: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 60: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,  // 61: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10, // 62: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12, // 63: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14, // 64: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16, // 65: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18, // 66: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22, // 67: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24, // 68: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26, // 69: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	29, // 70: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	31, // 71: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	34, // 72: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	36, // 73: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	39, // 74: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	41, // 75: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	43, // 76: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	45, // 77: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	59, // 78: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	60, // 79: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	61, // 80: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	62, // 81: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	63, // 82: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	64, // 83: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	65, // 84: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	1,  // 85: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 86: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 87: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 88: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,  // 89: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11, // 90: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13, // 91: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15, // 92: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17, // 93: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21, // 94: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23, // 95: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25, // 96: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27, // 97: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	30, // 98: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	32, // 99: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	35, // 100: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	37, // 101: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	40, // 102: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	42, // 103: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	44, // 104: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	46, // 105: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	66, // 106: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	67, // 107: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	68, // 108: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	69, // 109: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	70, // 110: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	71, // 111: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	72, // 112: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	85, // [85:113] is the sub-list for method output_type
-	57, // [57:85] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	57, // 38: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	57, // 39: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	56, // 40: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	56, // 41: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	57, // 42: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	50, // 43: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	33, // 44: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	49, // 45: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	49, // 46: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	57, // 47: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	57, // 48: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	57, // 49: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	38, // 50: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	56, // 51: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	49, // 52: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	57, // 53: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	56, // 54: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	49, // 55: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	49, // 56: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	47, // 57: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,  // 58: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 59: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 60: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 61: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,  // 62: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10, // 63: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12, // 64: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14, // 65: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16, // 66: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18, // 67: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22, // 68: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24, // 69: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26, // 70: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	29, // 71: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	31, // 72: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	34, // 73: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	36, // 74: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	39, // 75: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	41, // 76: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	43, // 77: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	45, // 78: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	59, // 79: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	60, // 80: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	61, // 81: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	62, // 82: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	63, // 83: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	64, // 84: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	65, // 85: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	1,  // 86: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 87: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 88: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 89: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,  // 90: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11, // 91: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13, // 92: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15, // 93: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17, // 94: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21, // 95: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23, // 96: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25, // 97: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27, // 98: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	30, // 99: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	32, // 100: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	35, // 101: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	37, // 102: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	40, // 103: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	42, // 104: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	44, // 105: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	46, // 106: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	66, // 107: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	67, // 108: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	68, // 109: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	69, // 110: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	70, // 111: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	71, // 112: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	72, // 113: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	86, // [86:114] is the sub-list for method output_type
+	58, // [58:86] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }

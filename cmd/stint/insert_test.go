@@ -81,6 +81,6 @@ func TestDebounce_ReplacesWhatHasNotStarted(t *testing.T) {
 	db.run(t, "", "debounce", "a", "--action", "x", "--quiet", "1s").
 		wantExit(t, 2, "expected --at-most")
 	db.run(t, "", "debounce", "a", "--action", "x", "--quiet", "2s", "--at-most", "1s").
-		wantExit(t, 2, "atMost")
+		wantExit(t, 2, "--at-most")
 	db.run(t, "", "debounce").wantExit(t, 2, "expected one task ID")
 }

@@ -49,8 +49,8 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 		wantOutput(t, `{"action":"mail"}`)
 	db.run(t, "", "limits").wantExit(t, 0, "no limits")
 	db.run(t, "", "limit", "mail", "--rate", "2/h", "--json").wantExit(t, 0).
-		wantOutput(t, `{"action":"mail","limits":{"rate":{"tasks":2,"per_seconds":3600},`+
-			`"fair":false}}`)
+		wantOutput(t, `{"action":"mail","limits":{"rate":{"tasks":2,"per_seconds":3600,`+
+			`"burst":1},"fair":false}}`)
 }
 
 func TestLimit_RefusesBadInput(t *testing.T) {
@@ -67,12 +67,14 @@ func TestLimit_RefusesBadInput(t *testing.T) {
 		"limit mail --rate 1/week":               "such as 1000/s",
 		"limit mail --burst 5":                   "--burst needs --rate",
 		"limit mail --burst-per-key 5":           "--burst-per-key needs --rate-per-key",
-		"limit mail --concurrency -1":            "Limits.Concurrency",
-		"limit mail --per-key 1001":              "Limits.ConcurrencyPerKey",
+		"limit mail --concurrency -1":            "--concurrency must be",
+		"limit mail --per-key 1001":              "--per-key",
 		"limit stint.Spontaneous --fair":         "action",
 		"weight mail":                            "such as customer-7=3",
 		"weight mail key":                        "such as customer-7=3",
 		"weight mail key=0":                      "must be 1 to 1000",
+		"weight mail key=4294967297":             "must be 1 to 1000",
+		"weight mail a=3 a=4":                    "comes twice",
 		"pause":                                  "expected actions, got none",
 		"resume":                                 "expected actions, got none",
 		"pause a b --key k":                      "--key is about one action, got 2",
@@ -102,8 +104,8 @@ func TestLimits_ListsWhatIsLimitedAndPaused(t *testing.T) {
 	r := db.run(t, "", "limits").wantExit(t, 0)
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
 	for i, want := range []string{
-		"ACTION IN PROGRESS PER KEY RATE RATE PER KEY FAIR PARKED PAUSED KEYS",
-		"mail 1 of 40 2 5/m, burst 1 1/1m30s, burst 1 yes 0 ",
+		"ACTION IN PROGRESS PER KEY RATE TOKENS RATE PER KEY FAIR PARKED PAUSED KEYS",
+		"mail 1 of 40 2 5/m, burst 1 1 1/1m30s, burst 1 yes 0 ",
 		"report 0 ",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(strings.Join(strings.Fields(lines[i]), " "),
@@ -126,8 +128,12 @@ func TestLimits_ListsWhatIsLimitedAndPaused(t *testing.T) {
 		got.Weights["c=7"] != 3 || len(got.Paused) != 2 || got.Since.IsZero() || got.Busy != 1 {
 		t.Errorf("stint limits --json = %+v", got)
 	}
-	db.run(t, "", "resume", "mail", "--key", "k").wantExit(t, 0).
-		wantOutput(t, "resumed 1 key of mail\n")
+	db.run(t, "", "limits", "mail").wantExit(t, 0).
+		wantOutput(t, "mail: key k: paused ", "mail: key c=7: weight 3\n")
+	db.run(t, "", "resume", "mail", "--key", "k", "--key", "k", "--key", "idle").
+		wantExit(t, 0, "idle was not paused").wantOutput(t, "resumed 1 key of mail\n")
+	db.run(t, "", "resume", "idle").wantExit(t, 0, "idle was not paused").
+		wantOutput(t, "resumed 0 actions\n")
 	db.run(t, "", "resume", "mail", "report", "--json").wantExit(t, 0).
 		wantOutput(t, `{"resumed":["mail","report"]}`)
 	if left := db.limits(t); !left.PausedSince.IsZero() || len(left.PausedKeys) != 1 {

@@ -69,7 +69,7 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "kept", Action: "act"})
-	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops tasks", "--down")
+	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops all tasks", "--down")
 	db.run(t, "", "show", "kept").wantExit(t, 0)
 	r := db.run(t, "", "migrate", "--to", "0", "--down", "--json").wantExit(t, 0)
 	want := fmt.Sprintf(`{"schema":"stint","version":%d,"newest":%d,"migrated_to":0}`,

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
 )
 
 // completeWith lets shells complete the values of a flag.
@@ -77,7 +77,7 @@ func (p *program) taskIDs(
 		page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: begun, Limit: offeredMax})
 		for _, task := range page.Tasks {
 			id := string(task.ID)
-			if isPlainWord(id) && !slices.Contains(args, id) {
+			if readable.IsPlainWord(id) && !slices.Contains(args, id) {
 				offered = append(offered, cobra.CompletionWithDesc(id, string(task.State)))
 			}
 		}
@@ -94,7 +94,7 @@ func (p *program) actions(
 	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
 		stats, err := store.Stats(ctx)
 		for _, a := range stats.Actions {
-			if isPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
+			if readable.IsPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
 				offered = append(offered, a.Action)
 			}
 		}
@@ -112,7 +112,7 @@ func (p *program) actorNames(
 		actors, err := store.ListActors(ctx)
 		for _, actor := range actors {
 			name := string(actor.Actor)
-			if isPlainWord(name) && strings.HasPrefix(name, begun) {
+			if readable.IsPlainWord(name) && strings.HasPrefix(name, begun) {
 				offered = append(offered, name)
 			}
 		}
@@ -164,9 +164,4 @@ func (p *program) lookUp(
 		}
 		return work(ctx, db)
 	})
-}
-
-// isPlainWord reports whether a word needs no quotes in any shell, and is no flag.
-func isPlainWord(word string) bool {
-	return regexp.MustCompile(`^[\pL\pN_./:@+,%][\pL\pN_./:@+,%=-]*$`).MatchString(word)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -234,7 +235,7 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 func (p *program) migrateLine() string {
 	line := "stint migrate"
 	if p.schema != schemaDefault {
-		line += " --schema " + shellQuote(p.schema)
+		line += " --schema " + readable.Quote(p.schema)
 	}
 	if p.databaseURL != os.Getenv(urlVariable) {
 		line += " --database-url " + shownURL(p.databaseURL)

@@ -31,6 +31,11 @@ With --json: id.`,
 					return said(errInput, "expected --%s", flag)
 				}
 			}
+			if cmd.Flags().Changed("key") {
+				if err := checkNames("key", key); err != nil {
+					return err
+				}
+			}
 			task := stint.Task{ID: stint.TaskID(args[0]), Action: action, Key: key}
 			if cmd.Flags().Changed("body") {
 				task.Body = []byte(body)
@@ -54,7 +59,7 @@ func (p *program) debounce(
 ) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		if err := db.store.Debounce(ctx, task, quiet, atMost); err != nil {
-			return err
+			return flagsOf(err)
 		}
 		if p.json {
 			return p.printJSON(map[string]any{"id": task.ID})

@@ -25,10 +25,11 @@ aborted, 100 at most; left out if there are none), tries_left (left out if there
 limit), limits (what holds up a ready task; left out where there are neither limits nor
 pauses), asked_at (when somebody last asked for the action, to half a minute; left out if
 nobody has for a week), now. limits has limits and paused_since of the action, as stint
-limits, and key_paused_since; in_progress and key_in_progress, where those are limited, and
-key_owned (up to 100 of the latter); next_at and key_next_at, when the next tokens come
+limits, and key_paused_since; in_progress and key_in_progress, where those are limited, owned
+and key_owned (up to 100 of each); next_at and key_next_at, when the next tokens come
 (left out if there are some); key_waiting (how many tasks with the key wait, 10,000 at
-most), waits_for_turn and turns_ahead (how many turns of others come first, 10,000 at most).`,
+most), waits_for_turn and then turns_ahead (how many turns of others come first, 10,000 at
+most).`,
 		Example: "  stint explain greet/world",
 		GroupID: groupTasks,
 		Args:    oneID,
@@ -54,14 +55,15 @@ type taskLimitsJSON struct {
 	Limits         *limitJSON `json:"limits,omitempty"`
 	PausedSince    time.Time  `json:"paused_since,omitzero"`
 	KeyPausedSince time.Time  `json:"key_paused_since,omitzero"`
-	InProgress     int        `json:"in_progress,omitempty"`
-	KeyInProgress  int        `json:"key_in_progress,omitempty"`
+	InProgress     *int       `json:"in_progress,omitempty"`
+	Owned          []taskJSON `json:"owned,omitempty"`
+	KeyInProgress  *int       `json:"key_in_progress,omitempty"`
 	KeyOwned       []taskJSON `json:"key_owned,omitempty"`
 	NextAt         time.Time  `json:"next_at,omitzero"`
 	KeyNextAt      time.Time  `json:"key_next_at,omitzero"`
 	KeyWaiting     int        `json:"key_waiting"`
 	WaitsForTurn   bool       `json:"waits_for_turn"`
-	TurnsAhead     int        `json:"turns_ahead,omitempty"`
+	TurnsAhead     *int       `json:"turns_ahead,omitempty"`
 }
 
 func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
@@ -70,9 +72,24 @@ func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
 	}
 	document := &taskLimitsJSON{
 		Limits: newLimitJSON(l.Limits), PausedSince: utc(l.PausedSince),
-		KeyPausedSince: utc(l.KeyPausedSince), InProgress: l.InProgress,
-		KeyInProgress: l.KeyInProgress, NextAt: utc(l.NextAt), KeyNextAt: utc(l.KeyNextAt),
-		KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead,
+		KeyPausedSince: utc(l.KeyPausedSince), NextAt: utc(l.NextAt),
+		KeyNextAt: utc(l.KeyNextAt), KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn,
+	}
+	for _, count := range []struct {
+		applies bool
+		from    *int
+		into    **int
+	}{
+		{l.Limits.Concurrency > 0, &l.InProgress, &document.InProgress},
+		{l.Limits.ConcurrencyPerKey > 0, &l.KeyInProgress, &document.KeyInProgress},
+		{l.WaitsForTurn, &l.TurnsAhead, &document.TurnsAhead},
+	} {
+		if count.applies {
+			*count.into = count.from
+		}
+	}
+	if len(l.Owned) > 0 {
+		document.Owned = p.tasksJSON(l.Owned)
 	}
 	if len(l.KeyOwned) > 0 {
 		document.KeyOwned = p.tasksJSON(l.KeyOwned)

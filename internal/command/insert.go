@@ -108,7 +108,7 @@ func (p *program) insertByFlags(cmd *cobra.Command, given *insertFlags) error {
 	}
 	if changed("once-per") {
 		switch {
-		case !changed("id"):
+		case given.id == "":
 			return said(errInput, "--once-per needs --id")
 		case given.oncePer <= 0:
 			return said(errInput, "--once-per must be positive")

@@ -14,6 +14,9 @@ import (
 	"github.com/stint-tasks/stint/internal/readable"
 )
 
+// weightMax is the highest weight of a key.
+const weightMax = 1000
+
 // limitFlags are those of the limits of an action.
 type limitFlags struct {
 	concurrency, perKey, burst, keyBurst int
@@ -91,21 +94,60 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 			}
 		}
 		if err := db.store.SetLimits(ctx, action, limits); err != nil {
-			return err
+			return toldAll(flagsOf(err))
 		}
 		switch {
 		case p.json:
-			document := map[string]any{"action": action}
-			if limits := newLimitJSON(limits); limits != nil {
-				document["limits"] = limits
-			}
-			return p.printJSON(document)
+			return p.printLimit(ctx, db, action)
 		case limits == stint.Limits{}:
 			return p.printf("%s has no limits\n", readable.Text(action))
 		default:
 			return p.printf("set the limits of %s\n", readable.Text(action))
 		}
 	})
+}
+
+// printLimit prints the limits of an action as the store has them, with the bursts that it filled
+// in.
+func (p *program) printLimit(ctx context.Context, db *database, action string) error {
+	list, err := db.store.ListLimits(ctx, action)
+	if err != nil {
+		return err
+	}
+	document := map[string]any{"action": action}
+	if len(list) > 0 && list[0].Limits != (stint.Limits{}) {
+		document["limits"] = newLimitJSON(list[0].Limits)
+	}
+	return p.printJSON(document)
+}
+
+// flagsOf names arguments that were refused as the flags do.
+func flagsOf(err error) error {
+	var refused *stint.ArgumentError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	names := strings.NewReplacer(
+		"Limits.ConcurrencyPerKey", "--per-key", "Limits.Concurrency", "--concurrency",
+		"Limits.RatePerKey.Burst", "--burst-per-key", "Limits.Rate.Burst", "--burst",
+		"Limits.RatePerKey.Tasks", "--rate-per-key", "Limits.Rate.Tasks", "--rate",
+		"Limits.RatePerKey.Per", "--rate-per-key", "Limits.Rate.Per", "--rate",
+		"Task.ID", "the ID", "Task.Action", "--action", "Task.Key", "--key", "Task.Body", "--body",
+		"quiet", "--quiet", "atMost", "--at-most",
+	)
+	name := names.Replace(refused.Argument)
+	if name == refused.Argument {
+		return err
+	}
+	return said(errInput, "%s %s", name, names.Replace(refused.Problem))
+}
+
+// toldAll is an error of a command that was interrupted, if it says more than that.
+func toldAll(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return said(errInterrupted, "%v", err)
+	}
+	return err
 }
 
 // change sets the limits whose flags are given.
@@ -193,6 +235,11 @@ func (f rateFlag) text() string {
 			per = unit
 		}
 	}
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(per, zero) {
+			per = per[:len(per)-len("0s")]
+		}
+	}
 	return fmt.Sprintf("%d/%s", f.rate.Tasks, per)
 }
 
@@ -204,8 +251,9 @@ func (p *program) weightCommand() *cobra.Command {
 		Use:   "weight ACTION KEY=WEIGHT...",
 		Short: "Set by which weights keys take turns",
 		Long: `Set the weights of keys of an action, 1 to 1000 each. Where keys take turns (see:
-stint limit --fair), three times as many tasks are handed out of a key with weight 3 as of
-one with weight 1, which all others have. Keys that are not named keep their weights.
+stint limit --fair), a key with weight 3 gets three times as many tasks as one with weight
+1, which is what keys have without a weight of their own. Keys that are not named keep
+their weights.
 
 With --json: action, and weights, an object with the keys.`,
 		Example: "  stint weight mail customer-7=3 customer-9=1",
@@ -225,6 +273,9 @@ With --json: action, and weights, an object with the keys.`,
 					return said(errInput, "expected a key with a weight such as customer-7=3, "+
 						"got %q", arg)
 				}
+				if _, twice := weights[arg[:at]]; twice {
+					return said(errInput, "%q comes twice", arg[:at])
+				}
 				weights[arg[:at]] = weight
 			}
 			return p.weight(cmd.Context(), args[0], weights)
@@ -235,6 +286,11 @@ With --json: action, and weights, an object with the keys.`,
 
 func (p *program) weight(ctx context.Context, action string, weights map[string]int) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		for key, weight := range weights { // the service takes 32 bits
+			if weight < 1 || weight > weightMax {
+				return said(errInput, "the weight of %q must be 1 to %d", key, weightMax)
+			}
+		}
 		if err := db.store.SetWeights(ctx, action, weights); err != nil {
 			return err
 		}

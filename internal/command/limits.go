@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +19,10 @@ func (p *program) limitsCommand() *cobra.Command {
 		Use:   "limits [ACTION...]",
 		Short: "List limits and pauses",
 		Long: `List the limits, pauses and weights of these actions, or of all that have some.
-PARKED is how many ready tasks wait for room below a limit of their key, or for a paused
-key. IN PROGRESS is how many tasks are, and how many may be.
+IN PROGRESS is how many tasks are, and how many may be; TOKENS is what there is of the rate,
+or when the next one comes. PARKED is how many ready tasks wait for room below a limit of
+their key, for the end of its pause, or for its turn. With actions named, paused keys and
+weights follow, 100 of each at most.
 
 With --json, an action to a line: action, limits (concurrency, per_key, rate, rate_per_key,
 fair; of a rate, tasks, per_seconds and burst), set_at, paused_since, in_progress, parked,
@@ -58,19 +62,63 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 		return err
 	}
 	rows := [][]string{{
-		"ACTION", "IN PROGRESS", "PER KEY", "RATE", "RATE PER KEY", "FAIR", "PARKED", "PAUSED",
-		"KEYS",
+		"ACTION", "IN PROGRESS", "PER KEY", "RATE", "TOKENS", "RATE PER KEY", "FAIR", "PARKED",
+		"PAUSED", "KEYS",
 	}}
 	for i := range list {
 		rows = append(rows, limitsRow(&list[i], now))
 	}
-	return p.printTable(rows)
+	if err := p.printTable(rows); err != nil || len(actions) == 0 {
+		return err
+	}
+	for i := range list {
+		if err := p.printKeys(&list[i], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printKeys lists the paused keys and the weights of an action.
+func (p *program) printKeys(l *stint.ActionLimits, now time.Time) error {
+	const most = 100
+	var lines []string
+	for i, key := range slices.Sorted(maps.Keys(l.PausedKeys)) {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("%s more are paused: --json",
+				readable.Number(int64(len(l.PausedKeys)-most))))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("key %s: paused %s", readable.Text(key),
+			readable.Relative(l.PausedKeys[key], now)))
+	}
+	for i, key := range slices.Sorted(maps.Keys(l.Weights)) {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("%s more have a weight: --json",
+				readable.Number(int64(len(l.Weights)-most))))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("key %s: weight %d", readable.Text(key), l.Weights[key]))
+	}
+	for _, line := range lines {
+		if err := p.printf("%s: %s\n", readable.Text(l.Action), line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 	row := []string{
-		readable.Text(l.Action), "", "", rateText(l.Limits.Rate), rateText(l.Limits.RatePerKey),
-		"", readable.Number(int64(l.Parked)), "", keysText(l),
+		readable.Text(l.Action), "", "", rateText(l.Limits.Rate), "",
+		rateText(l.Limits.RatePerKey), "", readable.Number(int64(l.Parked)), "", keysText(l),
+	}
+	switch {
+	case l.Limits.Rate == stint.Rate{}:
+	case !l.NextAt.IsZero():
+		row[4] = "next " + readable.Relative(l.NextAt, now)
+	default:
+		row[4] = readable.Number(int64(l.Tokens))
 	}
 	if l.Limits.Concurrency > 0 {
 		row[1] = fmt.Sprintf("%s of %s", readable.Number(int64(l.InProgress)),
@@ -80,13 +128,13 @@ func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 		row[2] = readable.Number(int64(l.Limits.ConcurrencyPerKey))
 	}
 	if l.Limits.Fair {
-		row[5] = "yes"
+		row[6] = "yes"
 	}
 	if l.ParkedOrMore {
-		row[6] += " or more"
+		row[7] += " or more"
 	}
 	if !l.PausedSince.IsZero() {
-		row[7] = readable.Relative(l.PausedSince, now)
+		row[8] = readable.Relative(l.PausedSince, now)
 	}
 	return row
 }
@@ -118,7 +166,7 @@ type limitsJSON struct {
 	Limits       *limitJSON           `json:"limits,omitempty"`
 	SetAt        *time.Time           `json:"set_at,omitempty"`
 	PausedSince  *time.Time           `json:"paused_since,omitempty"`
-	InProgress   int                  `json:"in_progress,omitempty"`
+	InProgress   *int                 `json:"in_progress,omitempty"`
 	Parked       int                  `json:"parked"`
 	ParkedOrMore bool                 `json:"parked_or_more,omitempty"`
 	Tokens       *float64             `json:"tokens,omitempty"`
@@ -145,12 +193,15 @@ type rateJSON struct {
 func newLimitsJSON(l *stint.ActionLimits) limitsJSON {
 	document := limitsJSON{
 		Action: l.Action, Limits: newLimitJSON(l.Limits), SetAt: utcOrNil(l.SetAt),
-		PausedSince: utcOrNil(l.PausedSince), InProgress: l.InProgress, Parked: l.Parked,
-		ParkedOrMore: l.ParkedOrMore, NextAt: utcOrNil(l.NextAt), Weights: l.Weights,
+		PausedSince: utcOrNil(l.PausedSince), Parked: l.Parked, ParkedOrMore: l.ParkedOrMore,
+		NextAt: utcOrNil(l.NextAt), Weights: l.Weights,
 		KeysOrMore: l.KeysOrMore,
 	}
 	if l.Limits.Rate != (stint.Rate{}) {
 		document.Tokens = &l.Tokens
+	}
+	if l.Limits.Concurrency > 0 || l.Limits.ConcurrencyPerKey > 0 {
+		document.InProgress = &l.InProgress
 	}
 	for key, since := range l.PausedKeys {
 		if document.PausedKeys == nil {

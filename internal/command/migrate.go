@@ -57,7 +57,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 		},
 	}
 	cmd.Flags().Int32Var(&to, "to", to, "go to this `version`, 0 for no tables (default: newest)")
-	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops tasks")
+	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops what older versions cannot keep")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
 	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: start from this `version`")
@@ -104,13 +104,21 @@ func checkVersion(flag string, version int32) error {
 	return nil
 }
 
+// dropped names what is lost on the way back to a version.
+func dropped(to int32) string {
+	if to < 1 {
+		return "all tasks"
+	}
+	return "limits, pauses, weights and the keys of tasks"
+}
+
 func (p *program) printMigration(from, to int32, down bool) error {
 	if err := cmp.Or(checkVersion("from", from), checkVersion("to", to)); err != nil {
 		return err
 	}
 	if from > to && !down {
-		return said(errInput, "going back from version %d to %d drops tasks, and needs --down",
-			from, to)
+		return said(errInput, "going back from version %d to %d drops %s, and needs --down",
+			from, to, dropped(to))
 	}
 	script, err := migrations.SQL(p.schema, from, to)
 	if err != nil {
@@ -144,8 +152,8 @@ func (p *program) migrateOn(ctx context.Context, conn *pgxpool.Conn, to int32, d
 		return err
 	}
 	if before > to && before <= migrations.Version() && !down {
-		return said(errInput, "schema %q is at version %d; going back to %d drops tasks, "+
-			"and needs --down", p.schema, before, to)
+		return said(errInput, "schema %q is at version %d; going back to %d drops %s, "+
+			"and needs --down", p.schema, before, to, dropped(to))
 	}
 	var behind []string
 	if before == to && to == migrations.Version() {

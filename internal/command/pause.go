@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -63,14 +65,19 @@ func (p *program) pausing(
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, actions []string) error {
+		actions, keys = distinct(actions), distinct(keys)
 		if len(keys) > 0 && len(actions) > 1 {
 			return said(errInput, "--key is about one action, got %s", number(actions))
 		}
 		return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-			if err := do(ctx, db.store, actions, keys); err != nil {
+			idle, err := notPaused(ctx, db.store, verb == "resume" && !p.json, actions, keys)
+			if err != nil {
 				return err
 			}
-			return p.printPaused(done, actions, keys)
+			if err := do(ctx, db.store, actions, keys); err != nil {
+				return toldAll(err)
+			}
+			return p.printPaused(done, actions, keys, idle)
 		})
 	}
 	cmd.ValidArgsFunction = p.actions
@@ -79,16 +86,65 @@ func (p *program) pausing(
 	return cmd
 }
 
-func (p *program) printPaused(done string, actions, keys []string) error {
+// notPaused returns which of the actions, or of the keys of one, are not paused, if that is asked.
+func notPaused(
+	ctx context.Context, store verbs, asked bool, actions, keys []string,
+) ([]string, error) {
+	if !asked {
+		return nil, nil
+	}
+	list, err := store.ListLimits(ctx, actions...)
+	if err != nil {
+		return nil, err
+	}
+	paused := map[string]bool{}
+	for _, l := range list {
+		if len(keys) > 0 && l.KeysOrMore {
+			return nil, nil // those that are not listed may be paused
+		}
+		for key := range l.PausedKeys {
+			paused[key] = len(keys) > 0
+		}
+		if len(keys) == 0 {
+			paused[l.Action] = !l.PausedSince.IsZero()
+		}
+	}
+	named := actions
+	if len(keys) > 0 {
+		named = keys
+	}
+	return slices.DeleteFunc(slices.Clone(named), func(name string) bool {
+		return paused[name]
+	}), nil
+}
+
+// distinct returns the names in their order, each once.
+func distinct(names []string) []string {
+	var once []string
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
+}
+
+// printPaused says what is paused or resumed, but for the idle ones, which were not paused.
+func (p *program) printPaused(done string, actions, keys, idle []string) error {
+	for _, name := range idle {
+		if _, err := fmt.Fprintf(p.stderr, "%s was not paused\n", readable.Text(name)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case p.json && len(keys) > 0:
 		return p.printJSON(map[string]any{"action": actions[0], done + "_keys": keys})
 	case p.json:
 		return p.printJSON(map[string]any{done: actions})
 	case len(keys) > 0:
-		return p.printf("%s %s of %s\n", done, readable.Count(int64(len(keys)), "key"),
+		return p.printf("%s %s of %s\n", done, readable.Count(int64(len(keys)-len(idle)), "key"),
 			readable.Text(actions[0]))
 	default:
-		return p.printf("%s %s\n", done, readable.Count(int64(len(actions)), "action"))
+		return p.printf("%s %s\n", done, readable.Count(int64(len(actions)-len(idle)), "action"))
 	}
 }

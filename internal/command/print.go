@@ -114,11 +114,6 @@ func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
 	return p.printMore(page)
 }
 
-// shellQuote is text as a POSIX shell reads it.
-func shellQuote(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // shownURL is a database URL as a word of a command line, or dots if it may hold a password.
 func shownURL(text string) string {
 	parsed, err := url.Parse(text)
@@ -128,7 +123,7 @@ func shownURL(text string) string {
 	if _, secret := parsed.User.Password(); secret {
 		return "..."
 	}
-	return shellQuote(text)
+	return readable.Quote(text)
 }
 
 // printMore says how to get the next page, if there may be one.
@@ -137,6 +132,6 @@ func (p *program) printMore(page stint.TaskPage) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(p.stderr, "looked at %s, there may be more: --after %s\n",
-		readable.Count(int64(page.Looked), "task"), shellQuote(string(page.Next)))
+		readable.Count(int64(page.Looked), "task"), readable.Quote(string(page.Next)))
 	return err
 }

@@ -36,17 +36,21 @@ func limitFindings(l limited) []Finding {
 	}
 	if l.Paused != nil && *l.Paused > forgotten {
 		note("the action %q has been paused for %s: if that was forgotten, run: stint resume %s",
-			l.Action, readable.Span(*l.Paused), readable.Text(l.Action))
+			l.Action, readable.Span(*l.Paused), readable.Word(l.Action))
 	}
 	if l.KeysPaused != nil && *l.KeysPaused > forgotten {
-		note("%s of the action %q are paused, the first for %s: stint limits %s lists them",
-			readable.Count(l.PausedKeys, "key"), l.Action, readable.Span(*l.KeysPaused),
-			readable.Text(l.Action))
+		are := "are"
+		if l.PausedKeys == 1 {
+			are = "is"
+		}
+		note("%s of the action %q %s paused, the first for %s: stint limits %s lists them",
+			readable.Count(l.PausedKeys, "key"), l.Action, are, readable.Span(*l.KeysPaused),
+			readable.Word(l.Action))
 	}
 	if l.Limited && l.Asked == nil && l.Set > unasked {
 		note("the action %q has limits, set %s ago, but nobody has asked for it lately: if the "+
 			"name is wrong, or the action is gone, run: stint limit %s --none", l.Action,
-			readable.Span(l.Set), readable.Text(l.Action))
+			readable.Span(l.Set), readable.Word(l.Action))
 	}
 	if l.ParkedKey != nil && l.Parked >= parkedMany {
 		note("%s parked under the key %q of the action %q: more come than its limits, or its "+

@@ -140,6 +140,7 @@ func FromTaskLimits(l *stint.TaskLimits) *stintv1.TaskLimits {
 	return &stintv1.TaskLimits{
 		Limits: FromLimits(l.Limits), PausedSince: fromTime(l.PausedSince),
 		KeyPausedSince: fromTime(l.KeyPausedSince), InProgress: int64(l.InProgress),
+		Owned:         FromInfos(l.Owned, false),
 		KeyInProgress: int64(l.KeyInProgress), KeyOwned: FromInfos(l.KeyOwned, false),
 		NextAt: fromTime(l.NextAt), KeyNextAt: fromTime(l.KeyNextAt),
 		KeyWaiting: int64(l.KeyWaiting), KeyWaitingOrMore: l.KeyWaitingOrMore,
@@ -155,6 +156,7 @@ func ToTaskLimits(m *stintv1.TaskLimits) *stint.TaskLimits {
 	return &stint.TaskLimits{
 		Limits: ToLimits(m.GetLimits()), PausedSince: toTime(m.GetPausedSince()),
 		KeyPausedSince: toTime(m.GetKeyPausedSince()), InProgress: int(m.GetInProgress()),
+		Owned:         ToInfos(m.GetOwned()),
 		KeyInProgress: int(m.GetKeyInProgress()), KeyOwned: ToInfos(m.GetKeyOwned()),
 		NextAt: toTime(m.GetNextAt()), KeyNextAt: toTime(m.GetKeyNextAt()),
 		KeyWaiting: int(m.GetKeyWaiting()), KeyWaitingOrMore: m.GetKeyWaitingOrMore(),

@@ -307,7 +307,7 @@ class TaskLimits:
     limits: those of its action.
     paused_since, key_paused_since: None if the action and the task's key are not paused.
     in_progress, key_in_progress: counted where concurrency and concurrency_per_key are set.
-    key_owned: up to 100 of the tasks with the key that are in progress.
+    owned, key_owned: up to 100 of these tasks each.
     next_at, key_next_at: when the next tokens come; None if there is one.
     key_waiting: how many tasks with the key are parked, 10,000 if key_waiting_or_more.
     waits_for_turn: it waits for the turn of its key, and turns_ahead of others come first.
@@ -317,6 +317,7 @@ class TaskLimits:
     paused_since: Optional[datetime] = None
     key_paused_since: Optional[datetime] = None
     in_progress: int = 0
+    owned: Sequence[TaskInfo] = ()
     key_in_progress: int = 0
     key_owned: Sequence[TaskInfo] = ()
     next_at: Optional[datetime] = None
@@ -333,7 +334,8 @@ class ActionLimits:
 
     paused_since: None if the whole action is not paused.
     in_progress: counted where concurrency or concurrency_per_key is set.
-    parked: how many ready tasks wait for room of their key, 100,000 if parked_or_more.
+    parked: how many ready tasks wait for room of their key, for the end of its pause, or for its
+        turn; 100,000 if parked_or_more.
     tokens: what there is of the rate; next_at is when the next one comes, None if there is one.
     paused_keys, weights: not all if keys_or_more.
     """
@@ -576,7 +578,7 @@ def to_task_limits(m: Optional[Message]) -> Optional[TaskLimits]:
     return TaskLimits(
         limits=_to_limits(m.get("limits", {})), paused_since=to_time(m.get("paused_since")),
         key_paused_since=to_time(m.get("key_paused_since")),
-        in_progress=int(m.get("in_progress", 0)),
+        in_progress=int(m.get("in_progress", 0)), owned=to_infos(m.get("owned")),
         key_in_progress=int(m.get("key_in_progress", 0)),
         key_owned=to_infos(m.get("key_owned")), next_at=to_time(m.get("next_at")),
         key_next_at=to_time(m.get("key_next_at")), key_waiting=int(m.get("key_waiting", 0)),
