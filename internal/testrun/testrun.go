@@ -27,13 +27,13 @@ func Prepare() error {
 
 // Rounds returns how often a test repeats itself, or how much of something it takes. It is for
 // tests that find more the longer they run. It returns most if STINT_TEST_LONG is set, as in
-// .ci/nightly, otherwise a fifth of that, with -short a twentieth; at least 1.
+// .ci/nightly, otherwise a tenth of that, with -short a twentieth; at least 1.
 func Rounds(most int) int {
 	switch {
 	case testing.Short():
 		return max(most/20, 1)
 	case os.Getenv(long) == "":
-		return max(most/5, 1)
+		return max(most/10, 1)
 	}
 	return most
 }
