@@ -2,11 +2,15 @@ package stint_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // insertSingly inserts tasks each with a call of its own, so that each is a row of the queue.
@@ -103,4 +107,126 @@ func TestOwnTasks_PassesTasksOfAFullKeyInFewSteps(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An orderModel knows which tasks wait, of each key in the order in which they have to come.
+type orderModel struct {
+	*testing.T
+	*rand.Rand
+	store   *stint.Store
+	pool    *pgxpool.Pool
+	waiting map[string][]stint.Task
+	owned   []stint.OwnedTask
+	n       int
+}
+
+// L4, whatever bounds the hand-outs: of each key, the first tasks come that wait, by priority and
+// age, and in the end all have come.
+func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for range testrun.Rounds(40) {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 2})
+			m := &orderModel{
+				T: t, Rand: rand.New(rand.NewPCG(seed, 0)), store: store, pool: pool,
+				waiting: map[string][]stint.Task{},
+			}
+			for range 60 {
+				m.step()
+			}
+			setLimits(t, store, stint.Limits{ConcurrencyPerKey: 3})
+			wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a", "b", "c"), nil)
+			for m.left() > 0 {
+				m.complete(len(m.owned))
+				if before := m.left(); m.own(100) == 0 {
+					m.Fatalf("%d tasks wait, and none is handed out", before)
+				}
+			}
+		})
+	}
+}
+
+func (m *orderModel) left() (n int) {
+	for _, tasks := range m.waiting {
+		n += len(tasks)
+	}
+	return n
+}
+
+func (m *orderModel) step() {
+	m.Helper()
+	switch m.IntN(8) {
+	case 0, 1:
+		m.insert(1 + m.IntN(1<<m.IntN(6)))
+	case 2:
+		hours := stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1 + m.IntN(3)}
+		setLimits(m.T, m.store, stint.Limits{
+			Concurrency: m.IntN(2) * (1 + m.IntN(4)), ConcurrencyPerKey: m.IntN(4),
+			RatePerKey: []stint.Rate{{}, hours}[m.IntN(2)],
+			Rate:       []stint.Rate{{}, hours}[m.IntN(2)], Fair: m.IntN(3) == 0,
+		})
+	case 3:
+		key := string(rune('a' + m.IntN(3)))
+		change := m.store.PauseKeys
+		if m.IntN(2) == 0 {
+			change = m.store.ResumeKeys
+		}
+		wantErr(m, "change of a pause", change(m.Context(), "act", key), nil)
+	case 4:
+		m.complete(m.IntN(len(m.owned) + 1))
+		exec(m, m.pool, `UPDATE stint.limits SET refilled_at = refilled_at - interval '1 h'`)
+		exec(m, m.pool, `UPDATE stint.key_rates SET full_at = full_at - interval '1 h',
+			wake_at = wake_at - interval '1 h'`)
+	default:
+		m.own(1 + m.IntN(1<<m.IntN(6)))
+	}
+}
+
+// insert inserts tasks in one call, of one key or of several.
+func (m *orderModel) insert(n int) {
+	m.Helper()
+	tasks := make([]stint.Task, n)
+	one, priority := m.IntN(4), int16(m.IntN(4)/3)
+	for i := range tasks {
+		key := one
+		if one == 3 {
+			key = m.IntN(4)
+		}
+		tasks[i] = stint.Task{
+			ID: stint.TaskID(fmt.Sprintf("%05d", m.n)), Action: "act", Priority: priority,
+			Key: []string{"a", "b", "c", ""}[key],
+		}
+		m.n++
+	}
+	insert(m, m.store, tasks...)
+	for _, task := range tasks {
+		waiting := append(m.waiting[task.Key], task)
+		slices.SortStableFunc(waiting, func(a, b stint.Task) int { return int(b.Priority - a.Priority) })
+		m.waiting[task.Key] = waiting
+	}
+}
+
+func (m *orderModel) complete(n int) {
+	m.Helper()
+	m.Shuffle(len(m.owned), func(i, j int) { m.owned[i], m.owned[j] = m.owned[j], m.owned[i] })
+	complete(m, m.store, m.owned[:n]...)
+	m.owned = m.owned[n:]
+}
+
+// own owns tasks, and checks that they are the first of their keys.
+func (m *orderModel) own(n int) int {
+	m.Helper()
+	owned := own(m, m.store, n)
+	for _, task := range owned {
+		first := m.waiting[task.Key][0]
+		if task.ID != first.ID {
+			m.Fatalf("of key %q, %s was handed out ahead of %s", task.Key, task.ID, first.ID)
+		}
+		m.waiting[task.Key] = m.waiting[task.Key][1:]
+	}
+	m.owned = append(m.owned, owned...)
+	return len(owned)
 }
