@@ -26,9 +26,9 @@
 // tasks that change (ReplaceTasks, Debounce, DeleteTasks, RetryTasks), for owners (SetStatus,
 // HoldOwnership, Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats,
 // Explain, Graph, Problems, ListActors), for operators (Maintain, Prune, Check), for limits
-// (SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys), and for tasks that
-// are performed outside (AnswerTasks). [Store] says what happens when any of these calls is cut off. The numbers R1 to
-// R22 are rules in [docs/rules.md].
+// (SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys), and for tasks that are
+// performed outside (AnswerTasks). [Store] says what happens when any of these calls is cut off.
+// The numbers R1 to R22 are rules in [docs/rules.md].
 //
 // # Dependencies
 //

@@ -21,7 +21,7 @@ func insertSingly(t *testing.T, store *stint.Store, tasks ...stint.Task) {
 	}
 }
 
-// L4: tasks of a key come in the order of their age, whatever bounds a hand-out before its key does.
+// L4: tasks of a key come in the order of their age, whatever bounds a hand-out before the key.
 func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -56,7 +56,8 @@ func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 							got = append(got, task.ID)
 						}
 					}
-					exec(t, pool, `UPDATE stint.limits SET refilled_at = refilled_at - interval '9 h'`)
+					exec(t, pool, `UPDATE stint.limits
+						SET refilled_at = refilled_at - interval '9 h'`)
 					exec(t, pool, `UPDATE stint.key_rates SET full_at = full_at - interval '9 h',
 						wake_at = wake_at - interval '9 h'`)
 				}
@@ -129,7 +130,7 @@ func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 2})
+			store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
 			m := &orderModel{
 				T: t, Rand: rand.New(rand.NewPCG(seed, 0)), store: store, pool: pool,
 				waiting: map[string][]stint.Task{},
@@ -204,7 +205,9 @@ func (m *orderModel) insert(n int) {
 	insert(m, m.store, tasks...)
 	for _, task := range tasks {
 		waiting := append(m.waiting[task.Key], task)
-		slices.SortStableFunc(waiting, func(a, b stint.Task) int { return int(b.Priority - a.Priority) })
+		slices.SortStableFunc(waiting, func(a, b stint.Task) int {
+			return int(b.Priority - a.Priority)
+		})
 		m.waiting[task.Key] = waiting
 	}
 }

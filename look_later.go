@@ -26,8 +26,8 @@ type laterLook struct {
 }
 
 const (
-	// laterKeysMax bounds how many keys wait for the next look at what is open, and how many for the
-	// end of transactions.
+	// laterKeysMax bounds how many keys wait for the next look at what is open, and how many for
+	// the end of transactions.
 	laterKeysMax = 10_000
 
 	// lookLaterFirst is after how long somebody looks. A return takes less, unless its transaction

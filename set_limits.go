@@ -302,9 +302,11 @@ func (s *Store) countOwned(
 
 func nothing() error { return nil }
 
-// unpark puts the parked tasks of an action, or of some of its keys, back into the queue. The next
-// hand-outs park those again for which there is no room.
+// unpark puts the parked tasks of an action, or of some of its keys, back to where they were in the
+// queue. The next hand-outs park those again for which there is no room. Other stores may overlook
+// them until they scan the whole queue, which they do ten times a second.
 func (s *Store) unpark(ctx context.Context, action string, keys []string) error {
+	defer s.queues.Forget(action)
 	key, rank, hi := "", int64(math.MinInt64), int64(0)
 	for rows := int64(unparkedRowsMax); rows == unparkedRowsMax; {
 		rows = 0

@@ -132,6 +132,13 @@ func (f *Floors) Pause(actions []string) time.Duration {
 	return min(max(f.wholeScans[set].Sub(now()), 0), wholeScanEvery)
 }
 
+// Forget has the next scan of a queue leave nothing out: tasks with lower ranks have become ready.
+func (f *Floors) Forget(action string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	delete(f.known, action)
+}
+
 // Learn takes note of the floors that a scan has found, by action and in no order.
 func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 	const actionsMax = 10_000

@@ -80,6 +80,18 @@ func TestFloors_LowerTheirFloorsAtOnce(t *testing.T) {
 	}
 }
 
+func TestFloors_ScanTheWholeOfAQueueThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	var f Floors
+	f.Learn(f.Scan([]string{"a"}, true), map[string][]int64{"a": {rank(0, 500)}})
+	f.known["a"].turn = now()
+	f.Learn(f.Scan([]string{"a"}, true), map[string][]int64{"a": {rank(0, 500)}})
+	f.Forget("a")
+	if scan := f.Scan([]string{"a"}, false); !scan.Whole || scan.From[0] != 0 {
+		t.Errorf("it scans from %d", scan.From)
+	}
+}
+
 func TestFloors_ScanTheWholeAgainInTime(t *testing.T) {
 	t.Parallel()
 	var f Floors
