@@ -268,3 +268,27 @@ func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T)
 		return len(got) == 2
 	})
 }
+
+// A key that has room below its own limit, while its action has none, gets its tasks back once, and
+// not more of them with each look of a maintainer.
+func TestMaintain_BringsNoMoreBackThanAKeyHasRoomFor(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2, ConcurrencyPerKey: 2})
+	insert(t, store, ofKey("k", 10)...)
+	owned := own(t, store, 2)
+	wantHandOut(t, store, 2)
+	complete(t, store, owned[0])
+	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+	wantHandOut(t, store, 1, "urgent")
+	parked := func() int {
+		return yields[int](t, pool, `SELECT coalesce(sum(hi - lo + 1), 0)::int FROM stint.ready
+			WHERE position < 0`)
+	}
+	before := parked()
+	for range 3 {
+		maintain(t, store)
+	}
+	if after := parked(); after != before || after == 0 {
+		t.Errorf("%d tasks were parked, and are %d", before, after)
+	}
+}

@@ -234,7 +234,7 @@ var sample = map[string]struct {
 	}},
 	"make_room": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}', true", []string{
 		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
-		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order",
+		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order", "ready_order",
 	}},
 	"queue_turns": {"'{act,a}'", []string{
 		"limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "turns_order",

@@ -65,6 +65,25 @@ WITH owned AS MATERIALIZED (
         ORDER BY key_rates.action, key_rates.wake_at
         LIMIT 1000
     ) AS rates
+), named AS MATERIALIZED (
+    SELECT named.action, named.limit_key
+    FROM unnest($4::text[], $5::text[]) AS named (action, limit_key)
+    UNION
+    SELECT due.action, due.limit_key FROM due
+), back_before AS MATERIALIZED (
+    -- What was brought back before, and has not been handed out: as long as the action has no room,
+    -- it stays at the very beginning of the queue, and the key needs no more.
+    SELECT head.action, head.limit_key, sum(head.hi - head.lo + 1) AS tasks
+    FROM (SELECT DISTINCT named.action FROM named) AS named
+    CROSS JOIN LATERAL (
+        SELECT ready.action, ready.limit_key, ready.position, ready.lo, ready.hi
+        FROM stint.ready
+        WHERE ready.action = named.action AND ready.rank >= 0
+        ORDER BY ready.action, ready.rank, ready.hi
+        LIMIT 1000
+    ) AS head
+    WHERE head.position = 0
+    GROUP BY head.action, head.limit_key
 ), made AS MATERIALIZED (
     SELECT made.action, made.limit_key, sum(made.room) AS room
     FROM (
@@ -78,13 +97,11 @@ WITH owned AS MATERIALIZED (
         ) AS task
         WHERE owned.action = ANY ((SELECT parking.actions FROM parking)::text[])
         UNION ALL
-        SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000)
-        FROM (
-            SELECT named.action, named.limit_key
-            FROM unnest($4::text[], $5::text[]) AS named (action, limit_key)
-            UNION
-            SELECT due.action, due.limit_key FROM due
-        ) AS named
+        SELECT named.action, named.limit_key,
+               coalesce(limits.per_key - held.tasks, 1000) - coalesce(back_before.tasks, 0)
+        FROM named
+        LEFT JOIN back_before
+            ON back_before.action = named.action AND back_before.limit_key = named.limit_key
         LEFT JOIN LATERAL (
             SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
         ) AS limits ON true

@@ -166,7 +166,7 @@ func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
 }
 
 // judge says which limits were broken.
-func (j *judge) judge(t *testing.T) {
+func (j *judge) judge(t testing.TB) {
 	t.Helper()
 	all, calls := j.handOuts()
 	j.judgeConcurrency(t, calls)
@@ -196,7 +196,7 @@ func (j *judge) told() (n int) {
 	return n
 }
 
-func (j *judge) judgeConcurrency(t *testing.T, calls map[int64]time.Time) {
+func (j *judge) judgeConcurrency(t testing.TB, calls map[int64]time.Time) {
 	t.Helper()
 	broken := 0
 	for _, s := range j.seen {
@@ -239,7 +239,7 @@ func (j *judge) judgeConcurrency(t *testing.T, calls map[int64]time.Time) {
 }
 
 // judgeRate checks the hand-outs between two changes of a limit against a bucket of its own.
-func (j *judge) judgeRate(t *testing.T, g group, list []handOut) {
+func (j *judge) judgeRate(t testing.TB, g group, list []handOut) {
 	t.Helper()
 	history := j.limits[g.action]
 	for i, set := range history {
@@ -271,7 +271,7 @@ func (j *judge) judgeRate(t *testing.T, g group, list []handOut) {
 	}
 }
 
-func (j *judge) judgePauses(t *testing.T, g group, list []handOut) {
+func (j *judge) judgePauses(t testing.TB, g group, list []handOut) {
 	t.Helper()
 	for _, one := range list {
 		some := possible(j.pauses[g], one.call, one.start)
@@ -283,7 +283,7 @@ func (j *judge) judgePauses(t *testing.T, g group, list []handOut) {
 }
 
 // judgeEnds checks that no two owners completed a task, unless it was retried.
-func (j *judge) judgeEnds(t *testing.T) {
+func (j *judge) judgeEnds(t testing.TB) {
 	t.Helper()
 	completed, again := map[stint.TaskID]int{}, map[stint.TaskID]bool{}
 	for _, n := range j.notes {
