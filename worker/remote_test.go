@@ -104,7 +104,9 @@ func again(t *testing.T, network string) {
 	}
 	program, err := os.Executable()
 	wantErr(t, "Executable", err, nil)
-	cmd := exec.CommandContext(t.Context(), program,
+	tests, err := testrun.SomeTests(t.Context(), program)
+	wantErr(t, "SomeTests", err, nil)
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", tests,
 		"-test.skip", "^("+strings.Join(storeOnly, "|")+")", "-test.timeout", "8m")
 	cmd.Env = append(os.Environ(), remoteVariable+"="+network)
 	if output, err := cmd.CombinedOutput(); err != nil {

@@ -71,7 +71,11 @@ func TestCommands_WorkOverTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program,
+	tests, err := testrun.SomeTests(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", tests,
 		"-test.skip", "^("+strings.Join(databaseOnly, "|")+")", "-test.timeout", "8m")
 	cmd.Env = append(os.Environ(), remoteVariable+"=1")
 	if output, err := cmd.CombinedOutput(); err != nil {

@@ -166,13 +166,13 @@ func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
 }
 
 // judge says which limits were broken.
-func (j *judge) judge(t testing.TB) {
-	t.Helper()
+func (j *judge) judge(tb testing.TB) {
+	tb.Helper()
 	all, calls := j.handOuts()
-	j.judgeConcurrency(t, calls)
+	j.judgeConcurrency(tb, calls)
 	for g, list := range all {
-		j.judgeRate(t, g, list)
-		j.judgePauses(t, g, list)
+		j.judgeRate(tb, g, list)
+		j.judgePauses(tb, g, list)
 	}
 	handed := 0
 	for g, list := range all {
@@ -182,9 +182,9 @@ func (j *judge) judge(t testing.TB) {
 			}
 		}
 	}
-	t.Logf("%d hand-outs of %d tasks, %d of them untold; %d counts in snapshots",
+	tb.Logf("%d hand-outs of %d tasks, %d of them untold; %d counts in snapshots",
 		len(calls), handed, len(calls)-j.told(), len(j.seen))
-	j.judgeEnds(t)
+	j.judgeEnds(tb)
 }
 
 func (j *judge) told() (n int) {
@@ -196,8 +196,8 @@ func (j *judge) told() (n int) {
 	return n
 }
 
-func (j *judge) judgeConcurrency(t testing.TB, calls map[int64]time.Time) {
-	t.Helper()
+func (j *judge) judgeConcurrency(tb testing.TB, calls map[int64]time.Time) {
+	tb.Helper()
 	broken := 0
 	for _, s := range j.seen {
 		from := s.youngest
@@ -217,7 +217,7 @@ func (j *judge) judgeConcurrency(t testing.TB, calls map[int64]time.Time) {
 		}
 		if s.tasks > highest {
 			if broken++; broken <= 5 {
-				t.Errorf("L1: of %v, %d are in progress at %v, the limit since the youngest "+
+				tb.Errorf("L1: of %v, %d are in progress at %v, the limit since the youngest "+
 					"hand-out at %v (called %v) was %d", s.group, s.tasks, s.at, s.youngest, from,
 					highest)
 			}
@@ -226,21 +226,21 @@ func (j *judge) judgeConcurrency(t testing.TB, calls map[int64]time.Time) {
 	if broken > 0 {
 		for action, history := range j.limits {
 			for _, s := range history {
-				t.Logf("%s: from %v, %v: %+v", action, s.begin, s.end, s.limits)
+				tb.Logf("%s: from %v, %v: %+v", action, s.begin, s.end, s.limits)
 			}
 		}
 		for g, history := range j.pauses {
 			for _, s := range history[1:] {
-				t.Logf("%v: from %v, %v: paused %v", g, s.begin, s.end, s.paused)
+				tb.Logf("%v: from %v, %v: paused %v", g, s.begin, s.end, s.paused)
 			}
 		}
-		t.Errorf("L1 was broken in %d of %d snapshots", broken, len(j.seen))
+		tb.Errorf("L1 was broken in %d of %d snapshots", broken, len(j.seen))
 	}
 }
 
 // judgeRate checks the hand-outs between two changes of a limit against a bucket of its own.
-func (j *judge) judgeRate(t testing.TB, g group, list []handOut) {
-	t.Helper()
+func (j *judge) judgeRate(tb testing.TB, g group, list []handOut) {
+	tb.Helper()
 	history := j.limits[g.action]
 	for i, set := range history {
 		rate := set.limits.Rate
@@ -263,7 +263,7 @@ func (j *judge) judgeRate(t testing.TB, g group, list []handOut) {
 			last = one.start
 			level += float64(one.tasks)
 			if level > float64(rate.Burst)+0.01 {
-				t.Errorf("L3: of %v, the hand-out of %d at %v makes %.3f, with burst %d",
+				tb.Errorf("L3: of %v, the hand-out of %d at %v makes %.3f, with burst %d",
 					g, one.tasks, one.start, level, rate.Burst)
 				break
 			}
@@ -271,20 +271,20 @@ func (j *judge) judgeRate(t testing.TB, g group, list []handOut) {
 	}
 }
 
-func (j *judge) judgePauses(t testing.TB, g group, list []handOut) {
-	t.Helper()
+func (j *judge) judgePauses(tb testing.TB, g group, list []handOut) {
+	tb.Helper()
 	for _, one := range list {
 		some := possible(j.pauses[g], one.call, one.start)
 		if len(some) > 0 && !slices.ContainsFunc(some, func(s setting) bool { return !s.paused }) {
-			t.Errorf("of %v, which is paused since %v, %d were handed out at %v (called %v)",
+			tb.Errorf("of %v, which is paused since %v, %d were handed out at %v (called %v)",
 				g, some[0].end, one.tasks, one.start, one.call)
 		}
 	}
 }
 
 // judgeEnds checks that no two owners completed a task, unless it was retried.
-func (j *judge) judgeEnds(t testing.TB) {
-	t.Helper()
+func (j *judge) judgeEnds(tb testing.TB) {
+	tb.Helper()
 	completed, again := map[stint.TaskID]int{}, map[stint.TaskID]bool{}
 	for _, n := range j.notes {
 		for _, id := range n.Tasks {
@@ -298,7 +298,7 @@ func (j *judge) judgeEnds(t testing.TB) {
 	}
 	for id, n := range completed {
 		if n > 1 && !again[id] {
-			t.Errorf("%q was completed %d times", id, n)
+			tb.Errorf("%q was completed %d times", id, n)
 		}
 	}
 }
