@@ -23,8 +23,7 @@ func whyOf(t *testing.T, store *stint.Store, id stint.TaskID) stint.Explanation 
 
 func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 	t.Parallel()
-	hourly := stint.Rate{Tasks: 1, Per: time.Hour}
-	burst := stint.Rate{Tasks: 1, Per: time.Hour, Burst: 3}
+	hourly, burst := stint.Rate{Tasks: 1, Per: time.Hour}, hourly(3)
 	for name, test := range map[string]struct {
 		limits     stint.Limits
 		asked, own int
@@ -32,12 +31,10 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 		is         func(stint.TaskLimits) bool
 	}{
 		"concurrency": {
-			stint.Limits{Concurrency: 2},
-			3, 2,
+			stint.Limits{Concurrency: 2}, 3, 2,
 			[]string{
 				"\"last\" is ready, but\n  2 of 2 \"act\" tasks are in progress\n" +
-					"    \"first\", \"actor\" owns it until 2", "\n    \"second\", \"actor\"",
-			},
+					"    \"first\", \"actor\" owns it until 2", "\n    \"second\", \"actor\""},
 			func(l stint.TaskLimits) bool {
 				return l.InProgress == 2 && l.KeyWaiting == 0 && len(l.Owned) == 2
 			},
@@ -90,10 +87,16 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 			if why.Limits == nil || !test.is(*why.Limits) {
 				t.Errorf("Explain = %+v", why.Limits)
 			}
-			if why := whyOf(t, store, "first"); why.Limits != nil {
-				t.Errorf("limits hold up a task in progress: %+v", why.Limits)
-			}
+			wantNotHeldUp(t, store, "first")
 		})
+	}
+}
+
+// wantNotHeldUp checks that no limits hold up a task, which is in progress.
+func wantNotHeldUp(t *testing.T, store *stint.Store, id stint.TaskID) {
+	t.Helper()
+	if why := whyOf(t, store, id); why.Limits != nil {
+		t.Errorf("limits hold up a task in progress: %+v", why.Limits)
 	}
 }
 

@@ -57,8 +57,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 		},
 	}
 	cmd.Flags().Int32Var(&to, "to", to, "go to this `version`, 0 for no tables (default: newest)")
-	cmd.Flags().BoolVar(&down, "down", false,
-		"let --to go back, which drops what older versions cannot keep")
+	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops what it cannot keep")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
 	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: start from this `version`")
