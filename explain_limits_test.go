@@ -31,10 +31,12 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 		is         func(stint.TaskLimits) bool
 	}{
 		"concurrency": {
-			stint.Limits{Concurrency: 2}, 3, 2,
+			stint.Limits{Concurrency: 2},
+			3, 2,
 			[]string{
 				"\"last\" is ready, but\n  2 of 2 \"act\" tasks are in progress\n" +
-					"    \"first\", \"actor\" owns it until 2", "\n    \"second\", \"actor\""},
+					"    \"first\", \"actor\" owns it until 2", "\n    \"second\", \"actor\"",
+			},
 			func(l stint.TaskLimits) bool {
 				return l.InProgress == 2 && l.KeyWaiting == 0 && len(l.Owned) == 2
 			},
@@ -84,11 +86,17 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 			}
 			why := whyOf(t, store, "last")
 			wantText(t, why.String(), test.want...)
-			if why.Limits == nil || !test.is(*why.Limits) {
-				t.Errorf("Explain = %+v", why.Limits)
-			}
+			wantLimits(t, why, test.is)
 			wantNotHeldUp(t, store, "first")
 		})
+	}
+}
+
+// wantLimits checks what holds up a task.
+func wantLimits(t *testing.T, why stint.Explanation, is func(stint.TaskLimits) bool) {
+	t.Helper()
+	if why.Limits == nil || !is(*why.Limits) {
+		t.Errorf("Explain = %+v", why.Limits)
 	}
 }
 
