@@ -94,7 +94,7 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 		"For how much longer than their retention finished tasks stay."), metric.WithUnit("s"))
 	i.parked, errs[6] = meter.Int64ObservableGauge("stint.parked_tasks",
 		metric.WithUnit("{task}"), metric.WithDescription(
-			"Ready tasks that wait for room of their key, the end of its pause, or its turn."))
+			"Ready tasks that wait for room, a resume or the turn of their key."))
 	i.concurrency, errs[7] = meter.Int64ObservableGauge("stint.concurrency_limit",
 		metric.WithDescription("How many tasks may be in progress at once."),
 		metric.WithUnit("{task}"))

@@ -94,7 +94,7 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 		behind: prometheus.NewDesc("stint_pruning_behind_seconds",
 			"For how much longer than their retention finished tasks stay.", nil, nil),
 		parked: prometheus.NewDesc("stint_parked_tasks",
-			"Ready tasks that wait for room of their key, the end of its pause, or its turn.",
+			"Ready tasks that wait for room, a resume or the turn of their key.",
 			[]string{actionLabel}, nil),
 		concurrency: prometheus.NewDesc("stint_concurrency_limit",
 			"How many tasks may be in progress at once.", []string{actionLabel}, nil),

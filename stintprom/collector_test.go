@@ -193,7 +193,7 @@ func TestCollector_TellsOfLimits(t *testing.T) {
 # HELP stint_concurrency_limit How many tasks may be in progress at once.
 # TYPE stint_concurrency_limit gauge
 stint_concurrency_limit{action="copy"} 3
-# HELP stint_parked_tasks Ready tasks that wait for room of their key, the end of its pause, or its turn.
+# HELP stint_parked_tasks Ready tasks that wait for room, a resume or the turn of their key.
 # TYPE stint_parked_tasks gauge
 stint_parked_tasks{action="copy"} 1
 stint_parked_tasks{action="report"} 0
