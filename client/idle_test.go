@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strings"
@@ -51,20 +52,35 @@ type crowd struct {
 	owners  stintv1connect.WorkerServiceClient
 	size    int
 	all     sync.WaitGroup
-	over    atomic.Bool
+	over    chan struct{} // closed when the service ends
 }
 
-// gather has everybody call until the service ends, and again if a connection breaks: the two ends
-// are on one machine, which has much to do. They come in groups, as workers of many machines do.
-func (c *crowd) gather(call func(i int) (done bool, err error)) {
+// gather has everybody call until the service or the test ends, and again after a while if a
+// connection breaks: the two ends are on one machine, which has much to do, and whoever calls again
+// at once makes that worse. They come in groups, as workers of many machines do.
+func (c *crowd) gather(ctx context.Context, call func(i int) (done bool, err error)) {
 	const group = 100
 	for i := range c.size {
 		if i%group == 0 {
 			<-time.After(10 * time.Millisecond)
 		}
 		c.all.Go(func() {
-			for done := false; !done && !c.over.Load(); {
-				done, _ = call(i)
+			for {
+				done, err := call(i)
+				if done {
+					return
+				}
+				var pause time.Duration
+				if err != nil {
+					pause = time.Second + rand.N(time.Second)
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-c.over:
+					return
+				case <-time.After(pause):
+				}
 			}
 		})
 	}
@@ -76,7 +92,7 @@ func newCrowd(t *testing.T) *crowd {
 	r := startReplica(t, pool, time.Hour)
 	t.Logf("at first the service takes up %s", r.resident(t))
 	return &crowd{
-		pool: pool, replica: r, size: testrun.Rounds(10_000),
+		pool: pool, replica: r, size: testrun.Rounds(10_000), over: make(chan struct{}),
 		owners: stintv1connect.NewWorkerServiceClient(&http.Client{Transport: newTransport()},
 			"http://"+r.address, connect.WithGRPC()),
 	}
@@ -102,7 +118,7 @@ func (c *crowd) rest(t *testing.T) {
 func (c *crowd) end(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	c.over.Store(true)
+	close(c.over)
 	wantErr(t, "Signal", c.replica.command.Process.Signal(syscall.SIGTERM), nil)
 	if err := c.replica.command.Wait(); err != nil {
 		t.Errorf("the service ends with %v: %s", err, c.replica.said)
@@ -122,7 +138,7 @@ func TestService_HoldsManyCallsThatWait(t *testing.T) {
 	defer func() { wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil) }()
 	owned := make(chan time.Time, c.size)
 	began := time.Now()
-	c.gather(func(i int) (done bool, err error) {
+	c.gather(t.Context(), func(i int) (done bool, err error) {
 		answer, err := c.owners.OwnTasks(t.Context(), &stintv1.OwnTasksRequest{
 			Actor: fmt.Sprintf("actor-%d", i), Session: 1, Claim: uint64(i+1) << 20, MaxTasks: 1,
 			Actions: []string{"act"}, Lease: durationpb.New(time.Hour),
@@ -158,7 +174,7 @@ func TestService_HoldsManyStreams(t *testing.T) {
 	began := time.Now()
 	once := make([]sync.Once, c.size)
 	var epochs atomic.Int64
-	c.gather(func(i int) (done bool, err error) {
+	c.gather(t.Context(), func(i int) (done bool, err error) {
 		stream, err := c.owners.Attend(t.Context())
 		if err == nil {
 			err = stream.Send(&stintv1.AttendRequest{Hello: &stintv1.AttendHello{
