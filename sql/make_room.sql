@@ -70,24 +70,36 @@ WITH owned AS MATERIALIZED (
     FROM unnest($4::text[], $5::text[]) AS named (action, limit_key)
     UNION
     SELECT due.action, due.limit_key FROM due
-), back_before AS MATERIALIZED (
-    -- What was brought back before, and has not been handed out: as long as the action has no room,
-    -- it stays at the very beginning of the queue, and the key needs no more.
-    SELECT head.action, head.limit_key, sum(head.hi - head.lo + 1) AS tasks
-    FROM (SELECT DISTINCT named.action FROM named) AS named
+), below AS MATERIALIZED (
+    -- How much room there is for each key below its limit.
+    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS room
+    FROM named
+    LEFT JOIN LATERAL (
+        SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
+    ) AS limits ON true
     CROSS JOIN LATERAL (
-        SELECT ready.action, ready.limit_key, ready.position, ready.lo, ready.hi
-        FROM stint.ready
-        WHERE ready.action = named.action AND ready.rank >= 0
-        ORDER BY ready.action, ready.rank, ready.hi
-        LIMIT 1000
-    ) AS head
-    WHERE head.position = 0
-    GROUP BY head.action, head.limit_key
+        SELECT count(*) AS tasks
+        FROM (
+            SELECT slots.key, slots.claim
+            FROM stint.slots
+            WHERE slots.action = named.action AND slots.limit_key = named.limit_key
+              AND limits.per_key IS NOT NULL
+            OFFSET 0
+        ) AS slot
+        CROSS JOIN LATERAL (
+            SELECT leased.hi, leased.claim
+            FROM stint.leased
+            WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+            ORDER BY leased.lo DESC
+            LIMIT 1
+        ) AS leased
+        WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+    ) AS held
 ), made AS MATERIALIZED (
-    SELECT made.action, made.limit_key, sum(made.room) AS room
+    SELECT made.action, made.limit_key, sum(made.room) AS room,
+           CASE WHEN bool_or(made.named) THEN sum(made.back) ELSE 0 END AS back
     FROM (
-        SELECT owned.action, task.limit_key, 1 AS room
+        SELECT owned.action, task.limit_key, 1 AS room, 0 AS back, false AS named
         FROM owned
         CROSS JOIN LATERAL (
             SELECT tasks.limit_key
@@ -97,40 +109,28 @@ WITH owned AS MATERIALIZED (
         ) AS task
         WHERE owned.action = ANY ((SELECT parking.actions FROM parking)::text[])
         UNION ALL
-        SELECT named.action, named.limit_key,
-               coalesce(limits.per_key - held.tasks, 1000) - coalesce(back_before.tasks, 0)
-        FROM named
-        LEFT JOIN back_before
-            ON back_before.action = named.action AND back_before.limit_key = named.limit_key
-        LEFT JOIN LATERAL (
-            SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
-        ) AS limits ON true
+        SELECT below.action, below.limit_key, below.room, 0, true FROM below WHERE below.room > 0
+        UNION ALL
+        -- What was brought back before, and has not been handed out, is at the very beginning of
+        -- the queue. A key that is named needs so many fewer.
+        SELECT head.action, head.limit_key, 0, head.hi - head.lo + 1, false
+        FROM (SELECT DISTINCT below.action FROM below WHERE below.room > 0) AS named
         CROSS JOIN LATERAL (
-            SELECT count(*) AS tasks
-            FROM (
-                SELECT slots.key, slots.claim
-                FROM stint.slots
-                WHERE slots.action = named.action AND slots.limit_key = named.limit_key
-                  AND limits.per_key IS NOT NULL
-                OFFSET 0
-            ) AS slot
-            CROSS JOIN LATERAL (
-                SELECT leased.hi, leased.claim
-                FROM stint.leased
-                WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-                ORDER BY leased.lo DESC
-                LIMIT 1
-            ) AS leased
-            WHERE leased.hi >= slot.key AND leased.claim = slot.claim
-        ) AS held
+            SELECT ready.action, ready.limit_key, ready.position, ready.lo, ready.hi
+            FROM stint.ready
+            WHERE ready.action = named.action AND ready.rank >= 0
+            ORDER BY ready.action, ready.rank, ready.hi
+            LIMIT 1000
+        ) AS head
+        WHERE head.position = 0
     ) AS made
-    WHERE made.room > 0
     GROUP BY made.action, made.limit_key
+    HAVING sum(made.room) > 0
 ), key AS MATERIALIZED (
     -- The keys of which tasks are parked, unless they are paused, with their tokens; each is how
     -- many seconds a token takes.
     SELECT made.action, made.limit_key, limits.fair, limits.key_burst, bucket.each, bucket.tokens,
-           least(made.room, floor(bucket.tokens))::bigint AS room
+           least(made.room, floor(bucket.tokens))::bigint AS room, made.back::bigint AS back
     FROM made
     LEFT JOIN LATERAL (
         SELECT limits.fair, limits.key_burst,
@@ -218,14 +218,14 @@ WITH owned AS MATERIALIZED (
         FROM stint.turns
         WHERE turns.action = key.action AND turns.limit_key = key.limit_key AND turns.held
     ) AS first
-    WHERE key.fair AND key.room > 0 AND $7::boolean
+    WHERE key.fair AND key.room > key.back AND $7::boolean
     ORDER BY key.action, key.limit_key, first.tier
     ON CONFLICT (action, limit_key, tier) DO UPDATE
     SET pass = greatest(turns.pass, excluded.pass - 32000000), held = false
     WHERE turns.held
     RETURNING turns.action
 ), back AS MATERIALIZED (
-    SELECT span.*, key.room, span.hi - span.lo + 1 AS size
+    SELECT span.*, key.room - key.back AS room, span.hi - span.lo + 1 AS size
     FROM key
     CROSS JOIN LATERAL (
         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
@@ -233,10 +233,10 @@ WITH owned AS MATERIALIZED (
         FROM stint.ready
         WHERE ready.action = key.action AND ready.limit_key = key.limit_key AND ready.position < 0
         ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
-        LIMIT key.room
+        LIMIT key.room - key.back
         FOR UPDATE SKIP LOCKED
     ) AS span
-    WHERE key.fair IS NOT TRUE AND key.room > 0
+    WHERE key.fair IS NOT TRUE AND key.room > key.back
 ), part AS MATERIALIZED (
     -- Of each span the tasks up to last.
     SELECT counted.*, least(counted.hi, counted.lo + counted.room::bigint - counted.before - 1)

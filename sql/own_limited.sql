@@ -2,14 +2,7 @@
 --
 -- Does what own_tasks does, for actions of which some have limits, behind lock_limits.
 --
---   $1 claim      bigint
---   $2 actor      text
---   $3 max_tasks  integer
---   $4 actions    text[]
---   $5 lease      interval, null: for ever
---   $6 session    bigint, or null
---   $7 from_rank  bigint[]
---   $8 to_rank    bigint[]
+--   $1 to $8      as in own_tasks
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
 --   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
 --   $11 look      integer: how many tasks to look at for those that may be taken; 0: as many as
@@ -36,7 +29,9 @@
 WITH asked AS MATERIALIZED (
     -- Each action once, with what its limits allow. keyed says that keys have limits.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
-           coalesce(limits.keyed, false) AS keyed, limits.tokens, limits.per_key,
+           coalesce(num_nonnulls(limits.per_key, limits.key_tasks) > 0 OR limits.pauses, false)
+               AS keyed,
+           limits.tokens, limits.per_key,
            least(limits.per_key, limits.key_burst) AS bound,
            coalesce(limits.pauses, false) AS pauses, limits.fair,
            limits.key_tasks IS NOT NULL AS rates, coalesce(limits.locks, false) AS locks,
@@ -64,9 +59,10 @@ WITH asked AS MATERIALIZED (
                limits.paused_at IS NOT NULL AS paused,
                limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
                    AS locks,
-               paused.keys IS NOT NULL AS pauses,
-               limits.per_key IS NOT NULL OR limits.key_tasks IS NOT NULL
-                   OR paused.keys IS NOT NULL AS keyed,
+               (SELECT true
+                FROM stint.limited_keys
+                WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
+                LIMIT 1) IS NOT NULL AS pauses,
                least(
                    limits.rate_burst,
                    limits.tokens + limits.rate_tasks / date_part('epoch', limits.rate_per)
@@ -75,13 +71,6 @@ WITH asked AS MATERIALIZED (
                          ))
                ) AS tokens
         FROM stint.limits
-        CROSS JOIN LATERAL (
-            SELECT (SELECT true
-                    FROM stint.limited_keys
-                    WHERE limited_keys.action = limits.action
-                      AND limited_keys.paused_at IS NOT NULL
-                    LIMIT 1) AS keys
-        ) AS paused
         WHERE limits.action = queue.action
         OFFSET 0
     ) AS limits ON true
@@ -146,7 +135,7 @@ WITH asked AS MATERIALIZED (
            span.hi - span.lo + 1 AS tasks
     FROM share
     CROSS JOIN LATERAL (
-        SELECT ready.*
+        SELECT ready AS span, ready.action, ready.rank, ready.lo, ready.hi, ready.limit_key
         FROM stint.ready
         WHERE ready.action = share.action
           AND ready.rank BETWEEN share.from_rank AND share.to_rank
@@ -270,10 +259,10 @@ WITH asked AS MATERIALIZED (
     -- How far the tasks go that are taken, if it is looked at more: the last one of each action.
     SELECT within.action, max(ARRAY[within.rank, within.key]) AS last
     FROM (
-        SELECT within.*, row_number() OVER (ORDER BY within.rank, within.key) AS n
+        SELECT free.*
         FROM (
             SELECT free.*, row_number() OVER (PARTITION BY free.action
-                                              ORDER BY free.rank, free.key) AS n_of_action
+                                              ORDER BY free.rank, free.key) AS n
             FROM (
                 SELECT task.action, task.room, task.rank, task.key
                 FROM task
@@ -285,10 +274,11 @@ WITH asked AS MATERIALIZED (
                     AS of_key (key, rank)
                 WHERE $11::integer > 0
             ) AS free
-        ) AS within
-        WHERE within.n_of_action <= within.room
+        ) AS free
+        WHERE free.n <= free.room
+        ORDER BY free.rank, free.key
+        LIMIT $3::integer
     ) AS within
-    WHERE within.n <= $3::integer
     GROUP BY within.action
 ), key AS MATERIALIZED (
     -- The keys with how many of their tasks are to be taken, and whether they are full with that.
@@ -347,15 +337,15 @@ WITH asked AS MATERIALIZED (
     WHERE met.parks AND met.lo IS NOT NULL AND met.limit_key <> ''
       AND (met.unknown IS NULL OR ARRAY[met.rank, met.hi] < met.unknown)
 ), behind AS MATERIALIZED (
-    SELECT span.*
+    SELECT ready.*
     FROM met
     CROSS JOIN LATERAL (
-        SELECT ready.*
+        SELECT ready AS span, ready.lo, ready.hi, ready.limit_key
         FROM stint.ready
         WHERE ready.action = met.action AND ready.rank = met.rank AND ready.hi = met.hi
           AND ready.lo = met.lo
         FOR UPDATE SKIP LOCKED
-    ) AS span
+    ) AS ready
     WHERE met.last IS NULL
 ), paid_key AS (
     -- Tokens are paid out of the bucket that was seen, or not at all.
@@ -445,13 +435,9 @@ WITH asked AS MATERIALIZED (
                     THEN lead(one.fate) OVER by_key ELSE 'parked'
                END AS fate
         FROM (
-            SELECT task.span, task.key, task.limit_key, NULL AS fate
-            FROM task
-            WHERE NOT (SELECT all_taken.yes FROM all_taken)
+            SELECT task.span, task.key, task.limit_key, NULL AS fate FROM task
             UNION ALL
-            SELECT NULL, taken.key, NULL, 'taken'
-            FROM taken
-            WHERE NOT (SELECT all_taken.yes FROM all_taken)
+            SELECT NULL, taken.key, NULL, 'taken' FROM taken
             UNION ALL
             SELECT NULL, stays.key, NULL, 'stays'
             FROM key
@@ -464,6 +450,7 @@ WITH asked AS MATERIALIZED (
               AND (ARRAY[task.rank, task.key] <= (
                       SELECT reach.last FROM reach WHERE reach.action = task.action)) IS NOT TRUE
         ) AS one
+        WHERE NOT (SELECT all_taken.yes FROM all_taken)
         WINDOW by_key AS (ORDER BY one.key, one.span)
     ) AS judged
     WHERE judged.span IS NOT NULL
@@ -491,89 +478,76 @@ WITH asked AS MATERIALIZED (
     SELECT behind.lo, 'parked', behind.limit_key, behind.lo, behind.hi, behind.hi
     FROM behind
 ), run AS MATERIALIZED (
-    -- Each part with what is to be known of its span, which is sorted ahead of its parts. With a
-    -- key that is known to be that of the whole span, its rest is parked, too. is_full says that
-    -- the rest is to be parked in any case.
-    SELECT run.span, run.fate, run.lo, run.limit_key, run.span_hi, run.last, run.known,
-           CASE WHEN run.fate = 'parked' AND run.hi = run.last AND run.known IS NOT NULL
-                THEN run.span_hi ELSE run.hi
+    -- Each part with its span, which is sorted ahead of its parts. With a key that is known to be
+    -- that of the whole span, its rest is parked, too. is_full says that the rest, which goes back
+    -- in two halves up to middle and behind it, is to be parked in any case.
+    SELECT run.*,
+           CASE WHEN run.fate = 'parked' AND run.stop = run.last AND run.known IS NOT NULL
+                THEN run.span_hi ELSE run.stop
            END AS hi,
-           coalesce(run.is_full, false) AS is_full,
-           run.position, run.rank, run.action, run.limited, run.priority, run.tries, run.completed,
-           run.aborted, run.status
+           CASE WHEN run.is_full THEN run.span_hi
+                ELSE (run.last + run.span_hi + 1) / 2
+           END AS middle
     FROM (
-        SELECT lined.span, lined.fate, lined.lo, lined.hi, lined.last, lined.limit_key,
-               bool_or(lined.is_full) OVER of_span AS is_full,
-               first_value(lined.span_hi) OVER of_span AS span_hi,
-               first_value(lined.limit_key) OVER of_span AS known,
-               first_value(lined.position) OVER of_span AS position,
-               first_value(lined.rank) OVER of_span AS rank,
-               first_value(lined.action) OVER of_span AS action,
-               first_value(lined.limited) OVER of_span AS limited,
-               first_value(lined.priority) OVER of_span AS priority,
-               first_value(lined.tries) OVER of_span AS tries,
-               first_value(lined.completed) OVER of_span AS completed,
-               first_value(lined.aborted) OVER of_span AS aborted,
-               first_value(lined.status) OVER of_span AS status
+        SELECT run.head, run.fate, run.lo, run.stop, run.last, run.limit_key, run.limited,
+               coalesce(run.is_full, false) AS is_full, (run.span).hi AS span_hi,
+               (run.span).limit_key AS known, (run.span).position, (run.span).rank,
+               (run.span).action, (run.span).priority, (run.span).tries, (run.span).completed,
+               (run.span).aborted, (run.span).status
         FROM (
-            SELECT span.lo AS span, -1 AS lo, NULL::bigint AS hi, NULL::bigint AS last,
-                   NULL AS fate, NULL::boolean AS is_full, span.limit_key, span.hi AS span_hi,
-                   span.position, span.rank, span.action, span.limited, span.priority, span.tries,
-                   span.completed, span.aborted, span.status
+            SELECT lined.head, lined.fate, lined.lo, lined.stop, lined.last, lined.limit_key,
+                   bool_or(lined.limited) OVER of_span AS limited,
+                   bool_or(lined.is_full) OVER of_span AS is_full,
+                   first_value(lined.span) OVER of_span AS span
             FROM (
-                SELECT offered.lo, offered.hi, offered.limit_key, offered.position, offered.rank,
-                       offered.action, offered.limited, offered.priority, offered.tries,
-                       offered.completed, offered.aborted, offered.status
+                SELECT offered.lo AS head, -1 AS lo, NULL::bigint AS stop, NULL::bigint AS last,
+                       NULL AS fate, NULL AS limit_key, offered.limited, false AS is_full,
+                       offered.span
                 FROM offered
                 UNION ALL
-                SELECT behind.lo, behind.hi, behind.limit_key, behind.position, behind.rank,
-                       behind.action, true, behind.priority, behind.tries, behind.completed,
-                       behind.aborted, behind.status
+                SELECT behind.lo, -1, NULL, NULL, NULL, NULL, true, false, behind.span
                 FROM behind
-            ) AS span
-            UNION ALL
-            SELECT met.lo, 0, NULL, NULL, NULL, true, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                   NULL, NULL, NULL, NULL
-            FROM met
-            WHERE met.last IS NOT NULL
-            UNION ALL
-            SELECT part.span, part.lo, part.hi, part.last, part.fate, NULL, part.limit_key, NULL,
-                   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-            FROM part
-        ) AS lined
-        WINDOW of_span AS (PARTITION BY lined.span ORDER BY lined.lo)
+                UNION ALL
+                SELECT met.lo, 0, NULL, NULL, NULL, NULL, false, true, NULL
+                FROM met
+                WHERE met.last IS NOT NULL
+                UNION ALL
+                SELECT part.span, part.lo, part.hi, part.last, part.fate, part.limit_key, false,
+                       false, NULL
+                FROM part
+            ) AS lined
+            WINDOW of_span AS (PARTITION BY lined.head ORDER BY lined.lo)
+        ) AS run
+        WHERE run.stop IS NOT NULL
     ) AS run
-    WHERE run.hi IS NOT NULL
 ), gone AS (
     -- The row of a span goes if its first task is taken.
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(
-        SELECT run.lo FROM run WHERE run.fate = 'taken' AND run.lo = run.span
+        SELECT run.lo FROM run WHERE run.fate = 'taken' AND run.lo = run.head
     ))
-), first AS MATERIALIZED (
-    SELECT run.lo, run.hi, run.fate = 'parked' AS parks
+), firsts AS MATERIALIZED (
+    SELECT array_agg(run.lo ORDER BY run.lo) AS lo, array_agg(run.hi ORDER BY run.lo) AS hi,
+           array_agg(run.fate = 'parked' ORDER BY run.lo) AS parks
     FROM run
-    WHERE run.fate <> 'taken' AND run.lo = run.span
+    WHERE run.fate <> 'taken' AND run.lo = run.head
 ), kept AS (
     -- Otherwise it is kept for the tasks up to the first of another fate, parked or not. It is
     -- found by lo, not by its place: it may have a version that is younger than the snapshot.
     UPDATE stint.ready
-    SET position = CASE WHEN ready.lo = ANY (ARRAY(SELECT first.lo FROM first WHERE first.parks))
+    SET position = CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
                         THEN '-9223372036854775808'::bigint | ready.position
                         ELSE ready.position
                    END,
-        hi = (ARRAY(SELECT first.hi FROM first ORDER BY first.lo))[
-            width_bucket(ready.lo, ARRAY(SELECT first.lo FROM first ORDER BY first.lo))],
-        limit_key = CASE WHEN ready.lo = ANY (ARRAY(SELECT first.lo FROM first WHERE first.parks))
-                         THEN (SELECT tasks.limit_key
-                               FROM stint.tasks
-                               WHERE tasks.key = ready.lo)
+        hi = firsts.hi[width_bucket(ready.lo, firsts.lo)],
+        limit_key = CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
+                         THEN (SELECT tasks.limit_key FROM stint.tasks WHERE tasks.key = ready.lo)
                          ELSE ready.limit_key
                     END
-    WHERE ready.lo = ANY (ARRAY(SELECT first.lo FROM first))
+    FROM firsts
+    WHERE ready.lo = ANY (firsts.lo)
 ), rest AS (
-    -- The other tasks that are not taken, and what is left of the span, which goes back in two
-    -- halves, as in own_tasks.
+    -- The other tasks that are not taken, and what is left of the span.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
                              limit_key)
     SELECT CASE WHEN rest.parks THEN '-9223372036854775808'::bigint | rest.position
@@ -586,20 +560,13 @@ WITH asked AS MATERIALIZED (
                run.aborted, run.fate = 'parked' AS parks,
                CASE WHEN run.fate = 'parked' THEN run.limit_key ELSE run.known END AS key
         FROM run
-        WHERE run.fate <> 'taken' AND run.lo > run.span
+        WHERE run.fate <> 'taken' AND run.lo > run.head
         UNION ALL
         SELECT run.position, half.lo, half.hi, run.action, run.priority, run.tries, run.completed,
                run.aborted, run.is_full, run.known
         FROM run
         CROSS JOIN LATERAL (
-            VALUES (run.last + 1,
-                    CASE WHEN run.is_full THEN run.span_hi
-                         ELSE (run.last + run.span_hi + 1) / 2
-                    END),
-                   (CASE WHEN run.is_full THEN run.span_hi
-                         ELSE (run.last + run.span_hi + 1) / 2
-                    END + 1,
-                    run.span_hi)
+            VALUES (run.last + 1, run.middle), (run.middle + 1, run.span_hi)
         ) AS half (lo, hi)
         WHERE run.hi = run.last AND half.lo <= half.hi
     ) AS rest
@@ -609,17 +576,12 @@ WITH asked AS MATERIALIZED (
     SET refilled_at = greatest(limits.refilled_at, statement_timestamp()),
         tokens = paying.tokens - paying.tasks
     FROM (
-        SELECT paid.tasks, asked.tokens, limits.tid
-        FROM (
-            SELECT run.action, sum(run.hi - run.lo + 1) AS tasks
-            FROM run
-            WHERE run.fate = 'taken' AND run.limited
-            GROUP BY run.action
-        ) AS paid
-        JOIN asked ON asked.action = paid.action AND asked.tokens IS NOT NULL
-        CROSS JOIN LATERAL (
-            SELECT limits.ctid AS tid FROM stint.limits WHERE limits.action = paid.action OFFSET 0
-        ) AS limits
+        SELECT asked.tokens, sum(run.hi - run.lo + 1) AS tasks,
+               (SELECT limits.ctid FROM stint.limits WHERE limits.action = asked.action) AS tid
+        FROM asked
+        JOIN run ON run.action = asked.action AND run.fate = 'taken'
+        WHERE asked.tokens IS NOT NULL
+        GROUP BY asked.action, asked.tokens
     ) AS paying
     WHERE limits.ctid = paying.tid
 ), leased AS (
@@ -652,15 +614,12 @@ SELECT run.lo, run.hi, run.rank,
 FROM run
 WHERE run.fate = 'taken'
 UNION ALL
-SELECT 0, 0, 0, NULL, NULL, other.parked, other.action, other.fair, other.rates, other.keyed,
-       other.locks, other.has_room
-FROM (
-    SELECT DISTINCT coalesce(run.limit_key, run.known) AS parked, run.action, false AS fair,
-           false AS rates, true AS keyed, false AS locks, false AS has_room
-    FROM run
-    WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
-    UNION ALL
-    SELECT '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks, asked.room > 0
-    FROM asked
-    WHERE asked.limited
-) AS other
+SELECT DISTINCT 0, 0, 0, NULL::bigint, NULL::boolean, coalesce(run.limit_key, run.known),
+       run.action, false, false, true, false, false
+FROM run
+WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
+UNION ALL
+SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
+       asked.room > 0
+FROM asked
+WHERE asked.limited
