@@ -170,3 +170,29 @@ func (d *database) whileLocked(t *testing.T, tables string, do func()) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever interrupts a command that waits for transactions hears that the limits are in force.
+func TestLimit_IsInterruptedWhileATransactionIsOpen(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "DELETE FROM stint.leased"); err != nil {
+			return err
+		}
+		limiting := start(t, newCommand(t, db.env, "limit", "mail", "--concurrency", "1"))
+		eventually(t, "a limit", func() bool {
+			list, err := db.store.ListLimits(t.Context(), "mail")
+			return err == nil && len(list) == 1
+		})
+		limiting.interrupt(t)
+		limiting.wantExit(t, 130)
+		// A service does not hear why it is called no more.
+		if said := limiting.output.String(); !isRemote() && !strings.Contains(said, "are in force") {
+			t.Errorf("it said %q", said)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -149,4 +150,41 @@ func TestLimit_SaysThatOlderStoresAreConnected(t *testing.T) {
 	db.run(t, "", "limit", "mail", "--fair").wantExit(t, 5, "replace their processes first")
 	db.run(t, "", "pause", "mail").wantExit(t, 5, "replace their processes first")
 	db.run(t, "", "resume", "mail").wantExit(t, 0)
+}
+
+func TestLimits_SaysWhenTheNextTokenComes(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "mail"})
+	db.run(t, "", "limit", "mail", "--rate", "1/2h").wantExit(t, 0)
+	db.own(t, "mail")
+	db.run(t, "", "limits").wantExit(t, 0).wantOutput(t, "next in 1h59m")
+}
+
+// A table has room for some keys; all of them are in the documents.
+func TestLimits_ListsAHundredKeys(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	keys, weights := make([]string, 102), map[string]int{}
+	for i := range keys {
+		keys[i] = fmt.Sprintf("k%03d", i)
+		weights[keys[i]] = 2
+	}
+	if err := db.store.PauseKeys(t.Context(), "mail", keys...); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.store.SetWeights(t.Context(), "mail", weights); err != nil {
+		t.Fatal(err)
+	}
+	r := db.run(t, "", "limits", "mail").wantExit(t, 0)
+	r.wantOutput(t,
+		"key k099: paused", "mail: 2 more are paused: --json",
+		"key k099: weight 2", "mail: 2 more have a weight: --json")
+	if strings.Contains(r.stdout, "k100") {
+		t.Errorf("more than a hundred keys in\n%s", r.stdout)
+	}
+	r = db.run(t, "", "limits", "mail", "--json").wantExit(t, 0)
+	if n := strings.Count(r.stdout, `"k101"`); n != 2 {
+		t.Errorf("the last key is there %d times in %s", n, r.stdout)
+	}
 }

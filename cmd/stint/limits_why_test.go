@@ -19,7 +19,7 @@ func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 	if strings.Contains(r.stdout, "limits") {
 		t.Errorf("without limits, explain --json printed %s", r.stdout)
 	}
-	db.run(t, "", "limit", "mail", "--per-key", "1").wantExit(t, 0)
+	db.run(t, "", "limit", "mail", "--per-key", "1", "--concurrency", "5").wantExit(t, 0)
 	owned, err := db.store.OwnTasks(t.Context(), "actor", 2, []string{"mail"}, time.Hour)
 	if err != nil || len(owned) != 1 {
 		t.Fatalf("OwnTasks = %+v, %v", owned, err)
@@ -31,6 +31,7 @@ func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 	var why struct {
 		Limits struct {
 			PausedSince time.Time             `json:"paused_since"`
+			OfAction    []struct{ ID string } `json:"owned"`
 			Busy        int                   `json:"key_in_progress"`
 			Owned       []struct{ ID string } `json:"key_owned"`
 			Waiting     int                   `json:"key_waiting"`
@@ -38,7 +39,8 @@ func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 	}
 	db.run(t, "", "explain", "b", "--json").wantExit(t, 0).decode(t, &why)
 	if l := why.Limits; l.PausedSince.IsZero() || l.Busy != 1 || l.Waiting != 1 ||
-		len(l.Owned) != 1 || l.Owned[0].ID != "a" {
+		len(l.Owned) != 1 || l.Owned[0].ID != "a" ||
+		len(l.OfAction) != 1 || l.OfAction[0].ID != "a" {
 		t.Errorf("explain --json = %+v", l)
 	}
 }

@@ -180,6 +180,7 @@ class VerbsTest(ServiceTest):
         self.client.pause([self.action])
         why = self.client.explain(self.name("b")).limits
         self.assertEqual((why.limits, why.in_progress, why.key_in_progress), (limits, 1, 1))
+        self.assertEqual([info.id for info in why.owned], [owned.id])
         self.assertEqual([info.id for info in why.key_owned], [owned.id])
         self.assertEqual((why.key_waiting, why.waits_for_turn), (1, False))
         self.assertIsNotNone(why.paused_since)
