@@ -1,0 +1,253 @@
+package calendar
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the zones, wherever the tests run
+)
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	parsed, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func parse(t *testing.T, text, zone string) *Calendar {
+	t.Helper()
+	c, err := Parse(text, zone)
+	if err != nil {
+		t.Fatalf("Parse(%q, %q) = %v", text, zone, err)
+	}
+	return c
+}
+
+func TestNext_KeepsTheRuleForClocksThatAreChanged(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, zone, from, want string }{
+		// 2:30 does not exist: at the end of the gap, once.
+		{"30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z",
+			"2026-03-28T01:30:00Z 2026-03-29T01:00:00Z 2026-03-30T00:30:00Z"},
+		{"0,30 2 * * *", "Europe/Berlin", "2026-03-28T20:00:00Z",
+			"2026-03-29T01:00:00Z 2026-03-30T00:00:00Z 2026-03-30T00:30:00Z"},
+		// 2:30 comes twice: the first time.
+		{"30 2 * * *", "Europe/Berlin", "2026-10-24T10:00:00Z",
+			"2026-10-25T00:30:00Z 2026-10-26T01:30:00Z"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", "2026-10-26T01:30:00Z"},
+		// At a distance: none is left out or too many.
+		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z",
+			"2026-10-25T00:30:00Z 2026-10-25T01:00:00Z 2026-10-25T01:30:00Z 2026-10-25T02:00:00Z"},
+		{"*/30 * * * *", "Europe/Berlin", "2026-03-29T00:10:00Z",
+			"2026-03-29T00:30:00Z 2026-03-29T01:00:00Z 2026-03-29T01:30:00Z"},
+		// A midnight that does not exist, half an hour, and a day that does not.
+		{"0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z",
+			"2026-09-06T04:00:00Z 2026-09-07T03:00:00Z"},
+		{"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
+			"2026-10-03T15:30:00Z 2026-10-04T15:15:00Z"},
+		{"0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
+			"2011-12-29T22:00:00Z 2011-12-30T10:00:00Z 2011-12-30T22:00:00Z"},
+		{"0 8 * * mon-fri", "America/New_York", "2026-10-30T13:00:00Z",
+			"2026-11-02T13:00:00Z 2026-11-03T13:00:00Z"},
+		{"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"0 0 */28 FEB 1", "UTC", "2026-01-01T00:00:00Z", "2027-02-01T00:00:00Z"},
+		{"0 0 29/2 2 */7", "UTC", "2073-01-01T00:00:00Z", "2088-02-29T00:00:00Z"},
+		{"0 0 13 * 5", "UTC", "2026-11-01T00:00:00Z",
+			"2026-11-06T00:00:00Z 2026-11-13T00:00:00Z"},
+		{"@weekly", "UTC", "2026-11-24T00:00:00Z", "2026-11-29T00:00:00Z"},
+		{"0 0 * * 7", "UTC", "2026-11-24T00:00:00Z", "2026-11-29T00:00:00Z"},
+		{"every 90s", "UTC", "2026-11-24T00:00:00Z", "2026-11-24T00:01:30Z 2026-11-24T00:03:00Z"},
+		{"every 24h", "Asia/Tokyo", "1969-12-30T23:00:00Z", "1969-12-31T00:00:00Z"},
+	} {
+		calendar, now := parse(t, c.text, c.zone), at(t, c.from)
+		for _, want := range strings.Fields(c.want) {
+			next, ok := calendar.Next(now)
+			if got := next.Format(time.RFC3339); !ok || got != want {
+				t.Errorf("%s in %s: behind %s comes %s, want %s",
+					c.text, c.zone, now.Format(time.RFC3339), got, want)
+			}
+			now = next
+		}
+	}
+}
+
+func TestParse_RefusesWhatNobodyMeans(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "0 fields", "* * * *": "4 fields", "* * * * * *": "6 fields",
+		"60 * * * *": "minute", "* 24 * * *": "hour", "* * 0 * *": "day", "* * * 13 *": "month",
+		"* * * * 8": "day of the week", "*/0 * * * *": "step", "5-1 * * * *": "ends before",
+		"a * * * *": "not a number", "-1 * * * *": "not a number", "+1 * * * *": "not a number",
+		"1-2-3 * * * *": "not a number", "1,, * * * *": "not a number", "* * * an *": "not a number",
+		"* * * anf *": "not a number", "*-5 * * * *": "not a number", "0 0 30 2 *": "never",
+		"@dayly": "@daily", "every day": "length of time", "every 500ms": "whole seconds",
+		"every 1.5s": "whole seconds", "every 9000h": "whole seconds", "every -1m": "whole seconds",
+	} {
+		if _, err := Parse(text, "UTC"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want %q", text, err, want)
+		}
+	}
+	for _, zone := range []string{"Local", "Mars/Olympus", "../etc/passwd"} {
+		if _, err := Parse("@daily", zone); err == nil {
+			t.Errorf("zone %q was accepted", zone)
+		}
+	}
+}
+
+// days is how long the independent reading goes on, from the middle of a day on.
+const days = 400
+
+var zones = []string{
+	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago",
+	"Africa/Casablanca", "Asia/Tehran", "Europe/Dublin", "Pacific/Chatham",
+}
+
+// occurrences reads the clocks of a zone minute by minute, and a schedule as a person would: it
+// occurs as often as the clocks show one of its times or, if its times are times of day, as soon as
+// they first show it or a later one.
+func occurrences(c *Calendar, begin time.Time) []time.Time {
+	var all []time.Time
+	shown := begin.In(c.zone).Add(-time.Minute)
+	last := wallOf(shown)
+	for i := range days * 24 * 60 {
+		now := begin.Add(time.Duration(i) * time.Minute)
+		wall := wallOf(now.In(c.zone))
+		switch {
+		case c.fields.repeats:
+			if matches(c, wall) {
+				all = append(all, now)
+			}
+		default:
+			due := false
+			for ; last.Before(wall); last = last.Add(time.Minute) {
+				due = due || matches(c, last.Add(time.Minute))
+			}
+			if due {
+				all = append(all, now)
+			}
+		}
+	}
+	return all
+}
+
+func wallOf(local time.Time) time.Time {
+	return time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), 0, 0,
+		time.UTC)
+}
+
+func matches(c *Calendar, wall time.Time) bool {
+	day := c.fields.day&(1<<wall.Day()) != 0
+	weekday := c.fields.weekday&(1<<wall.Weekday()) != 0
+	if c.fields.eitherDay {
+		day = day || weekday
+	} else {
+		day = day && weekday
+	}
+	return day && c.fields.minute&(1<<wall.Minute()) != 0 &&
+		c.fields.hour&(1<<wall.Hour()) != 0 && c.fields.month&(1<<wall.Month()) != 0
+}
+
+// randomText is a schedule that has some occurrences in a year.
+func randomText() string {
+	of := func(from, to int) string {
+		n := func() int { return from + rand.IntN(to-from+1) }
+		a, b := n(), n()
+		switch rand.IntN(5) {
+		case 0:
+			return "*"
+		case 1:
+			return fmt.Sprintf("*/%d", 1+rand.IntN(to))
+		case 2:
+			return fmt.Sprintf("%d-%d", min(a, b), max(a, b))
+		case 3:
+			return fmt.Sprintf("%d,%d", a, b)
+		default:
+			return fmt.Sprint(a)
+		}
+	}
+	text := of(0, 59) + " " + of(0, 4)
+	for _, field := range [][2]int{{1, 31}, {1, 12}, {0, 7}} {
+		if rand.IntN(3) == 0 {
+			text += " " + of(field[0], field[1])
+		} else {
+			text += " *"
+		}
+	}
+	return text
+}
+
+func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
+	t.Parallel()
+	for _, zone := range zones {
+		t.Run(zone, func(t *testing.T) {
+			t.Parallel()
+			texts := []string{"30 2 * * *", "0 0 * * *", "*/7 1-3 * * *", "0 0-4 * * *"}
+			for len(texts) < 10 {
+				texts = append(texts, randomText())
+			}
+			for _, text := range texts {
+				c, err := Parse(text, zone)
+				if err != nil {
+					continue // a 31st of February
+				}
+				begin := time.Date(2026, 1, 15, 12, 0, 0, 0, c.zone).UTC()
+				now := begin.Add(-time.Nanosecond)
+				for _, want := range occurrences(c, begin) {
+					got, ok := c.Next(now)
+					if !ok || !got.Equal(want) {
+						t.Fatalf("%s in %s: behind %s comes %s, want %s", text, zone, now, got, want)
+					}
+					now = got
+				}
+			}
+		})
+	}
+}
+
+// Last is the occurrence from which Next leads behind the time.
+func TestLast_IsTheOneAheadOfNext(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for range 300 {
+		text := randomText()
+		if rand.IntN(4) == 0 {
+			text = fmt.Sprintf("every %ds", 1+rand.IntN(100_000))
+		}
+		c, err := Parse(text, zones[rand.IntN(len(zones))])
+		if err != nil {
+			continue
+		}
+		until := begin.Add(rand.N(days * 24 * time.Hour))
+		after := until.Add(-rand.N(40 * 24 * time.Hour))
+		got, ok := c.Last(after, until)
+		first, some := c.Next(after)
+		if some = some && !first.After(until); ok != some {
+			t.Fatalf("%s: Last(%s, %s) = %s, %t", text, after, until, got, ok)
+		}
+		if !ok {
+			continue
+		}
+		before, _ := c.Next(got.Add(-time.Nanosecond))
+		if next, more := c.Next(got); !before.Equal(got) || more && !next.After(until) {
+			t.Errorf("%s: Last(%s, %s) = %s, but %s follows", text, after, until, got, next)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("*/5 1-3,7 * jan-mar mon", "UTC")
+	f.Fuzz(func(t *testing.T, text, zone string) {
+		c, err := Parse(text, zone)
+		if err != nil {
+			return
+		}
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		if next, ok := c.Next(now); !ok || !next.After(now) {
+			t.Errorf("behind %s comes %s", now, next)
+		}
+	})
+}
