@@ -1,4 +1,4 @@
-// Package calendar says when a schedule is due: by five cron fields in a time zone, or at intervals.
+// Package calendar says when a schedule is due: by five cron fields in a zone, or at intervals.
 package calendar
 
 import (

@@ -31,33 +31,53 @@ func TestNext_KeepsTheRuleForClocksThatAreChanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, zone, from, want string }{
 		// 2:30 does not exist: at the end of the gap, once.
-		{"30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z",
-			"2026-03-28T01:30:00Z 2026-03-29T01:00:00Z 2026-03-30T00:30:00Z"},
-		{"0,30 2 * * *", "Europe/Berlin", "2026-03-28T20:00:00Z",
-			"2026-03-29T01:00:00Z 2026-03-30T00:00:00Z 2026-03-30T00:30:00Z"},
+		{
+			"30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z",
+			"2026-03-28T01:30:00Z 2026-03-29T01:00:00Z 2026-03-30T00:30:00Z",
+		},
+		{
+			"0,30 2 * * *", "Europe/Berlin", "2026-03-28T20:00:00Z",
+			"2026-03-29T01:00:00Z 2026-03-30T00:00:00Z 2026-03-30T00:30:00Z",
+		},
 		// 2:30 comes twice: the first time.
-		{"30 2 * * *", "Europe/Berlin", "2026-10-24T10:00:00Z",
-			"2026-10-25T00:30:00Z 2026-10-26T01:30:00Z"},
+		{
+			"30 2 * * *", "Europe/Berlin", "2026-10-24T10:00:00Z",
+			"2026-10-25T00:30:00Z 2026-10-26T01:30:00Z",
+		},
 		{"30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", "2026-10-26T01:30:00Z"},
 		// At a distance: none is left out or too many.
-		{"*/30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z",
-			"2026-10-25T00:30:00Z 2026-10-25T01:00:00Z 2026-10-25T01:30:00Z 2026-10-25T02:00:00Z"},
-		{"*/30 * * * *", "Europe/Berlin", "2026-03-29T00:10:00Z",
-			"2026-03-29T00:30:00Z 2026-03-29T01:00:00Z 2026-03-29T01:30:00Z"},
+		{
+			"*/30 * * * *", "Europe/Berlin", "2026-10-25T00:10:00Z",
+			"2026-10-25T00:30:00Z 2026-10-25T01:00:00Z 2026-10-25T01:30:00Z 2026-10-25T02:00:00Z",
+		},
+		{
+			"*/30 * * * *", "Europe/Berlin", "2026-03-29T00:10:00Z",
+			"2026-03-29T00:30:00Z 2026-03-29T01:00:00Z 2026-03-29T01:30:00Z",
+		},
 		// A midnight that does not exist, half an hour, and a day that does not.
-		{"0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z",
-			"2026-09-06T04:00:00Z 2026-09-07T03:00:00Z"},
-		{"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
-			"2026-10-03T15:30:00Z 2026-10-04T15:15:00Z"},
-		{"0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
-			"2011-12-29T22:00:00Z 2011-12-30T10:00:00Z 2011-12-30T22:00:00Z"},
-		{"0 8 * * mon-fri", "America/New_York", "2026-10-30T13:00:00Z",
-			"2026-11-02T13:00:00Z 2026-11-03T13:00:00Z"},
+		{
+			"0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z",
+			"2026-09-06T04:00:00Z 2026-09-07T03:00:00Z",
+		},
+		{
+			"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
+			"2026-10-03T15:30:00Z 2026-10-04T15:15:00Z",
+		},
+		{
+			"0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
+			"2011-12-29T22:00:00Z 2011-12-30T10:00:00Z 2011-12-30T22:00:00Z",
+		},
+		{
+			"0 8 * * mon-fri", "America/New_York", "2026-10-30T13:00:00Z",
+			"2026-11-02T13:00:00Z 2026-11-03T13:00:00Z",
+		},
 		{"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
 		{"0 0 */28 FEB 1", "UTC", "2026-01-01T00:00:00Z", "2027-02-01T00:00:00Z"},
 		{"0 0 29/2 2 */7", "UTC", "2073-01-01T00:00:00Z", "2088-02-29T00:00:00Z"},
-		{"0 0 13 * 5", "UTC", "2026-11-01T00:00:00Z",
-			"2026-11-06T00:00:00Z 2026-11-13T00:00:00Z"},
+		{
+			"0 0 13 * 5", "UTC", "2026-11-01T00:00:00Z",
+			"2026-11-06T00:00:00Z 2026-11-13T00:00:00Z",
+		},
 		{"@weekly", "UTC", "2026-11-24T00:00:00Z", "2026-11-29T00:00:00Z"},
 		{"0 0 * * 7", "UTC", "2026-11-24T00:00:00Z", "2026-11-29T00:00:00Z"},
 		{"every 90s", "UTC", "2026-11-24T00:00:00Z", "2026-11-24T00:01:30Z 2026-11-24T00:03:00Z"},
@@ -82,7 +102,8 @@ func TestParse_RefusesWhatNobodyMeans(t *testing.T) {
 		"60 * * * *": "minute", "* 24 * * *": "hour", "* * 0 * *": "day", "* * * 13 *": "month",
 		"* * * * 8": "day of the week", "*/0 * * * *": "step", "5-1 * * * *": "ends before",
 		"a * * * *": "not a number", "-1 * * * *": "not a number", "+1 * * * *": "not a number",
-		"1-2-3 * * * *": "not a number", "1,, * * * *": "not a number", "* * * an *": "not a number",
+		"1-2-3 * * * *": "not a number", "1,, * * * *": "not a number",
+		"* * * an *":  "not a number",
 		"* * * anf *": "not a number", "*-5 * * * *": "not a number", "0 0 30 2 *": "never",
 		"@dayly": "@daily", "every day": "length of time", "every 500ms": "whole seconds",
 		"every 1.5s": "whole seconds", "every 9000h": "whole seconds", "every -1m": "whole seconds",
@@ -199,7 +220,8 @@ func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 				for _, want := range occurrences(c, begin) {
 					got, ok := c.Next(now)
 					if !ok || !got.Equal(want) {
-						t.Fatalf("%s in %s: behind %s comes %s, want %s", text, zone, now, got, want)
+						t.Fatalf("%s in %s: behind %s comes %s, want %s",
+							text, zone, now, got, want)
 					}
 					now = got
 				}

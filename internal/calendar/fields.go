@@ -101,9 +101,9 @@ func parseFields(text string) (fields, error) {
 	if has(f.weekday, alsoSunday) {
 		f.weekday |= 1 << sunday
 	}
-	any := func(i int) bool { return strings.HasPrefix(words[i], "*") }
-	f.repeats = any(0) || any(1)
-	f.eitherDay = !any(2) && !any(4)
+	anyOf := func(i int) bool { return strings.HasPrefix(words[i], "*") }
+	f.repeats = anyOf(0) || anyOf(1)
+	f.eitherDay = !anyOf(2) && !anyOf(4)
 	return f, nil
 }
 
