@@ -252,7 +252,7 @@ func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 	}
 	failed, done := 0, 0
 	names := slices.Sorted(maps.Keys(partyVerbs))
-	for i, strictName := range names {
+	for i, strictName := range testrun.Some(names) {
 		strict := partyVerbs[strictName]
 		for j, otherName := range names {
 			other, level := partyVerbs[otherName], strictLevels[(i+j)%len(strictLevels)]
@@ -279,8 +279,7 @@ func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 			_ = tx.Rollback(t.Context())
 		}
 	}
-	t.Logf("%d succeeded, %d failed with serialization failures, of %d", done, failed,
-		len(partyVerbs)*len(partyVerbs))
+	t.Logf("%d succeeded, %d failed with serialization failures", done, failed)
 	if failed == 0 || done == 0 {
 		t.Error("the callers did not meet")
 	}

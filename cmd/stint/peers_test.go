@@ -312,7 +312,7 @@ func (p *peers) awaitPerformed(t *testing.T, task shards.Task) {
 func TestServe_PeersOfOneShardTakeOver(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const size, some = 41, 10
+	const size, some = 17, 5
 	p := newPeers(t)
 	file := writeFile(t, p.peerToken)
 	known := p.serve(t, "1", "--peer-token-file", file)
