@@ -195,6 +195,20 @@ var sample = map[string]struct {
 	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
 	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true", nil},
 	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
+
+	"advance_schedule": {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
+	"delete_schedules": {"'{s,t}'", []string{"schedules_pkey"}},
+	"due_schedule":     {"NULL, ''", []string{"schedules_order"}},
+	"ensure_schedules": {schedulesSample, nil},
+	"list_schedules":   {"NULL, 's', 10", []string{"schedules_pkey"}},
+	"lock_schedules":   {"'{s,t}'", []string{"schedules_pkey"}},
+	"now":              {"", nil},
+	"pause_schedules":  {"'{s,t}'", []string{"schedules_pkey"}},
+	"put_schedules":    {schedulesSample, nil},
+	"resume_schedules": {"'{s,t}', '{NULL,NULL}'", []string{"schedules_pkey"}},
+	"schedule_overdue": {"", []string{"schedules_order"}},
+	"unfinished_tasks": {"'{a,b}'", []string{"tasks_id_key", "finished_pkey", "edges_after"}},
+
 	"unpark_tasks":      {"'act', NULL, '', 5, 5, 10", []string{"ready_parked", "ready_pkey"}},
 	"lock_leases":       {"'{7,8}'", []string{"leases_pkey"}},
 	"lock_predecessors": {"'{5,70}'", []string{"edges_run", "leased_pkey", "blocked_pkey"}},
@@ -290,6 +304,9 @@ var sample = map[string]struct {
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey", "blocked_pkey",
 	}},
 }
+
+// schedulesSample are the arguments of the statements that put schedules.
+const schedulesSample = "'{s}', '{@daily}', '{UTC}', '{NULL}', '{NULL}', '{a}', '{NULL}'"
 
 // freePlans are the statements that run under the planner's own choice.
 var freePlans = []string{"check_parked", "check_store", "schema_version", "unsettled_edges"}

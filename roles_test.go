@@ -25,11 +25,13 @@ import (
 var (
 	producing = []string{
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
-		"drop_session", "edges_ahead", "end_tasks", "existing_edges", "existing_tasks", "get_tasks",
+		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
+		"existing_edges", "existing_tasks", "get_tasks",
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_tasks",
-		"lock_dependents", "lock_dependencies", "lock_predecessors", "make_room", "notify",
+		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
+		"list_tasks", "lock_dependents", "lock_dependencies", "lock_predecessors", "lock_schedules",
+		"make_room", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
 		"schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
@@ -39,7 +41,7 @@ var (
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_limited_keys",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
-		"list_scheduled", "list_tasks", "pruning_behind", "sample_tasks", "schema_version",
+		"list_scheduled", "list_schedules", "list_tasks", "pruning_behind", "sample_tasks", "schema_version",
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}
 	operating = []string{

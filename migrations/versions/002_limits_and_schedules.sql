@@ -1,4 +1,5 @@
--- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md).
+-- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md), and
+-- schedules (docs/schedules.md).
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -117,6 +118,29 @@ CREATE TABLE {{.schema}}.turns (
     CONSTRAINT turns_pkey PRIMARY KEY (action, limit_key, tier)
 ) WITH (fillfactor = 80);
 CREATE INDEX turns_order ON {{.schema}}.turns (action, held, tier, pass, limit_key);
+
+-- What is inserted again and again. next_at is the next occurrence, null if there is none or the
+-- schedule is paused; last_ids are the tasks of the last one. definition holds the tasks and what
+-- becomes of occurrences that are missed or overlap: only the library reads it.
+CREATE TABLE {{.schema}}.schedules (
+    next_at    timestamptz,
+    last_at    timestamptz,
+    paused_at  timestamptz,
+    changed_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    starts_at  timestamptz,
+    ends_at    timestamptz,
+    missed     bigint      NOT NULL DEFAULT 0,
+    skipped    bigint      NOT NULL DEFAULT 0,
+    name       text        COLLATE "C" NOT NULL,
+    spec       text        NOT NULL,
+    zone       text        NOT NULL,
+    last_ids   text[]      NOT NULL DEFAULT '{}',
+    definition text        NOT NULL,
+
+    CONSTRAINT schedules_pkey        PRIMARY KEY (name),
+    CONSTRAINT schedules_name_length CHECK (octet_length(name) BETWEEN 1 AND 200)
+) WITH (fillfactor = 50);
+CREATE INDEX schedules_order ON {{.schema}}.schedules (next_at, name) WHERE next_at IS NOT NULL;
 
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,

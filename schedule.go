@@ -1,0 +1,288 @@
+package stint
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/stint-tasks/stint/internal/calendar"
+)
+
+// A Schedule inserts tasks again and again, at times that a calendar says. It is kept in the
+// database, and any store that maintains the schema inserts its tasks: a process that puts a
+// schedule need not run when the schedule occurs.
+type Schedule struct {
+	// Name is what the schedule is known by, and the IDs of its tasks begin with: 1 to 200 bytes of
+	// UTF-8 without NUL.
+	Name string
+
+	// Spec is when the schedule occurs: the five fields of cron (minute, hour, day, month, day of
+	// the week), one of @yearly, @monthly, @weekly, @daily and @hourly, or "every" and a length of
+	// time in whole seconds, such as "every 90s", counted from the beginning of 1970 in UTC. Fields
+	// are read in Zone, a name of the IANA database. Default of Zone: UTC.
+	//
+	// If the minute or the hour begins with *, clocks that are changed make no difference: "*/30 *
+	// * * *" occurs every half hour. Otherwise the schedule is a time of day: one that is left out
+	// when clocks are put forward occurs at that moment, and one that comes twice when they are put
+	// back occurs the first time.
+	Spec, Zone string
+
+	// Tasks are what is inserted: 1 to 1,000 tasks with bodies of 1 MiB together. Their IDs become
+	// Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that is alone
+	// needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and Deadline
+	// must be zero.
+	Tasks []Task
+
+	// CatchUp is what becomes of occurrences for which nobody inserted tasks in time, and Window
+	// how long ago those were at most that are caught up with. Default: 24 hours, at most a year.
+	CatchUp CatchUp
+	Window  time.Duration
+
+	// Overlap is what becomes of an occurrence while tasks of the one before have not finished.
+	Overlap Overlap
+
+	// Jitter has the tasks of an occurrence start up to this time later, at a moment that depends
+	// on Name and the occurrence. At most a day.
+	Jitter time.Duration
+
+	// From and To are the first and the last moment at which the schedule may occur. Default: no
+	// bounds.
+	From, To time.Time
+
+	// Expire makes the next occurrence the Deadline of the tasks.
+	Expire bool
+}
+
+// CatchUp is what becomes of occurrences that were missed: because no store maintained the schema,
+// or the database was not there.
+type CatchUp int16
+
+const (
+	// CatchUpLast inserts the tasks of the newest occurrence that was missed. It is the default.
+	CatchUpLast CatchUp = iota
+	// CatchUpSkip inserts no tasks of occurrences that are more than a minute ago.
+	CatchUpSkip
+	// CatchUpAll inserts the tasks of all occurrences that were missed, of the newest 1,000.
+	CatchUpAll
+)
+
+// Overlap is what becomes of an occurrence while tasks of the one before have not finished.
+type Overlap int16
+
+const (
+	// OverlapAllow inserts its tasks all the same. It is the default.
+	OverlapAllow Overlap = iota
+	// OverlapSkip leaves the occurrence out.
+	OverlapSkip
+	// OverlapWait has its tasks wait for those of the one before, however these end.
+	OverlapWait
+	// OverlapAbort aborts the tasks of the one before.
+	OverlapAbort
+)
+
+// ScheduleInfo is a schedule and how far it has come.
+type ScheduleInfo struct {
+	Schedule
+
+	// NextAt is the next occurrence; zero if there is none, or the schedule is paused.
+	NextAt time.Time
+	// LastAt is the last occurrence of which tasks were inserted, LastIDs are their IDs.
+	LastAt  time.Time
+	LastIDs []TaskID
+	// Missed is how many occurrences were left out because of CatchUp, Skipped how many because of
+	// Overlap.
+	Missed, Skipped int64
+	// PausedSince is since when the schedule is paused; zero if it is not.
+	PausedSince time.Time
+	// ChangedAt is when the schedule was put last.
+	ChangedAt time.Time
+}
+
+const (
+	scheduleNameBytesMax = 200
+	scheduleIDBytesMax   = 255 // of a task of a schedule
+	scheduleTasksMax     = 1000
+	scheduleBodiesMax    = 1 << 20
+	schedulesMax         = 10_000 // in one call
+	windowDefault        = 24 * time.Hour
+	windowMax            = 366 * 24 * time.Hour
+	jitterMax            = 24 * time.Hour
+	caughtUpMax          = 1000 // occurrences
+
+	// onTime is how late an occurrence may be that is not missed: maintainers look once a second.
+	onTime = time.Minute
+)
+
+// Next returns the next occurrences behind a time, at most so many. A pause makes no difference. A
+// bad value is an [*ArgumentError].
+func (d Schedule) Next(after time.Time, most int) ([]time.Time, error) {
+	of, err := d.check()
+	if err != nil {
+		return nil, err
+	}
+	var all []time.Time
+	for at, ok := d.next(of, after); ok && len(all) < most; at, ok = d.next(of, at) {
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// next is the next occurrence behind a time and within the bounds.
+func (d *Schedule) next(of *calendar.Calendar, after time.Time) (time.Time, bool) {
+	if !d.From.IsZero() && after.Before(d.From) {
+		after = d.From.Add(-1)
+	}
+	at, ok := of.Next(after)
+	return at, ok && (d.To.IsZero() || !at.After(d.To))
+}
+
+// check refuses what a schedule cannot be, and returns its calendar.
+func (d *Schedule) check() (*calendar.Calendar, error) {
+	if err := checkText("Schedule.Name", d.Name, scheduleNameBytesMax); err != nil {
+		return nil, err
+	}
+	of, err := calendar.Parse(d.Spec, d.zone())
+	switch {
+	case err != nil:
+		return nil, argumentError("Schedule.Spec", err.Error())
+	case d.CatchUp < CatchUpLast || d.CatchUp > CatchUpAll:
+		return nil, argumentError("Schedule.CatchUp", "unknown value")
+	case d.Overlap < OverlapAllow || d.Overlap > OverlapAbort:
+		return nil, argumentError("Schedule.Overlap", "unknown value")
+	case d.Window < 0 || d.Window > windowMax:
+		return nil, argumentError("Schedule.Window", "must be 0 to 366 days")
+	case d.Jitter < 0 || d.Jitter > jitterMax:
+		return nil, argumentError("Schedule.Jitter", "must be 0 to 24 hours")
+	case !storable(d.From) || !storable(d.To):
+		return nil, argumentError("Schedule.From and To", "must be between the years 1 and 9999")
+	case !d.To.IsZero() && d.To.Before(d.From):
+		return nil, argumentError("Schedule.To", "must not be before From")
+	}
+	return of, d.checkTasks()
+}
+
+func (d *Schedule) zone() string {
+	if d.Zone == "" {
+		return "UTC"
+	}
+	return d.Zone
+}
+
+func (d *Schedule) checkTasks() error {
+	if len(d.Tasks) == 0 {
+		return argumentError("Schedule.Tasks", "must not be empty")
+	}
+	if len(d.Tasks) > scheduleTasksMax {
+		return tooLarge("Schedule.Tasks", len(d.Tasks), scheduleTasksMax)
+	}
+	known, bytes := make(map[TaskID]bool, len(d.Tasks)), 0
+	for i := range d.Tasks {
+		task := d.Tasks[i]
+		known[task.ID] = true
+		bytes += len(task.Body)
+		if task.ID == "" && len(d.Tasks) == 1 {
+			task.ID = "alone"
+		}
+		if err := checkTask(&task, i); err != nil {
+			return err
+		}
+		switch {
+		case len(task.ID) > scheduleIDBytesMax:
+			return at(tooLarge("Task.ID bytes", len(task.ID), scheduleIDBytesMax), i, task.ID)
+		case !task.NotBefore.IsZero():
+			return at(argumentError("Task.NotBefore", "must be zero in a schedule"), i, task.ID)
+		case !task.Deadline.IsZero():
+			return at(argumentError("Task.Deadline", "must be zero in a schedule: see Expire"), i,
+				task.ID)
+		}
+	}
+	if bytes > scheduleBodiesMax {
+		return tooLarge("Schedule.Tasks bytes of bodies", bytes, scheduleBodiesMax)
+	}
+	for i := range d.Tasks {
+		for _, ids := range [][]TaskID{d.Tasks[i].After, d.Tasks[i].ToSignalAfter} {
+			for _, id := range ids {
+				if !known[id] {
+					return at(argumentError("Task.After and ToSignalAfter", fmt.Sprintf(
+						"must name tasks of the schedule, not %.40q", id)), i, d.Tasks[i].ID)
+				}
+			}
+		}
+	}
+	if len(known) < len(d.Tasks) {
+		return argumentError("Schedule.Tasks", "must have different IDs")
+	}
+	_, err := newInsertGraph(d.Tasks)
+	return err
+}
+
+// occurrenceID is what the IDs of the tasks of an occurrence begin with.
+func (d *Schedule) occurrenceID(at time.Time) TaskID {
+	return TaskID(d.Name + "/" + at.UTC().Format(time.RFC3339Nano))
+}
+
+// tasksOf returns the tasks of an occurrence, with IDs that begin with a text.
+func (d *Schedule) tasksOf(prefix TaskID) []Task {
+	named := func(id TaskID) TaskID {
+		if id == "" {
+			return prefix
+		}
+		return prefix + "/" + id
+	}
+	tasks := make([]Task, len(d.Tasks))
+	for i, task := range d.Tasks {
+		task.ID = named(task.ID)
+		for _, ids := range []*[]TaskID{&task.After, &task.ToSignalAfter} {
+			var all []TaskID
+			for _, id := range *ids {
+				all = append(all, named(id))
+			}
+			*ids = all
+		}
+		tasks[i] = task
+	}
+	return tasks
+}
+
+// delay is how much later than an occurrence its tasks start: the same in every process.
+func (d *Schedule) delay(at time.Time) time.Duration {
+	if d.Jitter == 0 {
+		return 0
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(d.occurrenceID(at)))         // never fails
+	return time.Duration(hash.Sum64() % uint64(d.Jitter)) //nolint:gosec // less than a day
+}
+
+// due returns the occurrences from one on until now of which tasks are to be inserted, how many are
+// left out, and the next occurrence, zero if there is none.
+func (d *Schedule) due(
+	of *calendar.Calendar, from, now time.Time,
+) (due []time.Time, missed int64, next time.Time) {
+	window, most := d.Window, 1
+	if window == 0 {
+		window = windowDefault
+	}
+	switch d.CatchUp {
+	case CatchUpSkip:
+		window, most = onTime, caughtUpMax
+	case CatchUpAll:
+		most = caughtUpMax
+	case CatchUpLast:
+	}
+	oldest := now.Add(-window)
+	ok := true
+	for next = from; ok && !next.After(now); next, ok = d.next(of, next) {
+		if next.Before(oldest) {
+			missed++
+			continue
+		}
+		if due = append(due, next); len(due) > most {
+			due, missed = due[1:], missed+1
+		}
+	}
+	if !ok {
+		next = time.Time{}
+	}
+	return due, missed, next
+}

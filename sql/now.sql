@@ -1,0 +1,4 @@
+-- name: now
+--
+-- Returns what the database's clock shows.
+SELECT statement_timestamp()
