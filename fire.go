@@ -102,7 +102,7 @@ func (s *Store) fireAt(
 			return err
 		}
 	}
-	delay := due.delay(at)
+	delay := due.delay(at, following)
 	for i := range tasks {
 		if delay > 0 {
 			tasks[i].NotBefore = at.Add(delay)
@@ -207,8 +207,8 @@ func readSchedules(rows pgx.Rows, now *time.Time) ([]ScheduleInfo, error) {
 		var text []byte
 		var start, end, next, last, paused *time.Time
 		var ids []string
-		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last, &ids,
-			&info.Missed, &info.Skipped, &paused, &info.ChangedAt, now)
+		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last,
+			&ids, &info.Missed, &info.Skipped, &paused, &info.ChangedAt, now)
 		if err != nil {
 			return nil, err
 		}

@@ -141,7 +141,8 @@ type definedTask struct {
 
 func newDefinition(d *Schedule) *definition {
 	kept := &definition{
-		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter, Expire: d.Expire,
+		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter,
+		Expire: d.Expire,
 	}
 	for i := range d.Tasks {
 		t := &d.Tasks[i]
@@ -157,7 +158,8 @@ func newDefinition(d *Schedule) *definition {
 // schedule is what the definition was made of, without what is in columns of its own.
 func (d *definition) schedule() Schedule {
 	kept := Schedule{
-		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter, Expire: d.Expire,
+		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter,
+		Expire: d.Expire,
 	}
 	for i := range d.Tasks {
 		t := &d.Tasks[i]

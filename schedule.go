@@ -41,8 +41,8 @@ type Schedule struct {
 	// Overlap is what becomes of an occurrence while tasks of the one before have not finished.
 	Overlap Overlap
 
-	// Jitter has the tasks of an occurrence start up to this time later, at a moment that depends
-	// on Name and the occurrence. At most a day.
+	// Jitter has the tasks of an occurrence start up to this time later, but before the next
+	// occurrence, at a moment that depends on Name and the occurrence. At most a day.
 	Jitter time.Duration
 
 	// From and To are the first and the last moment at which the schedule may occur. Default: no
@@ -245,13 +245,17 @@ func (d *Schedule) tasksOf(prefix TaskID) []Task {
 }
 
 // delay is how much later than an occurrence its tasks start: the same in every process.
-func (d *Schedule) delay(at time.Time) time.Duration {
-	if d.Jitter == 0 {
+func (d *Schedule) delay(at, following time.Time) time.Duration {
+	most := d.Jitter
+	if !following.IsZero() {
+		most = min(most, following.Sub(at))
+	}
+	if most == 0 {
 		return 0
 	}
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(d.occurrenceID(at)))         // never fails
-	return time.Duration(hash.Sum64() % uint64(d.Jitter)) //nolint:gosec // less than a day
+	_, _ = hash.Write([]byte(d.occurrenceID(at)))     // never fails
+	return time.Duration(hash.Sum64() % uint64(most)) //nolint:gosec // less than a day
 }
 
 // due returns the occurrences from one on until now of which tasks are to be inserted, how many are

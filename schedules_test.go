@@ -98,7 +98,6 @@ func TestSchedules_OccurWhereverAStoreMaintains(t *testing.T) {
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainAlways})
 	putSchedules(t, store, scheduleOf("often", "every 1s"))
 	eventually(t, soon, "two occurrences", func() bool {
-
 		return yields[int](t, pool, `SELECT count(*) FROM stint.tasks`) >= 2
 	})
 }
@@ -301,8 +300,9 @@ func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 	}
 	all.Wait()
 	wantInserted(t, pool, want...)
-	if n := yields[int](t, pool, `SELECT count(*) FROM stint.schedules WHERE next_at < now()`); n > 0 {
-		t.Errorf("%d are still due", n)
+	still := yields[int](t, pool, `SELECT count(*) FROM stint.schedules WHERE next_at < now()`)
+	if still > 0 {
+		t.Errorf("%d are still due", still)
 	}
 }
 
@@ -369,6 +369,29 @@ func TestSchedules_SpreadAndExpireTheirTasks(t *testing.T) {
 	}
 }
 
+// However long the jitter, tasks start ahead of the next occurrence.
+func TestSchedules_StartTheirTasksBeforeTheNextOccurrence(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	hour := yields[time.Time](t, pool, `SELECT date_trunc('hour', now())`)
+	for i := range 20 {
+		schedule := scheduleOf(fmt.Sprintf("s%02d", i), "@hourly")
+		schedule.Jitter = 24 * time.Hour
+		putSchedules(t, store, schedule)
+		dueSince(t, pool, schedule.Name, hour)
+	}
+	maintain(t, store)
+	latest := yields[time.Time](t, pool,
+		`SELECT coalesce(max(not_before), now()) FROM stint.scheduled`)
+	if n := yields[int](t, pool, `SELECT count(*) FROM stint.tasks`); n != 20 {
+		t.Errorf("%d tasks, want 20", n)
+	}
+	if now := yields[time.Time](t, pool, `SELECT now()`); latest.After(hour.Add(time.Hour)) &&
+		now.Before(hour.Add(time.Hour)) {
+		t.Errorf("one starts at %s, an hour or more behind %s", latest, hour)
+	}
+}
+
 func TestPutSchedules_RefusesBadInput(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -385,8 +408,12 @@ func TestPutSchedules_RefusesBadInput(t *testing.T) {
 		},
 		"Schedule.Tasks: must not be empty": func(s *stint.Schedule) { s.Tasks = nil },
 		"Task.Action":                       func(s *stint.Schedule) { s.Tasks[0].Action = "" },
-		"Task.NotBefore":                    func(s *stint.Schedule) { s.Tasks[0].NotBefore = time.Now() },
-		"Task.Deadline":                     func(s *stint.Schedule) { s.Tasks[0].Deadline = time.Now() },
+		"Task.NotBefore": func(s *stint.Schedule) {
+			s.Tasks[0].NotBefore = time.Now()
+		},
+		"Task.Deadline": func(s *stint.Schedule) {
+			s.Tasks[0].Deadline = time.Now()
+		},
 		"Task.ID": func(s *stint.Schedule) {
 			s.Tasks[0].ID = stint.TaskID(strings.Repeat("x", 256))
 		},
@@ -398,7 +425,8 @@ func TestPutSchedules_RefusesBadInput(t *testing.T) {
 	} {
 		schedule := scheduleOf("s", "@daily")
 		change(&schedule)
-		err := store.PutSchedules(t.Context(), []stint.Schedule{scheduleOf("good", "@daily"), schedule})
+		good := scheduleOf("good", "@daily")
+		err := store.PutSchedules(t.Context(), []stint.Schedule{good, schedule})
 		if !errors.Is(err, stint.ErrInvalidArgument) || !strings.Contains(err.Error(), want) {
 			t.Errorf("PutSchedules = %v, want %s", err, want)
 		}

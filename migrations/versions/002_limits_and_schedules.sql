@@ -1,5 +1,5 @@
--- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md), and
--- schedules (docs/schedules.md).
+-- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md),
+-- and schedules (docs/schedules.md).
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -218,7 +218,7 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
+DROP TABLE {{.schema}}.schedules, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
     {{.schema}}.limited_keys, {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key;
