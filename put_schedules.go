@@ -84,7 +84,7 @@ func (s *Store) now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// scheduleRows are the columns of schedules, sorted by name as all who lock several do.
+// scheduleRows are the columns of schedules.
 type scheduleRows struct {
 	names, specs, zones []string
 	starts, ends, next  []*time.Time

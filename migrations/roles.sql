@@ -6,7 +6,7 @@
 --
 --   stint_owner     owns the schema: migrates, and runs this file
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
---                   GetTasks, ListTasks, Graph
+--                   GetTasks, ListTasks, Graph, and the verbs for schedules
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights

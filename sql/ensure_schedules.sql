@@ -2,7 +2,7 @@
 --
 -- Adds the schedules whose names no schedule has.
 --
---   $1 names        text[], sorted
+--   $1 names        text[]
 --   $2 specs        text[]
 --   $3 zones        text[]
 --   $4 starts       timestamptz[], null: none

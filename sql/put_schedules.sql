@@ -3,7 +3,7 @@
 -- Adds schedules, or changes those with the same names. One that occurs as before keeps its next
 -- occurrence; another one occurs as given, unless it is paused.
 --
---   $1 names        text[], sorted
+--   $1 names        text[]
 --   $2 specs        text[]
 --   $3 zones        text[]
 --   $4 starts       timestamptz[], null: none

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // the zones of schedules, also where the system has none
 
 	"github.com/stint-tasks/stint/internal/command"
 )
