@@ -187,7 +187,8 @@ func TestLimit_IsInterruptedWhileATransactionIsOpen(t *testing.T) {
 		limiting.interrupt(t)
 		limiting.wantExit(t, 130)
 		// A service does not hear why it is called no more.
-		if said := limiting.output.String(); !isRemote() && !strings.Contains(said, "are in force") {
+		said := limiting.output.String()
+		if !isRemote() && !strings.Contains(said, "are in force") {
 			t.Errorf("it said %q", said)
 		}
 		return nil
