@@ -204,6 +204,8 @@ ALTER TABLE {{.schema}}.turns SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.slots SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.schedules SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
