@@ -44,7 +44,7 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("Debounce", `{"task":{"id":"quiet","action":"x"},"quiet":"60s","at_most":"300s"}`, "")
 	tasks("Debounce", `{"task":{"id":"quiet","action":"x"},"quiet":"60s"}`, "invalid_argument")
 	answer := owners("OwnTasks", `{"actor":"x","session":"1","claim":"17","max_tasks":1,`+
-		`"actions":["mail"],"lease":"60s","wait":"0.5s","text":true}`, "")
+		`"actions":["mail"],"lease":"60s","wait":"20.5s","text":true}`, "")
 	var owned struct{ Tasks []struct{ Token string } }
 	if err := json.Unmarshal(answer, &owned); err != nil || len(owned.Tasks) != 1 {
 		t.Fatalf("OwnTasks answers %s: %v", answer, err)
