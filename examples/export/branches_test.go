@@ -71,7 +71,7 @@ func TestBranches_SurviveKills(t *testing.T) {
 	testrun.Long(t)
 	db := newDatabase(t)
 	run := db.startBranches(t, filepath.Join(t.TempDir(), "to"),
-		"-commits", "15", "-pause", "100ms", "-kill", "300ms", "-lease", "1s", "-workers", "3")
+		"-commits", "15", "-pause", "300ms", "-kill", "1s", "-lease", "1s", "-workers", "3")
 	run.wantBranches(t, 2, "15")
 	killed := regexp.MustCompile(`(\d+) worker processes were killed`).
 		FindStringSubmatch(run.output.String())
