@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // PauseSchedules keeps schedules from occurring until [Store.ResumeSchedules]: all of them, or none
@@ -114,15 +112,7 @@ func (s *Store) withSchedules(
 		return s.checkOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		var found []ScheduleInfo
-		var now time.Time
-		err := s.run(ctx, step{
-			name: "lock_schedules", args: []any{names},
-			read: func(rows pgx.Rows) (err error) {
-				found, err = readSchedules(rows, &now)
-				return err
-			},
-		})
+		found, now, err := s.findSchedules(ctx, "lock_schedules", names)
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,10 @@ var (
 	ErrAlreadyReturned = fmt.Errorf("task was already returned with this outcome: %w",
 		ErrInvalidToken)
 
+	// ErrScheduleNotFound reports that the store holds no schedule with a name, which the text of
+	// the error has.
+	ErrScheduleNotFound = errors.New("schedule not found")
+
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
 	ErrNoPostResult = errors.New("task was inserted without PostResult")
 

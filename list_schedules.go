@@ -2,8 +2,8 @@ package stint
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,25 +23,60 @@ func (s *Store) listSchedules(ctx context.Context, names []string) ([]ScheduleIn
 	if err := checkScheduleNames(names); err != nil {
 		return nil, err
 	}
-	var all []ScheduleInfo
+	if len(names) > 0 {
+		all, _, err := s.findSchedules(ctx, "find_schedules", names)
+		return all, err
+	}
 	const page = 1000
+	var all []ScheduleInfo
 	for after, full := "", true; full; {
-		var now time.Time
-		before := len(all)
-		err := s.run(ctx, step{
-			name: "list_schedules", args: []any{names, after, page},
-			read: func(rows pgx.Rows) error {
-				found, err := readSchedules(rows, &now)
-				all = append(all[:before], found...)
-				return err
-			},
-		})
+		found, _, err := s.findSchedules(ctx, "list_schedules", after, page)
 		if err != nil {
 			return nil, err
 		}
-		if full = len(all)-before == page; full {
-			after = all[len(all)-1].Name
+		all = append(all, found...)
+		if full = len(found) == page; full {
+			after = found[page-1].Name
 		}
 	}
-	return slices.Clip(all), nil
+	return all, nil
+}
+
+// findSchedules returns the schedules that a statement finds, and what the clock shows.
+func (s *Store) findSchedules(
+	ctx context.Context, statement string, args ...any,
+) (found []ScheduleInfo, now time.Time, err error) {
+	err = s.run(ctx, step{name: statement, args: args, read: func(rows pgx.Rows) (err error) {
+		found, now, err = readSchedules(rows)
+		return err
+	}})
+	return found, now, err
+}
+
+func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error) {
+	for rows.Next() {
+		var info ScheduleInfo
+		var text []byte
+		var start, end, next, last, paused *time.Time
+		var ids []string
+		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last,
+			&ids, &info.Missed, &info.Skipped, &paused, &info.ChangedAt, &now)
+		if err != nil {
+			return nil, now, err
+		}
+		var kept definition
+		if err := json.Unmarshal(text, &kept); err != nil {
+			return nil, now, fmt.Errorf("schedule %q: %w", info.Name, err)
+		}
+		name, spec, zone := info.Name, info.Spec, info.Zone
+		info.Schedule = kept.schedule()
+		info.Name, info.Spec, info.Zone = name, spec, zone
+		info.From, info.To = orZero(start), orZero(end)
+		info.NextAt, info.LastAt, info.PausedSince = orZero(next), orZero(last), orZero(paused)
+		for _, id := range ids {
+			info.LastIDs = append(info.LastIDs, TaskID(id))
+		}
+		all = append(all, info)
+	}
+	return all, now, rows.Err()
 }

@@ -46,9 +46,6 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.settleDue(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
-	if err := s.fireSchedules(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
 	if err := s.sweep(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
@@ -57,6 +54,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 	}
 	if _, _, err := s.newPruner().pass(ctx); err != nil {
 		return fmt.Errorf("maintain: prune: %w", err)
+	}
+	if err := s.fireSchedules(ctx); err != nil { // last, since one that fails stays there
+		return fmt.Errorf("maintain: %w", err)
 	}
 	return nil
 }

@@ -3,23 +3,20 @@ package stint
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrScheduleNotFound reports that the store holds no schedule with a name.
-var ErrScheduleNotFound = errors.New("schedule not found")
-
 // PutSchedules adds schedules, or changes those with the same names: all of them, or none if one
 // has a bad value. A schedule that is added, or gets another Spec, Zone, From or To, occurs from
 // now on, never for the past; one that keeps these keeps its next occurrence, too. A paused one
 // stays paused. Tasks that were inserted stay as they are.
 //
-// A bad value is an [*ArgumentError]; a call takes 10,000 schedules at most. The call may be
-// repeated after any failure.
+// A bad value is an [*ArgumentError], and dependencies among the tasks of a schedule that form a
+// cycle are a [*CycleError]; a call takes 10,000 schedules and bodies of 64 MiB at most. The call
+// may be repeated after any failure.
 //
 // Of several releases of a program that put a schedule with different values, the last one decides.
 // So put schedules once for each deployment, or use [Store.EnsureSchedules] where a program starts.
@@ -45,8 +42,11 @@ func (s *Store) putSchedules(
 	if len(schedules) > schedulesMax {
 		return tooLarge("schedules", len(schedules), schedulesMax)
 	}
-	places := make(map[string]int, len(schedules))
+	places, bytes := make(map[string]int, len(schedules)), 0
 	for i := range schedules {
+		for _, task := range schedules[i].Tasks {
+			bytes += len(task.Body)
+		}
 		if _, err := schedules[i].check(); err != nil {
 			return fmt.Errorf("schedule %q at index %d: %w", schedules[i].Name, i, err)
 		}
@@ -56,8 +56,11 @@ func (s *Store) putSchedules(
 		}
 		places[schedules[i].Name] = i
 	}
-	if len(schedules) == 0 {
+	switch {
+	case len(schedules) == 0:
 		return s.checkOpen(ctx)
+	case bytes > putBytesMax:
+		return tooLarge("bytes of bodies", bytes, putBytesMax)
 	}
 	return s.transact(ctx, func(s *Store) error {
 		now, err := s.now(ctx)

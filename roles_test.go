@@ -26,7 +26,7 @@ var (
 	producing = []string{
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
-		"existing_edges", "existing_tasks", "get_tasks",
+		"existing_edges", "existing_tasks", "find_schedules", "get_tasks",
 		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
@@ -37,7 +37,8 @@ var (
 	}
 	monitoring = []string{
 		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
-		"explain_limits", "explain_task", "get_tasks", "graph_tasks", "limited_actions",
+		"explain_limits", "explain_task", "find_schedules", "get_tasks", "graph_tasks",
+		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_limited_keys",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",

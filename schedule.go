@@ -89,8 +89,8 @@ type ScheduleInfo struct {
 	// LastAt is the last occurrence of which tasks were inserted, LastIDs are their IDs.
 	LastAt  time.Time
 	LastIDs []TaskID
-	// Missed is how many occurrences were left out because of CatchUp, Skipped how many because of
-	// Overlap.
+	// Missed is how many occurrences were left out because of CatchUp, of which 100,000 are counted
+	// of a time when nobody was there, and Skipped how many because of Overlap.
 	Missed, Skipped int64
 	// PausedSince is since when the schedule is paused; zero if it is not.
 	PausedSince time.Time
@@ -107,7 +107,9 @@ const (
 	windowDefault        = 24 * time.Hour
 	windowMax            = 366 * 24 * time.Hour
 	jitterMax            = 24 * time.Hour
-	caughtUpMax          = 1000 // occurrences
+	caughtUpMax          = 1000     // occurrences
+	missedMax            = 100_000  // are counted of a time
+	putBytesMax          = 64 << 20 // of bodies, in one call
 
 	// onTime is how late an occurrence may be that is not missed: maintainers look once a second.
 	onTime = time.Minute
@@ -275,18 +277,42 @@ func (d *Schedule) due(
 	case CatchUpLast:
 	}
 	oldest := now.Add(-window)
-	ok := true
-	for next = from; ok && !next.After(now); next, ok = d.next(of, next) {
-		if next.Before(oldest) {
-			missed++
-			continue
+	// Back from now, so that a long time away costs little: a transaction waits for this.
+	for look := time.Minute; ; look *= 4 {
+		begin := now.Add(-look)
+		isAll := !begin.After(oldest) || !begin.After(from)
+		if begin.Before(oldest) {
+			begin = oldest
 		}
-		if due = append(due, next); len(due) > most {
-			due, missed = due[1:], missed+1
+		due = d.between(of, from, begin, now)
+		if isAll || len(due) >= most {
+			break
 		}
 	}
-	if !ok {
-		next = time.Time{}
+	due = due[max(len(due)-most, 0):]
+	first := now.Add(1)
+	if len(due) > 0 {
+		first = due[0]
+	}
+	for at, ok := from, true; ok && at.Before(first) && missed < missedMax; missed++ {
+		at, ok = d.next(of, at)
+	}
+	if at, ok := d.next(of, now); ok {
+		next = at
 	}
 	return due, missed, next
+}
+
+// between returns the occurrences from one on that are not before a time, until another one. The
+// first one is taken for an occurrence, also if this process knows other rules for its zone.
+func (d *Schedule) between(of *calendar.Calendar, from, begin, end time.Time) []time.Time {
+	at, ok := from, true
+	if from.Before(begin) {
+		at, ok = d.next(of, begin.Add(-1))
+	}
+	var all []time.Time
+	for ; ok && !at.After(end); at, ok = d.next(of, at) {
+		all = append(all, at)
+	}
+	return all
 }

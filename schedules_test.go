@@ -443,3 +443,87 @@ func TestPutSchedules_RefusesBadInput(t *testing.T) {
 		t.Errorf("%d schedules were put", n)
 	}
 }
+
+// After years in which nobody was there, a look ends in time.
+func TestSchedules_CatchUpWithYears(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	for name, spec := range map[string]string{"a": "every 1s", "b": "* * * * *"} {
+		schedule := scheduleOf(name, spec)
+		schedule.Window = 366 * 24 * time.Hour
+		putSchedules(t, store, schedule)
+		dueSince(t, pool, name, time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC))
+	}
+	maintain(t, store)
+	for _, name := range []string{"a", "b"} {
+		got := scheduleNamed(t, store, name)
+		if len(got.LastIDs) != 1 || got.Missed != 100_000 || !got.NextAt.After(got.LastAt) {
+			t.Errorf("it is %+v", got)
+		}
+	}
+}
+
+func TestSchedules_OccurWithinTheirBounds(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	midnight := today(t, pool)
+	schedule := scheduleOf("s", "@daily")
+	schedule.From, schedule.To = midnight.AddDate(0, 0, 7), midnight.AddDate(0, 0, 8)
+	putSchedules(t, store, schedule)
+	if got := scheduleNamed(t, store, "s"); !got.NextAt.Equal(schedule.From) {
+		t.Errorf("it is due at %s first", got.NextAt)
+	}
+	schedule.From, schedule.To = time.Time{}, midnight.Add(time.Hour)
+	putSchedules(t, store, schedule)
+	if got := scheduleNamed(t, store, "s"); !got.NextAt.IsZero() {
+		t.Errorf("it is due at %s, behind its end", got.NextAt)
+	}
+	dueSince(t, pool, "s", midnight)
+	maintain(t, store)
+	wantInserted(t, pool, nameAt("s", midnight))
+	if got := scheduleNamed(t, store, "s"); !got.NextAt.IsZero() {
+		t.Errorf("after its last occurrence, it is due at %s", got.NextAt)
+	}
+}
+
+// Lists are read in pages of a thousand.
+func TestListSchedules_ListsAll(t *testing.T) {
+	t.Parallel()
+	store, _ := newSchedules(t)
+	schedules := make([]stint.Schedule, 2001)
+	for i := range schedules {
+		schedules[i] = scheduleOf(fmt.Sprintf("s%04d", i), "@yearly")
+	}
+	putSchedules(t, store, schedules...)
+	all, err := store.ListSchedules(t.Context())
+	wantErr(t, "ListSchedules", err, nil)
+	for i := range all {
+		if all[i].Name != schedules[i].Name {
+			t.Fatalf("the schedule at %d is %q", i, all[i].Name)
+		}
+	}
+	if len(all) != len(schedules) {
+		t.Errorf("%d schedules, want %d", len(all), len(schedules))
+	}
+}
+
+// Once the tasks of the occurrence before have finished, nothing is skipped.
+func TestSchedules_OverlapOnlyWithTasksThatHaveNotFinished(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	schedule := scheduleOf("s", "@daily")
+	schedule.Overlap, schedule.Window = stint.OverlapSkip, 72*time.Hour
+	putSchedules(t, store, schedule)
+	midnight := today(t, pool)
+	dueSince(t, pool, "s", midnight)
+	maintain(t, store)
+	complete(t, store, own(t, store, 1)...)
+	schedule.Spec = "0 * * * *"
+	putSchedules(t, store, schedule)
+	hour := yields[time.Time](t, pool, `SELECT date_trunc('hour', now())`)
+	dueSince(t, pool, "s", hour)
+	maintain(t, store)
+	if got := scheduleNamed(t, store, "s"); got.Skipped != 0 || got.LastAt.Before(hour) {
+		t.Errorf("it is %+v", got)
+	}
+}

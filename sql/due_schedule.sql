@@ -3,7 +3,7 @@
 -- Locks and returns the schedule that is due first behind a place, unless somebody else works on
 -- it, and what the clock shows.
 --
---   $1 at    timestamptz, null: from the beginning
+--   $1 at    timestamptz
 --   $2 name  text
 SELECT schedules.name, schedules.spec, schedules.zone, schedules.starts_at, schedules.ends_at,
        schedules.definition, schedules.next_at, schedules.last_at, schedules.last_ids,
@@ -11,8 +11,7 @@ SELECT schedules.name, schedules.spec, schedules.zone, schedules.starts_at, sche
        statement_timestamp() AS now
 FROM stint.schedules
 WHERE schedules.next_at <= statement_timestamp()
-  AND ($1::timestamptz IS NULL OR schedules.next_at > $1::timestamptz
-       OR schedules.next_at = $1::timestamptz AND schedules.name > $2::text)
+  AND (schedules.next_at, schedules.name) OPERATOR(pg_catalog.>) ($1::timestamptz, $2::text)
 ORDER BY schedules.next_at, schedules.name
 LIMIT 1
 FOR UPDATE SKIP LOCKED

@@ -1,16 +1,14 @@
 -- name: list_schedules
 --
--- Returns schedules, sorted by name, and what the clock shows.
+-- Returns the first schedules behind a name, sorted by name, and what the clock shows.
 --
---   $1 names  text[], null: all
---   $2 after  text: only names behind this one
---   $3 most   integer
+--   $1 after  text
+--   $2 most   integer
 SELECT schedules.name, schedules.spec, schedules.zone, schedules.starts_at, schedules.ends_at,
        schedules.definition, schedules.next_at, schedules.last_at, schedules.last_ids,
        schedules.missed, schedules.skipped, schedules.paused_at, schedules.changed_at,
        statement_timestamp() AS now
 FROM stint.schedules
-WHERE schedules.name > $2::text
-  AND ($1::text[] IS NULL OR schedules.name = ANY ($1::text[]))
+WHERE schedules.name > $1::text
 ORDER BY schedules.name
-LIMIT $3::integer
+LIMIT $2::integer

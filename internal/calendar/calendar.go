@@ -22,7 +22,8 @@ func Parse(text, zone string) (*Calendar, error) {
 	}
 	location, err := time.LoadLocation(zone)
 	if err != nil {
-		return nil, fmt.Errorf("zone %.60q is not known: %w", zone, err)
+		return nil, fmt.Errorf("zone %.60q is not known here: %w (a Go program that imports "+
+			"time/tzdata brings the zones along)", zone, err)
 	}
 	c := &Calendar{zone: location}
 	if every, ok, err := parseEvery(text); ok || err != nil {
@@ -77,27 +78,6 @@ func (c *Calendar) Next(after time.Time) (time.Time, bool) {
 			break
 		}
 		at = end
-	}
-	return time.Time{}, false
-}
-
-// Last returns the last occurrence behind after and not behind until, or false if there is none.
-func (c *Calendar) Last(after, until time.Time) (time.Time, bool) {
-	if c.every > 0 {
-		last := behind(until, c.every).Add(-c.every)
-		return last, last.After(after)
-	}
-	// Look at longer and longer times before until, so that there are few occurrences to pass.
-	const hour, day, month = time.Hour, 24 * time.Hour, 32 * 24 * time.Hour
-	for _, look := range []time.Duration{hour, day, month, until.Sub(after)} {
-		from := latest(after, until.Add(-look))
-		var last time.Time
-		for at, ok := c.Next(from); ok && !at.After(until); at, ok = c.Next(at) {
-			last = at
-		}
-		if !last.IsZero() || from.Equal(after) {
-			return last, !last.IsZero()
-		}
 	}
 	return time.Time{}, false
 }

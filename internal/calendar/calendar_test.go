@@ -230,36 +230,6 @@ func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 	}
 }
 
-// Last is the occurrence from which Next leads behind the time.
-func TestLast_IsTheOneAheadOfNext(t *testing.T) {
-	t.Parallel()
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for range 300 {
-		text := randomText()
-		if rand.IntN(4) == 0 {
-			text = fmt.Sprintf("every %ds", 1+rand.IntN(100_000))
-		}
-		c, err := Parse(text, zones[rand.IntN(len(zones))])
-		if err != nil {
-			continue
-		}
-		until := begin.Add(rand.N(days * 24 * time.Hour))
-		after := until.Add(-rand.N(40 * 24 * time.Hour))
-		got, ok := c.Last(after, until)
-		first, some := c.Next(after)
-		if some = some && !first.After(until); ok != some {
-			t.Fatalf("%s: Last(%s, %s) = %s, %t", text, after, until, got, ok)
-		}
-		if !ok {
-			continue
-		}
-		before, _ := c.Next(got.Add(-time.Nanosecond))
-		if next, more := c.Next(got); !before.Equal(got) || more && !next.After(until) {
-			t.Errorf("%s: Last(%s, %s) = %s, but %s follows", text, after, until, got, next)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add("*/5 1-3,7 * jan-mar mon", "UTC")
 	f.Fuzz(func(t *testing.T, text, zone string) {

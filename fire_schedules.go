@@ -2,19 +2,19 @@ package stint
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A schedulePlace is where a pass through the schedules that are due has come to. One that cannot
 // be fired does not hold up those behind it.
 type schedulePlace struct {
-	at   time.Time
+	at   pgtype.Timestamptz
 	name string
 }
 
@@ -26,18 +26,18 @@ func (s *Store) fireSchedules(ctx context.Context) error {
 	if err != nil || due == 0 {
 		return err
 	}
-	var failed error
-	for place := (&schedulePlace{}); place != nil; {
+	var failed []error
+	for place := (&schedulePlace{at: firstMoment()}); place != nil; {
 		next, err := s.fireNext(ctx, *place)
 		if err != nil && (next == nil || ctx.Err() != nil) {
 			return err
 		}
-		if err != nil {
-			failed = fmt.Errorf("schedule %q: %w", next.name, err)
+		if err != nil && len(failed) < namedMax {
+			failed = append(failed, fmt.Errorf("schedule %q: %w", next.name, err))
 		}
 		place = next
 	}
-	return failed
+	return errors.Join(failed...)
 }
 
 // fireNext inserts the tasks of the next schedule that is due behind a place and that nobody else
@@ -52,7 +52,9 @@ func (s *Store) fireNext(
 				fired = nil
 				return err
 			}
-			fired = &schedulePlace{at: due.NextAt, name: due.Name}
+			fired = &schedulePlace{
+				at: pgtype.Timestamptz{Time: due.NextAt, Valid: true}, name: due.Name,
+			}
 			return s.fire(ctx, due)
 		})
 		if !errors.Is(err, ErrTaskNotFound) { // one to wait for has gone since the look
@@ -184,47 +186,9 @@ func (s *Store) unfinishedTasks(
 
 // lockDue locks the next schedule that is due behind a place, or returns nil.
 func (s *Store) lockDue(ctx context.Context, behind schedulePlace) (*dueSchedule, error) {
-	var due *dueSchedule
-	err := s.run(ctx, step{
-		name: "due_schedule", args: []any{moment(behind.at), behind.name},
-		read: func(rows pgx.Rows) error {
-			var now time.Time
-			found, err := readSchedules(rows, &now)
-			if err == nil && len(found) > 0 {
-				due = &dueSchedule{ScheduleInfo: found[0], now: now}
-			}
-			return err
-		},
-	})
-	return due, err
-}
-
-// readSchedules reads schedules, and the database's clock.
-func readSchedules(rows pgx.Rows, now *time.Time) ([]ScheduleInfo, error) {
-	var all []ScheduleInfo
-	for rows.Next() {
-		var info ScheduleInfo
-		var text []byte
-		var start, end, next, last, paused *time.Time
-		var ids []string
-		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last,
-			&ids, &info.Missed, &info.Skipped, &paused, &info.ChangedAt, now)
-		if err != nil {
-			return nil, err
-		}
-		var kept definition
-		if err := json.Unmarshal(text, &kept); err != nil {
-			return nil, fmt.Errorf("schedule %q: %w", info.Name, err)
-		}
-		name, spec, zone := info.Name, info.Spec, info.Zone
-		info.Schedule = kept.schedule()
-		info.Name, info.Spec, info.Zone = name, spec, zone
-		info.From, info.To = orZero(start), orZero(end)
-		info.NextAt, info.LastAt, info.PausedSince = orZero(next), orZero(last), orZero(paused)
-		for _, id := range ids {
-			info.LastIDs = append(info.LastIDs, TaskID(id))
-		}
-		all = append(all, info)
+	found, now, err := s.findSchedules(ctx, "due_schedule", behind.at, behind.name)
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	return all, rows.Err()
+	return &dueSchedule{ScheduleInfo: found[0], now: now}, nil
 }
