@@ -253,6 +253,10 @@ func setHalf(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
 	return c.SetStatus(ctx, owned[0], "half", 0.5)
 }
 
+func takeStep(ctx context.Context, c *cutStore, owned []stint.OwnedTask) error {
+	return errOf(c.RecordStep(ctx, owned[0], "step", nil))
+}
+
 func cutOwnerVerbs() []cutVerb {
 	return []cutVerb{{
 		name:   "ExtendTasksOwnership",
@@ -284,6 +288,12 @@ func cutOwnerVerbs() []cutVerb {
 		given:  late(owning(setHalf, "a")),
 		before: "a ready try 1", at: pgcut.Commits("revive_tasks"),
 		after: `a in-progress try 1 "half"`,
+	}, {
+		name:   "RecordStep",
+		at:     pgcut.Commits("record_step"),
+		given:  owning(takeStep, "a"),
+		before: "a in-progress try 1",
+		after:  "a in-progress try 1, 1 steps",
 	}}
 }
 

@@ -22,6 +22,9 @@ type Explanation struct {
 	// still in the store. Others may in turn have caused theirs.
 	BecauseOf []TaskInfo
 
+	// Steps are the recorded steps of the task: those that its next try need not do.
+	Steps []StepInfo
+
 	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
 	TriesLeft int
 
@@ -39,9 +42,12 @@ type Explanation struct {
 // explainedTasksMax is how many predecessors an explanation names.
 const explainedTasksMax = 100
 
+// explainedStepsMax is how many steps the text of an explanation names.
+const explainedStepsMax = 20
+
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
-// until when, which limits and pauses hold it up, how many tries are left, when somebody last asked
-// for its action, and which predecessors caused its abort. If there is no such task, the error is
+// until when, which limits and pauses hold it up, how many tries are left, which steps it has
+// recorded, when somebody last asked for its action, and which predecessors caused its abort. If there is no such task, the error is
 // [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
@@ -58,6 +64,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	}
 	found := false
 	var limits *TaskLimits
+	var steps []StepInfo
 	err := s.run(ctx, step{
 		name: "explain_task", args: []any{string(id), explainedTasksMax},
 		read: func(rows pgx.Rows) error {
@@ -72,7 +79,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 			limits, err = readTaskLimits(rows)
 			return err
 		},
-	})
+	}, stepsOf(id, &steps))
 	switch {
 	case err != nil:
 		return e, err
@@ -80,6 +87,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 		return e, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
 	}
 	e.addLimits(limits)
+	e.Steps = steps
 	return e, nil
 }
 
@@ -193,6 +201,14 @@ func (e Explanation) describeMissing(text *strings.Builder) {
 }
 
 func (e Explanation) describeChances(text *strings.Builder) {
+	for i, recorded := range e.Steps {
+		if i == explainedStepsMax {
+			fmt.Fprintf(text, "\nand %d more steps are recorded", len(e.Steps)-i)
+			break
+		}
+		fmt.Fprintf(text, "\nstep %q was recorded at %s", recorded.Name,
+			stamp(recorded.RecordedAt))
+	}
 	if e.TriesLeft >= 0 {
 		fmt.Fprintf(text, "\ntries left: %d of %d", e.TriesLeft, e.Task.MaxTries)
 	}

@@ -38,7 +38,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	exec(t, pool, "CREATE TABLE IF NOT EXISTS mine (id text)")
 	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
 		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
-		"stint.settling, stint.sessions, stint.actors")
+		"stint.settling, stint.sessions, stint.actors, stint.steps")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever
@@ -84,6 +84,9 @@ func (c *cutStore) state(t *testing.T) string {
 	}
 	if rows := c.count(t, "SELECT count(*) FROM mine"); rows > 0 {
 		texts = append(texts, fmt.Sprintf("%d of mine", rows))
+	}
+	if steps := c.count(t, "SELECT count(*) FROM stint.steps"); steps > 0 {
+		texts = append(texts, fmt.Sprintf("%d steps", steps))
 	}
 	if torn := c.count(t, tornTasks); torn > 0 {
 		texts = append(texts, fmt.Sprintf("%d TORN", torn))

@@ -123,6 +123,8 @@ func (c *caller) performs(inTx bool) {
 	wantTime(c.t, "LeaseUntil", info(c.t, c.Store, owned[0].ID).LeaseUntil, 3*time.Hour)
 	wantTime(c.t, "OwnedAt", info(c.t, c.Store, owned[0].ID).OwnedAt, 0)
 	c.ok("SetStatus", c.SetStatus(ctx, owned[0], "half", 0.5))
+	c.ok("RecordStep", errOf(c.RecordStep(ctx, owned[0], "step", []byte("value"))))
+	c.ok("Steps", errOf(c.Steps(ctx, owned[0])))
 	if inTx {
 		c.ok("HoldOwnership", c.HoldOwnership(ctx, owned[:1]))
 	}
@@ -273,6 +275,8 @@ func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 	if err := store.SetStatus(ctx, task, "it's \\ half", 0.5); err != nil {
 		t.Errorf("SetStatus = %v", err)
 	}
+	recordStep(t, store, task, "it's \\ a step", "it's \\ kept", "it's \\ kept")
+	wantRecorded(t, store, task, "it's \\ a step=it's \\ kept")
 	kept, err := store.ExtendTasksOwnership(ctx, "actor", []stint.OwnedTask{task}, time.Hour)
 	if err != nil || !kept[0] {
 		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
@@ -339,6 +343,12 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		},
 		"SetStatus": func(ctx context.Context) error {
 			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
+		},
+		"RecordStep": func(ctx context.Context) error {
+			return errOf(store.RecordStep(ctx, stint.OwnedTask{ID: "a"}, "step", nil))
+		},
+		"Steps": func(ctx context.Context) error {
+			return errOf(store.Steps(ctx, stint.OwnedTask{ID: "a"}))
 		},
 		"AbortTasks": func(ctx context.Context) error {
 			return errOf(store.AbortTasks(ctx, ids, ""))

@@ -307,6 +307,7 @@ func TestVerbsWithIDs_RefuseBadIDs(t *testing.T) {
 			"GetTasks":    getErr,
 			"ReturnTask":  returnErr,
 			"SetStatus":   store.SetStatus(t.Context(), stint.OwnedTask{ID: ids[1]}, "", 0),
+			"Steps":       errOf(store.Steps(t.Context(), stint.OwnedTask{ID: ids[1]})),
 		} {
 			wantErr(t, verb+" with an ID "+name, err, stint.ErrInvalidArgument)
 		}

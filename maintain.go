@@ -55,6 +55,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if _, _, err := s.newPruner().pass(ctx); err != nil {
 		return fmt.Errorf("maintain: prune: %w", err)
 	}
+	if err := (&dropper{store: s}).pass(ctx); err != nil {
+		return fmt.Errorf("maintain: %w", err)
+	}
 	if err := s.fireSchedules(ctx); err != nil { // last, since one that fails stays there
 		return fmt.Errorf("maintain: %w", err)
 	}
@@ -104,7 +107,7 @@ func (m *maintainer) owning() {
 func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.repeat(maintainEvery, m.store.settleDue)
-		m.store.repeat(sweepEvery, m.store.sweep)
+		m.store.repeat(sweepEvery, (&dropper{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, m.store.fireSchedules)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)

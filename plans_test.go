@@ -85,7 +85,11 @@ var sample = map[string]struct {
 	"reopen_tasks": {"'{5,70}'", []string{
 		"finished_pkey", "joined_pkey", "tasks_pkey",
 	}},
-	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey"}},
+	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey", "steps_pkey"}},
+	"drop_steps":       {"0, 10", []string{"steps_pkey", "tasks_pkey"}},
+	"explain_steps":    {"'a'", []string{"tasks_id_key", "steps_pkey"}},
+	"list_steps":       {"5", []string{"steps_pkey"}},
+	"record_step":      {"5, 7, 'a', 'x', 10, 100", []string{"leased_pkey", "steps_pkey"}},
 	"edges_ahead":      {"'{5,70}'", []string{"edges_after", "blocked_pkey"}},
 	"end_due_tasks": {"1, 2, '{5,70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",

@@ -37,7 +37,7 @@ var (
 	}
 	monitoring = []string{
 		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
-		"explain_limits", "explain_task", "find_schedules", "get_tasks", "graph_tasks",
+		"explain_limits", "explain_steps", "explain_task", "find_schedules", "get_tasks", "graph_tasks",
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_limited_keys",
@@ -340,6 +340,7 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 		"ExtendTasksOwnership": extendErr,
 		"ReturnTasks":          returnErr,
 		"SetStatus":            store.SetStatus(ctx, owned[0], "status", 0),
+		"RecordStep":           errOf(store.RecordStep(ctx, owned[0], "step", nil)),
 		"Maintain":             store.Maintain(ctx),
 	} {
 		wantRefused(t, what, err)

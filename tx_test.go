@@ -145,6 +145,9 @@ func refusedVerbs(
 		"SetStatus": func() error {
 			return inside.SetStatus(ctx, stint.OwnedTask{ID: "t000001"}, "", 0)
 		},
+		"RecordStep": func() error {
+			return errOf(inside.RecordStep(ctx, stint.OwnedTask{ID: "t000001"}, "step", nil))
+		},
 		"AbortTasks": func() error {
 			return errOf(inside.AbortTasks(ctx, []stint.TaskID{"nobody"}, ""))
 		},

@@ -195,7 +195,7 @@ func (c *Client) Explain(
 			Task: wire.ToInfo(r.GetTask()), Missing: int(r.GetMissing()),
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(),
-			Limits: wire.ToTaskLimits(r.GetLimits()),
+			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()

@@ -112,12 +112,16 @@ GRANT UPDATE ON stint.supported TO stint_operator;
 -- Whoever may insert tasks may do so by a schedule; whoever maintains inserts them.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint_worker;
 
+-- To record the steps of tasks, and to delete those of tasks that are gone.
+GRANT SELECT, INSERT, DELETE ON stint.steps TO stint_worker;
+
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
 GRANT SELECT
     ON stint.tasks, stint.ready, stint.scheduled, stint.leases, stint.leased, stint.finished,
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
-       stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules
+       stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
+       stint.steps
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

@@ -144,3 +144,31 @@ func (o *owners) GetInputs(
 		Inputs: wire.FromInputs(inputs, r.GetText()), Next: string(next),
 	}, nil
 }
+
+func (o *owners) RecordStep(
+	ctx context.Context, r *stintv1.RecordStepRequest,
+) (*stintv1.RecordStepResponse, error) {
+	owned, err := wire.ToPerformance(r)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := o.store.RecordStep(ctx, owned, r.GetName(), wire.ToStepResult(r))
+	if err != nil {
+		return nil, err
+	}
+	return wire.FromStepResult(kept, r.GetText()), nil
+}
+
+func (o *owners) ListSteps(
+	ctx context.Context, r *stintv1.ListStepsRequest,
+) (*stintv1.ListStepsResponse, error) {
+	owned, err := wire.ToPerformance(r)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := o.store.Steps(ctx, owned)
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.ListStepsResponse{Steps: wire.FromSteps(steps, r.GetText())}, nil
+}

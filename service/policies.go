@@ -234,6 +234,8 @@ func workerPolicies() map[string]policy {
 		stintv1connect.WorkerServiceReturnTasksProcedure: {may: byToken},
 		stintv1connect.WorkerServiceSetStatusProcedure:   {may: byToken},
 		stintv1connect.WorkerServiceGetInputsProcedure:   {may: byToken},
+		stintv1connect.WorkerServiceRecordStepProcedure:  {may: byToken},
+		stintv1connect.WorkerServiceListStepsProcedure:   {may: byToken},
 		stintv1connect.WorkerServiceAttendProcedure: {
 			may: on(func(a *asking, r *stintv1.AttendRequest) error {
 				if r.GetHello() == nil {

@@ -194,7 +194,7 @@ func (t *tasks) ExplainTask(
 		Task:      wire.FromInfo(&why.Task, false),
 		Missing:   wire.Int32(why.Missing),
 		WaitsFor:  wire.FromInfos(why.WaitsFor, false),
-		BecauseOf: wire.FromInfos(why.BecauseOf, false),
+		BecauseOf: wire.FromInfos(why.BecauseOf, false), Steps: wire.FromStepInfos(why.Steps),
 		TriesLeft: wire.Int32(why.TriesLeft),
 		Now:       timestamppb.New(why.Now),
 		Limits:    wire.FromTaskLimits(why.Limits),

@@ -1,7 +1,7 @@
 -- name: drop_definitions
 --
 -- Deletes the definitions of tasks that are replaced or deleted, and so frees their IDs, and their
--- deadlines. erase_tasks deletes what is left of tasks that are final. settle_tasks ends the
+-- deadlines and steps. erase_tasks deletes what is left of tasks that are final. settle_tasks ends the
 -- others, after those that replace them were inserted.
 --
 --   $1 keys  bigint[], sorted
@@ -9,6 +9,8 @@ WITH definition AS (
     DELETE FROM stint.tasks
     WHERE tasks.key = ANY ($1::bigint[])
     RETURNING tasks.key, tasks.deadline
+), recorded AS (
+    DELETE FROM stint.steps WHERE steps.key = ANY ($1::bigint[])
 )
 DELETE FROM stint.deadlines
 USING (

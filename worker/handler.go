@@ -42,6 +42,7 @@ type Task struct {
 	// returned says that the handler returned the task in a transaction. From then on only the
 	// handler knows whether the task is still owned.
 	returned atomic.Bool
+	steps    taskSteps
 }
 
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx

@@ -27,6 +27,10 @@ type Queue interface {
 	TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error)
 	SetStatus(ctx context.Context, owned stint.OwnedTask, status string, progress float64) error
 	Inputs(ctx context.Context, owned stint.OwnedTask) ([]stint.Input, error)
+	RecordStep(
+		ctx context.Context, owned stint.OwnedTask, name string, result []byte,
+	) ([]byte, error)
+	Steps(ctx context.Context, owned stint.OwnedTask) ([]stint.RecordedStep, error)
 	RegisterActor(ctx context.Context, actor stint.ActorID, actions []string) error
 	UnregisterActor(ctx context.Context, actor stint.ActorID) error
 	WatchOwnership(

@@ -31,7 +31,8 @@ const (
 // storeOnly are the tests of what only a worker with a store can do, and of stores that the service
 // could not have.
 var storeOnly = []string{
-	"TestReturnIn", "TestPerformNext_TellsWhatCameOfIt",
+	"TestReturnIn", "TestStepIn", "TestStep_CallsNoRecordedStepAgain",
+	"TestStep_IsRecordedWhenTheDatabaseIsBack", "TestPerformNext_TellsWhatCameOfIt",
 	"TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext", "TestRun_EndsOnWhatCannotHeal",
 	"TestRun_LeavesNoGoroutines",
 	"TestWorker_ReturnsAllThatWasDoneInAnOutage",

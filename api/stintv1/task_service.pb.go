@@ -1525,7 +1525,9 @@ type ExplainTaskResponse struct {
 	AskedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
 	Now       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
 	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
-	Limits        *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
+	// In the order in which they were recorded.
+	Steps         []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1616,6 +1618,74 @@ func (x *ExplainTaskResponse) GetLimits() *TaskLimits {
 	return nil
 }
 
+func (x *ExplainTaskResponse) GetSteps() []*StepInfo {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// A StepInfo is a recorded step of a task, without its result.
+type StepInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RecordedAt    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=recorded_at,json=recordedAt,proto3" json:"recorded_at,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepInfo) Reset() {
+	*x = StepInfo{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepInfo) ProtoMessage() {}
+
+func (x *StepInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepInfo.ProtoReflect.Descriptor instead.
+func (*StepInfo) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *StepInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StepInfo) GetRecordedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RecordedAt
+	}
+	return nil
+}
+
+func (x *StepInfo) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // A TaskLimits is how limits and pauses hold up a ready task.
 type TaskLimits struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1645,7 +1715,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1727,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1740,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -1773,7 +1843,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1855,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1868,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1819,7 +1889,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1901,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1914,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1876,7 +1946,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +1958,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +1971,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 type GetStatsResponse struct {
@@ -1915,7 +1985,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +1997,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2010,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -1989,7 +2059,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2071,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2084,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -2125,7 +2195,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2207,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2220,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -2171,7 +2241,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2253,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2266,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -2228,7 +2298,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2310,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2323,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 type ListActorsResponse struct {
@@ -2265,7 +2335,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2347,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2360,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2312,7 +2382,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2394,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2407,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2380,7 +2450,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2462,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2475,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2441,7 +2511,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2523,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2536,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2491,7 +2561,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2573,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2586,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 type GetServiceInfoResponse struct {
@@ -2535,7 +2605,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2617,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2630,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2605,7 +2675,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2687,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2700,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -2665,7 +2735,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2747,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2760,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -2715,7 +2785,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2797,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2810,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 type CheckStoreResponse struct {
@@ -2753,7 +2823,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2835,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2848,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -2803,7 +2873,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +2885,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +2898,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -2957,7 +3027,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xed\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x97\x03\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -2968,7 +3038,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"tries_left\x18\x05 \x01(\x05R\ttriesLeft\x125\n" +
 	"\basked_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x12,\n" +
 	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
-	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\"\xe7\x04\n" +
+	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\x12(\n" +
+	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"q\n" +
+	"\bStepInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
+	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"recordedAt\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xe7\x04\n" +
 	"\n" +
 	"TaskLimits\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
@@ -3108,7 +3184,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -3138,172 +3214,175 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*ListTasksResponse)(nil),       // 25: stint.v1.ListTasksResponse
 	(*ExplainTaskRequest)(nil),      // 26: stint.v1.ExplainTaskRequest
 	(*ExplainTaskResponse)(nil),     // 27: stint.v1.ExplainTaskResponse
-	(*TaskLimits)(nil),              // 28: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 29: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 30: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 31: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 32: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 33: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 34: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 35: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 36: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 37: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 38: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 39: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 40: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 41: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 42: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 43: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 44: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 45: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 46: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 47: stint.v1.Finding
-	(*Task)(nil),                    // 48: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 49: google.protobuf.Duration
-	(*Dependency)(nil),              // 50: stint.v1.Dependency
-	(*Affected)(nil),                // 51: stint.v1.Affected
-	(*Answer)(nil),                  // 52: stint.v1.Answer
-	(*Verdict)(nil),                 // 53: stint.v1.Verdict
-	(*Performance)(nil),             // 54: stint.v1.Performance
-	(*Return)(nil),                  // 55: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 56: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 57: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 58: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 59: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 60: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 61: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 62: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 63: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 64: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 65: stint.v1.SetWeightsRequest
-	(*SetLimitsResponse)(nil),       // 66: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 67: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 68: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 69: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 70: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 71: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 72: stint.v1.SetWeightsResponse
+	(*StepInfo)(nil),                // 28: stint.v1.StepInfo
+	(*TaskLimits)(nil),              // 29: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 30: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 31: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 32: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 33: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 34: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 35: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 36: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 37: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 38: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 39: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 40: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 41: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 42: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 43: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 44: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 45: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 46: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 47: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 48: stint.v1.Finding
+	(*Task)(nil),                    // 49: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 50: google.protobuf.Duration
+	(*Dependency)(nil),              // 51: stint.v1.Dependency
+	(*Affected)(nil),                // 52: stint.v1.Affected
+	(*Answer)(nil),                  // 53: stint.v1.Answer
+	(*Verdict)(nil),                 // 54: stint.v1.Verdict
+	(*Performance)(nil),             // 55: stint.v1.Performance
+	(*Return)(nil),                  // 56: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 57: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 58: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 59: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 60: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 61: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 62: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 63: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 64: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 65: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 66: stint.v1.SetWeightsRequest
+	(*SetLimitsResponse)(nil),       // 67: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 68: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 69: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 70: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 71: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 72: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 73: stint.v1.SetWeightsResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	48, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	48, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	48, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	48, // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	49, // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	49, // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	50, // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	51, // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	52, // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	53, // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	51, // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	51, // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	54, // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	48, // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	48, // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	50, // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	55, // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	49, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	49, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	49, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	49, // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	50, // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	50, // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	51, // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	52, // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	53, // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	54, // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	52, // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	52, // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	55, // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	49, // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	49, // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	51, // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	56, // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	19, // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	6,  // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	20, // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	56, // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	56, // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	51, // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	51, // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	51, // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	57, // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	49, // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	49, // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	57, // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	57, // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	57, // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	57, // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	56, // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	56, // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	28, // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	58, // 35: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	56, // 36: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	56, // 37: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	57, // 38: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	57, // 39: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	56, // 40: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	56, // 41: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	57, // 42: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	50, // 43: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	33, // 44: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	49, // 45: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	49, // 46: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	57, // 47: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	57, // 48: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	57, // 49: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	38, // 50: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	56, // 51: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	49, // 52: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	57, // 53: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	56, // 54: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	49, // 55: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	49, // 56: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	47, // 57: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,  // 58: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 59: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 60: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 61: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,  // 62: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10, // 63: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12, // 64: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14, // 65: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16, // 66: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18, // 67: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22, // 68: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24, // 69: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26, // 70: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	29, // 71: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	31, // 72: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	34, // 73: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	36, // 74: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	39, // 75: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	41, // 76: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	43, // 77: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	45, // 78: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	59, // 79: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	60, // 80: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	61, // 81: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	62, // 82: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	63, // 83: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	64, // 84: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	65, // 85: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	1,  // 86: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 87: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 88: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 89: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,  // 90: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11, // 91: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13, // 92: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15, // 93: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17, // 94: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21, // 95: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23, // 96: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25, // 97: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27, // 98: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	30, // 99: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	32, // 100: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	35, // 101: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	37, // 102: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	40, // 103: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	42, // 104: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	44, // 105: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	46, // 106: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	66, // 107: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	67, // 108: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	68, // 109: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	69, // 110: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	70, // 111: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	71, // 112: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	72, // 113: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	86, // [86:114] is the sub-list for method output_type
-	58, // [58:86] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	57, // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	57, // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	52, // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	52, // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	52, // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	58, // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	50, // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	50, // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	58, // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	58, // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	58, // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	58, // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	57, // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	57, // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	29, // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	28, // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	57, // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	59, // 37: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	57, // 38: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	57, // 39: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	58, // 40: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	58, // 41: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	57, // 42: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	57, // 43: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	58, // 44: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	51, // 45: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	34, // 46: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	50, // 47: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	50, // 48: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	58, // 49: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	58, // 50: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	58, // 51: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	39, // 52: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	57, // 53: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	50, // 54: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	58, // 55: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	57, // 56: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	50, // 57: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	50, // 58: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	48, // 59: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,  // 60: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,  // 61: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,  // 62: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,  // 63: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,  // 64: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10, // 65: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12, // 66: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14, // 67: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16, // 68: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18, // 69: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22, // 70: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24, // 71: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26, // 72: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	30, // 73: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	32, // 74: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	35, // 75: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	37, // 76: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	40, // 77: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	42, // 78: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	44, // 79: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	46, // 80: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	60, // 81: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	61, // 82: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	62, // 83: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	63, // 84: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	64, // 85: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	65, // 86: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	66, // 87: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	1,  // 88: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 89: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 90: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 91: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,  // 92: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11, // 93: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13, // 94: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15, // 95: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17, // 96: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21, // 97: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23, // 98: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25, // 99: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27, // 100: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	31, // 101: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	33, // 102: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	36, // 103: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	38, // 104: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	41, // 105: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	43, // 106: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	45, // 107: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	47, // 108: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	67, // 109: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	68, // 110: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	69, // 111: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	70, // 112: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	71, // 113: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	72, // 114: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	73, // 115: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	88, // [88:116] is the sub-list for method output_type
+	60, // [60:88] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -3319,7 +3398,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -718,6 +719,416 @@ func (x *GetInputsResponse) GetNext() string {
 	return ""
 }
 
+type RecordStepRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// 1 to 255 bytes.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Types that are valid to be assigned to Outcome:
+	//
+	//	*RecordStepRequest_Result
+	//	*RecordStepRequest_ResultText
+	Outcome isRecordStepRequest_Outcome `protobuf_oneof:"outcome"`
+	// The result in the answer as text, if it is UTF-8.
+	Text          bool `protobuf:"varint,6,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordStepRequest) Reset() {
+	*x = RecordStepRequest{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordStepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordStepRequest) ProtoMessage() {}
+
+func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
+func (*RecordStepRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RecordStepRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetOutcome() isRecordStepRequest_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetResult() []byte {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordStepRequest_Result); ok {
+			return x.Result
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetResultText() string {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordStepRequest_ResultText); ok {
+			return x.ResultText
+		}
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetText() bool {
+	if x != nil {
+		return x.Text
+	}
+	return false
+}
+
+type isRecordStepRequest_Outcome interface {
+	isRecordStepRequest_Outcome()
+}
+
+type RecordStepRequest_Result struct {
+	Result []byte `protobuf:"bytes,4,opt,name=result,proto3,oneof"`
+}
+
+type RecordStepRequest_ResultText struct {
+	ResultText string `protobuf:"bytes,5,opt,name=result_text,json=resultText,proto3,oneof"`
+}
+
+func (*RecordStepRequest_Result) isRecordStepRequest_Outcome() {}
+
+func (*RecordStepRequest_ResultText) isRecordStepRequest_Outcome() {}
+
+type RecordStepResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Outcome:
+	//
+	//	*RecordStepResponse_Result
+	//	*RecordStepResponse_ResultText
+	Outcome       isRecordStepResponse_Outcome `protobuf_oneof:"outcome"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordStepResponse) Reset() {
+	*x = RecordStepResponse{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordStepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordStepResponse) ProtoMessage() {}
+
+func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
+func (*RecordStepResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RecordStepResponse) GetOutcome() isRecordStepResponse_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *RecordStepResponse) GetResult() []byte {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordStepResponse_Result); ok {
+			return x.Result
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepResponse) GetResultText() string {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordStepResponse_ResultText); ok {
+			return x.ResultText
+		}
+	}
+	return ""
+}
+
+type isRecordStepResponse_Outcome interface {
+	isRecordStepResponse_Outcome()
+}
+
+type RecordStepResponse_Result struct {
+	Result []byte `protobuf:"bytes,1,opt,name=result,proto3,oneof"`
+}
+
+type RecordStepResponse_ResultText struct {
+	ResultText string `protobuf:"bytes,2,opt,name=result_text,json=resultText,proto3,oneof"`
+}
+
+func (*RecordStepResponse_Result) isRecordStepResponse_Outcome() {}
+
+func (*RecordStepResponse_ResultText) isRecordStepResponse_Outcome() {}
+
+type ListStepsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// Results as text, if they are UTF-8.
+	Text          bool `protobuf:"varint,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListStepsRequest) Reset() {
+	*x = ListStepsRequest{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListStepsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListStepsRequest) ProtoMessage() {}
+
+func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
+func (*ListStepsRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListStepsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetText() bool {
+	if x != nil {
+		return x.Text
+	}
+	return false
+}
+
+type ListStepsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         []*RecordedStep        `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListStepsResponse) Reset() {
+	*x = ListStepsResponse{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListStepsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListStepsResponse) ProtoMessage() {}
+
+func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
+func (*ListStepsResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListStepsResponse) GetSteps() []*RecordedStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+type RecordedStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Types that are valid to be assigned to Outcome:
+	//
+	//	*RecordedStep_Result
+	//	*RecordedStep_ResultText
+	Outcome    isRecordedStep_Outcome `protobuf_oneof:"outcome"`
+	RecordedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=recorded_at,json=recordedAt,proto3" json:"recorded_at,omitempty"`
+	// How long ago that was.
+	Ago           *durationpb.Duration `protobuf:"bytes,5,opt,name=ago,proto3" json:"ago,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordedStep) Reset() {
+	*x = RecordedStep{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedStep) ProtoMessage() {}
+
+func (x *RecordedStep) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedStep.ProtoReflect.Descriptor instead.
+func (*RecordedStep) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RecordedStep) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RecordedStep) GetOutcome() isRecordedStep_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *RecordedStep) GetResult() []byte {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordedStep_Result); ok {
+			return x.Result
+		}
+	}
+	return nil
+}
+
+func (x *RecordedStep) GetResultText() string {
+	if x != nil {
+		if x, ok := x.Outcome.(*RecordedStep_ResultText); ok {
+			return x.ResultText
+		}
+	}
+	return ""
+}
+
+func (x *RecordedStep) GetRecordedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RecordedAt
+	}
+	return nil
+}
+
+func (x *RecordedStep) GetAgo() *durationpb.Duration {
+	if x != nil {
+		return x.Ago
+	}
+	return nil
+}
+
+type isRecordedStep_Outcome interface {
+	isRecordedStep_Outcome()
+}
+
+type RecordedStep_Result struct {
+	Result []byte `protobuf:"bytes,2,opt,name=result,proto3,oneof"`
+}
+
+type RecordedStep_ResultText struct {
+	ResultText string `protobuf:"bytes,3,opt,name=result_text,json=resultText,proto3,oneof"`
+}
+
+func (*RecordedStep_Result) isRecordedStep_Outcome() {}
+
+func (*RecordedStep_ResultText) isRecordedStep_Outcome() {}
+
 // The first message of a stream has hello, the others have not.
 type AttendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -733,7 +1144,7 @@ type AttendRequest struct {
 
 func (x *AttendRequest) Reset() {
 	*x = AttendRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +1156,7 @@ func (x *AttendRequest) String() string {
 func (*AttendRequest) ProtoMessage() {}
 
 func (x *AttendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +1169,7 @@ func (x *AttendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendRequest.ProtoReflect.Descriptor instead.
 func (*AttendRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AttendRequest) GetHello() *AttendHello {
@@ -802,7 +1213,7 @@ type AttendHello struct {
 
 func (x *AttendHello) Reset() {
 	*x = AttendHello{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +1225,7 @@ func (x *AttendHello) String() string {
 func (*AttendHello) ProtoMessage() {}
 
 func (x *AttendHello) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +1238,7 @@ func (x *AttendHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendHello.ProtoReflect.Descriptor instead.
 func (*AttendHello) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AttendHello) GetActor() string {
@@ -872,7 +1283,7 @@ type AttendResponse struct {
 
 func (x *AttendResponse) Reset() {
 	*x = AttendResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1295,7 @@ func (x *AttendResponse) String() string {
 func (*AttendResponse) ProtoMessage() {}
 
 func (x *AttendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1308,7 @@ func (x *AttendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendResponse.ProtoReflect.Descriptor instead.
 func (*AttendResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AttendResponse) GetWelcome() bool {
@@ -925,7 +1336,7 @@ var File_stint_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13stint/v1/task.proto\"\x9e\x02\n" +
+	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13stint/v1/task.proto\"\x9e\x02\n" +
 	"\x0fOwnTasksRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x03R\asession\x12\x14\n" +
@@ -968,7 +1379,36 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\x05after\x18\x05 \x01(\tR\x05after\"P\n" +
 	"\x11GetInputsResponse\x12'\n" +
 	"\x06inputs\x18\x01 \x03(\v2\x0f.stint.v1.InputR\x06inputs\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"\xa8\x01\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xa9\x01\n" +
+	"\x11RecordStepRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\x06result\x18\x04 \x01(\fH\x00R\x06result\x12!\n" +
+	"\vresult_text\x18\x05 \x01(\tH\x00R\n" +
+	"resultText\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\bR\x04textB\t\n" +
+	"\aoutcome\"\\\n" +
+	"\x12RecordStepResponse\x12\x18\n" +
+	"\x06result\x18\x01 \x01(\fH\x00R\x06result\x12!\n" +
+	"\vresult_text\x18\x02 \x01(\tH\x00R\n" +
+	"resultTextB\t\n" +
+	"\aoutcome\"L\n" +
+	"\x10ListStepsRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\bR\x04text\"A\n" +
+	"\x11ListStepsResponse\x12,\n" +
+	"\x05steps\x18\x01 \x03(\v2\x16.stint.v1.RecordedStepR\x05steps\"\xd4\x01\n" +
+	"\fRecordedStep\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\x06result\x18\x02 \x01(\fH\x00R\x06result\x12!\n" +
+	"\vresult_text\x18\x03 \x01(\tH\x00R\n" +
+	"resultText\x12;\n" +
+	"\vrecorded_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"recordedAt\x12+\n" +
+	"\x03ago\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03agoB\t\n" +
+	"\aoutcome\"\xa8\x01\n" +
 	"\rAttendRequest\x12+\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.stint.v1.AttendHelloR\x05hello\x12)\n" +
 	"\x04held\x18\x02 \x03(\v2\x15.stint.v1.PerformanceR\x04held\x12)\n" +
@@ -982,14 +1422,17 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\x0eAttendResponse\x12\x18\n" +
 	"\awelcome\x18\x01 \x01(\bR\awelcome\x12\x12\n" +
 	"\x04lost\x18\x02 \x03(\tR\x04lost\x12\x1a\n" +
-	"\bstopping\x18\x03 \x01(\bR\bstopping2\xa1\x04\n" +
+	"\bstopping\x18\x03 \x01(\bR\bstopping2\xb0\x05\n" +
 	"\rWorkerService\x12A\n" +
 	"\bOwnTasks\x12\x19.stint.v1.OwnTasksRequest\x1a\x1a.stint.v1.OwnTasksResponse\x12M\n" +
 	"\fReleaseClaim\x12\x1d.stint.v1.ReleaseClaimRequest\x1a\x1e.stint.v1.ReleaseClaimResponse\x12e\n" +
 	"\x14ExtendTasksOwnership\x12%.stint.v1.ExtendTasksOwnershipRequest\x1a&.stint.v1.ExtendTasksOwnershipResponse\x12J\n" +
 	"\vReturnTasks\x12\x1c.stint.v1.ReturnTasksRequest\x1a\x1d.stint.v1.ReturnTasksResponse\x12D\n" +
 	"\tSetStatus\x12\x1a.stint.v1.SetStatusRequest\x1a\x1b.stint.v1.SetStatusResponse\x12D\n" +
-	"\tGetInputs\x12\x1a.stint.v1.GetInputsRequest\x1a\x1b.stint.v1.GetInputsResponse\x12?\n" +
+	"\tGetInputs\x12\x1a.stint.v1.GetInputsRequest\x1a\x1b.stint.v1.GetInputsResponse\x12G\n" +
+	"\n" +
+	"RecordStep\x12\x1b.stint.v1.RecordStepRequest\x1a\x1c.stint.v1.RecordStepResponse\x12D\n" +
+	"\tListSteps\x12\x1a.stint.v1.ListStepsRequest\x1a\x1b.stint.v1.ListStepsResponse\x12?\n" +
 	"\x06Attend\x12\x17.stint.v1.AttendRequest\x1a\x18.stint.v1.AttendResponse(\x010\x01B2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
 
 var (
@@ -1004,7 +1447,7 @@ func file_stint_v1_worker_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_worker_service_proto_rawDescData
 }
 
-var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*OwnTasksRequest)(nil),              // 0: stint.v1.OwnTasksRequest
 	(*OwnTasksResponse)(nil),             // 1: stint.v1.OwnTasksResponse
@@ -1018,47 +1461,60 @@ var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*SetStatusResponse)(nil),            // 9: stint.v1.SetStatusResponse
 	(*GetInputsRequest)(nil),             // 10: stint.v1.GetInputsRequest
 	(*GetInputsResponse)(nil),            // 11: stint.v1.GetInputsResponse
-	(*AttendRequest)(nil),                // 12: stint.v1.AttendRequest
-	(*AttendHello)(nil),                  // 13: stint.v1.AttendHello
-	(*AttendResponse)(nil),               // 14: stint.v1.AttendResponse
-	(*durationpb.Duration)(nil),          // 15: google.protobuf.Duration
-	(*OwnedTask)(nil),                    // 16: stint.v1.OwnedTask
-	(*Performance)(nil),                  // 17: stint.v1.Performance
-	(*Return)(nil),                       // 18: stint.v1.Return
-	(*Verdict)(nil),                      // 19: stint.v1.Verdict
-	(*Input)(nil),                        // 20: stint.v1.Input
+	(*RecordStepRequest)(nil),            // 12: stint.v1.RecordStepRequest
+	(*RecordStepResponse)(nil),           // 13: stint.v1.RecordStepResponse
+	(*ListStepsRequest)(nil),             // 14: stint.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),            // 15: stint.v1.ListStepsResponse
+	(*RecordedStep)(nil),                 // 16: stint.v1.RecordedStep
+	(*AttendRequest)(nil),                // 17: stint.v1.AttendRequest
+	(*AttendHello)(nil),                  // 18: stint.v1.AttendHello
+	(*AttendResponse)(nil),               // 19: stint.v1.AttendResponse
+	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
+	(*OwnedTask)(nil),                    // 21: stint.v1.OwnedTask
+	(*Performance)(nil),                  // 22: stint.v1.Performance
+	(*Return)(nil),                       // 23: stint.v1.Return
+	(*Verdict)(nil),                      // 24: stint.v1.Verdict
+	(*Input)(nil),                        // 25: stint.v1.Input
+	(*timestamppb.Timestamp)(nil),        // 26: google.protobuf.Timestamp
 }
 var file_stint_v1_worker_service_proto_depIdxs = []int32{
-	15, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
-	15, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
-	16, // 2: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
-	17, // 3: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
-	15, // 4: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
-	18, // 5: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
-	19, // 6: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	20, // 7: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
-	13, // 8: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
-	17, // 9: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
-	17, // 10: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
-	0,  // 11: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
-	2,  // 12: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
-	4,  // 13: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
-	6,  // 14: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
-	8,  // 15: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
-	10, // 16: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
-	12, // 17: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
-	1,  // 18: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
-	3,  // 19: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
-	5,  // 20: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
-	7,  // 21: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
-	9,  // 22: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
-	11, // 23: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
-	14, // 24: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	20, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
+	20, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
+	21, // 2: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
+	22, // 3: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
+	20, // 4: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
+	23, // 5: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
+	24, // 6: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	25, // 7: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
+	16, // 8: stint.v1.ListStepsResponse.steps:type_name -> stint.v1.RecordedStep
+	26, // 9: stint.v1.RecordedStep.recorded_at:type_name -> google.protobuf.Timestamp
+	20, // 10: stint.v1.RecordedStep.ago:type_name -> google.protobuf.Duration
+	18, // 11: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
+	22, // 12: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
+	22, // 13: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
+	0,  // 14: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
+	2,  // 15: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
+	4,  // 16: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
+	6,  // 17: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
+	8,  // 18: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
+	10, // 19: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
+	12, // 20: stint.v1.WorkerService.RecordStep:input_type -> stint.v1.RecordStepRequest
+	14, // 21: stint.v1.WorkerService.ListSteps:input_type -> stint.v1.ListStepsRequest
+	17, // 22: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
+	1,  // 23: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
+	3,  // 24: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
+	5,  // 25: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
+	7,  // 26: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
+	9,  // 27: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
+	11, // 28: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
+	13, // 29: stint.v1.WorkerService.RecordStep:output_type -> stint.v1.RecordStepResponse
+	15, // 30: stint.v1.WorkerService.ListSteps:output_type -> stint.v1.ListStepsResponse
+	19, // 31: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_worker_service_proto_init() }
@@ -1067,13 +1523,25 @@ func file_stint_v1_worker_service_proto_init() {
 		return
 	}
 	file_stint_v1_task_proto_init()
+	file_stint_v1_worker_service_proto_msgTypes[12].OneofWrappers = []any{
+		(*RecordStepRequest_Result)(nil),
+		(*RecordStepRequest_ResultText)(nil),
+	}
+	file_stint_v1_worker_service_proto_msgTypes[13].OneofWrappers = []any{
+		(*RecordStepResponse_Result)(nil),
+		(*RecordStepResponse_ResultText)(nil),
+	}
+	file_stint_v1_worker_service_proto_msgTypes[16].OneofWrappers = []any{
+		(*RecordedStep_Result)(nil),
+		(*RecordedStep_ResultText)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_worker_service_proto_rawDesc), len(file_stint_v1_worker_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

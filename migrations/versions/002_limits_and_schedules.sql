@@ -1,5 +1,5 @@
 -- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md),
--- and schedules (docs/schedules.md).
+-- schedules (docs/schedules.md), and steps (docs/steps.md).
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -142,6 +142,18 @@ CREATE TABLE {{.schema}}.schedules (
 ) WITH (fillfactor = 50);
 CREATE INDEX schedules_order ON {{.schema}}.schedules (next_at, name) WHERE next_at IS NOT NULL;
 
+-- What steps of tasks returned (docs/steps.md): the next try of the task is given it. Rows of tasks
+-- that are gone are deleted by whoever maintains.
+CREATE TABLE {{.schema}}.steps (
+    key         bigint      NOT NULL,
+    recorded_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    name        text        COLLATE "C" NOT NULL,
+    result      bytea       NOT NULL,
+
+    CONSTRAINT steps_pkey        PRIMARY KEY (key, name),
+    CONSTRAINT steps_name_length CHECK (octet_length(name) BETWEEN 1 AND 255)
+);
+
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
@@ -206,6 +218,8 @@ ALTER TABLE {{.schema}}.slots SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.schedules SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.steps SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -220,8 +234,8 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.schedules, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
-    {{.schema}}.limited_keys, {{.schema}}.limits;
+DROP TABLE {{.schema}}.steps, {{.schema}}.schedules, {{.schema}}.key_rates, {{.schema}}.turns,
+    {{.schema}}.slots, {{.schema}}.limited_keys, {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key;
 CREATE VIEW {{.schema}}.task_states AS

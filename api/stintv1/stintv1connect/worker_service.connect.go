@@ -48,6 +48,11 @@ const (
 	WorkerServiceSetStatusProcedure = "/stint.v1.WorkerService/SetStatus"
 	// WorkerServiceGetInputsProcedure is the fully-qualified name of the WorkerService's GetInputs RPC.
 	WorkerServiceGetInputsProcedure = "/stint.v1.WorkerService/GetInputs"
+	// WorkerServiceRecordStepProcedure is the fully-qualified name of the WorkerService's RecordStep
+	// RPC.
+	WorkerServiceRecordStepProcedure = "/stint.v1.WorkerService/RecordStep"
+	// WorkerServiceListStepsProcedure is the fully-qualified name of the WorkerService's ListSteps RPC.
+	WorkerServiceListStepsProcedure = "/stint.v1.WorkerService/ListSteps"
 	// WorkerServiceAttendProcedure is the fully-qualified name of the WorkerService's Attend RPC.
 	WorkerServiceAttendProcedure = "/stint.v1.WorkerService/Attend"
 )
@@ -69,6 +74,12 @@ type WorkerServiceClient interface {
 	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
 	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
+	// Records what a step of an owned task returned, so that no later try of the task takes it again.
+	// If a step with the name is recorded, it stays, and the answer has its result. The call may be
+	// repeated. A result has 1 MiB at most; a task may have 1,000 steps, of 16 MiB together.
+	RecordStep(context.Context, *stintv1.RecordStepRequest) (*stintv1.RecordStepResponse, error)
+	// Returns the recorded steps of an owned task, in the order in which they were recorded.
+	ListSteps(context.Context, *stintv1.ListStepsRequest) (*stintv1.ListStepsResponse, error)
 	// Shows that an actor lives for as long as the stream does: when it breaks, and no other one takes
 	// its place within a second, the actor's tasks are handed on. Over HTTP/1.1 it is refused: there
 	// the leases decide. The answers name tasks that the actor has lost.
@@ -122,6 +133,18 @@ func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(workerServiceMethods.ByName("GetInputs")),
 			connect.WithClientOptions(opts...),
 		),
+		recordStep: connect.NewClient[stintv1.RecordStepRequest, stintv1.RecordStepResponse](
+			httpClient,
+			baseURL+WorkerServiceRecordStepProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("RecordStep")),
+			connect.WithClientOptions(opts...),
+		),
+		listSteps: connect.NewClient[stintv1.ListStepsRequest, stintv1.ListStepsResponse](
+			httpClient,
+			baseURL+WorkerServiceListStepsProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("ListSteps")),
+			connect.WithClientOptions(opts...),
+		),
 		attend: connect.NewClient[stintv1.AttendRequest, stintv1.AttendResponse](
 			httpClient,
 			baseURL+WorkerServiceAttendProcedure,
@@ -139,6 +162,8 @@ type workerServiceClient struct {
 	returnTasks          *connect.Client[stintv1.ReturnTasksRequest, stintv1.ReturnTasksResponse]
 	setStatus            *connect.Client[stintv1.SetStatusRequest, stintv1.SetStatusResponse]
 	getInputs            *connect.Client[stintv1.GetInputsRequest, stintv1.GetInputsResponse]
+	recordStep           *connect.Client[stintv1.RecordStepRequest, stintv1.RecordStepResponse]
+	listSteps            *connect.Client[stintv1.ListStepsRequest, stintv1.ListStepsResponse]
 	attend               *connect.Client[stintv1.AttendRequest, stintv1.AttendResponse]
 }
 
@@ -196,6 +221,24 @@ func (c *workerServiceClient) GetInputs(ctx context.Context, req *stintv1.GetInp
 	return nil, err
 }
 
+// RecordStep calls stint.v1.WorkerService.RecordStep.
+func (c *workerServiceClient) RecordStep(ctx context.Context, req *stintv1.RecordStepRequest) (*stintv1.RecordStepResponse, error) {
+	response, err := c.recordStep.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListSteps calls stint.v1.WorkerService.ListSteps.
+func (c *workerServiceClient) ListSteps(ctx context.Context, req *stintv1.ListStepsRequest) (*stintv1.ListStepsResponse, error) {
+	response, err := c.listSteps.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Attend calls stint.v1.WorkerService.Attend.
 func (c *workerServiceClient) Attend(ctx context.Context) (*connect.BidiStreamForClientSimple[stintv1.AttendRequest, stintv1.AttendResponse], error) {
 	return c.attend.CallBidiStreamSimple(ctx)
@@ -218,6 +261,12 @@ type WorkerServiceHandler interface {
 	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
 	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
+	// Records what a step of an owned task returned, so that no later try of the task takes it again.
+	// If a step with the name is recorded, it stays, and the answer has its result. The call may be
+	// repeated. A result has 1 MiB at most; a task may have 1,000 steps, of 16 MiB together.
+	RecordStep(context.Context, *stintv1.RecordStepRequest) (*stintv1.RecordStepResponse, error)
+	// Returns the recorded steps of an owned task, in the order in which they were recorded.
+	ListSteps(context.Context, *stintv1.ListStepsRequest) (*stintv1.ListStepsResponse, error)
 	// Shows that an actor lives for as long as the stream does: when it breaks, and no other one takes
 	// its place within a second, the actor's tasks are handed on. Over HTTP/1.1 it is refused: there
 	// the leases decide. The answers name tasks that the actor has lost.
@@ -267,6 +316,18 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(workerServiceMethods.ByName("GetInputs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workerServiceRecordStepHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceRecordStepProcedure,
+		svc.RecordStep,
+		connect.WithSchema(workerServiceMethods.ByName("RecordStep")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceListStepsHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceListStepsProcedure,
+		svc.ListSteps,
+		connect.WithSchema(workerServiceMethods.ByName("ListSteps")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workerServiceAttendHandler := connect.NewBidiStreamHandler(
 		WorkerServiceAttendProcedure,
 		svc.Attend,
@@ -287,6 +348,10 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 			workerServiceSetStatusHandler.ServeHTTP(w, r)
 		case WorkerServiceGetInputsProcedure:
 			workerServiceGetInputsHandler.ServeHTTP(w, r)
+		case WorkerServiceRecordStepProcedure:
+			workerServiceRecordStepHandler.ServeHTTP(w, r)
+		case WorkerServiceListStepsProcedure:
+			workerServiceListStepsHandler.ServeHTTP(w, r)
 		case WorkerServiceAttendProcedure:
 			workerServiceAttendHandler.ServeHTTP(w, r)
 		default:
@@ -320,6 +385,14 @@ func (UnimplementedWorkerServiceHandler) SetStatus(context.Context, *stintv1.Set
 
 func (UnimplementedWorkerServiceHandler) GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.WorkerService.GetInputs is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) RecordStep(context.Context, *stintv1.RecordStepRequest) (*stintv1.RecordStepResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.WorkerService.RecordStep is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) ListSteps(context.Context, *stintv1.ListStepsRequest) (*stintv1.ListStepsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.WorkerService.ListSteps is not implemented"))
 }
 
 func (UnimplementedWorkerServiceHandler) Attend(context.Context, *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse]) error {

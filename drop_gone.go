@@ -1,0 +1,60 @@
+package stint
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// How many tasks one statement looks at, and how much longer the pauses between two walks are
+	// than a walk.
+	droppedMax   = 1000
+	droppedShare = 50
+)
+
+// A dropper deletes what is kept for tasks besides their definitions, once they are gone.
+type dropper struct {
+	store *Store
+	// begun is when the last walk began, and took how long it took: pauses of this process, no
+	// times in the store.
+	begun time.Time
+	took  time.Duration
+}
+
+// keepUp drops empty leases, and walks through everything else, unless the last walk was not long
+// ago.
+func (d *dropper) keepUp(ctx context.Context) error {
+	if err := d.store.sweep(ctx); err != nil || time.Since(d.begun) < droppedShare*d.took {
+		return err
+	}
+	d.begun = time.Now() //nolint:forbidigo // see there
+	err := d.pass(ctx)
+	d.took = time.Since(d.begun)
+	return err
+}
+
+func (d *dropper) pass(ctx context.Context) error {
+	for after, looked := int64(0), int64(droppedMax); looked == droppedMax; {
+		err := d.store.run(ctx, step{
+			name: "drop_steps", args: []any{after, droppedMax},
+			read: func(rows pgx.Rows) error {
+				for rows.Next() { // there is one
+					var last *int64
+					if err := rows.Scan(&looked, &last); err != nil {
+						return err
+					}
+					if last != nil {
+						after = *last
+					}
+				}
+				return rows.Err()
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
