@@ -17,6 +17,7 @@ const External = "stint.External"
 // An Answer is how an external task has ended.
 type Answer struct {
 	ID     TaskID
+	Key    AnswerKey  // that of the task; empty if the task has none
 	Code   StatusCode // completed or aborted
 	Status string     // a text for people to read, cut at 64 KiB
 	Result []byte     // for dependents and waiters, at most 64 MiB
@@ -32,6 +33,8 @@ type Answer struct {
 //   - [ErrTaskFinished], if the task has been answered before, or aborted;
 //   - [ErrTaskBlocked], if it waits for other tasks, or for its time: answer again later;
 //   - [ErrTaskNotFound], if there is none, or it was deleted or pruned;
+//   - [ErrInvalidToken], if Key is not the key that the task was inserted with; pages for the public
+//     should show this and [ErrTaskNotFound] alike;
 //   - an [*ArgumentError], if it has another action, or the answer has a bad value.
 //
 // An answer that is refused does not affect the others. The second result is about the whole call:
@@ -117,7 +120,7 @@ func (s *Store) readyToAnswer(
 	var chosen []int
 	for id, i := range places {
 		task, ok := found[id]
-		if verdict := task.verdict(id, ok); verdict != nil {
+		if verdict := task.verdict(answers[i], ok); verdict != nil {
 			verdicts[i] = at(verdict, i, id)
 			delete(places, id)
 			continue
@@ -149,6 +152,7 @@ type externalTask struct {
 	action          string
 	posts           bool
 	ready, finished bool
+	hash            []byte // of its answer key, nil if it has none
 }
 
 func readExternal(found map[TaskID]externalTask) func(pgx.Rows) error {
@@ -156,21 +160,26 @@ func readExternal(found map[TaskID]externalTask) func(pgx.Rows) error {
 		clear(found)
 		var id TaskID
 		var task externalTask
-		scans := []any{&task.key, &id, &task.action, &task.posts, &task.ready, &task.finished}
+		scans := []any{
+			&task.key, &id, &task.action, &task.posts, &task.ready, &task.finished, &task.hash,
+		}
 		_, err := pgx.ForEachRow(rows, scans, func() error {
 			found[id] = task
+			task.hash = nil // the next one's has an array of its own
 			return nil
 		})
 		return err
 	}
 }
 
-// verdict is why the task cannot be answered, or nil.
-func (t externalTask) verdict(id TaskID, known bool) error {
-	refused := func(err error) error { return &TaskError{IDs: []TaskID{id}, Err: err} }
+// verdict is why the task cannot be answered so, or nil.
+func (t externalTask) verdict(answer Answer, known bool) error {
+	refused := func(err error) error { return &TaskError{IDs: []TaskID{answer.ID}, Err: err} }
 	switch {
 	case !known:
 		return refused(ErrTaskNotFound)
+	case !answer.Key.opens(t.hash):
+		return refused(ErrInvalidToken)
 	case t.action != External:
 		return argumentError("Answer.ID", fmt.Sprintf(
 			"must be that of a task with the action %s, not %.40q", External, t.action))
@@ -191,6 +200,11 @@ func (a *Answer) check() error {
 	if a.Code != StatusCompleted && a.Code != StatusAborted {
 		return argumentError("Answer.Code",
 			fmt.Sprintf("must be completed or aborted, not %.40q", string(a.Code)))
+	}
+	if a.Key != "" {
+		if err := a.Key.check("Answer.Key"); err != nil {
+			return err
+		}
 	}
 	returned := a.asReturn()
 	err := returned.check()

@@ -81,6 +81,8 @@ func checkDebounced(task *Task, quiet, atMost time.Duration) error {
 		return tooLarge("Task.ID bytes", len(task.ID), idBytesMax-len(followUpSuffix))
 	case task.Action == Spontaneous:
 		return argumentError("Task.Action", "must not be Spontaneous")
+	case task.AnswerKey != "":
+		return argumentError("Task.AnswerKey", "must be empty")
 	case !task.NotBefore.IsZero():
 		return argumentError("Task.NotBefore", "must be zero: quiet says when the task starts")
 	case len(task.After) > 0:

@@ -36,9 +36,19 @@ func (d *dropper) keepUp(ctx context.Context) error {
 }
 
 func (d *dropper) pass(ctx context.Context) error {
+	for _, statement := range []string{"drop_steps", "drop_answer_keys"} {
+		if err := d.walk(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk goes through a table with a statement that looks at some tasks at a time.
+func (d *dropper) walk(ctx context.Context, statement string) error {
 	for after, looked := int64(0), int64(droppedMax); looked == droppedMax; {
 		err := d.store.run(ctx, step{
-			name: "drop_steps", args: []any{after, droppedMax},
+			name: statement, args: []any{after, droppedMax},
 			read: func(rows pgx.Rows) error {
 				for rows.Next() { // there is one
 					var last *int64

@@ -99,7 +99,15 @@ func (e Explanation) describeReady(text *strings.Builder) {
 	if e.Limits != nil {
 		reasons = e.Limits.reasons(e.Task.Action, e.Task.Key)
 	}
-	if len(reasons) == 0 {
+	switch {
+	case e.Task.Action == External && e.Task.Deadline.IsZero():
+		text.WriteString(": it waits for an answer from outside")
+		return
+	case e.Task.Action == External:
+		fmt.Fprintf(text, ": it waits for an answer from outside, until %s",
+			stamp(e.Task.Deadline))
+		return
+	case len(reasons) == 0:
 		text.WriteString(": it waits for an actor")
 		return
 	}

@@ -137,11 +137,12 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 		if err != nil {
 			return err
 		}
-		definitions := insertStatement(tasks, keys, graph)
+		definitions := append([]step{insertStatement(tasks, keys, graph)},
+			insertAnswerKeys(tasks, keys)...)
 		if graph == nil {
-			return s.do(ctx, request{steps: []step{definitions}, expected: ready})
+			return s.do(ctx, request{steps: definitions, expected: ready})
 		}
-		return s.insertGraphRows(ctx, graph.rows(keys), ready, definitions)
+		return s.insertGraphRows(ctx, graph.rows(keys), ready, definitions...)
 	})
 }
 

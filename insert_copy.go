@@ -19,6 +19,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 		{"ready", columnsFor(tasks, readyColumns), readyRows(tasks, graph, order, keys)},
 		{"scheduled", scheduledColumns, scheduledRows(tasks, graph, order, keys)},
 		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
+		{"answer_keys", []string{"key", "hash"}, answerKeyRows(tasks, order, keys)},
 	}
 	definitions := &taskRows{
 		columns: columnsFor(tasks, taskColumns), tasks: tasks, order: order, keys: keys,

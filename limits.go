@@ -84,7 +84,14 @@ func (t *Task) check() error {
 			return err
 		}
 	}
+	if t.AnswerKey != "" {
+		if err := t.AnswerKey.check("Task.AnswerKey"); err != nil {
+			return err
+		}
+	}
 	switch {
+	case t.AnswerKey != "" && t.Action != External:
+		return argumentError("Task.AnswerKey", "is for tasks with the action "+External)
 	case len(t.Body) > bodyBytesMax:
 		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
 	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:

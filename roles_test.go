@@ -27,7 +27,8 @@ var (
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
 		"existing_edges", "existing_tasks", "find_schedules", "get_tasks",
-		"graph_tasks", "hold_tasks", "insert_network", "insert_separately", "insert_task",
+		"graph_tasks", "hold_tasks", "insert_answer_keys", "insert_network", "insert_separately",
+		"insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
 		"list_tasks", "lock_dependents", "lock_dependencies", "lock_predecessors", "lock_schedules",
@@ -37,7 +38,8 @@ var (
 	}
 	monitoring = []string{
 		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
-		"explain_limits", "explain_steps", "explain_task", "find_schedules", "get_tasks", "graph_tasks",
+		"explain_limits", "explain_steps", "explain_task", "find_schedules", "get_tasks",
+		"graph_tasks",
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_limited_keys",

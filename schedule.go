@@ -191,6 +191,9 @@ func (d *Schedule) checkTasks() error {
 		switch {
 		case len(task.ID) > scheduleIDBytesMax:
 			return at(tooLarge("Task.ID bytes", len(task.ID), scheduleIDBytesMax), i, task.ID)
+		case task.AnswerKey != "":
+			return at(argumentError("Task.AnswerKey", "must be empty in a schedule: the tasks "+
+				"of all occurrences would have the same"), i, task.ID)
 		case !task.NotBefore.IsZero():
 			return at(argumentError("Task.NotBefore", "must be zero in a schedule"), i, task.ID)
 		case !task.Deadline.IsZero():

@@ -38,6 +38,10 @@ type Task struct {
 	// nil and empty differ.
 	Body []byte
 
+	// AnswerKey is what must come with the answer to a task whose action is [External]; other tasks
+	// have none. Default: none, so that whoever may call the store may answer the task.
+	AnswerKey AnswerKey
+
 	// Priority puts the task ahead of all tasks with a lower one. Default: 0.
 	Priority int16
 

@@ -198,6 +198,10 @@ func (f *faulty) tellOnce(t *testing.T, owned []stint.OwnedTask) {
 		return err
 	})
 	f.once(t, "SetStatus", nil, func() error { return f.SetStatus(ctx, owned[0], "half", 0.5) })
+	f.once(t, "RecordStep", nil, func() error {
+		return errOf(f.RecordStep(ctx, owned[0], "step", []byte("value")))
+	})
+	f.once(t, "ListSteps", nil, func() error { return errOf(f.Steps(ctx, owned[0])) })
 	f.once(t, "GetInputs", nil, func() error { return errOf(f.Inputs(ctx, owned[0])) })
 	f.once(t, "GetTasks", nil, func() error {
 		infos, err := f.GetTasks(ctx, ids(owned))

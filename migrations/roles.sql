@@ -112,8 +112,9 @@ GRANT UPDATE ON stint.supported TO stint_operator;
 -- Whoever may insert tasks may do so by a schedule; whoever maintains inserts them.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint_worker;
 
--- To record the steps of tasks, and to delete those of tasks that are gone.
-GRANT SELECT, INSERT, DELETE ON stint.steps TO stint_worker;
+-- To record the steps of tasks, to answer tasks, and to delete what is kept of tasks that are gone.
+GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
+GRANT INSERT ON stint.answer_keys TO stint_producer;
 
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
 GRANT SELECT

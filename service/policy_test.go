@@ -331,6 +331,14 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
 		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
 	},
+	"RecordStep": {
+		[]call{{"mailer", `{"id":"a","name":"step","token":"` + nobodysToken + `"}`}},
+		[]call{{"reader", `{"id":"a","name":"step","token":"` + nobodysToken + `"}`}},
+	},
+	"ListSteps": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
 }
 
 // streams have tests of their own: see ...IsRefused... below.

@@ -1,7 +1,8 @@
 -- name: drop_definitions
 --
 -- Deletes the definitions of tasks that are replaced or deleted, and so frees their IDs, and their
--- deadlines and steps. erase_tasks deletes what is left of tasks that are final. settle_tasks ends the
+-- deadlines, steps and
+-- answer keys. erase_tasks deletes what is left of tasks that are final. settle_tasks ends the
 -- others, after those that replace them were inserted.
 --
 --   $1 keys  bigint[], sorted
@@ -11,6 +12,8 @@ WITH definition AS (
     RETURNING tasks.key, tasks.deadline
 ), recorded AS (
     DELETE FROM stint.steps WHERE steps.key = ANY ($1::bigint[])
+), answerable AS (
+    DELETE FROM stint.answer_keys WHERE answer_keys.key = ANY ($1::bigint[])
 )
 DELETE FROM stint.deadlines
 USING (

@@ -52,7 +52,10 @@ type Task struct {
 	ToSignalAfter []string `protobuf:"bytes,12,rep,name=to_signal_after,json=toSignalAfter,proto3" json:"to_signal_after,omitempty"`
 	// Groups tasks of an action, such as by customer: limits per key and fair shares count by it. 1 to
 	// 255 bytes of UTF-8. Default: none; limits per key do not apply to the task then.
-	Key           string `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
+	// What must come with the answer to a task whose action is "stint.External"; 16 to 255 bytes of
+	// UTF-8, not to be guessed. Default: none, so that whoever may answer tasks may answer this one.
+	AnswerKey     string `protobuf:"bytes,14,opt,name=answer_key,json=answerKey,proto3" json:"answer_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +188,13 @@ func (x *Task) GetToSignalAfter() []string {
 func (x *Task) GetKey() string {
 	if x != nil {
 		return x.Key
+	}
+	return ""
+}
+
+func (x *Task) GetAnswerKey() string {
+	if x != nil {
+		return x.AnswerKey
 	}
 	return ""
 }
@@ -906,7 +916,9 @@ type Answer struct {
 	//
 	//	*Answer_Result
 	//	*Answer_ResultText
-	Outcome       isAnswer_Outcome `protobuf_oneof:"outcome"`
+	Outcome isAnswer_Outcome `protobuf_oneof:"outcome"`
+	// The answer_key of the task; empty if it has none.
+	Key           string `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -983,6 +995,13 @@ func (x *Answer) GetResultText() string {
 		if x, ok := x.Outcome.(*Answer_ResultText); ok {
 			return x.ResultText
 		}
+	}
+	return ""
+}
+
+func (x *Answer) GetKey() string {
+	if x != nil {
+		return x.Key
 	}
 	return ""
 }
@@ -1444,7 +1463,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x03\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1461,7 +1480,9 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	" \x01(\tR\aonAbort\x12\x14\n" +
 	"\x05after\x18\v \x03(\tR\x05after\x12&\n" +
 	"\x0fto_signal_after\x18\f \x03(\tR\rtoSignalAfter\x12\x10\n" +
-	"\x03key\x18\r \x01(\tR\x03keyB\t\n" +
+	"\x03key\x18\r \x01(\tR\x03key\x12\x1d\n" +
+	"\n" +
+	"answer_key\x18\x0e \x01(\tR\tanswerKeyB\t\n" +
 	"\acontent\"\xd1\x06\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
@@ -1532,14 +1553,15 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\vretry_after\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x18\n" +
 	"\arelease\x18\b \x01(\bR\areleaseB\t\n" +
-	"\aoutcome\"\x8c\x01\n" +
+	"\aoutcome\"\x9e\x01\n" +
 	"\x06Answer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x18\n" +
 	"\x06result\x18\x04 \x01(\fH\x00R\x06result\x12!\n" +
 	"\vresult_text\x18\x05 \x01(\tH\x00R\n" +
-	"resultTextB\t\n" +
+	"resultText\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\tR\x03keyB\t\n" +
 	"\aoutcome\"P\n" +
 	"\aVerdict\x12+\n" +
 	"\x05error\x18\x01 \x01(\v2\x15.stint.v1.ErrorDetailR\x05error\x12\x18\n" +

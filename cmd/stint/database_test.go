@@ -149,6 +149,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"explain", "a"},
 		{"graph", "a"},
 		{"wait", "a"},
+		{"answer", "a", "--completed"},
 		{"abort", "a"},
 		{"retry", "a"},
 		{"delete", "a"},

@@ -99,7 +99,8 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 	)
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.debounceCommand(), p.listCommand(),
-		p.showCommand(), p.explainCommand(), p.graphCommand(), p.abortCommand(), p.retryCommand(),
+		p.showCommand(), p.explainCommand(), p.graphCommand(), p.answerCommand(), p.abortCommand(),
+		p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(), p.topCommand(),

@@ -233,6 +233,8 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 			return errors.New("key is empty; leave it out for none")
 		}
 		return nil
+	case "answer_key":
+		return read((*string)(&task.AnswerKey), value, name, "a string")
 	case "body":
 		if null {
 			return nil

@@ -122,7 +122,8 @@ func exitCode(err error) int {
 	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
-		stint.ErrNoPostResult, stint.ErrPredecessorAborted, errTaken):
+		stint.ErrNoPostResult, stint.ErrPredecessorAborted, stint.ErrTaskFinished,
+		stint.ErrTaskBlocked, stint.ErrInvalidToken, errTaken):
 		return exitRefused
 	case is(errAborted):
 		return exitAborted

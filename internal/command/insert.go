@@ -50,6 +50,8 @@ with these fields:
                    limit)
   not_before       a time in RFC 3339, before which the task is not handed out
   deadline         a time at which the task is aborted unless it has finished
+  answer_key       what must come with the answer to a task whose action is stint.External:
+                   16 bytes or more that cannot be guessed (see: stint help answer)
   post_result      true lets others wait for the task, and keeps it for at least an hour
   on_abort         what to do when a task that this one waits for is aborted:
                    "abort-too" (the default) or "run-anyway"

@@ -64,6 +64,8 @@ stand before one database; when one stops or dies, workers go on with another.
   /stint.v1.WorkerService/...  own tasks and return them
   /openapi.json                all of these, described
   /groups /task /tasks /group /update /claim   the task store (package taskstore)
+  /answer                      answers of those who have nothing but the key of a task (see: stint
+                               help answer)
   /healthz /readyz             whether the process lives, and whether it can serve; so does
                                grpc.health.v1.Health
   /metrics                     for Prometheus

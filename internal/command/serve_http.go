@@ -40,11 +40,23 @@ func (s *serveSetup) handler(
 			stored.ServeHTTP(w, r)
 		}
 	}))
-	all = http.NewCrossOriginProtection().Handler(all)
+	all = answering(of.Answers(), http.NewCrossOriginProtection().Handler(all))
 	if s.identify == nil && !s.insecure {
 		all = fromThisMachine(all)
 	}
 	return all
+}
+
+// answering passes the requests of those who answer tasks on. Their key is their only credential,
+// which no other page knows, so pages of any origin may send them.
+func answering(answers, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/answer" {
+			answers.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // fromThisMachine refuses requests for a host that is not this machine: a page in a browser may

@@ -18,6 +18,9 @@ type verbs interface {
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
 	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
 	Debounce(ctx context.Context, task stint.Task, quiet, atMost time.Duration) error
+	AnswerTasks(
+		ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+	) ([]error, error)
 	limiter
 }
 

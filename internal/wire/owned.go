@@ -147,7 +147,9 @@ func FromAnswers(answers []stint.Answer) []*stintv1.Answer {
 	messages := make([]*stintv1.Answer, len(answers))
 	for i := range answers {
 		a := &answers[i]
-		messages[i] = &stintv1.Answer{Id: string(a.ID), Code: string(a.Code), Status: a.Status}
+		messages[i] = &stintv1.Answer{
+			Id: string(a.ID), Key: string(a.Key), Code: string(a.Code), Status: a.Status,
+		}
 		if a.Result != nil {
 			messages[i].Outcome = &stintv1.Answer_Result{Result: a.Result}
 		}
@@ -160,7 +162,8 @@ func ToAnswers(messages []*stintv1.Answer) []stint.Answer {
 	answers := make([]stint.Answer, len(messages))
 	for i, m := range messages {
 		answers[i] = stint.Answer{
-			ID: stint.TaskID(m.GetId()), Code: stint.StatusCode(m.GetCode()), Status: m.GetStatus(),
+			ID: stint.TaskID(m.GetId()), Key: stint.AnswerKey(m.GetKey()),
+			Code: stint.StatusCode(m.GetCode()), Status: m.GetStatus(),
 		}
 		switch outcome := m.GetOutcome().(type) {
 		case *stintv1.Answer_Result:

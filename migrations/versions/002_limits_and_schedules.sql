@@ -154,6 +154,15 @@ CREATE TABLE {{.schema}}.steps (
     CONSTRAINT steps_name_length CHECK (octet_length(name) BETWEEN 1 AND 255)
 );
 
+-- The SHA-256 of the keys by which external tasks can be answered. Rows of tasks that are gone are
+-- deleted by whoever maintains.
+CREATE TABLE {{.schema}}.answer_keys (
+    key  bigint NOT NULL,
+    hash bytea  NOT NULL,
+
+    CONSTRAINT answer_keys_pkey PRIMARY KEY (key)
+);
+
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
@@ -220,6 +229,8 @@ ALTER TABLE {{.schema}}.schedules SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.steps SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.answer_keys SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -234,8 +245,8 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.steps, {{.schema}}.schedules, {{.schema}}.key_rates, {{.schema}}.turns,
-    {{.schema}}.slots, {{.schema}}.limited_keys, {{.schema}}.limits;
+DROP TABLE {{.schema}}.answer_keys, {{.schema}}.steps, {{.schema}}.schedules,
+    {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys, {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key;
 CREATE VIEW {{.schema}}.task_states AS

@@ -52,6 +52,8 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	performance := fmt.Sprintf(`{"id":"a","token":%q`, owned.Tasks[0].Token)
 	owners("SetStatus", performance+`,"status":"half","progress":0.5}`, "")
 	owners("GetInputs", performance+`}`, "")
+	owners("RecordStep", performance+`,"name":"step","result_text":"42","text":true}`, "")
+	owners("ListSteps", performance+`,"text":true}`, "")
 	owners("ExtendTasksOwnership", `{"actor":"x","tasks":[`+performance+`}],"lease":"60s"}`, "")
 	tasks("ListActors", `{}`, "")
 	owners("ReturnTasks", `{"returns":[`+performance+`,"code":"completed","result":"/w=="},`+

@@ -492,6 +492,19 @@ class Client:
             if not after:
                 return found
 
+    def record_step(self, task: OwnedTask, name: str, result: Content) -> bytes:
+        """Records what a step of an owned task returned, and returns what is recorded then.
+
+        If a step with the name is recorded already, that stays as it is.
+        """
+        return t.to_step_result(self._call("WorkerService/RecordStep", t.from_step(
+            task, name, result)))
+
+    def steps(self, task: OwnedTask) -> Dict[str, bytes]:
+        """Returns what the recorded steps of an owned task returned, by their names."""
+        answer = self._call("WorkerService/ListSteps", t.message(id=task.id, token=task.token))
+        return {each["name"]: t.to_step_result(each) for each in answer.get("steps", ())}
+
 
 def _verdict(message: Dict[str, Any]) -> Optional[StintError]:
     if "error" not in message:

@@ -29,6 +29,8 @@ class Task:
     on_abort: "abort-too", the default, or "run-anyway".
     after, to_signal_after: the tasks that this one waits for, and those that wait for this one.
     key: groups tasks of an action, such as by customer: limits per key and fair shares count by it.
+    answer_key: what must come with the answer to a task whose action is "stint.External": 16 bytes
+        or more that cannot be guessed, such as secrets.token_urlsafe().
     """
 
     action: str
@@ -43,6 +45,7 @@ class Task:
     after: Sequence[str] = ()
     to_signal_after: Sequence[str] = ()
     key: str = ""
+    answer_key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -139,12 +142,16 @@ class Return:
 
 @dataclass
 class Answer:
-    """The end of an external task: code is "completed" or "aborted", status a text for people."""
+    """The end of an external task: code is "completed" or "aborted", status a text for people.
+
+    key: the answer_key of the task, if it has one.
+    """
 
     id: str
     code: str = "completed"
     status: str = ""
     result: Optional[Content] = field(default=None, repr=False)
+    key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -448,7 +455,7 @@ def from_task(task: Task) -> Message:
         id=task.id, action=task.action, priority=task.priority, max_tries=task.max_tries,
         not_before=from_time(task.not_before), deadline=from_time(task.deadline),
         post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
-        to_signal_after=names(task.to_signal_after), key=task.key,
+        to_signal_after=names(task.to_signal_after), key=task.key, answer_key=task.answer_key,
     ), task.body, "body", "text")
 
 
@@ -469,8 +476,16 @@ def from_return(given: Return) -> Message:
 
 
 def from_answer(given: Answer) -> Message:
-    return _put(message(id=given.id, code=given.code, status=given.status),
+    return _put(message(id=given.id, code=given.code, status=given.status, key=given.key),
                 given.result, "result", "result_text")
+
+
+def from_step(task: Any, name: str, result: Content) -> Message:
+    return _put(message(id=task.id, token=task.token, name=name), result, "result", "result_text")
+
+
+def to_step_result(m: Message) -> bytes:
+    return _content(m, "result", "result_text") or b""
 
 
 def from_dependencies(dependencies: Iterable[Dependency]) -> List[Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import queue
@@ -12,7 +13,7 @@ import socket
 import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Set, TypeVar
 
 from . import tasks as t
 from .client import Client
@@ -82,6 +83,9 @@ class HeldTask(OwnedTask):
         self._client = client
         self._until = until  # by this process's clock, when the lease expires
         self._handed_on = False  # the service has said so
+        self._stepping = threading.Lock()  # guards the next two
+        self._recorded: Optional[Dict[str, bytes]] = None  # once they have been asked for
+        self._taken: Set[str] = set()
         self._returning = False  # who sets it, with the lock of the worker, returns the task
 
     def set_status(self, status: str, progress: float = 0.0) -> None:
@@ -91,6 +95,31 @@ class HeldTask(OwnedTask):
     def inputs(self) -> List[t.Input]:
         """Returns how the predecessors of the task ended."""
         return self._client.inputs(self)
+
+    def step(self, name: str, call: Callable[[], Any]) -> Any:
+        """Returns what call returned, now or in an earlier try: no later try calls it again.
+
+        The record is made once; the call is made again if the process dies, or the task is lost,
+        before the record. A name serves one step in a try. The value is kept as JSON, at most 1 MiB.
+        If call raises an exception, nothing is recorded.
+        """
+        with self._stepping:
+            if self._recorded is None:
+                self._recorded = self._client.steps(self)
+            if name in self._taken:
+                raise InvalidArgument(f"the step {name!r} was taken in this try: "
+                                      "add the index of a loop, for example")
+            self._taken.add(name)
+            recorded = self._recorded.get(name)
+        if recorded is not None:
+            return json.loads(recorded)
+        try:
+            value = json.dumps(call())
+            return json.loads(self._client.record_step(self, name, value))
+        except BaseException:
+            with self._stepping:
+                self._taken.discard(name)
+            raise
 
 
 class Worker:

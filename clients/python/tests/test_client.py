@@ -83,6 +83,16 @@ class VerbsTest(ServiceTest):
                          ("completed", "ann", "fine", b"yes"))
         self.assertIsInstance(self.client.answer("ann", stint.Answer(ask))[0], stint.TaskFinished)
 
+    def test_an_answer_key_is_asked_for(self):
+        key = "0123456789abcdef"
+        task = stint.Task(action="stint.External", id=self.name("keyed"), answer_key=key)
+        self.client.insert(task)
+        self.assertNotIn(key, repr(task))
+        for wrong, verdict in (("", stint.InvalidToken), (key + "x", stint.InvalidToken),
+                               (key, type(None))):
+            [got] = self.client.answer("ann", stint.Answer(task.id, key=wrong))
+            self.assertIs(type(got), verdict)
+
     def test_tasks_are_aborted_retried_and_deleted(self):
         self.client.insert([self.task("a"), self.task("b", after=[self.name("a")])])
         a = self.name("a")

@@ -110,6 +110,26 @@ class WorkerTest(ServiceTest):
         self.run_worker(self.worker(handle))
         self.assertEqual(self.client.wait(self.name("b"), timeout=PATIENCE)[0].result, b"half")
 
+    def test_no_later_try_takes_a_recorded_step_again(self):
+        calls = []
+
+        def handle(task):
+            def call(name):
+                calls.append(name)
+                if calls.count(name) == 1:
+                    raise stint.Retry("the first time", after=0)
+                return {"by": name}
+
+            with self.assertRaises(stint.InvalidArgument):
+                task.step("constant", lambda: 1)
+                task.step("constant", lambda: 1)
+            return "".join(task.step(name, lambda: call(name))["by"] for name in "abc")
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.result, calls), (b"abc", list("aabbcc")))
+
     def test_so_many_tasks_are_performed_at_once(self):
         together = threading.Barrier(3)
         self.insert(*"abcdef", post_result=True)

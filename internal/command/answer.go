@@ -1,0 +1,92 @@
+package command
+
+import (
+	"context"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+// answerFlags are those of an answer.
+type answerFlags struct {
+	completed, aborted             bool
+	status, result, resultFile, by string
+	key                            string
+}
+
+func (p *program) answerCommand() *cobra.Command {
+	var flags answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer ID",
+		Short: "Say how an external task ended",
+		Long: `Answer a task whose action is stint.External: one that nobody is given, since a person or
+another system performs it. Its dependents are ready as soon as it is completed, and aborted
+with it if it is aborted. A task is answered once.
+
+A task that was inserted with an answer_key takes only answers with that key. Those who have
+nothing but the key send their answer to a service (see: stint help serve, /answer).
+
+With --json: id and code.`,
+		Example: `  stint answer order/7/approve --completed --status "fine with me"
+  stint answer order/7/approve --aborted --key "$key"`,
+		GroupID: groupTasks,
+		Args:    oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.answer(cmd, stint.TaskID(args[0]), &flags)
+		},
+	}
+	set := cmd.Flags()
+	set.BoolVar(&flags.completed, "completed", false, "it was done")
+	set.BoolVar(&flags.aborted, "aborted", false, "it was not, and will not be")
+	set.StringVar(&flags.status, "status", "", "a `text` for people")
+	set.StringVar(&flags.result, "result", "", "a `text` for dependents and waiters")
+	set.StringVar(&flags.resultFile, "result-file", "", "a `file` with the result")
+	set.StringVar(&flags.key, "key", "", "the `key` that the task was inserted with")
+	set.StringVar(&flags.by, "by", "", "the `name` of who answers (default: your user name)")
+	cmd.MarkFlagsMutuallyExclusive("completed", "aborted")
+	cmd.MarkFlagsOneRequired("completed", "aborted")
+	cmd.MarkFlagsMutuallyExclusive("result", "result-file")
+	return cmd
+}
+
+func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags) error {
+	answer := stint.Answer{
+		ID: id, Key: stint.AnswerKey(flags.key), Code: stint.StatusAborted, Status: flags.status,
+	}
+	if flags.completed {
+		answer.Code = stint.StatusCompleted
+	}
+	switch {
+	case flags.resultFile != "":
+		result, err := os.ReadFile(flags.resultFile)
+		if err != nil {
+			return said(errInput, "%v", err)
+		}
+		answer.Result = result
+	case cmd.Flags().Changed("result"):
+		answer.Result = []byte(flags.result)
+	}
+	by := flags.by
+	if by == "" {
+		by = "stint answer"
+		if who, err := user.Current(); err == nil && who.Username != "" {
+			by = who.Username
+		}
+	}
+	return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+		verdicts, err := db.store.AnswerTasks(ctx, stint.ActorID(by), []stint.Answer{answer})
+		if err == nil {
+			err = verdicts[0]
+		}
+		switch {
+		case err != nil:
+			return err
+		case p.json:
+			return p.printJSON(map[string]any{"id": id, "code": answer.Code})
+		}
+		return p.printf("%s\n", answer.Code)
+	})
+}
