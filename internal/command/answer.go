@@ -46,9 +46,6 @@ With --json: id and code.`,
 	set.StringVar(&flags.resultFile, "result-file", "", "a `file` with the result")
 	set.StringVar(&flags.key, "key", "", "the `key` that the task was inserted with")
 	set.StringVar(&flags.by, "by", "", "the `name` of who answers (default: your user name)")
-	cmd.MarkFlagsMutuallyExclusive("completed", "aborted")
-	cmd.MarkFlagsOneRequired("completed", "aborted")
-	cmd.MarkFlagsMutuallyExclusive("result", "result-file")
 	return cmd
 }
 
@@ -59,14 +56,18 @@ func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags
 	if flags.completed {
 		answer.Code = stint.StatusCompleted
 	}
-	switch {
+	switch given := cmd.Flags().Changed; {
+	case flags.completed == flags.aborted:
+		return said(errInput, "expected --completed or --aborted")
+	case given("result") && flags.resultFile != "":
+		return said(errInput, "--result excludes --result-file")
 	case flags.resultFile != "":
 		result, err := os.ReadFile(flags.resultFile)
 		if err != nil {
 			return said(errInput, "%v", err)
 		}
 		answer.Result = result
-	case cmd.Flags().Changed("result"):
+	case given("result"):
 		answer.Result = []byte(flags.result)
 	}
 	by := flags.by
