@@ -33,7 +33,7 @@ type Answer struct {
 //   - [ErrTaskFinished], if the task has been answered before, or aborted;
 //   - [ErrTaskBlocked], if it waits for other tasks, or for its time: answer again later;
 //   - [ErrTaskNotFound], if there is none, or it was deleted or pruned;
-//   - [ErrInvalidToken], if Key is not the key that the task was inserted with; pages for the public
+//   - [ErrInvalidAnswerKey], if Key is not the key that the task was inserted with; pages for the public
 //     should show this and [ErrTaskNotFound] alike;
 //   - an [*ArgumentError], if it has another action, or the answer has a bad value.
 //
@@ -179,7 +179,7 @@ func (t externalTask) verdict(answer Answer, known bool) error {
 	case !known:
 		return refused(ErrTaskNotFound)
 	case !answer.Key.opens(t.hash):
-		return refused(ErrInvalidToken)
+		return refused(ErrInvalidAnswerKey)
 	case t.action != External:
 		return argumentError("Answer.ID", fmt.Sprintf(
 			"must be that of a task with the action %s, not %.40q", External, t.action))

@@ -75,14 +75,14 @@ func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 				"", other.AnswerKey, stint.NewAnswerKey(), task.AnswerKey + "x",
 			} {
 				wantTasks(t, "AnswerTasks", answerWith(t, store, "a", wrong),
-					stint.ErrInvalidToken, "a")
+					stint.ErrInvalidAnswerKey, "a")
 			}
 			wantState(t, store, stint.StateReady, "a")
 			wantErr(t, "AnswerTasks", answerWith(t, store, "a", task.AnswerKey), nil)
 			wantTasks(t, "AnswerTasks again", answerWith(t, store, "a", task.AnswerKey),
 				stint.ErrTaskFinished, "a")
 			wantTasks(t, "AnswerTasks with a wrong key", answerWith(t, store, "a", ""),
-				stint.ErrInvalidToken, "a") // who has no key learns nothing
+				stint.ErrInvalidAnswerKey, "a") // who has no key learns nothing
 			wantState(t, store, stint.StateReady, "other")
 		})
 	}
@@ -94,7 +94,7 @@ func TestAnswerKey_RefusesWhatIsNoKey(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, external("a"))
 	wantTasks(t, "AnswerTasks", answerWith(t, store, "a", stint.NewAnswerKey()),
-		stint.ErrInvalidToken, "a")
+		stint.ErrInvalidAnswerKey, "a")
 	wantTasks(t, "AnswerTasks", answerWith(t, store, "gone", stint.NewAnswerKey()),
 		stint.ErrTaskNotFound, "gone")
 	for name, key := range map[string]stint.AnswerKey{

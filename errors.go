@@ -44,6 +44,10 @@ var (
 	// task is no longer owned (R8). The caller has lost the task and should drop its work.
 	ErrInvalidToken = errors.New("invalid performance token")
 
+	// ErrInvalidAnswerKey reports that an answer came without the key that its task was inserted
+	// with, or with another one: [Task.AnswerKey].
+	ErrInvalidAnswerKey = errors.New("invalid answer key")
+
 	// ErrAlreadyReturned reports that the same return was made before, with the same token and the
 	// same outcome, so there is nothing left to do (R11). It is also an [ErrInvalidToken].
 	ErrAlreadyReturned = fmt.Errorf("task was already returned with this outcome: %w",

@@ -42,7 +42,7 @@ func (s *Service) Answers() http.Handler {
 		}
 		if err == nil && answer.Key == "" {
 			// Tasks without a key are for callers with a credential.
-			err = stint.ErrInvalidToken
+			err = stint.ErrInvalidAnswerKey
 		}
 		if err == nil {
 			var verdicts []error
@@ -135,7 +135,7 @@ func (s *Service) writeAnswered(w http.ResponseWriter, err error) {
 	case err == nil:
 	case errors.As(err, &bad):
 		code, text = http.StatusBadRequest, bad.text
-	case errors.Is(err, stint.ErrTaskNotFound), errors.Is(err, stint.ErrInvalidToken),
+	case errors.Is(err, stint.ErrTaskNotFound), errors.Is(err, stint.ErrInvalidAnswerKey),
 		errors.As(err, &argument) && argument.Argument == "Answer.ID":
 		// Nobody learns which tasks there are.
 		code, text = http.StatusNotFound, "there is no such task, or the key does not fit"

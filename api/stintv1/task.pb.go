@@ -1257,7 +1257,8 @@ type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the Go package's error without its Err, in lower case with hyphens: "task-exists",
 	// "task-not-found", "task-in-progress", "task-started", "task-finished", "cycle",
-	// "predecessor-aborted", "invalid-token", "already-returned", "no-post-result", "busy",
+	// "predecessor-aborted", "invalid-token", "already-returned", "invalid-answer-key",
+	// "no-post-result", "busy",
 	// "invalid-argument", "too-large", "claim-spent", "refused", "closed", "schema-version". And "limited":
 	// the service has not begun the call, since its caller has made too many; repeat it a little later.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`

@@ -123,7 +123,7 @@ func exitCode(err error) int {
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
 		stint.ErrNoPostResult, stint.ErrPredecessorAborted, stint.ErrTaskFinished,
-		stint.ErrTaskBlocked, stint.ErrInvalidToken, errTaken):
+		stint.ErrTaskBlocked, stint.ErrInvalidAnswerKey, errTaken):
 		return exitRefused
 	case is(errAborted):
 		return exitAborted

@@ -23,6 +23,7 @@ func kinds() []kind {
 	return []kind{
 		{"already-returned", stint.ErrAlreadyReturned, connect.CodeAborted},
 		{"invalid-token", stint.ErrInvalidToken, connect.CodeAborted},
+		{"invalid-answer-key", stint.ErrInvalidAnswerKey, connect.CodeFailedPrecondition},
 		{"claim-spent", stint.ErrClaimSpent, connect.CodeAborted},
 		{"busy", stint.ErrBusy, connect.CodeAborted},
 		{"task-exists", stint.ErrTaskExists, connect.CodeAlreadyExists},

@@ -93,6 +93,12 @@ class InvalidToken(StintError):
     kind = "invalid-token"
 
 
+class InvalidAnswerKey(StintError):
+    """An answer came without the answer_key of its task, or with another one."""
+
+    kind = "invalid-answer-key"
+
+
 class AlreadyReturned(InvalidToken):
     """The task was returned before, under this token and with this outcome."""
 

@@ -88,7 +88,7 @@ class VerbsTest(ServiceTest):
         task = stint.Task(action="stint.External", id=self.name("keyed"), answer_key=key)
         self.client.insert(task)
         self.assertNotIn(key, repr(task))
-        for wrong, verdict in (("", stint.InvalidToken), (key + "x", stint.InvalidToken),
+        for wrong, verdict in (("", stint.InvalidAnswerKey), (key + "x", stint.InvalidAnswerKey),
                                (key, type(None))):
             [got] = self.client.answer("ann", stint.Answer(task.id, key=wrong))
             self.assertIs(type(got), verdict)

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+func TestRun_WaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	var printed output.Buffer
+	args := []string{"-once", "-database-url", testdb.New(t).Config().ConnString()}
+	if err := run(t.Context(), args, &printed); err != nil {
+		t.Fatalf("run = %v\n%s", err, printed.String())
+	}
+	for _, want := range []string{
+		"/approve?id=purchase%2F7%2Fapprove&key=",
+		`"purchase/7/approve" is ready: it waits for an answer from outside`,
+		"pressed Yes: 200 OK", "pressed Yes: 409 Conflict", "it is approved, and ordered",
+	} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("it says\n%s\nwant %q in it", printed.String(), want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+const programEnv = "STINT_TEST_STEPS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		main()
+		return
+	}
+	testdb.Main(m)
+}
+
+func TestRun_CallsNoRecordedStepAgain(t *testing.T) {
+	t.Setenv(programEnv, "yes") // for the workers that it starts
+	var printed output.Buffer
+	args := []string{"-kills", "2", "-database-url", testdb.New(t).Config().ConnString()}
+	if err := run(t.Context(), args, &printed); err != nil {
+		t.Fatalf("run = %v\n%s", err, printed.String())
+	}
+	want := regexp.MustCompile(`^killed a worker behind the call of "reserve": [01] of 10 .*
+killed a worker behind the call of "hand over": [56] of 10 steps are recorded
+the order is completed: 10 receipts
+1[0-2] calls of 10 steps in 3 tries, and no recorded step was called again
+$`)
+	if !want.MatchString(printed.String()) {
+		t.Errorf("it says\n%s", printed.String())
+	}
+}
