@@ -33,8 +33,8 @@ type Answer struct {
 //   - [ErrTaskFinished], if the task has been answered before, or aborted;
 //   - [ErrTaskBlocked], if it waits for other tasks, or for its time: answer again later;
 //   - [ErrTaskNotFound], if there is none, or it was deleted or pruned;
-//   - [ErrInvalidAnswerKey], if Key is not the key that the task was inserted with; pages for the public
-//     should show this and [ErrTaskNotFound] alike;
+//   - [ErrInvalidAnswerKey], if Key is not the key that the task was inserted with; pages for the
+//     public should show this and [ErrTaskNotFound] alike;
 //   - an [*ArgumentError], if it has another action, or the answer has a bad value.
 //
 // An answer that is refused does not affect the others. The second result is about the whole call:

@@ -45,17 +45,20 @@ func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 		"a stream": {others: numbered("t", 3), insert: func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, tasks []stint.Task,
 		) error {
+			t.Helper()
 			return errOf(store.InsertTasksFrom(t.Context(), stream(tasks, nil)))
 		}},
 		"a replacement": {others: numbered("t", 3), insert: func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, tasks []stint.Task,
 		) error {
+			t.Helper()
 			insert(t, store, guarded("a"))
 			return store.ReplaceTasks(t.Context(), tasks)
 		}},
 		"in a transaction": {others: numbered("t", 3), insert: func(
 			t *testing.T, store *stint.Store, pool *pgxpool.Pool, tasks []stint.Task,
 		) error {
+			t.Helper()
 			tx := begin(t, pool)
 			return errors.Join(store.WithTx(tx).InsertTasks(t.Context(), tasks),
 				tx.Commit(t.Context()))

@@ -47,8 +47,8 @@ const explainedStepsMax = 20
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, which limits and pauses hold it up, how many tries are left, which steps it has
-// recorded, when somebody last asked for its action, and which predecessors caused its abort. If there is no such task, the error is
-// [ErrTaskNotFound], in a [*TaskError].
+// recorded, when somebody last asked for its action, and which predecessors caused its abort. If
+// there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {

@@ -87,8 +87,9 @@ var sample = map[string]struct {
 	"reopen_tasks": {"'{5,70}'", []string{
 		"finished_pkey", "joined_pkey", "tasks_pkey",
 	}},
-	"drop_definitions": {"'{5,70}'", []string{"tasks_pkey", "deadlines_pkey", "steps_pkey",
-		"answer_keys_pkey"}},
+	"drop_definitions": {"'{5,70}'", []string{
+		"tasks_pkey", "deadlines_pkey", "steps_pkey", "answer_keys_pkey",
+	}},
 	"drop_answer_keys":   {"0, 10", []string{"answer_keys_pkey", "tasks_pkey"}},
 	"drop_steps":         {"0, 10", []string{"steps_pkey", "tasks_pkey"}},
 	"insert_answer_keys": {"'{5,70}', '{x,y}'", nil},

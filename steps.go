@@ -90,8 +90,8 @@ func (s *Store) recordStep(
 		},
 	}
 	for range attemptsMax {
-		err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), record)...)
-		switch {
+		steps := append(s.apart(ctx, owned), record)
+		switch err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...); {
 		case err != nil:
 			return nil, err
 		case answer.added:

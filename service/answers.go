@@ -26,8 +26,8 @@ const (
 // in the query of the URL instead. The answer is a JSON object: empty with status 200 if this
 // answer took effect, and otherwise with an error. 404 says that the key does not fit, or that
 // there is no such task; 409 that the task was answered before, or aborted; 425 that it waits for
-// other tasks, and can be answered later; 503 to try again. Each task is answered once; a request that is repeated
-// because its answer was lost gets 409.
+// other tasks, and can be answered later; 503 to try again. Each task is answered once; a request
+// that is repeated because its answer was lost gets 409.
 //
 // The actor of the task is then "answer".
 func (s *Service) Answers() http.Handler {

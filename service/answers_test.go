@@ -42,7 +42,7 @@ func send(t *testing.T, address, kind, body string) (code int, problem string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	var document map[string]string
 	if err != nil || json.Unmarshal(text, &document) != nil {

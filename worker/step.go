@@ -16,21 +16,21 @@ import (
 // get the recorded value. A handler with several steps goes on where the last try ended, whether
 // that failed, was lost or was put off.
 //
-// The record is made once. The call is made at least once: if the process dies, or the task is lost,
-// between the end of do and the record, the next try makes the call again. What must not be done
-// twice outside of the database takes a key of idempotency, such as the ID of the task with the name
-// of the step; what is done in the database takes [StepIn]. If do returns an error, nothing is
-// recorded, and Step returns that error.
+// The record is made once. The call is made at least once: if the process dies, or the task is
+// lost, between the end of do and the record, the next try makes the call again. What must not be
+// done twice outside of the database takes a key of idempotency, such as the ID of the task with
+// the name of the step; what is done in the database takes [StepIn]. If do returns an error,
+// nothing is recorded, and Step returns that error.
 //
 // A step is known by its name, not by its place, so that code may change between two tries: a step
-// that is new is called, one that is gone is ignored. In one try a name serves one step: a loop adds
-// its index. The value is kept as JSON, at most 1 MiB; a task may have 1,000 steps with values of 16
-// MiB together. Names are 1 to 255 bytes. What exceeds this is an error [stint.ErrTooLarge], in a
-// [*stint.ArgumentError], and so are bad names. A recorded value that does not fit T is an error that
-// names the step; it stays recorded.
+// that is new is called, one that is gone is ignored. In one try a name serves one step: a loop
+// adds its index. The value is kept as JSON, at most 1 MiB; a task may have 1,000 steps with values
+// of 16 MiB together. Names are 1 to 255 bytes. What exceeds this is an error [stint.ErrTooLarge],
+// in a [*stint.ArgumentError], and so are bad names. A recorded value that does not fit T is an
+// error that names the step; it stays recorded.
 //
-// Ctx and task are those of the handler. While the database cannot be reached, Step goes on trying to
-// record until ctx ends, which it does when the task is lost ([stint.ErrInvalidToken]).
+// Ctx and task are those of the handler. While the database cannot be reached, Step goes on trying
+// to record until ctx ends, which it does when the task is lost ([stint.ErrInvalidToken]).
 func Step[T any](
 	ctx context.Context, task *Task, name string, do func(ctx context.Context) (T, error),
 ) (T, error) {
@@ -125,11 +125,11 @@ func valueOf[T any](recorded []byte, err error) (value T, _ error) {
 	return value, nil
 }
 
-// Sleep is a step that takes time, for which it holds neither a worker nor a slot: it gives the task
-// back until d has passed since the first call with this name, in whatever try that was. Until then
-// it returns an error, which the handler returns: the task is put off as with [Snooze], which does
-// not count as a try. Afterwards it returns nil. Times are on the database's clock; d is that of the
-// first call, more than 0, and at most ten years.
+// Sleep is a step that takes time, for which it holds neither a worker nor a slot: it gives the
+// task back until d has passed since the first call with this name, in whatever try that was. Until
+// then it returns an error, which the handler returns: the task is put off as with [Snooze], which
+// does not count as a try. Afterwards it returns nil. Times are on the database's clock; d is that
+// of the first call, more than 0, and at most ten years.
 //
 //	if err := worker.Sleep(ctx, task, "cool down", 24*time.Hour); err != nil {
 //		return worker.Result{}, err

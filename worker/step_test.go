@@ -247,10 +247,13 @@ func TestStep_GoesByNameWhenCodeChanges(t *testing.T) {
 	maintain(t, store)
 	got := next(t, newWorker(t, store, worker.Options{}, worker.Handle("a",
 		func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-			_, err := worker.Step(ctx, task, "a", func(context.Context) (int, error) { return 1, nil })
+			_, err := worker.Step(ctx, task, "a", func(context.Context) (int, error) {
+				return 1, nil
+			})
 			return worker.Result{}, err
 		})))
-	if got.Err == nil || !strings.Contains(got.Err.Error(), `step "a": the recorded value does not`) {
+	want := `step "a": the recorded value does not fit int`
+	if got.Err == nil || !strings.Contains(got.Err.Error(), want) {
 		t.Errorf("a step of another type = %v, want an error that says so", got.Err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // page asks the person. To open a link must change nothing, since programs that look for viruses
 // open links in mails: only the buttons answer.
-var page = template.Must(template.New("page").Parse(`<!doctype html>
+const page = `<!doctype html>
 <title>Approve a purchase</title>
 <h1>Shall we order?</h1>
 <form method="post" action="/answer">
@@ -25,16 +25,17 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
   <button name="code" value="completed">Yes</button>
   <button name="code" value="aborted">No</button>
 </form>
-`))
+`
 
 // pages has the page behind the link, and takes its answers.
 func pages(answers http.Handler) http.Handler {
+	asked := template.Must(template.New("page").Parse(page))
 	mux := http.NewServeMux()
 	mux.Handle("/answer", answers)
 	mux.HandleFunc("GET /approve", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Referrer-Policy", "no-referrer") // the key is in the address
-		_ = page.Execute(w, r.URL.Query())               // the person may be gone
+		_ = asked.Execute(w, r.URL.Query())              // the person may be gone
 	})
 	return mux
 }

@@ -50,13 +50,13 @@ func demonstrate(ctx context.Context, url string, kills int, stdout io.Writer) (
 	}
 	// The first workers are killed behind the first calls, the last one behind the last call.
 	for n := range kills {
-		after := 1 + n*len(names)/max(kills, 1)
+		after := 1 + n*len(steps())/max(kills, 1)
 		recorded, err := untilKilled(ctx, store, url, journal, after)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(stdout, "killed a worker behind the call of %q: %d of %d steps are recorded\n",
-			names[min(after, len(names))-1], len(recorded), len(names))
+			steps()[min(after, len(steps()))-1], len(recorded), len(steps()))
 	}
 	if _, err := untilKilled(ctx, store, url, journal, 0); err != nil {
 		return err
@@ -65,13 +65,13 @@ func demonstrate(ctx context.Context, url string, kills int, stdout io.Writer) (
 	if err != nil {
 		return err
 	}
-	called, err := os.ReadFile(journal)
+	called, err := os.ReadFile(journal) //nolint:gosec // it is this program's own
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimSpace(string(called)), "\n")
 	fmt.Fprintf(stdout, "the order is %s: %s\n%d calls of %d steps in %d tries, and no recorded "+
-		"step was called again\n", info.State, info.Status, len(lines), len(names), info.Tries)
+		"step was called again\n", info.State, info.Status, len(lines), len(steps()), info.Tries)
 	return nil
 }
 
@@ -89,6 +89,7 @@ func untilKilled(
 	if err != nil {
 		return nil, err
 	}
+	//nolint:gosec // it is this program
 	cmd := exec.CommandContext(ctx, program, "-database-url", url, "-worker", journal)
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
@@ -105,7 +106,7 @@ func untilKilled(
 		if slices.Contains(before, name) {
 			err = errors.Join(err, fmt.Errorf("%q is recorded, and was called again", name))
 		}
-		if number > 0 && slices.Index(names, name) >= number-1 && !killed {
+		if number > 0 && slices.Index(steps(), name) >= number-1 && !killed {
 			killed = true
 			err = errors.Join(err, cmd.Process.Kill())
 		}

@@ -22,9 +22,9 @@ func (p *program) answerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer ID",
 		Short: "Say how an external task ended",
-		Long: `Answer a task whose action is stint.External: one that nobody is given, since a person or
-another system performs it. Its dependents are ready as soon as it is completed, and aborted
-with it if it is aborted. A task is answered once.
+		Long: `Answer a task whose action is stint.External: one that nobody is given, since a
+person or another system performs it. Its dependents are ready as soon as it is completed,
+and aborted with it if it is aborted. A task is answered once.
 
 A task that was inserted with an answer_key takes only answers with that key. Those who have
 nothing but the key send their answer to a service (see: stint help serve, /answer).
