@@ -117,10 +117,13 @@ func (s *Store) withSchedules(
 			return err
 		}
 		known := schedulesOf(found) // sorted
-		for _, name := range names {
-			if _, ok := slices.BinarySearch(known, name); !ok {
-				return fmt.Errorf("%w: %q", ErrScheduleNotFound, name)
-			}
+		missing := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(names))),
+			func(name string) bool {
+				_, ok := slices.BinarySearch(known, name)
+				return ok
+			})
+		if len(missing) > 0 {
+			return &ScheduleError{Names: missing, Err: ErrScheduleNotFound}
 		}
 		return do(s, found, now)
 	})

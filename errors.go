@@ -53,8 +53,8 @@ var (
 	ErrAlreadyReturned = fmt.Errorf("task was already returned with this outcome: %w",
 		ErrInvalidToken)
 
-	// ErrScheduleNotFound reports that the store holds no schedule with a name, which the text of
-	// the error has.
+	// ErrScheduleNotFound reports that the store holds no schedule with a name. It comes wrapped in
+	// a [*ScheduleError].
 	ErrScheduleNotFound = errors.New("schedule not found")
 
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
@@ -117,6 +117,38 @@ func (e *TaskError) Error() string {
 
 // Unwrap returns [TaskError.Err].
 func (e *TaskError) Unwrap() error { return e.Err }
+
+// A ScheduleError names the schedules that an error is about.
+type ScheduleError struct {
+	Names []string // all schedules concerned, each once, in order
+	Err   error    // [ErrScheduleNotFound], or what is wrong with the schedule
+}
+
+func (e *ScheduleError) Error() string {
+	if !errors.Is(e.Err, ErrScheduleNotFound) {
+		return fmt.Sprintf("schedule %s: %s", quoted(e.Names), e.Err)
+	}
+	return fmt.Sprintf("%s: %s", e.Err, quoted(e.Names))
+}
+
+// Unwrap returns [ScheduleError.Err].
+func (e *ScheduleError) Unwrap() error { return e.Err }
+
+// quoted are the first names of a list, and how many more there are.
+func quoted(names []string) string {
+	var text strings.Builder
+	for i, name := range names {
+		if i == namedMax {
+			fmt.Fprintf(&text, " and %d more", len(names)-namedMax)
+			break
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		fmt.Fprintf(&text, "%q", name)
+	}
+	return text.String()
+}
 
 // A CycleError describes the cycle that dependencies would form.
 type CycleError struct {

@@ -3,7 +3,6 @@ package stint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ func (s *Store) fireSchedules(ctx context.Context) error {
 			return err
 		}
 		if err != nil && len(failed) < namedMax {
-			failed = append(failed, fmt.Errorf("schedule %q: %w", next.name, err))
+			failed = append(failed, &ScheduleError{Names: []string{next.name}, Err: err})
 		}
 		place = next
 	}

@@ -217,6 +217,7 @@ var sample = map[string]struct {
 	"pause_schedules":  {"'{s,t}'", []string{"schedules_pkey"}},
 	"put_schedules":    {schedulesSample, nil},
 	"resume_schedules": {"'{s,t}', '{NULL,NULL}'", []string{"schedules_pkey"}},
+	"schedule_bytes":   {"'{s,t}', true", []string{"schedules_pkey"}},
 	"schedule_overdue": {"", []string{"schedules_order"}},
 	"unfinished_tasks": {"'{a,b}'", []string{"tasks_id_key", "finished_pkey", "edges_after"}},
 

@@ -15,8 +15,8 @@ import (
 // stays paused. Tasks that were inserted stay as they are.
 //
 // A bad value is an [*ArgumentError], and dependencies among the tasks of a schedule that form a
-// cycle are a [*CycleError]; a call takes 10,000 schedules and bodies of 64 MiB at most. The call
-// may be repeated after any failure.
+// cycle are a [*CycleError], each in a [*ScheduleError]; a call takes 10,000 schedules and bodies
+// of 64 MiB at most. The call may be repeated after any failure.
 //
 // Of several releases of a program that put a schedule with different values, the last one decides.
 // So put schedules once for each deployment, or use [Store.EnsureSchedules] where a program starts.
@@ -48,7 +48,7 @@ func (s *Store) putSchedules(
 			bytes += len(task.Body)
 		}
 		if _, err := schedules[i].check(); err != nil {
-			return fmt.Errorf("schedule %q at index %d: %w", schedules[i].Name, i, err)
+			return &ScheduleError{Names: []string{schedules[i].Name}, Err: err}
 		}
 		if first, ok := places[schedules[i].Name]; ok {
 			return argumentError("Schedule.Name", fmt.Sprintf(

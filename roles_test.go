@@ -33,7 +33,7 @@ var (
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
 		"list_tasks", "lock_dependents", "lock_dependencies", "lock_predecessors", "lock_schedules",
 		"make_room", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
-		"schema_version", "settle_tasks", "shared_tasks", "task_ids",
+		"schedule_bytes", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
@@ -45,7 +45,7 @@ var (
 		"list_limited_keys",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
 		"list_scheduled", "list_schedules", "list_tasks", "pruning_behind", "sample_tasks",
-		"schema_version",
+		"schedule_bytes", "schema_version",
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}
 	operating = []string{

@@ -104,6 +104,7 @@ func TestClient_TakesEffectOnceWhateverIsLost(t *testing.T) {
 			f.returnOnce(t, owned)
 			f.controlOnce(t)
 			f.limitOnce(t)
+			f.scheduleOnce(t)
 			f.transactOnce(t)
 			f.wantNothingOwned(t)
 		})
@@ -256,6 +257,30 @@ func (f *faulty) limitOnce(t *testing.T) {
 	})
 	if list, err := f.store.ListLimits(ctx); err != nil || len(list) > 0 {
 		t.Errorf("ListLimits = %+v, %v", list, err)
+	}
+}
+
+// scheduleOnce puts, changes and deletes a schedule.
+func (f *faulty) scheduleOnce(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	schedules := []stint.Schedule{{
+		Name: "s", Spec: "@yearly", Tasks: []stint.Task{{Action: "scheduled"}},
+	}}
+	f.once(t, "PutSchedules", nil, func() error { return f.PutSchedules(ctx, schedules) })
+	f.once(t, "EnsureSchedules", nil, func() error { return f.EnsureSchedules(ctx, schedules) })
+	f.once(t, "PauseSchedules", nil, func() error { return f.PauseSchedules(ctx, "s") })
+	f.once(t, "ListSchedules", nil, func() error {
+		list, err := f.ListSchedules(ctx, "s")
+		if err == nil && (len(list) != 1 || list[0].PausedSince.IsZero()) {
+			t.Errorf("ListSchedules = %+v", list)
+		}
+		return err
+	})
+	f.once(t, "ResumeSchedules", nil, func() error { return f.ResumeSchedules(ctx, "s") })
+	f.once(t, "DeleteSchedules", nil, func() error { return f.DeleteSchedules(ctx, "s") })
+	if list, err := f.store.ListSchedules(ctx); err != nil || len(list) > 0 {
+		t.Errorf("ListSchedules = %+v, %v", list, err)
 	}
 }
 

@@ -15,6 +15,7 @@ func newPolicies() map[string]policy {
 	maps.Copy(all, lookPolicies())
 	maps.Copy(all, workerPolicies())
 	maps.Copy(all, limitPolicies())
+	maps.Copy(all, schedulePolicies())
 	maps.Copy(all, clusterPolicies())
 	return all
 }
@@ -193,6 +194,46 @@ func limitPolicies() map[string]policy {
 		stintv1connect.TaskServiceSetWeightsProcedure: {
 			may: on(func(a *asking, r *stintv1.SetWeightsRequest) error {
 				return a.mayLimit(r.GetAction())
+			}),
+		},
+	}
+}
+
+// schedulePolicies are those of the verbs for schedules: whoever may insert the tasks of a schedule
+// may do everything with it.
+func schedulePolicies() map[string]policy {
+	return map[string]policy{
+		stintv1connect.TaskServicePutSchedulesProcedure: {
+			may: on(func(a *asking, r *stintv1.PutSchedulesRequest) error {
+				return a.mayPut(r.GetSchedules(), true)
+			}),
+		},
+		stintv1connect.TaskServiceEnsureSchedulesProcedure: {
+			may: on(func(a *asking, r *stintv1.EnsureSchedulesRequest) error {
+				return a.mayPut(r.GetSchedules(), false)
+			}),
+		},
+		stintv1connect.TaskServiceListSchedulesProcedure: {
+			may: byReader, trim: trimming((*asking).trimSchedules),
+		},
+		stintv1connect.TaskServicePauseSchedulesProcedure: {
+			may: on(func(a *asking, r *stintv1.PauseSchedulesRequest) error {
+				return a.mayRunAll(r.GetNames())
+			}),
+		},
+		stintv1connect.TaskServiceResumeSchedulesProcedure: {
+			may: on(func(a *asking, r *stintv1.ResumeSchedulesRequest) error {
+				return a.mayRunAll(r.GetNames())
+			}),
+		},
+		stintv1connect.TaskServiceDeleteSchedulesProcedure: {
+			may: on(func(a *asking, r *stintv1.DeleteSchedulesRequest) error {
+				return a.mayRunAll(r.GetNames())
+			}),
+		},
+		stintv1connect.TaskServiceTriggerScheduleProcedure: {
+			may: on(func(a *asking, r *stintv1.TriggerScheduleRequest) error {
+				return a.mayRunAll([]string{r.GetName()})
 			}),
 		},
 	}

@@ -20,6 +20,9 @@ import (
 
 // shop may do everything with tasks shop/… of the actions mail and bill, but see no bodies. mailer
 // owns tasks with the action mail. reader sees all of one action. clerk answers tasks shop/….
+// nightly is the beginning of a schedule.
+const nightly = `{"name":"shop/nightly","spec":"@daily"`
+
 const grants = `
 shop:
   - verbs: [insert, read, control]
@@ -285,6 +288,33 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"PauseKeys": {
 		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},
 		[]call{{"shop", `{"action":"mail","keys":["a"]}`}},
+	},
+	"PutSchedules": {
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"}]}]}`},
+			{"shop", `{}`},
+		},
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"ship"}]}]}`},
+			{"shop", `{"schedules":[{"name":"other","spec":"@daily","tasks":[{"action":"mail"}]}]}`},
+			{"shop", `{"schedules":[` + nightly + `,"overlap":"wait","tasks":[{"action":"mail"}]}]}`},
+			{"reader", `{}`},
+		},
+	},
+	"EnsureSchedules": {
+		[]call{{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"}]}]}`}},
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"},` +
+				`{"id":"2","action":"ship"}]}]}`},
+			{"mailer", `{}`},
+		},
+	},
+	"ListSchedules":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+	"PauseSchedules":  {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}, {"mailer", `{}`}}},
+	"ResumeSchedules": {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}}},
+	"DeleteSchedules": {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}}},
+	"TriggerSchedule": {
+		[]call{{"shop", `{"name":"none"}`}}, []call{{"reader", `{"name":"none"}`}},
 	},
 	"ResumeKeys": {
 		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},

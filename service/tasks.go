@@ -120,7 +120,7 @@ func fits(found []stint.TaskInfo) error {
 	for i := range found {
 		size += int64(len(found[i].Body) + len(found[i].Result) + len(found[i].Status))
 	}
-	return sizeFits(size)
+	return sizeFits("ids", size)
 }
 
 // willFit is fits for tasks that have not been read yet, unless there is only one: the same task
@@ -130,13 +130,13 @@ func (t *tasks) willFit(ctx context.Context, ids []stint.TaskID) error {
 		return nil
 	}
 	size, err := t.store.CountBytes(ctx, ids)
-	return cmp.Or(err, sizeFits(size))
+	return cmp.Or(err, sizeFits("ids", size))
 }
 
-func sizeFits(size int64) error {
+func sizeFits(argument string, size int64) error {
 	if size > answerBytesMax {
 		return &stint.ArgumentError{
-			Argument: "ids", Index: -1, Err: stint.ErrTooLarge,
+			Argument: argument, Index: -1, Err: stint.ErrTooLarge,
 			Problem: fmt.Sprintf("their tasks have %d bytes, over the limit of %d of an answer: "+
 				"ask for fewer", size, answerBytesMax),
 		}

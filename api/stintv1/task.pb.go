@@ -1256,11 +1256,11 @@ func (*Input_ResultText) isInput_Outcome() {}
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the Go package's error without its Err, in lower case with hyphens: "task-exists",
-	// "task-not-found", "task-in-progress", "task-started", "task-finished", "cycle",
-	// "predecessor-aborted", "invalid-token", "already-returned", "invalid-answer-key",
-	// "no-post-result", "busy",
-	// "invalid-argument", "too-large", "claim-spent", "refused", "closed", "schema-version". And "limited":
-	// the service has not begun the call, since its caller has made too many; repeat it a little later.
+	// "task-not-found", "schedule-not-found", "task-in-progress", "task-started", "task-finished",
+	// "cycle", "predecessor-aborted", "invalid-token", "already-returned", "invalid-answer-key",
+	// "no-post-result", "busy", "invalid-argument", "too-large", "claim-spent", "refused", "closed",
+	// "schema-version". And "limited": the service has not begun the call, since its caller has made
+	// too many; repeat it a little later.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The tasks concerned: as many as fit, of total.
 	Ids   []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -1277,7 +1277,10 @@ type ErrorDetail struct {
 	Refused []*RefusedDependency `protobuf:"bytes,9,rep,name=refused,proto3" json:"refused,omitempty"`
 	// The name of a second error that this one is as well: an invalid-token of a task that is not in
 	// the store is a task-not-found.
-	Also          string `protobuf:"bytes,10,opt,name=also,proto3" json:"also,omitempty"`
+	Also string `protobuf:"bytes,10,opt,name=also,proto3" json:"also,omitempty"`
+	// The schedules concerned: those that were not found, as many as fit, of total; or the one that
+	// the argument or the cycle is of.
+	Schedules     []string `protobuf:"bytes,11,rep,name=schedules,proto3" json:"schedules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1380,6 +1383,13 @@ func (x *ErrorDetail) GetAlso() string {
 		return x.Also
 	}
 	return ""
+}
+
+func (x *ErrorDetail) GetSchedules() []string {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
 }
 
 // A RefusedDependency is a dependency that cannot be added.
@@ -1581,7 +1591,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x06result\x18\x06 \x01(\fH\x00R\x06result\x12!\n" +
 	"\vresult_text\x18\a \x01(\tH\x00R\n" +
 	"resultTextB\t\n" +
-	"\aoutcome\"\x84\x02\n" +
+	"\aoutcome\"\xa2\x02\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x14\n" +
@@ -1593,7 +1603,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x04path\x18\b \x03(\tR\x04path\x125\n" +
 	"\arefused\x18\t \x03(\v2\x1b.stint.v1.RefusedDependencyR\arefused\x12\x12\n" +
 	"\x04also\x18\n" +
-	" \x01(\tR\x04also\"\xbd\x01\n" +
+	" \x01(\tR\x04also\x12\x1c\n" +
+	"\tschedules\x18\v \x03(\tR\tschedules\"\xbd\x01\n" +
 	"\x11RefusedDependency\x12 \n" +
 	"\vpredecessor\x18\x01 \x01(\tR\vpredecessor\x12\x1c\n" +
 	"\tdependent\x18\x02 \x01(\tR\tdependent\x12\x12\n" +

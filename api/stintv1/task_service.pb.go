@@ -2933,7 +2933,7 @@ var File_stint_v1_task_service_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1bstint/v1/task_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15stint/v1/limits.proto\x1a\x13stint/v1/task.proto\":\n" +
+	"\x1bstint/v1/task_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15stint/v1/limits.proto\x1a\x18stint/v1/schedules.proto\x1a\x13stint/v1/task.proto\":\n" +
 	"\x12InsertTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"'\n" +
 	"\x13InsertTasksResponse\x12\x10\n" +
@@ -3133,7 +3133,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xc8\x10\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xa3\x15\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
@@ -3170,7 +3170,14 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"ResumeKeys\x12\x1b.stint.v1.ResumeKeysRequest\x1a\x1c.stint.v1.ResumeKeysResponse\x12G\n" +
 	"\n" +
-	"SetWeights\x12\x1b.stint.v1.SetWeightsRequest\x1a\x1c.stint.v1.SetWeightsResponseB2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
+	"SetWeights\x12\x1b.stint.v1.SetWeightsRequest\x1a\x1c.stint.v1.SetWeightsResponse\x12M\n" +
+	"\fPutSchedules\x12\x1d.stint.v1.PutSchedulesRequest\x1a\x1e.stint.v1.PutSchedulesResponse\x12V\n" +
+	"\x0fEnsureSchedules\x12 .stint.v1.EnsureSchedulesRequest\x1a!.stint.v1.EnsureSchedulesResponse\x12U\n" +
+	"\rListSchedules\x12\x1e.stint.v1.ListSchedulesRequest\x1a\x1f.stint.v1.ListSchedulesResponse\"\x03\x90\x02\x01\x12S\n" +
+	"\x0ePauseSchedules\x12\x1f.stint.v1.PauseSchedulesRequest\x1a .stint.v1.PauseSchedulesResponse\x12V\n" +
+	"\x0fResumeSchedules\x12 .stint.v1.ResumeSchedulesRequest\x1a!.stint.v1.ResumeSchedulesResponse\x12V\n" +
+	"\x0fDeleteSchedules\x12 .stint.v1.DeleteSchedulesRequest\x1a!.stint.v1.DeleteSchedulesResponse\x12V\n" +
+	"\x0fTriggerSchedule\x12 .stint.v1.TriggerScheduleRequest\x1a!.stint.v1.TriggerScheduleResponseB2Z0github.com/stint-tasks/stint/api/stintv1;stintv1b\x06proto3"
 
 var (
 	file_stint_v1_task_service_proto_rawDescOnce sync.Once
@@ -3253,13 +3260,27 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*PauseKeysRequest)(nil),        // 64: stint.v1.PauseKeysRequest
 	(*ResumeKeysRequest)(nil),       // 65: stint.v1.ResumeKeysRequest
 	(*SetWeightsRequest)(nil),       // 66: stint.v1.SetWeightsRequest
-	(*SetLimitsResponse)(nil),       // 67: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 68: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 69: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 70: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 71: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 72: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 73: stint.v1.SetWeightsResponse
+	(*PutSchedulesRequest)(nil),     // 67: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 68: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 69: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 70: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 71: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 72: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 73: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 74: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 75: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 76: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 77: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 78: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 79: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 80: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 81: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 82: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 83: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 84: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 85: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 86: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 87: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
 	49, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
@@ -3350,36 +3371,50 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	64, // 85: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
 	65, // 86: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
 	66, // 87: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	1,  // 88: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 89: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 90: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 91: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,  // 92: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11, // 93: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13, // 94: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15, // 95: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17, // 96: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21, // 97: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23, // 98: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25, // 99: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27, // 100: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	31, // 101: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	33, // 102: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	36, // 103: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	38, // 104: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	41, // 105: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	43, // 106: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	45, // 107: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	47, // 108: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	67, // 109: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	68, // 110: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	69, // 111: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	70, // 112: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	71, // 113: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	72, // 114: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	73, // 115: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	88, // [88:116] is the sub-list for method output_type
-	60, // [60:88] is the sub-list for method input_type
+	67, // 88: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	68, // 89: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	69, // 90: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	70, // 91: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	71, // 92: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	72, // 93: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	73, // 94: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,  // 95: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,  // 96: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,  // 97: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,  // 98: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,  // 99: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11, // 100: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13, // 101: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15, // 102: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17, // 103: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21, // 104: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23, // 105: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25, // 106: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27, // 107: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	31, // 108: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	33, // 109: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	36, // 110: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	38, // 111: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	41, // 112: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	43, // 113: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	45, // 114: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	47, // 115: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	74, // 116: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	75, // 117: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	76, // 118: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	77, // 119: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	78, // 120: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	79, // 121: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	80, // 122: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	81, // 123: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	82, // 124: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	83, // 125: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	84, // 126: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	85, // 127: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	86, // 128: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	87, // 129: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	95, // [95:130] is the sub-list for method output_type
+	60, // [60:95] is the sub-list for method input_type
 	60, // [60:60] is the sub-list for extension type_name
 	60, // [60:60] is the sub-list for extension extendee
 	0,  // [0:60] is the sub-list for field type_name
@@ -3391,6 +3426,7 @@ func file_stint_v1_task_service_proto_init() {
 		return
 	}
 	file_stint_v1_limits_proto_init()
+	file_stint_v1_schedules_proto_init()
 	file_stint_v1_task_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

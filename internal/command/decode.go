@@ -133,27 +133,45 @@ func (d *decoder) wrong(offset int, format string, args ...any) error {
 
 // decode reads the text of a task, and the task from it.
 func (d *decoder) decode() (stint.Task, error) {
-	var task stint.Task
+	if err := d.object("task"); err != nil {
+		return stint.Task{}, err
+	}
+	return d.task(d.start(), len(d.text))
+}
+
+// object reads the text of the next object, each of which stands for what is named.
+func (d *decoder) object(what string) error {
 	var whole json.RawMessage
 	err := d.json.Decode(&whole)
 	d.text = d.input.text
 	if err != nil {
-		return task, d.syntaxError(err)
+		return d.syntaxError(err)
 	}
 	d.text = d.text[:d.json.InputOffset()-d.base]
 	if at := invalidUTF8(d.text); at >= 0 {
-		return task, d.wrong(at, "not UTF-8")
+		return d.wrong(at, "not UTF-8")
 	}
 	start := d.start()
 	sameLine := d.tasks > 0 && newlines(d.text[:start]) == 0
 	if d.text[start] != '{' || sameLine {
-		return task, d.wrong(start, "expected an object for each task, beginning on its own line")
+		return d.wrong(start, "expected an object for each %s, beginning on its own line", what)
 	}
-	if err := d.fields(&task); err != nil {
+	return nil
+}
+
+// task reads a task from the object at this place of the text.
+func (d *decoder) task(from, to int) (stint.Task, error) {
+	var task stint.Task
+	seen, err := d.members(from, to, func(name string, value json.RawMessage, _ int) error {
+		return setField(&task, name, value)
+	})
+	switch {
+	case err != nil:
 		return task, err
-	}
-	if task.Action == "" {
-		return task, d.wrong(start, "action is missing")
+	case seen["body"] && seen["body_base64"]:
+		return task, d.wrong(from, "body and body_base64 exclude each other")
+	case task.Action == "":
+		return task, d.wrong(from, "action is missing")
 	}
 	return task, nil
 }
@@ -178,37 +196,42 @@ func (d *decoder) syntaxError(err error) error {
 	return err // io.EOF
 }
 
-// fields reads the members of the object, which is known to be well-formed.
-func (d *decoder) fields(task *stint.Task) error {
-	object := json.NewDecoder(bytes.NewReader(d.text))
+// members passes the members of the object at this place of the text, which is known to be
+// well-formed, to set, each with the place of its value. It returns their names.
+func (d *decoder) members(
+	from, to int, set func(name string, value json.RawMessage, at int) error,
+) (map[string]bool, error) {
+	text := d.text[from:to]
+	object := json.NewDecoder(bytes.NewReader(text))
 	if _, err := object.Token(); err != nil {
-		return d.wrong(d.start(), "%v", err)
+		return nil, d.wrong(from, "%v", err)
 	}
 	seen := map[string]bool{}
 	for object.More() {
 		end := int(object.InputOffset())
-		at := end + bytes.IndexByte(d.text[end:], '"') // past the comma and spaces
+		at := from + end + bytes.IndexByte(text[end:], '"') // past the comma and spaces
 		key, err := object.Token()
 		if err != nil {
-			return d.wrong(at, "%v", err)
+			return nil, d.wrong(at, "%v", err)
 		}
 		name, ok := key.(string)
 		if !ok || seen[name] {
-			return d.wrong(at, "duplicate field %q", name)
+			return nil, d.wrong(at, "duplicate field %q", name)
 		}
 		seen[name] = true
 		var value json.RawMessage
 		if err := object.Decode(&value); err != nil {
-			return d.wrong(at, "%v", err)
+			return nil, d.wrong(at, "%v", err)
 		}
-		if err := setField(task, name, value); err != nil {
-			return d.wrong(at, "%v", err)
+		err = set(name, value, from+int(object.InputOffset())-len(value))
+		switch {
+		case errors.Is(err, errInput): // it says where
+			return nil, err
+		case err != nil:
+			return nil, d.wrong(at, "%v", err)
 		}
 	}
-	if seen["body"] && seen["body_base64"] {
-		return d.wrong(d.start(), "body and body_base64 exclude each other")
-	}
-	return nil
+	return seen, nil
 }
 
 // setField sets the field of that name. A null does the same as leaving the field out.

@@ -51,7 +51,7 @@ func exitCodesTopic() *cobra.Command {
     1  any other error; of abort, retry and delete with filters: tasks were left out
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed
-    3  there is no such task; nothing was changed
+    3  there is no such task or schedule; nothing was changed
     4  the database or the service cannot be reached, or the database does not let you in;
        with --topology: or one of the shards, and what it has is missing from the output
     5  the schema is missing, older than this release or too new for it (see: stint help
@@ -70,7 +70,8 @@ After 1, 4, 130 and 141 a change may or may not have been made. It is safe to ru
 (with IDs of your own), submit (with --prefix), abort, delete, prune and migrate again:
 6 from insert and submit, and 3 from delete, then mean that it was made the first time.
 Repeating retry is also safe, except that a task that has finished again meanwhile is
-retried once more.`,
+retried once more. So are schedule put, pause, resume and rm; schedule trigger inserts the
+tasks once more.`,
 	}
 }
 
@@ -117,7 +118,7 @@ func exitCode(err error) int {
 		return exitReaderGone
 	case is(errInput, stint.ErrInvalidArgument, shards.ErrUnknownShard), errors.As(err, &parsing):
 		return exitUsage
-	case is(stint.ErrTaskNotFound):
+	case is(stint.ErrTaskNotFound, stint.ErrScheduleNotFound):
 		return exitNotFound
 	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
 		return exitSchema

@@ -16,6 +16,8 @@ func hint(err error) string {
 	switch {
 	case errors.Is(err, stint.ErrPredecessorAborted):
 		return "; name that one, and the tasks aborted because of it are retried too"
+	case errors.Is(err, stint.ErrScheduleNotFound):
+		return "; to see which there are: stint schedule ls"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		return "; abort it first, or wait for its end"
 	case errors.Is(err, stint.ErrRefused):

@@ -235,12 +235,17 @@ func (f rateFlag) text() string {
 			per = unit
 		}
 	}
+	return fmt.Sprintf("%d/%s", f.rate.Tasks, withoutZeros(per))
+}
+
+// withoutZeros leaves the zeros at the end of a duration out: 1h0m0s is 1h.
+func withoutZeros(span string) string {
 	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(per, zero) {
-			per = per[:len(per)-len("0s")]
+		if strings.HasSuffix(span, zero) {
+			span = span[:len(span)-len("0s")]
 		}
 	}
-	return fmt.Sprintf("%d/%s", f.rate.Tasks, per)
+	return span
 }
 
 // Type is for the help.

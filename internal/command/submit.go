@@ -116,7 +116,7 @@ func (s *submission) check(cmd *cobra.Command) error {
 }
 
 func (p *program) submit(ctx context.Context, s submission) error {
-	text, err := p.read(ctx, s.file)
+	text, err := p.read(ctx, s.file, "a list of tasks in YAML or JSON")
 	if err != nil {
 		return err
 	}
@@ -152,17 +152,19 @@ func (p *program) submit(ctx context.Context, s submission) error {
 }
 
 // source names the file in an error.
-func (s submission) source() string {
-	if s.file == "-" {
+func (s submission) source() string { return sourceOf(s.file) }
+
+func sourceOf(file string) string {
+	if file == "-" {
 		return "standard input"
 	}
-	return readable.Text(s.file)
+	return readable.Text(file)
 }
 
 // read reads a file in a goroutine, so that Ctrl-C need not wait for it.
-func (p *program) read(ctx context.Context, name string) ([]byte, error) {
+func (p *program) read(ctx context.Context, name, what string) ([]byte, error) {
 	if name == "-" {
-		p.prompt("a list of tasks in YAML or JSON")
+		p.prompt(what)
 	}
 	var text []byte
 	var err error

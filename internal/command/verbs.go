@@ -22,6 +22,18 @@ type verbs interface {
 		ctx context.Context, actor stint.ActorID, answers []stint.Answer,
 	) ([]error, error)
 	limiter
+	scheduler
+}
+
+// A scheduler has the verbs for schedules.
+type scheduler interface {
+	PutSchedules(ctx context.Context, schedules []stint.Schedule) error
+	EnsureSchedules(ctx context.Context, schedules []stint.Schedule) error
+	ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
+	PauseSchedules(ctx context.Context, names ...string) error
+	ResumeSchedules(ctx context.Context, names ...string) error
+	DeleteSchedules(ctx context.Context, names ...string) error
+	TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
 }
 
 // A limiter has the verbs that limit and pause actions.

@@ -28,6 +28,7 @@ func kinds() []kind {
 		{"busy", stint.ErrBusy, connect.CodeAborted},
 		{"task-exists", stint.ErrTaskExists, connect.CodeAlreadyExists},
 		{"task-not-found", stint.ErrTaskNotFound, connect.CodeNotFound},
+		{"schedule-not-found", stint.ErrScheduleNotFound, connect.CodeNotFound},
 		{"task-in-progress", stint.ErrTaskInProgress, connect.CodeFailedPrecondition},
 		{"task-started", stint.ErrTaskStarted, connect.CodeFailedPrecondition},
 		{"task-finished", stint.ErrTaskFinished, connect.CodeFailedPrecondition},
@@ -97,6 +98,11 @@ func Detail(err error) (*stintv1.ErrorDetail, connect.Code, bool) {
 	var argument *stint.ArgumentError
 	var cycle *stint.CycleError
 	var refused *stint.DependencyError
+	var schedule *stint.ScheduleError
+	if errors.As(err, &schedule) {
+		detail.Total = int64(len(schedule.Names))
+		detail.Schedules = fitting(schedule.Names, func(name *string) int { return len(*name) })
+	}
 	switch {
 	case errors.As(err, &argument):
 		detail.Argument, detail.Problem = argument.Argument, argument.Problem
@@ -172,6 +178,14 @@ func DetailOf(err error) *stintv1.ErrorDetail {
 
 // ToError returns the error that a detail describes, or nil if this release does not know its kind.
 func ToError(detail *stintv1.ErrorDetail) error {
+	err := toError(detail)
+	if err != nil && len(detail.GetSchedules()) > 0 {
+		return &stint.ScheduleError{Names: detail.GetSchedules(), Err: err}
+	}
+	return err
+}
+
+func toError(detail *stintv1.ErrorDetail) error {
 	err := named(detail.GetKind())
 	if also := named(detail.GetAlso()); err != nil && also != nil {
 		err = fmt.Errorf("%w: %w", err, also)

@@ -71,10 +71,16 @@ func (p *Principal) MayList(actions []string, prefix string) bool {
 		actions = []string{"*"} // which only that pattern fits
 	}
 	return !slices.ContainsFunc(actions, func(action string) bool {
-		return !p.some(func(g *Grant) bool {
-			return g.allows(Read) && fits(g.Actions, action) && slices.ContainsFunc(anyOr(g.IDs),
-				func(pattern string) bool { return within(pattern, prefix) })
-		})
+		return !p.MayBelow(Read, action, prefix)
+	})
+}
+
+// MayBelow reports whether the principal may do something on every task of an action whose ID
+// begins with a prefix. The action "*" stands for all.
+func (p *Principal) MayBelow(verb Verb, action, prefix string) bool {
+	return p.some(func(g *Grant) bool {
+		return g.allows(verb) && fits(g.Actions, action) && slices.ContainsFunc(anyOr(g.IDs),
+			func(pattern string) bool { return within(pattern, prefix) })
 	})
 }
 

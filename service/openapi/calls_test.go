@@ -72,6 +72,19 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("ListLimits", `{}`, "")
 	tasks("ResumeKeys", `{"action":"mail","keys":["k","l"]}`, "")
 	tasks("Resume", `{"actions":["mail"]}`, "")
+	tasks("PutSchedules", `{"schedules":[{"name":"s","spec":"0 8 * * mon","zone":"Europe/Berlin",`+
+		`"tasks":[{"id":"x","action":"mail","text":"b"},{"id":"y","action":"mail","after":["x"]}],`+
+		`"catch_up":"all","window":"3600s","overlap":"wait","jitter":"60s","expire":true,`+
+		`"from":"2026-01-02T03:04:05Z","to":"2100-01-02T03:04:05Z"}]}`, "")
+	tasks("EnsureSchedules", `{"schedules":[{"name":"t","spec":"every 90s",`+
+		`"tasks":[{"action":"mail"}]}]}`, "")
+	tasks("EnsureSchedules", `{"schedules":[{"name":"t","spec":"never"}]}`, "invalid_argument")
+	tasks("PauseSchedules", `{"names":["s","t"]}`, "")
+	tasks("ListSchedules", `{"text":true}`, "")
+	tasks("ResumeSchedules", `{"names":["s"]}`, "")
+	tasks("TriggerSchedule", `{"name":"s"}`, "")
+	tasks("DeleteSchedules", `{"names":["s","t"]}`, "")
+	tasks("DeleteSchedules", `{"names":["s"]}`, "not_found")
 	tasks("WaitForTasks", `{"ids":["a"],"wait":"1s"}`, "")
 	tasks("ListTasks", `{"states":["ready","completed"],"max_age":"3600s"}`, "")
 	tasks("Transact", `{"must_exist":["a"],"insert":[{"id":"c","action":"x"}],"abort":["b"]}`, "")

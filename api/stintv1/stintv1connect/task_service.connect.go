@@ -95,6 +95,27 @@ const (
 	TaskServiceResumeKeysProcedure = "/stint.v1.TaskService/ResumeKeys"
 	// TaskServiceSetWeightsProcedure is the fully-qualified name of the TaskService's SetWeights RPC.
 	TaskServiceSetWeightsProcedure = "/stint.v1.TaskService/SetWeights"
+	// TaskServicePutSchedulesProcedure is the fully-qualified name of the TaskService's PutSchedules
+	// RPC.
+	TaskServicePutSchedulesProcedure = "/stint.v1.TaskService/PutSchedules"
+	// TaskServiceEnsureSchedulesProcedure is the fully-qualified name of the TaskService's
+	// EnsureSchedules RPC.
+	TaskServiceEnsureSchedulesProcedure = "/stint.v1.TaskService/EnsureSchedules"
+	// TaskServiceListSchedulesProcedure is the fully-qualified name of the TaskService's ListSchedules
+	// RPC.
+	TaskServiceListSchedulesProcedure = "/stint.v1.TaskService/ListSchedules"
+	// TaskServicePauseSchedulesProcedure is the fully-qualified name of the TaskService's
+	// PauseSchedules RPC.
+	TaskServicePauseSchedulesProcedure = "/stint.v1.TaskService/PauseSchedules"
+	// TaskServiceResumeSchedulesProcedure is the fully-qualified name of the TaskService's
+	// ResumeSchedules RPC.
+	TaskServiceResumeSchedulesProcedure = "/stint.v1.TaskService/ResumeSchedules"
+	// TaskServiceDeleteSchedulesProcedure is the fully-qualified name of the TaskService's
+	// DeleteSchedules RPC.
+	TaskServiceDeleteSchedulesProcedure = "/stint.v1.TaskService/DeleteSchedules"
+	// TaskServiceTriggerScheduleProcedure is the fully-qualified name of the TaskService's
+	// TriggerSchedule RPC.
+	TaskServiceTriggerScheduleProcedure = "/stint.v1.TaskService/TriggerSchedule"
 )
 
 // TaskServiceClient is a client for the stint.v1.TaskService service.
@@ -156,6 +177,21 @@ type TaskServiceClient interface {
 	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
 	// Sets by which weights the keys of an action take turns, where they do.
 	SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error)
+	// Adds schedules, or changes those with the same names, all or none. One that keeps its times keeps
+	// its next occurrence.
+	PutSchedules(context.Context, *stintv1.PutSchedulesRequest) (*stintv1.PutSchedulesResponse, error)
+	// Adds those of the schedules whose names no schedule has, and leaves the others as they are.
+	EnsureSchedules(context.Context, *stintv1.EnsureSchedulesRequest) (*stintv1.EnsureSchedulesResponse, error)
+	ListSchedules(context.Context, *stintv1.ListSchedulesRequest) (*stintv1.ListSchedulesResponse, error)
+	// Keeps schedules from occurring, all or none.
+	PauseSchedules(context.Context, *stintv1.PauseSchedulesRequest) (*stintv1.PauseSchedulesResponse, error)
+	// Ends pauses. What schedules would have been due for meanwhile is left out.
+	ResumeSchedules(context.Context, *stintv1.ResumeSchedulesRequest) (*stintv1.ResumeSchedulesResponse, error)
+	// Deletes schedules, all or none. Tasks that were inserted stay. A repetition that fails with
+	// schedule-not-found and names all of them says that the first call took place.
+	DeleteSchedules(context.Context, *stintv1.DeleteSchedulesRequest) (*stintv1.DeleteSchedulesResponse, error)
+	// Inserts the tasks of a schedule now. A repetition inserts other tasks.
+	TriggerSchedule(context.Context, *stintv1.TriggerScheduleRequest) (*stintv1.TriggerScheduleResponse, error)
 }
 
 // NewTaskServiceClient constructs a client for the stint.v1.TaskService service. By default, it
@@ -348,6 +384,49 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(taskServiceMethods.ByName("SetWeights")),
 			connect.WithClientOptions(opts...),
 		),
+		putSchedules: connect.NewClient[stintv1.PutSchedulesRequest, stintv1.PutSchedulesResponse](
+			httpClient,
+			baseURL+TaskServicePutSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("PutSchedules")),
+			connect.WithClientOptions(opts...),
+		),
+		ensureSchedules: connect.NewClient[stintv1.EnsureSchedulesRequest, stintv1.EnsureSchedulesResponse](
+			httpClient,
+			baseURL+TaskServiceEnsureSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("EnsureSchedules")),
+			connect.WithClientOptions(opts...),
+		),
+		listSchedules: connect.NewClient[stintv1.ListSchedulesRequest, stintv1.ListSchedulesResponse](
+			httpClient,
+			baseURL+TaskServiceListSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ListSchedules")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		pauseSchedules: connect.NewClient[stintv1.PauseSchedulesRequest, stintv1.PauseSchedulesResponse](
+			httpClient,
+			baseURL+TaskServicePauseSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("PauseSchedules")),
+			connect.WithClientOptions(opts...),
+		),
+		resumeSchedules: connect.NewClient[stintv1.ResumeSchedulesRequest, stintv1.ResumeSchedulesResponse](
+			httpClient,
+			baseURL+TaskServiceResumeSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ResumeSchedules")),
+			connect.WithClientOptions(opts...),
+		),
+		deleteSchedules: connect.NewClient[stintv1.DeleteSchedulesRequest, stintv1.DeleteSchedulesResponse](
+			httpClient,
+			baseURL+TaskServiceDeleteSchedulesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("DeleteSchedules")),
+			connect.WithClientOptions(opts...),
+		),
+		triggerSchedule: connect.NewClient[stintv1.TriggerScheduleRequest, stintv1.TriggerScheduleResponse](
+			httpClient,
+			baseURL+TaskServiceTriggerScheduleProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("TriggerSchedule")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -381,6 +460,13 @@ type taskServiceClient struct {
 	pauseKeys       *connect.Client[stintv1.PauseKeysRequest, stintv1.PauseKeysResponse]
 	resumeKeys      *connect.Client[stintv1.ResumeKeysRequest, stintv1.ResumeKeysResponse]
 	setWeights      *connect.Client[stintv1.SetWeightsRequest, stintv1.SetWeightsResponse]
+	putSchedules    *connect.Client[stintv1.PutSchedulesRequest, stintv1.PutSchedulesResponse]
+	ensureSchedules *connect.Client[stintv1.EnsureSchedulesRequest, stintv1.EnsureSchedulesResponse]
+	listSchedules   *connect.Client[stintv1.ListSchedulesRequest, stintv1.ListSchedulesResponse]
+	pauseSchedules  *connect.Client[stintv1.PauseSchedulesRequest, stintv1.PauseSchedulesResponse]
+	resumeSchedules *connect.Client[stintv1.ResumeSchedulesRequest, stintv1.ResumeSchedulesResponse]
+	deleteSchedules *connect.Client[stintv1.DeleteSchedulesRequest, stintv1.DeleteSchedulesResponse]
+	triggerSchedule *connect.Client[stintv1.TriggerScheduleRequest, stintv1.TriggerScheduleResponse]
 }
 
 // InsertTasks calls stint.v1.TaskService.InsertTasks.
@@ -631,6 +717,69 @@ func (c *taskServiceClient) SetWeights(ctx context.Context, req *stintv1.SetWeig
 	return nil, err
 }
 
+// PutSchedules calls stint.v1.TaskService.PutSchedules.
+func (c *taskServiceClient) PutSchedules(ctx context.Context, req *stintv1.PutSchedulesRequest) (*stintv1.PutSchedulesResponse, error) {
+	response, err := c.putSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EnsureSchedules calls stint.v1.TaskService.EnsureSchedules.
+func (c *taskServiceClient) EnsureSchedules(ctx context.Context, req *stintv1.EnsureSchedulesRequest) (*stintv1.EnsureSchedulesResponse, error) {
+	response, err := c.ensureSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListSchedules calls stint.v1.TaskService.ListSchedules.
+func (c *taskServiceClient) ListSchedules(ctx context.Context, req *stintv1.ListSchedulesRequest) (*stintv1.ListSchedulesResponse, error) {
+	response, err := c.listSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PauseSchedules calls stint.v1.TaskService.PauseSchedules.
+func (c *taskServiceClient) PauseSchedules(ctx context.Context, req *stintv1.PauseSchedulesRequest) (*stintv1.PauseSchedulesResponse, error) {
+	response, err := c.pauseSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ResumeSchedules calls stint.v1.TaskService.ResumeSchedules.
+func (c *taskServiceClient) ResumeSchedules(ctx context.Context, req *stintv1.ResumeSchedulesRequest) (*stintv1.ResumeSchedulesResponse, error) {
+	response, err := c.resumeSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeleteSchedules calls stint.v1.TaskService.DeleteSchedules.
+func (c *taskServiceClient) DeleteSchedules(ctx context.Context, req *stintv1.DeleteSchedulesRequest) (*stintv1.DeleteSchedulesResponse, error) {
+	response, err := c.deleteSchedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// TriggerSchedule calls stint.v1.TaskService.TriggerSchedule.
+func (c *taskServiceClient) TriggerSchedule(ctx context.Context, req *stintv1.TriggerScheduleRequest) (*stintv1.TriggerScheduleResponse, error) {
+	response, err := c.triggerSchedule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // TaskServiceHandler is an implementation of the stint.v1.TaskService service.
 type TaskServiceHandler interface {
 	// Inserts all tasks or none. A repetition that fails with task-exists and names all IDs says that
@@ -690,6 +839,21 @@ type TaskServiceHandler interface {
 	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
 	// Sets by which weights the keys of an action take turns, where they do.
 	SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error)
+	// Adds schedules, or changes those with the same names, all or none. One that keeps its times keeps
+	// its next occurrence.
+	PutSchedules(context.Context, *stintv1.PutSchedulesRequest) (*stintv1.PutSchedulesResponse, error)
+	// Adds those of the schedules whose names no schedule has, and leaves the others as they are.
+	EnsureSchedules(context.Context, *stintv1.EnsureSchedulesRequest) (*stintv1.EnsureSchedulesResponse, error)
+	ListSchedules(context.Context, *stintv1.ListSchedulesRequest) (*stintv1.ListSchedulesResponse, error)
+	// Keeps schedules from occurring, all or none.
+	PauseSchedules(context.Context, *stintv1.PauseSchedulesRequest) (*stintv1.PauseSchedulesResponse, error)
+	// Ends pauses. What schedules would have been due for meanwhile is left out.
+	ResumeSchedules(context.Context, *stintv1.ResumeSchedulesRequest) (*stintv1.ResumeSchedulesResponse, error)
+	// Deletes schedules, all or none. Tasks that were inserted stay. A repetition that fails with
+	// schedule-not-found and names all of them says that the first call took place.
+	DeleteSchedules(context.Context, *stintv1.DeleteSchedulesRequest) (*stintv1.DeleteSchedulesResponse, error)
+	// Inserts the tasks of a schedule now. A repetition inserts other tasks.
+	TriggerSchedule(context.Context, *stintv1.TriggerScheduleRequest) (*stintv1.TriggerScheduleResponse, error)
 }
 
 // NewTaskServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -878,6 +1042,49 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(taskServiceMethods.ByName("SetWeights")),
 		connect.WithHandlerOptions(opts...),
 	)
+	taskServicePutSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServicePutSchedulesProcedure,
+		svc.PutSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("PutSchedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceEnsureSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceEnsureSchedulesProcedure,
+		svc.EnsureSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("EnsureSchedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceListSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceListSchedulesProcedure,
+		svc.ListSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("ListSchedules")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServicePauseSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServicePauseSchedulesProcedure,
+		svc.PauseSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("PauseSchedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceResumeSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceResumeSchedulesProcedure,
+		svc.ResumeSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("ResumeSchedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceDeleteSchedulesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceDeleteSchedulesProcedure,
+		svc.DeleteSchedules,
+		connect.WithSchema(taskServiceMethods.ByName("DeleteSchedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceTriggerScheduleHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceTriggerScheduleProcedure,
+		svc.TriggerSchedule,
+		connect.WithSchema(taskServiceMethods.ByName("TriggerSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/stint.v1.TaskService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TaskServiceInsertTasksProcedure:
@@ -936,6 +1143,20 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceResumeKeysHandler.ServeHTTP(w, r)
 		case TaskServiceSetWeightsProcedure:
 			taskServiceSetWeightsHandler.ServeHTTP(w, r)
+		case TaskServicePutSchedulesProcedure:
+			taskServicePutSchedulesHandler.ServeHTTP(w, r)
+		case TaskServiceEnsureSchedulesProcedure:
+			taskServiceEnsureSchedulesHandler.ServeHTTP(w, r)
+		case TaskServiceListSchedulesProcedure:
+			taskServiceListSchedulesHandler.ServeHTTP(w, r)
+		case TaskServicePauseSchedulesProcedure:
+			taskServicePauseSchedulesHandler.ServeHTTP(w, r)
+		case TaskServiceResumeSchedulesProcedure:
+			taskServiceResumeSchedulesHandler.ServeHTTP(w, r)
+		case TaskServiceDeleteSchedulesProcedure:
+			taskServiceDeleteSchedulesHandler.ServeHTTP(w, r)
+		case TaskServiceTriggerScheduleProcedure:
+			taskServiceTriggerScheduleHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1055,4 +1276,32 @@ func (UnimplementedTaskServiceHandler) ResumeKeys(context.Context, *stintv1.Resu
 
 func (UnimplementedTaskServiceHandler) SetWeights(context.Context, *stintv1.SetWeightsRequest) (*stintv1.SetWeightsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.SetWeights is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) PutSchedules(context.Context, *stintv1.PutSchedulesRequest) (*stintv1.PutSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.PutSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) EnsureSchedules(context.Context, *stintv1.EnsureSchedulesRequest) (*stintv1.EnsureSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.EnsureSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ListSchedules(context.Context, *stintv1.ListSchedulesRequest) (*stintv1.ListSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ListSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) PauseSchedules(context.Context, *stintv1.PauseSchedulesRequest) (*stintv1.PauseSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.PauseSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ResumeSchedules(context.Context, *stintv1.ResumeSchedulesRequest) (*stintv1.ResumeSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ResumeSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) DeleteSchedules(context.Context, *stintv1.DeleteSchedulesRequest) (*stintv1.DeleteSchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.DeleteSchedules is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) TriggerSchedule(context.Context, *stintv1.TriggerScheduleRequest) (*stintv1.TriggerScheduleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.TriggerSchedule is not implemented"))
 }

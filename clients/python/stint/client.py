@@ -12,8 +12,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
-from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion
-from .errors import StintError, TaskExists, TaskNotFound, Unavailable, new_error
+from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused
+from .errors import ScheduleNotFound, SchemaVersion, StintError, TaskExists, TaskNotFound
+from .errors import Unavailable, new_error
 from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
@@ -329,6 +330,60 @@ class Client:
         """Sets by which weights the keys of an action take turns, where they do."""
         self._call("TaskService/SetWeights", t.message(action=action, weights=[
             {"key": key, "weight": weight} for key, weight in weights.items()]))
+
+    # The verbs for schedules. Each may be repeated, but for trigger_schedule.
+
+    def put_schedules(self, schedules: Union[t.Schedule, Iterable[t.Schedule]]) -> None:
+        """Adds schedules, or changes those with the same names, all or none.
+
+        One that keeps its times keeps its next occurrence, too, and one that is paused stays so.
+        """
+        self._call("TaskService/PutSchedules", {"schedules": t.from_schedules(schedules)})
+
+    def ensure_schedules(self, schedules: Union[t.Schedule, Iterable[t.Schedule]]) -> None:
+        """Adds those of the schedules whose names no schedule has; the others stay as they are."""
+        self._call("TaskService/EnsureSchedules", {"schedules": t.from_schedules(schedules)})
+
+    def list_schedules(self, names: IDs = ()) -> Sequence[t.ScheduleInfo]:
+        """Returns schedules in the order of their names. Default: all."""
+        answer = self._call("TaskService/ListSchedules", t.message(names=t.names(names)))
+        return [t.to_schedule_info(each) for each in answer.get("schedules", ())]
+
+    def pause_schedules(self, names: IDs) -> None:
+        """Keeps schedules from occurring, all or none."""
+        self._call("TaskService/PauseSchedules", t.message(names=t.names(names)))
+
+    def resume_schedules(self, names: IDs) -> None:
+        """Ends pauses. What schedules would have been due for meanwhile is left out."""
+        self._call("TaskService/ResumeSchedules", t.message(names=t.names(names)))
+
+    def delete_schedules(self, names: IDs) -> None:
+        """Deletes schedules, all or none. Tasks that were inserted stay.
+
+        Where the answer to an attempt was lost, and a repetition finds none of the schedules, the
+        first one has deleted them.
+        """
+        request = t.message(names=t.names(names))
+        distinct = set(request.get("names", ()))
+
+        def attempt(ambiguous: bool) -> None:
+            try:
+                self._connection.call("TaskService/DeleteSchedules", request)
+            except ScheduleNotFound as error:
+                if not ambiguous or error.total != len(distinct):
+                    raise
+
+        repeat(attempt)
+
+    def trigger_schedule(self, name: str) -> str:
+        """Inserts the tasks of a schedule now, also if it is paused.
+
+        It returns the ID of the task or, of several, what their IDs begin with. It is not repeated,
+        since a repetition would insert the tasks once more.
+        """
+        answer: str = self._connection.call(
+            "TaskService/TriggerSchedule", {"name": name}).get("id", "")
+        return answer
 
     def wait(self, ids: IDs, timeout: Optional[Duration] = None) -> Sequence[TaskInfo]:
         """Waits until all tasks have finished, and returns them in the order of the IDs.

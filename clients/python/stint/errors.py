@@ -37,6 +37,8 @@ class StintError(Exception):
     path: Sequence[str] = ()
     #: Of dependencies that were refused: which, and why.
     refused: Sequence[RefusedDependency] = ()
+    #: The schedules concerned: as many as fit into an answer, of total.
+    schedules: Sequence[str] = ()
 
 
 class TaskExists(StintError):
@@ -49,6 +51,12 @@ class TaskNotFound(StintError):
     """There is no task with this ID."""
 
     kind = "task-not-found"
+
+
+class ScheduleNotFound(StintError):
+    """There is no schedule with this name."""
+
+    kind = "schedule-not-found"
 
 
 class TaskInProgress(StintError):
@@ -219,6 +227,7 @@ def new_error(code: str, message: str, detail: Mapping[str, Any]) -> StintError:
         predecessor_state=each.get("predecessor_state", ""),
         dependent_state=each.get("dependent_state", ""),
     ) for each in detail.get("refused", ())]
+    error.schedules = list(detail.get("schedules", ()))
     return error
 
 
@@ -252,7 +261,7 @@ _REFUSED_FIELDS = {
 _DETAIL_FIELDS = {
     1: ("kind", str), 2: ("ids", [str]), 3: ("total", int), 4: ("argument", str),
     5: ("index", int), 6: ("id", str), 7: ("problem", str), 8: ("path", [str]),
-    9: ("refused", [_REFUSED_FIELDS]),
+    9: ("refused", [_REFUSED_FIELDS]), 11: ("schedules", [str]),
 }
 
 

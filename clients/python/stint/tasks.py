@@ -361,6 +361,59 @@ class ActionLimits:
     keys_or_more: bool = False
 
 
+@dataclass
+class Schedule:
+    """Inserts tasks again and again, at times that a calendar says.
+
+    name: the IDs of its tasks begin with it: 1 to 200 bytes of UTF-8.
+    spec: the five fields of cron, one of @yearly, @monthly, @weekly, @daily and @hourly, or "every"
+        and a time, such as "every 90s".
+    tasks: what is inserted. Their IDs become name/2026-11-22T08:00:00Z/id; of a task that is alone
+        the ID is left out. after and to_signal_after name tasks of the same schedule; not_before
+        and deadline must be None.
+    zone: the zone of the fields, such as "Europe/Berlin". Default: UTC.
+    catch_up: what becomes of occurrences that were missed: "last", the default, "skip" or "all".
+    window: how long ago those are at most that are caught up with. Default: 24 hours.
+    overlap: what becomes of an occurrence while tasks of the one before have not finished: "allow",
+        the default, "skip", "wait" or "abort".
+    jitter: tasks start up to that much later.
+    from_, to: the first and the last moment at which it may occur.
+    expire: the next occurrence is the deadline of the tasks.
+    """
+
+    name: str
+    spec: str
+    tasks: Sequence[Task]
+    zone: str = ""
+    catch_up: str = ""
+    window: Optional[Duration] = None
+    overlap: str = ""
+    jitter: Optional[Duration] = None
+    from_: Optional[datetime] = None
+    to: Optional[datetime] = None
+    expire: bool = False
+
+
+@dataclass
+class ScheduleInfo:
+    """A schedule and how far it has come.
+
+    next_at: the next occurrence; None if there is none, or the schedule is paused.
+    last_at, last_ids: the last occurrence of which tasks were inserted, and their IDs.
+    missed, skipped: how many were left out because of catch_up, and because of overlap.
+    paused_since: None if it is not paused.
+    """
+
+    schedule: Schedule
+    next_at: Optional[datetime] = None
+    last_at: Optional[datetime] = None
+    last_ids: Sequence[str] = ()
+    missed: int = 0
+    skipped: int = 0
+    paused_since: Optional[datetime] = None
+    changed_at: Optional[datetime] = None
+
+
 def seconds(duration: Duration) -> float:
     """Returns a duration in seconds."""
     return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
@@ -617,3 +670,53 @@ def to_action_limits(m: Message) -> ActionLimits:
         weights={key: weight for key, weight in weights.items() if weight > 1},
         keys_or_more=m.get("keys_or_more", False),
     )
+
+
+def from_schedules(schedules: Union[Schedule, Iterable[Schedule]]) -> List[Message]:
+    given = [schedules] if isinstance(schedules, Schedule) else schedules
+    return [_from_schedule(each) for each in given]
+
+
+def _from_schedule(schedule: Schedule) -> Message:
+    tasks = from_tasks(schedule.tasks)
+    if len(tasks) == 1:
+        del tasks[0]["id"]  # it may have been made at random
+    m = message(
+        name=schedule.name, spec=schedule.spec, zone=schedule.zone, tasks=tasks,
+        catch_up=schedule.catch_up, window=from_duration(schedule.window),
+        overlap=schedule.overlap, jitter=from_duration(schedule.jitter),
+        to=from_time(schedule.to), expire=schedule.expire)
+    if schedule.from_ is not None:
+        m["from"] = from_time(schedule.from_)
+    return m
+
+
+def to_schedule_info(m: Message) -> ScheduleInfo:
+    of = m.get("schedule", {})
+    return ScheduleInfo(
+        schedule=Schedule(
+            name=of.get("name", ""), spec=of.get("spec", ""),
+            tasks=[_to_task(each) for each in of.get("tasks", ())], zone=of.get("zone", ""),
+            catch_up=of.get("catch_up", ""), window=_to_span(of.get("window")),
+            overlap=of.get("overlap", ""), jitter=_to_span(of.get("jitter")),
+            from_=to_time(of.get("from")), to=to_time(of.get("to")),
+            expire=of.get("expire", False)),
+        next_at=to_time(m.get("next_at")), last_at=to_time(m.get("last_at")),
+        last_ids=m.get("last_ids", []), missed=int(m.get("missed", 0)),
+        skipped=int(m.get("skipped", 0)), paused_since=to_time(m.get("paused_since")),
+        changed_at=to_time(m.get("changed_at")),
+    )
+
+
+def _to_span(text: Optional[str]) -> Optional[timedelta]:
+    return None if text is None else to_duration(text)
+
+
+def _to_task(m: Message) -> Task:
+    task = Task(
+        action=m.get("action", ""), body=_content(m, "body", "text"), key=m.get("key", ""),
+        priority=m.get("priority", 0), max_tries=m.get("max_tries", 0),
+        post_result=m.get("post_result", False), on_abort=m.get("on_abort", ""),
+        after=m.get("after", []), to_signal_after=m.get("to_signal_after", []))
+    task.id = m.get("id", "")
+    return task

@@ -1,0 +1,457 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+func (p *program) scheduleCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "schedule",
+		SuggestFor: []string{"cron", "schedules"},
+		Short:      "Insert tasks again and again, at times that a calendar says",
+		Long: `Put, list and change schedules, which insert tasks at the times of cron or at intervals.
+A schedule is kept in the database; whatever maintains the tables, as every worker and
+stint serve do, inserts its tasks when it occurs.`,
+		Example: `  stint schedule put --name report --spec '0 8 * * mon-fri' --action report
+  stint schedule ls`,
+		GroupID: groupOperations,
+		Args:    subCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		p.putCommand(), p.scheduleListCommand(), p.nextCommand(),
+		p.changing(&cobra.Command{
+			Use:   "pause NAME...",
+			Short: "Keep schedules from occurring",
+			Long: `Keep schedules from occurring until: stint schedule resume. Tasks that were inserted
+stay as they are. If one of the schedules does not exist, none is paused.
+
+With --json: paused, the names.`,
+			Example: "  stint schedule pause report",
+		}, "paused", func(ctx context.Context, store verbs, names []string) error {
+			return store.PauseSchedules(ctx, names...)
+		}),
+		p.changing(&cobra.Command{
+			Use:   "resume NAME...",
+			Short: "Let paused schedules occur again",
+			Long: `End the pauses of schedules. They occur from now on: what they would have been due for
+meanwhile is left out. One that is not paused stays as it is. If one of the schedules does
+not exist, none is resumed.
+
+With --json: resumed, the names.`,
+			Example: "  stint schedule resume report",
+		}, "resumed", func(ctx context.Context, store verbs, names []string) error {
+			return store.ResumeSchedules(ctx, names...)
+		}),
+		p.triggerCommand(),
+		p.changing(&cobra.Command{
+			Use:        "rm NAME...",
+			SuggestFor: []string{"delete", "remove"},
+			Short:      "Delete schedules",
+			Long: `Delete schedules. Tasks that were inserted stay. If one of the schedules does not exist,
+none is deleted.
+
+With --json: deleted, the names.`,
+			Example: "  stint schedule rm report",
+		}, "deleted", func(ctx context.Context, store verbs, names []string) error {
+			return store.DeleteSchedules(ctx, names...)
+		}),
+	)
+	return cmd
+}
+
+// putFlags are those of schedules that are put.
+type putFlags struct {
+	ensure                         bool
+	name, spec, zone, action, body string
+}
+
+func (p *program) putCommand() *cobra.Command {
+	var flags putFlags
+	cmd := &cobra.Command{
+		Use:        "put [FILE]",
+		SuggestFor: []string{"add", "set"},
+		Short:      "Add schedules, or change them",
+		Long: `Add the schedules of a file, or of standard input (no FILE, or "-"), or change those with
+the same names, all or none. With --name, put one schedule with one task, and read nothing.
+The file has a JSON object for each schedule, starting on a new line, with these fields:
+
+  name      what the schedule is known by; required
+  spec      when it occurs: the five fields of cron, one of @yearly, @monthly, @weekly,
+            @daily and @hourly, or "every" and a time, such as "every 90s"; required
+  zone      the zone of the fields, such as Europe/Berlin (default UTC)
+  tasks     a list of the tasks to insert, each an object as in: stint help insert; required.
+            Their IDs become NAME/2026-11-22T08:00:00Z/ID; one that is alone needs no id.
+            after and to_signal_after name tasks of the same list; not_before and deadline
+            are refused.
+  catch_up  what becomes of occurrences that were missed: last (default: the newest one is
+            caught up with), skip, or all
+  window    how long ago those are at most that are caught up with (default 24h)
+  overlap   what becomes of an occurrence while tasks of the one before have not finished:
+            allow (default), skip, wait, or abort (those of the one before)
+  jitter    tasks start up to that much later
+  from, to  times in RFC 3339 before and after which the schedule does not occur
+  expire    true makes the next occurrence the deadline of the tasks
+
+What stint schedule ls --json prints may be put again, wherever. A schedule that is added,
+or gets other times, occurs from now on, never for the past. A paused one stays paused.
+
+With --json: put, the names; with --ensure ensured.`,
+		Example: `  stint schedule put --name report --spec '0 8 * * *' --zone Asia/Tokyo --action report
+  stint schedule put schedules.json
+  stint schedule ls --json | stint schedule put --database-url postgres://localhost/copy`,
+		Args: oneFileAtMost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.putSchedules(cmd, args, &flags)
+		},
+	}
+	set := cmd.Flags()
+	set.BoolVar(&flags.ensure, "ensure", false, "leave schedules that exist as they are")
+	set.StringVar(&flags.name, "name", "", "put one schedule with this `name`")
+	set.StringVar(&flags.spec, "spec", "", "when it occurs, such as '0 8 * * *' or 'every 90s'")
+	set.StringVar(&flags.zone, "zone", "", "the `zone` of --spec (default UTC)")
+	set.StringVar(&flags.action, "action", "", "the `action` of its task")
+	set.StringVar(&flags.body, "body", "", "the body of its task, a `text`")
+	completeBy(cmd, "action", p.actions)
+	return cmd
+}
+
+func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlags) error {
+	ctx := cmd.Context()
+	schedules, refused, err := p.scheduleOfFlags(cmd, args, flags)
+	if err == nil && schedules == nil {
+		schedules, refused, err = p.readSchedules(ctx, append(args, "-")[0])
+	}
+	if err != nil {
+		return err
+	}
+	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		put, done := db.store.PutSchedules, "put"
+		if flags.ensure {
+			put, done = db.store.EnsureSchedules, "ensured"
+		}
+		if err := put(ctx, schedules); err != nil {
+			return refused(err)
+		}
+		names := make([]string, len(schedules))
+		for i := range schedules {
+			names[i] = schedules[i].Name
+		}
+		return p.printSchedules(done, names)
+	})
+}
+
+// scheduleOfFlags returns the schedule that flags describe, nil if there are none, and what makes a
+// refusal name the flags.
+func (p *program) scheduleOfFlags(
+	cmd *cobra.Command, args []string, flags *putFlags,
+) ([]stint.Schedule, func(error) error, error) {
+	given := cmd.Flags().Changed
+	switch {
+	case !given("name") && !given("spec") && !given("zone") && !given("action") && !given("body"):
+		return nil, nil, nil
+	case len(args) > 0:
+		return nil, nil, said(errInput, "FILE excludes --name, --spec, --zone, --action and --body")
+	case !given("name") || !given("spec") || !given("action"):
+		return nil, nil, said(errInput, "a schedule by flags needs --name, --spec and --action")
+	}
+	task := stint.Task{Action: flags.action}
+	if given("body") {
+		task.Body = []byte(flags.body)
+	}
+	schedule := stint.Schedule{
+		Name: flags.name, Spec: flags.spec, Zone: flags.zone, Tasks: []stint.Task{task},
+	}
+	refused := func(err error) error {
+		var refused *stint.ArgumentError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		return said(errInput, "--%s", scheduleField(refused))
+	}
+	return []stint.Schedule{schedule}, refused, nil
+}
+
+// readSchedules reads the schedules of a file, and returns what makes a refusal name their lines.
+func (p *program) readSchedules(
+	ctx context.Context, file string,
+) ([]stint.Schedule, func(error) error, error) {
+	text, err := p.read(ctx, file, "schedules, each a JSON object that begins on its own line")
+	if err != nil {
+		return nil, nil, err
+	}
+	within := func(err error) error { return fmt.Errorf("%s: %w", sourceOf(file), err) }
+	var schedules []stint.Schedule
+	lines := map[string]int{}
+	input := newDecoder(bytes.NewReader(text))
+	for {
+		schedule, line, err := input.nextSchedule()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, within(err)
+		}
+		if first, twice := lines[schedule.Name]; twice {
+			return nil, nil, within(fmt.Errorf("%w: line %d: schedule %q is on line %d, too",
+				errInput, line, schedule.Name, first))
+		}
+		lines[schedule.Name] = line
+		schedules = append(schedules, schedule)
+	}
+	if len(schedules) == 0 {
+		return nil, nil, within(fmt.Errorf("%w: there is no schedule", errInput))
+	}
+	return schedules, func(err error) error {
+		return refusedSchedule(err, sourceOf(file), lines)
+	}, nil
+}
+
+func (p *program) scheduleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls [NAME...]",
+		Short: "List schedules",
+		Long: `List these schedules, or all of them. NEXT is when a schedule occurs next, LAST when it
+last inserted tasks; MISSED is how many occurrences nobody was there for and that were not
+caught up with, SKIPPED how many were left out because of overlap.
+
+With --json, a schedule to a line, with the fields of: stint help schedule put; and next_at,
+last_at, last_ids (of its tasks), missed, skipped, paused_since, changed_at. What does not
+apply is missing.`,
+		Example: `  stint schedule ls
+  stint schedule ls report --json | jq -r .next_at`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				return p.listSchedules(ctx, db, args)
+			})
+		},
+		ValidArgsFunction: p.scheduleNames,
+	}
+}
+
+func (p *program) listSchedules(ctx context.Context, db *database, names []string) error {
+	list, err := db.store.ListSchedules(ctx, names...)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		documents := make([]any, len(list))
+		for i := range list {
+			documents[i] = newScheduleJSON(&list[i])
+		}
+		return p.printJSON(documents...)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.stderr, "no schedules")
+		return nil
+	}
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
+	relative := func(at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return readable.Relative(at, now)
+	}
+	rows := [][]string{{
+		"NAME", "SPEC", "ZONE", "NEXT", "LAST", "MISSED", "SKIPPED", "PAUSED",
+	}}
+	for i := range list {
+		info := &list[i]
+		rows = append(rows, []string{
+			readable.Text(info.Name), readable.Text(info.Spec), readable.Text(info.Zone),
+			relative(info.NextAt), relative(info.LastAt), readable.Number(info.Missed),
+			readable.Number(info.Skipped), relative(info.PausedSince),
+		})
+	}
+	return p.printTable(rows)
+}
+
+// occurrencesMax is how many occurrences next prints at most.
+const occurrencesMax = 1000
+
+func (p *program) nextCommand() *cobra.Command {
+	count := 5
+	cmd := &cobra.Command{
+		Use:   "next NAME",
+		Short: "Show when a schedule occurs next",
+		Long: `Show the next occurrences of a schedule, in UTC and in its zone. A pause makes no
+difference.
+
+With --json: name, zone, next (a list of times).`,
+		Example: "  stint schedule next report -n 10",
+		Args:    oneSchedule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if count < 1 || count > occurrencesMax {
+				return said(errInput, "-n must be 1 to %d", occurrencesMax)
+			}
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				return p.next(ctx, db, args[0], count)
+			})
+		},
+		ValidArgsFunction: p.oneOfSchedules,
+	}
+	cmd.Flags().IntVarP(&count, "number", "n", count, "show that `many` occurrences")
+	return cmd
+}
+
+func (p *program) next(ctx context.Context, db *database, name string, count int) error {
+	list, err := db.store.ListSchedules(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return &stint.ScheduleError{Names: []string{name}, Err: stint.ErrScheduleNotFound}
+	}
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
+	info := &list[0]
+	occurrences, err := info.Next(now, count)
+	if err != nil {
+		return err
+	}
+	zone, err := time.LoadLocation(info.Zone)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		next := make([]time.Time, len(occurrences))
+		for i, at := range occurrences {
+			next[i] = at.UTC()
+		}
+		return p.printJSON(map[string]any{"name": info.Name, "zone": info.Zone, "next": next})
+	}
+	if !info.PausedSince.IsZero() {
+		fmt.Fprintf(p.stderr, "%s is paused: it does not occur before: stint schedule resume %s\n",
+			readable.Text(name), readable.Word(name))
+	}
+	if len(occurrences) == 0 {
+		fmt.Fprintf(p.stderr, "%s does not occur any more\n", readable.Text(name))
+		return nil
+	}
+	rows := [][]string{{"NEXT", "UTC", readable.Text(info.Zone)}}
+	for _, at := range occurrences {
+		rows = append(rows, []string{
+			readable.Relative(at, now), at.UTC().Format("Mon 2006-01-02 15:04:05Z"),
+			at.In(zone).Format("Mon 2006-01-02 15:04:05 -07:00"),
+		})
+	}
+	return p.printTable(rows)
+}
+
+func (p *program) triggerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:        "trigger NAME",
+		SuggestFor: []string{"run", "fire"},
+		Short:      "Insert the tasks of a schedule now",
+		Long: `Insert the tasks of a schedule now, in addition to its occurrences, also if it is
+paused. Prints the ID of the task or, of several, what their IDs begin with. A command that
+is repeated inserts the tasks once more.
+
+With --json: name, id.`,
+		Example: `  id=$(stint schedule trigger report)`,
+		Args:    oneSchedule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+				id, err := db.store.TriggerSchedule(ctx, args[0])
+				switch {
+				case err != nil:
+					return err
+				case p.json:
+					return p.printJSON(map[string]any{"name": args[0], "id": id})
+				}
+				return p.printf("%s\n", readable.Text(string(id)))
+			})
+		},
+		ValidArgsFunction: p.oneOfSchedules,
+	}
+}
+
+// changing completes a sub-command that changes schedules.
+func (p *program) changing(
+	cmd *cobra.Command, done string,
+	do func(ctx context.Context, store verbs, names []string) error,
+) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("expected names of schedules, got none")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		names = distinct(names)
+		return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+			if err := do(ctx, db.store, names); err != nil {
+				return err
+			}
+			return p.printSchedules(done, names)
+		})
+	}
+	cmd.ValidArgsFunction = p.scheduleNames
+	return cmd
+}
+
+// printSchedules says what was done with schedules.
+func (p *program) printSchedules(done string, names []string) error {
+	if p.json {
+		return p.printJSON(map[string]any{done: names})
+	}
+	return p.printf("%s %s\n", done, readable.Count(int64(len(names)), "schedule"))
+}
+
+// oneSchedule is for sub-commands that are about one schedule.
+func oneSchedule(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("expected the name of one schedule, got " + number(args))
+	}
+	return nil
+}
+
+// scheduleNames offers schedules.
+func (p *program) scheduleNames(
+	cmd *cobra.Command, args []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var offered []cobra.Completion
+	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
+		schedules, ok := store.(scheduler)
+		if !ok { // across shards, there are none
+			return nil
+		}
+		list, err := schedules.ListSchedules(ctx)
+		for i := range list {
+			name := list[i].Name
+			if readable.IsPlainWord(name) && strings.HasPrefix(name, begun) &&
+				!slices.Contains(args, name) {
+				offered = append(offered, cobra.CompletionWithDesc(name, list[i].Spec))
+			}
+		}
+		return err
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// oneOfSchedules offers schedules for the first argument.
+func (p *program) oneOfSchedules(
+	cmd *cobra.Command, args []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.scheduleNames(cmd, args, begun)
+}
