@@ -52,17 +52,21 @@ func TestRecordStep_IsGivenToTheNextTry(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask){
 		"returned": func(t *testing.T, store *stint.Store, task stint.OwnedTask) {
+			t.Helper()
 			returnWith(t, store, task, stint.Return{Code: stint.StatusPending})
 		},
 		"released": func(t *testing.T, store *stint.Store, task stint.OwnedTask) {
+			t.Helper()
 			returnWith(t, store, task, stint.Return{Code: stint.StatusPending, Release: true})
 		},
 		"put off": func(t *testing.T, store *stint.Store, task stint.OwnedTask) {
+			t.Helper()
 			returnWith(t, store, task, stint.Return{Code: stint.StatusPending, RetryAfter: 1})
 			maintain(t, store)
 		},
 		"expired": func(*testing.T, *stint.Store, stint.OwnedTask) {}, // below
 		"aborted and retried": func(t *testing.T, store *stint.Store, task stint.OwnedTask) {
+			t.Helper()
 			returnWith(t, store, task, stint.Return{Code: stint.StatusAborted})
 			retry(t, store, task.ID)
 		},

@@ -278,6 +278,9 @@ func (f *faulty) scheduleOnce(t *testing.T) {
 		return err
 	})
 	f.once(t, "ResumeSchedules", nil, func() error { return f.ResumeSchedules(ctx, "s") })
+	f.once(t, "TriggerSchedule", f.unrepeated(), func() error {
+		return errOf(f.TriggerSchedule(ctx, "s"))
+	})
 	f.once(t, "DeleteSchedules", nil, func() error { return f.DeleteSchedules(ctx, "s") })
 	if list, err := f.store.ListSchedules(ctx); err != nil || len(list) > 0 {
 		t.Errorf("ListSchedules = %+v, %v", list, err)

@@ -73,7 +73,8 @@ func TestAnswers_NeedNothingButTheKey(t *testing.T) {
 	k := string(key)
 	for i, answer := range []struct{ query, kind, body string }{
 		{"", form, url.Values{
-			"id": {"ask/0"}, "key": {k}, "code": {"completed"}, "status": {"fine"}, "result": {"42"},
+			"id": {"ask/0"}, "key": {k}, "code": {"completed"}, "status": {"fine"},
+			"result": {"42"},
 		}.Encode()},
 		{"", jsonDocument, `{"id":"ask/1","key":"` + k +
 			`","code":"completed","status":"fine","result":"42"}`},

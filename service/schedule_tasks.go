@@ -173,8 +173,8 @@ func (a *asking) mayRun(schedule *stintv1.Schedule) error {
 	needs := map[string]access.Verb{"wait": access.ReadBodies, "abort": access.Control}
 	verb, ok := needs[schedule.GetOverlap()]
 	if ok && !a.principal.MayBelow(verb, "*", below) {
-		return a.mayNot("%s all tasks %q, whatever their action, which a schedule with the overlap "+
-			"%q does", verb, below+"…", schedule.GetOverlap())
+		return a.mayNot("%s all tasks %q, whatever their action, which a schedule with the "+
+			"overlap %q does", verb, below+"…", schedule.GetOverlap())
 	}
 	return nil
 }

@@ -42,7 +42,9 @@ func TestAnswer_EndsAnExternalTask(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]string{
-		{"answer"}, {"answer", "a"}, {"answer", "a", "--completed", "--aborted"},
+		{"answer"},
+		{"answer", "a"},
+		{"answer", "a", "--completed", "--aborted"},
 		{"answer", "a", "--completed", "--result", "1", "--result-file", "f"},
 		{"answer", "a", "--completed", "--result-file", "none"},
 		{"answer", "a", "--completed", "--key", "short"},

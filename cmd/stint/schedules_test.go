@@ -109,7 +109,10 @@ func TestSchedule_IsPausedResumedAndTriggered(t *testing.T) {
 		t.Errorf("trigger prints %q, which is %+v", id, got)
 	}
 	for _, line := range [][]string{
-		{"pause", "none", "tick"}, {"resume", "none"}, {"rm", "none"}, {"trigger", "none"},
+		{"pause", "none", "tick"},
+		{"resume", "none"},
+		{"rm", "none"},
+		{"trigger", "none"},
 		{"next", "none"},
 	} {
 		db.run(t, "", append([]string{"schedule"}, line...)...).
@@ -126,8 +129,8 @@ func TestSchedule_RefusesBadInput(t *testing.T) {
 		`{"spec":"@daily"}`: "name is missing",
 		`{"name":"a","spec":"@daily","tasks":[]}`:                              "tasks are missing",
 		`{"name":"a","spec":"60 * * * *","tasks":[{"action":"x"}]}`:            "line 1",
-		`{"name":"a","spec":"@daily","tasks":[{"action":"x","foo":1}]}`:        `unknown field "foo"`,
-		`{"name":"a","spec":"@daily","bar":1,"tasks":[{"action":"x"}]}`:        `unknown field "bar"`,
+		`{"name":"a","spec":"@daily","tasks":[{"action":"x","f":1}]}`:          `unknown field "f"`,
+		`{"name":"a","spec":"@daily","b":1,"tasks":[{"action":"x"}]}`:          `unknown field "b"`,
 		`{"name":"a","spec":"@daily","tasks":{"action":"x"}}`:                  "must be a list",
 		`{"name":"a","spec":"@daily","tasks":[{"id":"x"}]}`:                    "action is missing",
 		`{"name":"a","spec":"@daily","overlap":"no","tasks":[{"action":"x"}]}`: "overlap",

@@ -21,8 +21,8 @@ func (p *program) scheduleCommand() *cobra.Command {
 		Use:        "schedule",
 		SuggestFor: []string{"cron", "schedules"},
 		Short:      "Insert tasks again and again, at times that a calendar says",
-		Long: `Put, list and change schedules, which insert tasks at the times of cron or at intervals.
-A schedule is kept in the database; whatever maintains the tables, as every worker and
+		Long: `Put, list and change schedules, which insert tasks at the times of cron or at
+intervals. A schedule is kept in the database; whatever maintains the tables, as every worker and
 stint serve do, inserts its tasks when it occurs.`,
 		Example: `  stint schedule put --name report --spec '0 8 * * mon-fri' --action report
   stint schedule ls`,
@@ -35,8 +35,8 @@ stint serve do, inserts its tasks when it occurs.`,
 		p.changing(&cobra.Command{
 			Use:   "pause NAME...",
 			Short: "Keep schedules from occurring",
-			Long: `Keep schedules from occurring until: stint schedule resume. Tasks that were inserted
-stay as they are. If one of the schedules does not exist, none is paused.
+			Long: `Keep schedules from occurring until: stint schedule resume. Tasks that were
+inserted stay as they are. If one of the schedules does not exist, none is paused.
 
 With --json: paused, the names.`,
 			Example: "  stint schedule pause report",
@@ -46,8 +46,8 @@ With --json: paused, the names.`,
 		p.changing(&cobra.Command{
 			Use:   "resume NAME...",
 			Short: "Let paused schedules occur again",
-			Long: `End the pauses of schedules. They occur from now on: what they would have been due for
-meanwhile is left out. One that is not paused stays as it is. If one of the schedules does
+			Long: `End the pauses of schedules. They occur from now on: what they would have been
+due for meanwhile is left out. One that is not paused stays as it is. If one of the schedules does
 not exist, none is resumed.
 
 With --json: resumed, the names.`,
@@ -60,8 +60,8 @@ With --json: resumed, the names.`,
 			Use:        "rm NAME...",
 			SuggestFor: []string{"delete", "remove"},
 			Short:      "Delete schedules",
-			Long: `Delete schedules. Tasks that were inserted stay. If one of the schedules does not exist,
-none is deleted.
+			Long: `Delete schedules. Tasks that were inserted stay. If one of the schedules does not
+exist, none is deleted.
 
 With --json: deleted, the names.`,
 			Example: "  stint schedule rm report",
@@ -84,8 +84,8 @@ func (p *program) putCommand() *cobra.Command {
 		Use:        "put [FILE]",
 		SuggestFor: []string{"add", "set"},
 		Short:      "Add schedules, or change them",
-		Long: `Add the schedules of a file, or of standard input (no FILE, or "-"), or change those with
-the same names, all or none. With --name, put one schedule with one task, and read nothing.
+		Long: `Add the schedules of a file, or of standard input (no FILE, or "-"), or change those
+with the same names, all or none. With --name, put one schedule with one task, and read nothing.
 The file has a JSON object for each schedule, starting on a new line, with these fields:
 
   name      what the schedule is known by; required
@@ -109,7 +109,7 @@ What stint schedule ls --json prints may be put again, wherever. A schedule that
 or gets other times, occurs from now on, never for the past. A paused one stays paused.
 
 With --json: put, the names; with --ensure ensured.`,
-		Example: `  stint schedule put --name report --spec '0 8 * * *' --zone Asia/Tokyo --action report
+		Example: `  stint schedule put --name report --spec '0 8 * * *' --action report
   stint schedule put schedules.json
   stint schedule ls --json | stint schedule put --database-url postgres://localhost/copy`,
 		Args: oneFileAtMost,
@@ -223,8 +223,8 @@ func (p *program) scheduleListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls [NAME...]",
 		Short: "List schedules",
-		Long: `List these schedules, or all of them. NEXT is when a schedule occurs next, LAST when it
-last inserted tasks; MISSED is how many occurrences nobody was there for and that were not
+		Long: `List these schedules, or all of them. NEXT is when a schedule occurs next, LAST when
+it last inserted tasks; MISSED is how many occurrences nobody was there for and that were not
 caught up with, SKIPPED how many were left out because of overlap.
 
 With --json, a schedule to a line, with the fields of: stint help schedule put; and next_at,

@@ -115,7 +115,7 @@ func readWord[T ~int16](into *T, value json.RawMessage, name string, words []str
 	if at < 0 {
 		return fmt.Errorf("%s: %s", name, want)
 	}
-	*into = T(at) //nolint:gosec // there are few words
+	*into = T(at)
 	return nil
 }
 

@@ -142,10 +142,7 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 				readAll(c, pgx.RowToStructByName[unserved], unservedFindings))
 		},
 		func() error { return c.askLimits(ctx) },
-		func() error {
-			return c.askRows(ctx, "schedules", "check_schedules",
-				readAll(c, pgx.RowToStructByName[lateSchedule], scheduleFindings))
-		},
+		func() error { return c.askSchedules(ctx) },
 		func() error { return c.askFuture(ctx) },
 		func() error {
 			return c.ask("sequences", func() error {

@@ -1,9 +1,12 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/readable"
 )
@@ -13,6 +16,11 @@ type lateSchedule struct {
 	Name      string
 	Late      time.Duration
 	Schedules int64
+}
+
+func (c *checkup) askSchedules(ctx context.Context) error {
+	return c.askRows(ctx, "schedules", "check_schedules",
+		readAll(c, pgx.RowToStructByName[lateSchedule], scheduleFindings))
 }
 
 // scheduleFindings are about the schedules that are late, the first of which are given.

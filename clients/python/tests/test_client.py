@@ -83,6 +83,32 @@ class VerbsTest(ServiceTest):
                          ("completed", "ann", "fine", b"yes"))
         self.assertIsInstance(self.client.answer("ann", stint.Answer(ask))[0], stint.TaskFinished)
 
+    def test_schedules_are_put_changed_and_deleted(self):
+        names = [self.name("nightly"), self.name("ticks")]
+        nightly = stint.Schedule(
+            names[0], "0 3 * * *", zone="Europe/Berlin", catch_up="all",
+            window=timedelta(hours=1), overlap="wait", jitter=timedelta(minutes=1), expire=True,
+            tasks=[self.task("a"), self.task("b", after=[self.name("a")])])
+        ticks = stint.Schedule(names[1], "every 90s", [stint.Task("tick", body=b"b")])
+        self.client.put_schedules([nightly, ticks])
+        self.client.ensure_schedules(stint.Schedule(names[1], "@daily", ticks.tasks))
+        self.client.pause_schedules(names)
+        self.client.resume_schedules(names[0])
+        first, second = self.client.list_schedules(names)
+        self.assertEqual(
+            (first.schedule.spec, first.schedule.zone, first.schedule.overlap,
+             first.schedule.window, len(first.schedule.tasks), first.paused_since),
+            ("0 3 * * *", "Europe/Berlin", "wait", timedelta(hours=1), 2, None))
+        self.assertEqual((second.schedule.spec, second.schedule.tasks[0].body), ("every 90s", b"b"))
+        self.assertIsNotNone(second.paused_since)
+        triggered = self.client.trigger_schedule(names[1])
+        self.assertEqual(self.client.get(triggered)[0].action, "tick")
+        self.client.delete_schedules(names)
+        self.assertEqual(self.client.list_schedules(names), [])
+        with self.assertRaises(stint.ScheduleNotFound) as caught:
+            self.client.delete_schedules(names)
+        self.assertEqual(caught.exception.schedules, sorted(names))
+
     def test_an_answer_key_is_asked_for(self):
         key = "0123456789abcdef"
         task = stint.Task(action="stint.External", id=self.name("keyed"), answer_key=key)
