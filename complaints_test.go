@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func ofOne() map[string]stint.Limits {
 			Concurrency: 1, ConcurrencyPerKey: 1, Rate: once, RatePerKey: once,
 		},
 	}
-	for name, l := range limits {
+	for name, l := range maps.Clone(limits) {
 		l.Fair = true
 		limits[name+", fair"] = l
 	}
@@ -70,46 +71,46 @@ func ofOne() map[string]stint.Limits {
 func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for name, limits := range ofOne() {
-		for _, commits := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, ", commits ", commits), func(t *testing.T) {
-				t.Parallel()
-				store, pool := newLimitedStore(t, limits)
-				insert(t, store, ofKey("a", 4)...)
-				tx := openHandOut(t, pool, 7, 10)
-				var first int
-				err := tx.QueryRow(t.Context(), "SELECT count(*) FROM stint.leased").Scan(&first)
-				if err != nil || first != 1 {
-					t.Fatalf("the first got %d, %v, want 1", first, err)
-				}
-				done := make(chan error, 1)
-				var second []stint.OwnedTask
-				go func() {
-					var err error
-					second, err = store.OwnTasks(
-						t.Context(), "second", 10, []string{"act"}, time.Hour)
-					done <- err
-				}()
-				awaitWaiting(t, pool, 1, done)
-				want := 1
-				if commits {
-					want = 0
-					wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-				} else {
-					wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-				}
-				wantErr(t, "OwnTasks", <-done, nil)
-				if !commits && len(second) == 0 { // it may have passed over what was locked
-					second = own(t, store, 10)
-				}
-				if len(second) != want {
-					t.Errorf("the second got %q, want %d", idsOf(second), want)
-				}
-				if got := own(t, store, 10); len(got) > 0 {
-					t.Errorf("%q were handed out beyond the limit", idsOf(got))
-				}
-			})
-		}
+	names := slices.Sorted(maps.Keys(ofOne()))
+	for _, c := range testrun.Third(testrun.Pairs(names, []bool{true, false}), 0) {
+		name, commits := c.A, c.B
+		t.Run(fmt.Sprint(name, ", commits ", commits), func(t *testing.T) {
+			t.Parallel()
+			store, pool := newLimitedStore(t, ofOne()[name])
+			insert(t, store, ofKey("a", 4)...)
+			tx := openHandOut(t, pool, 7, 10)
+			var first int
+			err := tx.QueryRow(t.Context(), "SELECT count(*) FROM stint.leased").Scan(&first)
+			if err != nil || first != 1 {
+				t.Fatalf("the first got %d, %v, want 1", first, err)
+			}
+			done := make(chan error, 1)
+			var second []stint.OwnedTask
+			go func() {
+				var err error
+				second, err = store.OwnTasks(
+					t.Context(), "second", 10, []string{"act"}, time.Hour)
+				done <- err
+			}()
+			awaitWaiting(t, pool, 1, done)
+			want := 1
+			if commits {
+				want = 0
+				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			} else {
+				wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+			}
+			wantErr(t, "OwnTasks", <-done, nil)
+			if !commits && len(second) == 0 { // it may have passed over what was locked
+				second = own(t, store, 10)
+			}
+			if len(second) != want {
+				t.Errorf("the second got %q, want %d", idsOf(second), want)
+			}
+			if got := own(t, store, 10); len(got) > 0 {
+				t.Errorf("%q were handed out beyond the limit", idsOf(got))
+			}
+		})
 	}
 }
 
@@ -316,8 +317,8 @@ func TestComplaint_TasksWithoutAKeyShareNoLimit(t *testing.T) {
 // good_job#603: a task that has to wait below a limit loses tries, and comes back later each time.
 func TestComplaint_AWaitBelowALimitIsNoTry(t *testing.T) {
 	t.Parallel()
-	for name, limits := range ofOne() {
-		store := unmaintained(t, limits)
+	for _, name := range testrun.Third(slices.Sorted(maps.Keys(ofOne())), 0) {
+		store := unmaintained(t, ofOne()[name])
 		tasks := ofKey("a", 2)
 		tasks[0].Priority, tasks[1].MaxTries = 1, 1
 		insert(t, store, tasks...)

@@ -3,6 +3,8 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -38,6 +40,7 @@ func (k handOutKind) impose(t *testing.T, c *cutStore) {
 	own(t, c.Store, 1)
 }
 
+// lostHandOuts are those of a statement, by name.
 func lostHandOuts(statement string) map[string]lostHandOut {
 	cutAt := func(at pgcut.Instant) lostHandOut {
 		return func(t *testing.T, c *cutStore, call func() error) error {
@@ -93,18 +96,18 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 // nothing is owned by nobody.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
-	for _, kind := range handOutKinds() {
-		for name, lose := range lostHandOuts(kind.statement) {
-			for _, inserted := range []int{2, 3} { // all that is ready, or not all
-				t.Run(kind.statement+" "+name, func(t *testing.T) {
-					t.Parallel()
-					c := newCutStore(t, stint.Options{})
-					kind.impose(t, c)
-					insert(t, c.truth, withKey("k", "t0", "t1", "t2")[:inserted]...)
-					recoverHandOut(t, c, lose)
-				})
-			}
-		}
+	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),
+		[]int{2, 3}) // all that is ready, or not all
+	for _, pair := range testrun.Third(testrun.Pairs(handOutKinds(), ways), 0) {
+		kind, name, inserted := pair.A, pair.B.A, pair.B.B
+		t.Run(fmt.Sprintf("%s %s, %d are ready", kind.statement, name, inserted),
+			func(t *testing.T) {
+				t.Parallel()
+				c := newCutStore(t, stint.Options{})
+				kind.impose(t, c)
+				insert(t, c.truth, withKey("k", "t0", "t1", "t2")[:inserted]...)
+				recoverHandOut(t, c, lostHandOuts(kind.statement)[name])
+			})
 	}
 }
 

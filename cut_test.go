@@ -29,16 +29,18 @@ func (v *cutVerb) wantAgain(t *testing.T, err error) {
 	}
 }
 
-// forEachCut runs claim on the call of every verb. All share a database, one after the other.
+// forEachCut runs claim on the call of every verb whose turn it is. All share a database, one after
+// the other.
 func forEachCut(
-	t *testing.T, claim func(*testing.T, cutVerb, *cutStore, func(context.Context) error),
+	t *testing.T, turn int,
+	claim func(*testing.T, cutVerb, *cutStore, func(context.Context) error),
 ) {
 	t.Helper()
 	pool := testdb.New(t)
 	verbs := slices.Concat(
 		cutInserts(), cutDebounces(), cutReturns(), cutOwnerVerbs(), cutOthers(),
 		cutMaintenance())
-	for _, verb := range testrun.Some(verbs) {
+	for _, verb := range testrun.Third(verbs, turn) {
 		t.Run(verb.name, func(t *testing.T) {
 			c := newCutStoreOn(t, pool, verb.opts)
 			call := verb.given(t, c)
@@ -54,7 +56,7 @@ func forEachCut(
 func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	forEachCut(t, func(
+	forEachCut(t, 0, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
 		t.Helper()
@@ -96,7 +98,7 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	forEachCut(t, func(
+	forEachCut(t, 1, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
 		t.Helper()
@@ -117,7 +119,7 @@ func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 func TestVerbs_ArrivingAfterTheirRepetitionChangeNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	forEachCut(t, func(
+	forEachCut(t, 0, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
 		t.Helper()
@@ -141,7 +143,7 @@ func TestVerbs_ArrivingAfterTheirRepetitionChangeNothing(t *testing.T) {
 func TestVerbs_EndedByTheServerSucceedAgain(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	forEachCut(t, func(
+	forEachCut(t, 2, func(
 		t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 	) {
 		t.Helper()
@@ -168,7 +170,7 @@ func TestVerbs_EndWithTheirContext(t *testing.T) { //nolint:paralleltest // look
 	//nolint:paralleltest // the leaks are looked for behind the loop
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
-			forEachCut(t, func(
+			forEachCut(t, 1+int(at), func(
 				t *testing.T, verb cutVerb, c *cutStore, call func(context.Context) error,
 			) {
 				t.Helper()

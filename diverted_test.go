@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,31 +68,31 @@ func lured(t *testing.T, pool *pgxpool.Pool, path string, mode pgx.QueryExecMode
 // by the verbs, nor change what they answer.
 func TestVerbs_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
-	for name, path := range hostilePaths {
-		for _, mode := range []pgx.QueryExecMode{
-			pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
-			pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe,
-		} {
-			t.Run(name+" "+mode.String(), func(t *testing.T) {
-				t.Parallel()
-				clean := testdb.New(t)
-				pool, tr := lured(t, clean, path, mode)
-				store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
-				wantErr(t, "New", err, nil)
-				everyVerb(t, store, false, "alone ")
-				waitingVerbs(t, store, "waited ")
-				tx := begin(t, pool)
-				before := pathOf(t, tx)
-				everyVerb(t, store.WithTx(tx), true, "in a transaction ")
-				if got := pathOf(t, tx); got != before {
-					t.Errorf("the verbs leave the path %s, it was %s", got, before)
-				}
-				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-				wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
-				tr.wantNone(t)
-				checkStore(t, clean)
-			})
-		}
+	modes := []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe,
+	}
+	names := slices.Sorted(maps.Keys(hostilePaths))
+	for _, c := range testrun.Third(testrun.Pairs(names, modes), 0) {
+		t.Run(c.A+" "+c.B.String(), func(t *testing.T) {
+			t.Parallel()
+			clean := testdb.New(t)
+			pool, tr := lured(t, clean, hostilePaths[c.A], c.B)
+			store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+			wantErr(t, "New", err, nil)
+			everyVerb(t, store, false, "alone ")
+			waitingVerbs(t, store, "waited ")
+			tx := begin(t, pool)
+			before := pathOf(t, tx)
+			everyVerb(t, store.WithTx(tx), true, "in a transaction ")
+			if got := pathOf(t, tx); got != before {
+				t.Errorf("the verbs leave the path %s, it was %s", got, before)
+			}
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
+			tr.wantNone(t)
+			checkStore(t, clean)
+		})
 	}
 }
 

@@ -385,12 +385,13 @@ func returnUntilKnown(t *testing.T, store *stint.Store, task stint.OwnedTask) bo
 // and whoever repeats its call finds it done once.
 func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 	t.Parallel()
-	const tasks, goroutines = 400, 20
+	const goroutines = 20
+	tasks := int64(testrun.Rounds(1500))
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
 			c := newCutStore(t, stint.Options{})
-			insert(t, c.truth, numbered("t", tasks)...)
+			insert(t, c.truth, numbered("t", int(tasks))...)
 			ctx := t.Context()
 			stop := make(chan struct{})
 			var cuts sync.WaitGroup
@@ -427,7 +428,7 @@ func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 			t.Logf("%d tasks were given, %d returned, %d are owned by nobody who knows",
 				given.Load(), finished.Load(), lost)
 			if given.Load() != finished.Load() || int64(done) != finished.Load() ||
-				done+lost != tasks {
+				int64(done+lost) != tasks {
 				t.Errorf("%d given, %d returned, %d finished, %d leased, of %d", given.Load(),
 					finished.Load(), done, lost, tasks)
 			}

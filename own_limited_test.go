@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // newLimitedStore returns a store that does nothing by itself, with limits of the action "act".
@@ -118,7 +120,7 @@ func TestOwnTasks_ParksTheRestOfASpanAsOne(t *testing.T) {
 // Whatever ends a performance makes room for the next hand-out, without anything in between.
 func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 	t.Parallel()
-	for name, makeRoom := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
+	ways := map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
 		"return": func(t *testing.T, store *stint.Store, owned stint.OwnedTask) error {
 			t.Helper()
 			return store.ReturnTask(t.Context(), owned.ID, owned.Token, "", stint.StatusCompleted)
@@ -142,29 +144,30 @@ func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 			t.Helper()
 			return store.Maintain(t.Context())
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	names := slices.Sorted(maps.Keys(ways))
+	for _, c := range testrun.Third(testrun.Pairs(names, []stint.Limits{
+		{ConcurrencyPerKey: 1},
+		{Concurrency: 1},
+		{Concurrency: 1, ConcurrencyPerKey: 1},
+		{ConcurrencyPerKey: 1, Fair: true},
+	}), 0) {
+		name, limits := c.A, c.B
+		t.Run(fmt.Sprintf("%s under %+v", name, limits), func(t *testing.T) {
 			t.Parallel()
-			for _, limits := range []stint.Limits{
-				{ConcurrencyPerKey: 1},
-				{Concurrency: 1},
-				{Concurrency: 1, ConcurrencyPerKey: 1},
-				{ConcurrencyPerKey: 1, Fair: true},
-			} {
-				store, pool := newLimitedStore(t, limits)
-				insert(t, store, withKey("k", "first")...)
-				owned := wantHandOut(t, store, 10, "first")
-				insert(t, store, withKey("k", "second", "third")...)
-				wantHandOut(t, store, 10)
-				if name == "deadline" {
-					exec(t, pool, `UPDATE stint.tasks SET deadline = now() WHERE id = 'first'`)
-					exec(t, pool, `INSERT INTO stint.deadlines (deadline, key)
-						SELECT deadline, key FROM stint.tasks WHERE id = 'first'`)
-				}
-				wantErr(t, name, makeRoom(t, store, owned[0]), nil)
-				wantHandOut(t, store, 10, "second")
-				wantHandOut(t, store, 10)
+			store, pool := newLimitedStore(t, limits)
+			insert(t, store, withKey("k", "first")...)
+			owned := wantHandOut(t, store, 10, "first")
+			insert(t, store, withKey("k", "second", "third")...)
+			wantHandOut(t, store, 10)
+			if name == "deadline" {
+				exec(t, pool, `UPDATE stint.tasks SET deadline = now() WHERE id = 'first'`)
+				exec(t, pool, `INSERT INTO stint.deadlines (deadline, key)
+					SELECT deadline, key FROM stint.tasks WHERE id = 'first'`)
 			}
+			wantErr(t, name, ways[name](t, store, owned[0]), nil)
+			wantHandOut(t, store, 10, "second")
+			wantHandOut(t, store, 10)
 		})
 	}
 }

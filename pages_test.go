@@ -81,7 +81,8 @@ func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 // Statements that are given many rows at once look at each a few times, not at all for each.
 func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	t.Parallel()
-	const few, many = 500, 2500
+	few := min(testrun.Rounds(2000), 500)
+	many := 5 * few
 	byOne := func(t *testing.T, store *stint.Store, n int) {
 		t.Helper()
 		insert(t, store, numbered("t", n)...)

@@ -45,11 +45,11 @@ func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 func TestClose_LeavesNothingOwnedByItsActors(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const rounds, callers = 30, 8
+	const callers = 8
 	pool := testdb.New(t)
 	inserter := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, inserter, numbered("t", 10_000)...)
-	for round := range rounds {
+	for round := range testrun.Rounds(100) {
 		store := openStore(t, pool, stint.Options{
 			Maintenance: stint.MaintainNever, Grace: time.Hour,
 		})

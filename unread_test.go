@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 // them for others.
 func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 	t.Parallel()
-	for name, styles := range map[string]map[string]string{
+	styles := map[string]map[string]string{
 		"German": {
 			"DateStyle": "German", "IntervalStyle": "sql_standard", "bytea_output": "escape",
 			"TimeZone": "Asia/Kathmandu",
@@ -95,40 +96,40 @@ func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 			"DateStyle": "Postgres, MDY", "IntervalStyle": "postgres_verbose",
 			"TimeZone": "Africa/Monrovia", "extra_float_digits": "-15",
 		},
-	} {
-		for _, mode := range []pgx.QueryExecMode{
-			pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
-			pgx.QueryExecModeSimpleProtocol,
-		} {
-			t.Run(name+" "+mode.String(), func(t *testing.T) {
-				t.Parallel()
-				clean := testdb.New(t)
-				pool := poolOf(t, clean, func(config *pgxpool.Config) {
-					config.ConnConfig.DefaultQueryExecMode = mode
-					for setting, value := range styles {
-						config.ConnConfig.RuntimeParams[setting] = value
-					}
-				})
-				store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-				everyVerb(t, store, false, "alone ")
-				for _, kind := range handOutKinds()[1:] {
-					wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", kind.limits), nil)
-					insert(t, store, stint.Task{ID: stint.TaskID(kind.statement), Action: "act"})
-					complete(t, store, ownOne(t, store))
+	}
+	modes := []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	}
+	names := slices.Sorted(maps.Keys(styles))
+	for _, c := range testrun.Third(testrun.Pairs(names, modes), 0) {
+		t.Run(c.A+" "+c.B.String(), func(t *testing.T) {
+			t.Parallel()
+			clean := testdb.New(t)
+			pool := poolOf(t, clean, func(config *pgxpool.Config) {
+				config.ConnConfig.DefaultQueryExecMode = c.B
+				for setting, value := range styles[c.A] {
+					config.ConnConfig.RuntimeParams[setting] = value
 				}
-				wantErr(t, "SetLimits",
-					store.SetLimits(t.Context(), "act", stint.Limits{}), nil)
-				waitingVerbs(t, store, "waited ")
-				tx := begin(t, pool)
-				before := settingsOf(t, tx)
-				everyVerb(t, store.WithTx(tx), true, "in a transaction ")
-				if got := settingsOf(t, tx); !slices.Equal(got, before) {
-					t.Errorf("the verbs leave the settings %s, they were %s", got, before)
-				}
-				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-				checkStore(t, clean)
 			})
-		}
+			store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+			everyVerb(t, store, false, "alone ")
+			for _, kind := range handOutKinds()[1:] {
+				wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", kind.limits), nil)
+				insert(t, store, stint.Task{ID: stint.TaskID(kind.statement), Action: "act"})
+				complete(t, store, ownOne(t, store))
+			}
+			wantErr(t, "SetLimits",
+				store.SetLimits(t.Context(), "act", stint.Limits{}), nil)
+			waitingVerbs(t, store, "waited ")
+			tx := begin(t, pool)
+			before := settingsOf(t, tx)
+			everyVerb(t, store.WithTx(tx), true, "in a transaction ")
+			if got := settingsOf(t, tx); !slices.Equal(got, before) {
+				t.Errorf("the verbs leave the settings %s, they were %s", got, before)
+			}
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			checkStore(t, clean)
+		})
 	}
 }
 

@@ -195,12 +195,12 @@ func (e *waitEnding) check(t *testing.T, waiting <-chan outcome[stint.TaskInfo])
 	}
 }
 
-// forEachEnding runs claim on every way in which a task can end.
+// forEachEnding runs claim on every way in which a task can end whose turn it is.
 func forEachEnding(
-	t *testing.T, opts stint.Options, claim func(*testing.T, waitEnding, *heardStore),
+	t *testing.T, turn int, opts stint.Options, claim func(*testing.T, waitEnding, *heardStore),
 ) {
 	t.Helper()
-	for _, ending := range waitEndings() {
+	for _, ending := range testrun.Third(waitEndings(), turn) {
 		t.Run(ending.name, func(t *testing.T) {
 			t.Parallel()
 			opts := opts
@@ -218,7 +218,7 @@ func forEachEnding(
 // R19: with a poll interval of an hour, only a notification can wake the waiter.
 func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
-	forEachEnding(t, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
+	forEachEnding(t, 0, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		waiting := h.waitFor(t, "w")
 		e.end(t, h.Store)
@@ -229,7 +229,7 @@ func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 // The store that ends the task is another one, as in another process, and inserts nothing else.
 func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 	t.Parallel()
-	forEachEnding(t, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
+	forEachEnding(t, 1, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		another := openStore(t, h.pool, stint.Options{
 			Maintenance: stint.MaintainNever, Retention: e.opts.Retention,
@@ -244,7 +244,7 @@ func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
 	opts := stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond}
-	forEachEnding(t, opts, func(t *testing.T, e waitEnding, h *heardStore) {
+	forEachEnding(t, 2, opts, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		waiting := h.waitFor(t, "w")
 		e.end(t, h.Store)
@@ -256,7 +256,7 @@ func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 	t.Parallel()
 	opts := stint.Options{PollOnly: true, PollInterval: pollNever}
-	forEachEnding(t, opts, func(t *testing.T, e waitEnding, h *heardStore) {
+	forEachEnding(t, 0, opts, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		if e.want == `w aborted/replaced, by "", ""` {
 			return // the ID means the successor by now
@@ -270,7 +270,7 @@ func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 // rolled back.
 func TestWaitForTask_IsNotifiedOfTransactionsWhenTheyCommit(t *testing.T) {
 	t.Parallel()
-	forEachEnding(t, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
+	forEachEnding(t, 2, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		waiting := h.waitFor(t, "w")
 		for _, commit := range []bool{false, true} {

@@ -133,32 +133,32 @@ func awaitCases() []awaitCase {
 
 func TestWaitToOwnTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 	t.Parallel()
-	for _, c := range awaitCases() {
-		for _, from := range []string{"this store", "another store", "a transaction"} {
-			t.Run(c.name+" by "+from, func(t *testing.T) {
-				t.Parallel()
-				h := newHeardStore(t, stint.Options{})
-				if c.given != nil {
-					c.given(t, h.Store)
-				}
-				awaiting := h.await(t.Context(), t, 1)
-				switch from {
-				case "this store":
-					c.ready(t, h.Store)
-				case "another store":
-					c.ready(t, openStore(t, h.pool, stint.Options{
-						Maintenance: stint.MaintainNever,
-					}))
-				case "a transaction":
-					tx := begin(t, h.pool)
-					c.ready(t, h.WithTx(tx))
-					h.notified(t)
-					wantGoingOn(t, "WaitToOwnTasks before the commit", awaiting)
-					wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-				}
-				wantOwned(t, awaiting, c.want...)
-			})
-		}
+	sources := []string{"this store", "another store", "a transaction"}
+	for _, pair := range testrun.Third(testrun.Pairs(awaitCases(), sources), 0) {
+		c, from := pair.A, pair.B
+		t.Run(c.name+" by "+from, func(t *testing.T) {
+			t.Parallel()
+			h := newHeardStore(t, stint.Options{})
+			if c.given != nil {
+				c.given(t, h.Store)
+			}
+			awaiting := h.await(t.Context(), t, 1)
+			switch from {
+			case "this store":
+				c.ready(t, h.Store)
+			case "another store":
+				c.ready(t, openStore(t, h.pool, stint.Options{
+					Maintenance: stint.MaintainNever,
+				}))
+			case "a transaction":
+				tx := begin(t, h.pool)
+				c.ready(t, h.WithTx(tx))
+				h.notified(t)
+				wantGoingOn(t, "WaitToOwnTasks before the commit", awaiting)
+				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			}
+			wantOwned(t, awaiting, c.want...)
+		})
 	}
 }
 
@@ -348,7 +348,8 @@ func awaitCancelled(
 func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const rounds, callers = 100, 8
+	const callers = 8
+	rounds := testrun.Rounds(300)
 	h := newHeardStore(t, stint.Options{})
 	var known ownedKnowingly
 	cancelled, within := 0, 4*time.Millisecond
@@ -388,10 +389,10 @@ func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 func TestWaitToOwnTasks_CancelledBeforeCloseLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const rounds, callers = 60, 8
+	const callers = 8
 	store, pool := newStoreAndPool(t, stint.Options{})
 	var known ownedKnowingly
-	for round := range rounds {
+	for round := range testrun.Rounds(200) {
 		closing := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		ctx, cancel := context.WithCancel(t.Context())
 		results := make(chan error, callers)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Who may create in a schema that the path names cannot have code of his run by the command, which
@@ -14,47 +15,50 @@ import (
 // server writes times.
 func TestCommands_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{`"$user", evil`, "evil, pg_catalog"} {
-		for _, mode := range []string{"cache_statement", "exec"} {
-			t.Run(path+" "+mode, func(t *testing.T) {
-				t.Parallel()
-				pool := testdb.NewEmpty(t)
-				testdb.Fake(t, pool)
-				db := databaseOn(t, pool)
-				values := url.Values{
-					"search_path": {path}, "default_query_exec_mode": {mode},
-					"DateStyle": {"German"}, "IntervalStyle": {"sql_standard"},
-				}
-				env := []string{"STINT_DATABASE_URL=" + withSettings(t, testdb.URL(pool), values)}
-				run(t, env, "", "migrate").wantExit(t, 0)
-				run(t, env, "", "migrate", "status").wantExit(t, 0)
-				run(t, env, "", "migrate", "functions").wantExit(t, 0)
-				run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
-				for _, args := range [][]string{
-					{"ls"},
-					{"show", "a"},
-					{"stats"},
-					{"explain", "a"},
-					{"graph", "a"},
-					{"actors"},
-					{"prune", "--completed-after", "1h", "--dry-run"},
-					{"abort", "a"},
-					{"retry", "a"},
-					{"delete", "a"},
-				} {
-					run(t, env, "", args...).wantExit(t, 0)
-				}
-				got, want := check(t, env), check(t, db.env)
-				if len(got.Findings) != len(want.Findings) {
-					t.Errorf("stint check found %+v, want %+v", got, want)
-				}
-				var ran bool
-				err := db.pool.QueryRow(t.Context(), "SELECT is_called FROM evil.times").Scan(&ran)
-				if err != nil || ran {
-					t.Errorf("somebody else's code ran: %t, %v", ran, err)
-				}
-			})
-		}
+	const behind, first = `"$user", evil`, "evil, pg_catalog"
+	cases := [][2]string{
+		{behind, "cache_statement"}, {behind, "exec"}, {first, "exec"}, {first, "cache_statement"},
+	}
+	for _, c := range testrun.Third(cases, 1) { // both paths and both modes
+		path, mode := c[0], c[1]
+		t.Run(path+" "+mode, func(t *testing.T) {
+			t.Parallel()
+			pool := testdb.NewEmpty(t)
+			testdb.Fake(t, pool)
+			db := databaseOn(t, pool)
+			values := url.Values{
+				"search_path": {path}, "default_query_exec_mode": {mode},
+				"DateStyle": {"German"}, "IntervalStyle": {"sql_standard"},
+			}
+			env := []string{"STINT_DATABASE_URL=" + withSettings(t, testdb.URL(pool), values)}
+			run(t, env, "", "migrate").wantExit(t, 0)
+			run(t, env, "", "migrate", "status").wantExit(t, 0)
+			run(t, env, "", "migrate", "functions").wantExit(t, 0)
+			run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
+			for _, args := range [][]string{
+				{"ls"},
+				{"show", "a"},
+				{"stats"},
+				{"explain", "a"},
+				{"graph", "a"},
+				{"actors"},
+				{"prune", "--completed-after", "1h", "--dry-run"},
+				{"abort", "a"},
+				{"retry", "a"},
+				{"delete", "a"},
+			} {
+				run(t, env, "", args...).wantExit(t, 0)
+			}
+			got, want := check(t, env), check(t, db.env)
+			if len(got.Findings) != len(want.Findings) {
+				t.Errorf("stint check found %+v, want %+v", got, want)
+			}
+			var ran bool
+			err := db.pool.QueryRow(t.Context(), "SELECT is_called FROM evil.times").Scan(&ran)
+			if err != nil || ran {
+				t.Errorf("somebody else's code ran: %t, %v", ran, err)
+			}
+		})
 	}
 }
 

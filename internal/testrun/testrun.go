@@ -51,6 +51,40 @@ func Some[C any](cases []C) []C {
 	return some
 }
 
+// Third returns cases of a test that has many: all if STINT_TEST_LONG is set, otherwise the third
+// whose turn it is, 0 to 2. Tests that share cases take different turns, so that together they
+// try each. The thirds run across the rows of [Pairs].
+func Third[C any](cases []C, turn int) []C {
+	if os.Getenv(long) != "" {
+		return cases
+	}
+	const turns = 3
+	third := make([]C, 0, len(cases)/turns+1)
+	for i := range cases {
+		if (i+i/turns)%turns == turn {
+			third = append(third, cases[i])
+		}
+	}
+	return third
+}
+
+// A Pair is a case of a test that tries each of some things with each of others.
+type Pair[A, B any] struct {
+	A A
+	B B
+}
+
+// Pairs returns each of as with each of bs.
+func Pairs[A, B any](as []A, bs []B) []Pair[A, B] {
+	pairs := make([]Pair[A, B], 0, len(as)*len(bs))
+	for _, a := range as {
+		for _, b := range bs {
+			pairs = append(pairs, Pair[A, B]{a, b})
+		}
+	}
+	return pairs
+}
+
 // Long leaves a test that takes more than about a second out of a run with -short.
 func Long(tb testing.TB) {
 	tb.Helper()

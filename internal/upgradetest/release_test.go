@@ -48,7 +48,8 @@ var (
 		if err := extract(oldCommit, source); err != nil {
 			return "", err
 		}
-		return build(source, "old")
+		// With -trimpath, go finds in its cache what it has built in another directory.
+		return build(source, "old", "-trimpath")
 	})
 	buildNew = sync.OnceValues(func() (string, error) {
 		root, err := capture("", "go", "list", "-m", "-f", "{{.Dir}}")
@@ -88,11 +89,10 @@ func extract(commit, into string) error {
 	return err
 }
 
-func build(source, name string) (binary string, err error) {
+func build(source, name string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, name)
-	// With -trimpath, go finds in its cache what it has built in another directory.
-	_, err = capture(source, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary,
-		"./cmd/stint")
+	args := append([]string{"build", "-buildvcs=false", "-o", binary}, flags...)
+	_, err = capture(source, "go", append(args, "./cmd/stint")...)
 	return binary, err
 }
 
