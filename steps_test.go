@@ -229,6 +229,7 @@ func TestRecordStep_GoesWithTheTask(t *testing.T) {
 		"deleted": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, task stint.OwnedTask,
 		) {
+			t.Helper()
 			complete(t, store, task)
 			if _, err := store.DeleteTasks(t.Context(), []stint.TaskID{task.ID}); err != nil {
 				t.Fatal(err)
@@ -237,6 +238,7 @@ func TestRecordStep_GoesWithTheTask(t *testing.T) {
 		"replaced": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, task stint.OwnedTask,
 		) {
+			t.Helper()
 			returnWith(t, store, task, stint.Return{Code: stint.StatusPending})
 			err := store.ReplaceTasks(t.Context(), []stint.Task{{ID: task.ID, Action: "act"}})
 			if err != nil {
@@ -246,6 +248,7 @@ func TestRecordStep_GoesWithTheTask(t *testing.T) {
 		"pruned": func(
 			t *testing.T, store *stint.Store, pool *pgxpool.Pool, task stint.OwnedTask,
 		) {
+			t.Helper()
 			complete(t, store, task)
 			ageFinished(t, pool)
 			maintain(t, store)

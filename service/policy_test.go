@@ -298,7 +298,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"ship"}]}]}`},
 			{"shop", `{"schedules":[{"name":"other","spec":"@daily",` +
 				`"tasks":[{"action":"mail"}]}]}`},
-			{"shop", `{"schedules":[` + nightly + `,"overlap":"wait","tasks":[{"action":"mail"}]}]}`},
+			{"shop", `{"schedules":[` + nightly +
+				`,"overlap":"wait","tasks":[{"action":"mail"}]}]}`},
 			{"reader", `{}`},
 		},
 	},

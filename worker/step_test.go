@@ -131,7 +131,8 @@ func diesAt(
 	died := make(chan struct{})
 	go func() {
 		defer close(died)
-		_, _, _ = newWorker(t, dying, worker.Options{}, worker.Handle("a", handler)).PerformNext(ctx)
+		w := newWorker(t, dying, worker.Options{}, worker.Handle("a", handler))
+		_, _, _ = w.PerformNext(ctx)
 	}()
 	sprung := false
 	select {
