@@ -89,9 +89,17 @@ func (s *Store) recordStep(
 			return rows.Err()
 		},
 	}
+	// Steps has cut the task out of the row that it may share with others, as a rule.
+	if err := s.run(ctx, record); err != nil {
+		return nil, err
+	}
 	for range attemptsMax {
-		steps := append(s.apart(ctx, owned), record)
-		switch err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...); {
+		var err error
+		if len(stillOwned) == 0 {
+			steps := append(s.apart(ctx, owned), record)
+			err = s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...)
+		}
+		switch {
 		case err != nil:
 			return nil, err
 		case answer.added:
@@ -100,7 +108,8 @@ func (s *Store) recordStep(
 			return answer.result, nil
 		case answer.full:
 			return nil, stepsTooLarge(owned.ID)
-		} // another call has recorded it meanwhile
+		}
+		clear(stillOwned) // another call has recorded it meanwhile: look again
 	}
 	return nil, taskError([]TaskID{owned.ID}, errUnstable)
 }
@@ -140,7 +149,9 @@ func (s *Store) steps(ctx context.Context, owned OwnedTask) ([]RecordedStep, err
 		recorded, err = pgx.CollectRows(rows, pgx.RowToStructByPos[RecordedStep])
 		return err
 	}}
-	return recorded, s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, check, list)
+	// Whoever asks for steps is about to record some, which takes a row of the task's own.
+	steps := append(s.apart(ctx, owned), check, list)
+	return recorded, s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...)
 }
 
 // A StepInfo is a recorded step without its result.

@@ -60,6 +60,7 @@ func dbosContender() contender {
 				atMost: dbosPartitions,
 			},
 			{workload: paceWorkload, fill: fillDBOSPace, measure: paceDBOS},
+			{workload: stepsWorkload, fill: fillDBOS, measure: drainDBOS},
 		},
 	}
 }
@@ -119,10 +120,17 @@ func (h dbosHandle) enqueue(input string, options ...dbos.EnqueueOption) error {
 func (h dbosHandle) work(
 	poll time.Duration, perform func(input string), options ...dbos.QueueOption,
 ) error {
-	dbos.RegisterWorkflow(h.Context, func(_ dbos.Context, input string) (string, error) {
+	return h.workSteps(poll, func(_ dbos.Context, input string) (string, error) {
 		perform(input)
 		return "", nil
-	}, dbos.WithWorkflowName(dbosWorkflow))
+	}, options...)
+}
+
+// workSteps is work for a workflow that may have steps.
+func (h dbosHandle) workSteps(
+	poll time.Duration, workflow dbos.Workflow[string, string], options ...dbos.QueueOption,
+) error {
+	dbos.RegisterWorkflow(h.Context, workflow, dbos.WithWorkflowName(dbosWorkflow))
 	_, err := dbos.RegisterQueue(h.Context, dbosQueue, append([]dbos.QueueOption{
 		dbos.WithWorkerConcurrency(dbosConcurrency), dbos.WithQueueBasePollingInterval(poll),
 	}, options...)...)
@@ -215,10 +223,14 @@ func drainDBOS(ctx context.Context, r *run) error {
 	var performed atomic.Int64
 	all := make(chan struct{})
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		err := h.work(dbosPoll, func(string) {
+		err := h.workSteps(dbosPoll, func(ctx dbos.Context, _ string) (string, error) {
+			if err := takeDBOSSteps(ctx, r); err != nil {
+				return "", err
+			}
 			if performed.Add(1) == int64(r.Tasks) {
 				close(all)
 			}
+			return "", nil
 		}, dbosLimits(r)...)
 		if err != nil {
 			return 0, err

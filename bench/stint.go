@@ -68,6 +68,9 @@ func stintContender() contender {
 			{workload: "W10", variant: pruned, measure: streamStint},
 		},
 	}
+	c.entries = append(c.entries, entry{
+		workload: stepsWorkload, fill: fillStint, measure: drainStintSteps,
+	})
 	for _, load := range mixedLoads() {
 		c.entries = append(c.entries, entry{
 			workload: "W11", variant: load.variant, measure: streamStintMixed,
@@ -229,10 +232,6 @@ func loopStint(ctx context.Context, r *run) error {
 
 // loopStintOf measures until the worker has stopped, since by then it has returned everything.
 func loopStintOf(ctx context.Context, r *run, actions []string) error {
-	store, err := newStint(ctx, r, 20)
-	if err != nil {
-		return err
-	}
 	live, stop := context.WithCancel(ctx)
 	defer stop()
 	var performed atomic.Int64
@@ -245,6 +244,18 @@ func loopStintOf(ctx context.Context, r *run, actions []string) error {
 	handlers := make([]worker.Registration, len(actions))
 	for i, action := range actions {
 		handlers[i] = worker.Handle(action, perform)
+	}
+	return loopStintWith(ctx, live, r, &performed, handlers...)
+}
+
+// loopStintWith is loopStintOf with handlers, which count what they perform, and end live when that
+// is all.
+func loopStintWith(
+	ctx, live context.Context, r *run, performed *atomic.Int64, handlers ...worker.Registration,
+) error {
+	store, err := newStint(ctx, r, 20)
+	if err != nil {
+		return err
 	}
 	w, err := worker.New(store, worker.Options{Concurrency: 2000}, handlers...)
 	if err != nil {

@@ -144,7 +144,9 @@ func workloads() []workload {
 			figures: []figure{{figureOwn, unitMilli}, {figureReturn, unitMilli}},
 		},
 	}
-	all = slices.Concat(all, shardWorkloads(), scaleWorkloads(), limitWorkloads())
+	all = slices.Concat(all, shardWorkloads(), scaleWorkloads(), limitWorkloads(), []workload{
+		{id: stepsWorkload, title: "drain tasks with ten steps", tasks: 2_000},
+	})
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)

@@ -32,7 +32,7 @@ const (
 // The actor of the task is then "answer".
 func (s *Service) Answers() http.Handler {
 	underWay := make(chan struct{}, answersMax)
-	return posted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return posted(s.timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := readAnswer(w, r)
 		select {
 		case underWay <- struct{}{}:
@@ -52,7 +52,7 @@ func (s *Service) Answers() http.Handler {
 			}
 		}
 		s.writeAnswered(w, err)
-	}))
+	})))
 }
 
 // An answerJSON is the body of a request for an answer.

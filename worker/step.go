@@ -29,8 +29,10 @@ import (
 // in a [*stint.ArgumentError], and so are bad names. A recorded value that does not fit T is an
 // error that names the step; it stays recorded.
 //
-// Ctx and task are those of the handler. While the database cannot be reached, Step goes on trying
-// to record until ctx ends, which it does when the task is lost ([stint.ErrInvalidToken]).
+// Ctx and task are those of the handler. If ctx ends, which it does when the worker stops or the
+// task is lost, it ends for do as well; what do returns all the same is recorded, unless the task is
+// lost ([stint.ErrInvalidToken]). While the database cannot be reached, Step goes on trying to
+// record until ctx ends.
 func Step[T any](
 	ctx context.Context, task *Task, name string, do func(ctx context.Context) (T, error),
 ) (T, error) {
@@ -170,10 +172,17 @@ func sleepFor(ctx context.Context, task *Task, name string, d time.Duration) err
 	return Snooze(d)
 }
 
-// recordStep records a step that has been taken, however long the database cannot be reached.
+// recordStep records a step that has been taken. It does so also if ctx has just ended, since the
+// worker stops or the task has a time-out, and goes on while the database cannot be reached until
+// ctx ends. The token decides whether the task is still owned.
 func recordStep(ctx context.Context, task *Task, name string, value []byte) ([]byte, error) {
+	attempt := func() ([]byte, error) {
+		recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+		defer cancel()
+		return task.queue.RecordStep(recording, task.OwnedTask, name, value)
+	}
 	for tries := 1; ; tries++ {
-		kept, err := task.queue.RecordStep(ctx, task.OwnedTask, name, value)
+		kept, err := attempt()
 		if !unanswered(err) || !sleep(ctx, reconnect().pause(tries)) {
 			return kept, err
 		}

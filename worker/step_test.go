@@ -190,6 +190,34 @@ func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 	}
 }
 
+// A step that was taken when the worker is told to stop is recorded all the same.
+func TestStep_IsRecordedWhenTheWorkerStops(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	calls := 0
+	handle := func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		_, err := worker.Step(ctx, task, "step", func(ctx context.Context) (int, error) {
+			calls++
+			stop()
+			<-ctx.Done()
+			return calls, nil
+		})
+		wantErr(t, "Step", err, nil)
+		return worker.Result{}, ctx.Err()
+	}
+	ended := make(chan error, 1)
+	w := newWorker(t, store, worker.Options{}, worker.Handle("a", handle))
+	go func() { ended <- w.Run(ctx) }()
+	wantErr(t, "Run", <-ended, nil)
+	why, err := store.Explain(t.Context(), "a")
+	if err != nil || len(why.Steps) != 1 || calls != 1 {
+		t.Errorf("after %d calls the steps are %v, %v, want one", calls, why.Steps, err)
+	}
+}
+
 func TestStep_RefusesANameTwiceInOneTry(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // Three turns try each pair once, and each turn all second members.
-func TestThird_TakesTurns(t *testing.T) {
+func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // it sets the environment
 	for _, sizes := range [][2]int{{3, 3}, {10, 3}, {10, 2}, {5, 4}, {17, 1}} {
 		as, bs := numbers(sizes[0]), numbers(sizes[1])
 		all := testrun.Pairs(as, bs)
