@@ -13,6 +13,8 @@ type groups struct {
 	owns    *groupcommit.Group[ownKey, int, ownAnswer]
 	extends *groupcommit.Group[extendKey, []OwnedTask, []bool]
 	returns *groupcommit.Group[struct{}, []Return, []error]
+	records *groupcommit.Group[struct{}, recordedCall, recordAnswer]
+	lists   *groupcommit.Group[struct{}, OwnedTask, listAnswer]
 }
 
 func (s *Store) newGroups() groups {
@@ -32,6 +34,16 @@ func (s *Store) newGroups() groups {
 		returns: &groupcommit.Group[struct{}, []Return, []error]{
 			Run: s.returnTogether, Size: returnsSize, Clone: cloneReturns,
 			MayHaveRun: wasCutOff, Go: s.startBatch,
+		},
+		records: &groupcommit.Group[struct{}, recordedCall, recordAnswer]{
+			Run: s.recordTogether, Size: recordedCall.size,
+			Clone:      func(call recordedCall) recordedCall { return call }, // a copy already
+			MayHaveRun: wasCutOff, Go: s.startBatch,
+		},
+		lists: &groupcommit.Group[struct{}, OwnedTask, listAnswer]{
+			Run: s.listTogether, Size: func(OwnedTask) int { return 1 },
+			Clone:      func(owned OwnedTask) OwnedTask { return owned },
+			MayHaveRun: func(error) bool { return false }, Go: s.startBatch,
 		},
 	}
 }

@@ -94,9 +94,11 @@ var sample = map[string]struct {
 	"drop_steps":         {"0, 10", []string{"steps_pkey", "tasks_pkey"}},
 	"insert_answer_keys": {"'{5,70}', '{x,y}'", nil},
 	"explain_steps":      {"'a'", []string{"tasks_id_key", "steps_pkey"}},
-	"list_steps":         {"5", []string{"steps_pkey"}},
-	"record_step":        {"5, 7, 'a', 'x', 10, 100", []string{"leased_pkey", "steps_pkey"}},
-	"edges_ahead":        {"'{5,70}'", []string{"edges_after", "blocked_pkey"}},
+	"list_steps":         {"'{5,70}'", []string{"steps_pkey"}},
+	"record_step": {
+		"'{5,70}', '{7,7}', '{a,b}', '{x,y}', 10, 100", []string{"leased_pkey", "steps_pkey"},
+	},
+	"edges_ahead": {"'{5,70}'", []string{"edges_after", "blocked_pkey"}},
 	"end_due_tasks": {"1, 2, '{5,70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
 	}},

@@ -47,12 +47,6 @@ func (s *Store) RecordStep(
 	return kept, nil
 }
 
-// A recording is what record_step says.
-type recording struct {
-	added, full, known bool
-	result             []byte
-}
-
 func (s *Store) recordStep(
 	ctx context.Context, owned OwnedTask, name string, result []byte,
 ) ([]byte, error) {
@@ -65,53 +59,44 @@ func (s *Store) recordStep(
 	if len(result) > stepResultBytesMax {
 		return nil, tooLarge("step result bytes", len(result), stepResultBytesMax)
 	}
-	if result == nil {
-		result = []byte{}
-	}
-	p := owned.performance()
-	stillOwned := map[performance]bool{}
-	var answer recording
-	record := step{
-		name: "record_step",
-		args: []any{p.key, int64(p.claim), name, result, stepsMax, stepsBytesMax},
-		read: func(rows pgx.Rows) error {
-			clear(stillOwned)
-			answer = recording{}
-			for rows.Next() { // there is one, or none
-				var found performance
-				err := rows.Scan(&found.key, &found.claim, &answer.added, &answer.full,
-					&answer.known, &answer.result)
-				if err != nil {
-					return err
-				}
-				stillOwned[found] = true
-			}
-			return rows.Err()
-		},
-	}
+	call := recordedCall{owned.performance(), name, append([]byte{}, result...)} // not nil
+	answer, err := s.recordOne(ctx, call)
 	// Steps has cut the task out of the row that it may share with others, as a rule.
-	if err := s.run(ctx, record); err != nil {
-		return nil, err
-	}
 	for range attemptsMax {
-		var err error
-		if len(stillOwned) == 0 {
-			steps := append(s.apart(ctx, owned), record)
-			err = s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...)
+		if err != nil || answer.answered {
+			break
 		}
-		switch {
-		case err != nil:
-			return nil, err
-		case answer.added:
-			return result, nil
-		case answer.known:
-			return answer.result, nil
-		case answer.full:
-			return nil, stepsTooLarge(owned.ID)
-		}
-		clear(stillOwned) // another call has recorded it meanwhile: look again
+		answer, err = s.recordAlone(ctx, owned, call)
 	}
-	return nil, taskError([]TaskID{owned.ID}, errUnstable)
+	switch {
+	case err != nil:
+		return nil, err
+	case !answer.answered:
+		return nil, taskError([]TaskID{owned.ID}, errUnstable)
+	case !answer.known:
+		return nil, stepsTooLarge(owned.ID)
+	}
+	return answer.result, nil
+}
+
+// recordAlone records a step of a task that may share its row with others, or whose owner is late.
+func (s *Store) recordAlone(
+	ctx context.Context, owned OwnedTask, call recordedCall,
+) (recordAnswer, error) {
+	answers := make([]recordAnswer, 1)
+	stillOwned := map[performance]bool{}
+	record := recording([]recordedCall{call}, answers)
+	read := record.read
+	record.read = func(rows pgx.Rows) error {
+		clear(stillOwned)
+		err := read(rows)
+		if answers[0].answered {
+			stillOwned[call.performance] = true
+		}
+		return err
+	}
+	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), record)...)
+	return answers[0], err
 }
 
 func stepsTooLarge(id TaskID) error {
@@ -139,19 +124,11 @@ func (s *Store) steps(ctx context.Context, owned OwnedTask) ([]RecordedStep, err
 	if err := checkText("task ID", string(owned.ID), idBytesMax); err != nil {
 		return nil, err
 	}
-	p := owned.performance()
-	stillOwned := map[performance]bool{}
-	check := step{
-		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(stillOwned),
+	found, err := s.listOne(ctx, owned)
+	if err != nil || found.owned {
+		return found.steps, err
 	}
-	var recorded []RecordedStep
-	list := step{name: "list_steps", args: []any{p.key}, read: func(rows pgx.Rows) (err error) {
-		recorded, err = pgx.CollectRows(rows, pgx.RowToStructByPos[RecordedStep])
-		return err
-	}}
-	// Whoever asks for steps is about to record some, which takes a row of the task's own.
-	steps := append(s.apart(ctx, owned), check, list)
-	return recorded, s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, steps...)
+	return nil, taskError([]TaskID{owned.ID}, ErrInvalidToken)
 }
 
 // A StepInfo is a recorded step without its result.
