@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-
 	"github.com/stint-tasks/stint/worker"
 )
 

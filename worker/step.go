@@ -30,8 +30,8 @@ import (
 // error that names the step; it stays recorded.
 //
 // Ctx and task are those of the handler. If ctx ends, which it does when the worker stops or the
-// task is lost, it ends for do as well; what do returns all the same is recorded, unless the task is
-// lost ([stint.ErrInvalidToken]). While the database cannot be reached, Step goes on trying to
+// task is lost, it ends for do as well; what do returns all the same is recorded, unless the task
+// is lost ([stint.ErrInvalidToken]). While the database cannot be reached, Step goes on trying to
 // record until ctx ends.
 func Step[T any](
 	ctx context.Context, task *Task, name string, do func(ctx context.Context) (T, error),
