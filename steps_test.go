@@ -181,6 +181,37 @@ func TestRecordStep_OfSeveralCallersRecordsOne(t *testing.T) {
 	wantRecorded(t, store, task, "step="+kept[0])
 }
 
+// A step that must wait for somebody's lock holds up no step of another task.
+func TestRecordStep_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	const tasks = 20
+	insert(t, store, numbered("a", tasks)...)
+	owned := own(t, store, tasks)
+	for _, task := range owned { // each has a row of its own then
+		wantRecorded(t, store, task, "")
+	}
+	tx := begin(t, pool)
+	wantErr(t, "HoldOwnership", store.WithTx(tx).HoldOwnership(t.Context(), owned[:1]), nil)
+	waiting := start(func() ([]byte, error) {
+		return store.RecordStep(t.Context(), owned[0], "step", []byte("1"))
+	})
+	var others calls
+	for _, task := range owned[1:] {
+		others.start(func() error {
+			return errOf(store.RecordStep(t.Context(), task, "step", []byte("1")))
+		})
+	}
+	for range owned[1:] {
+		wantErr(t, "RecordStep of another task", <-others.done, nil)
+	}
+	wantGoingOn(t, "RecordStep of a task that is locked", waiting)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err := ends(t, "RecordStep", waiting)
+	wantErr(t, "RecordStep", err, nil)
+	wantRecorded(t, store, owned[0], "step=1")
+}
+
 // Nobody is given a task whose owner is recording a step: whoever is given it next finds the step.
 func TestRecordStep_KeepsTheTaskUntilItsTransactionEnds(t *testing.T) {
 	t.Parallel()
