@@ -1,10 +1,10 @@
 -- name: record_step
 --
 -- Records what steps of owned tasks returned, if the tasks are owned with these claims and have
--- room for them. Element i of each array is a step. Returns the steps that were recorded by this call,
--- with their results; those that were recorded before, with these; and those for which there is no
--- room. A step that is not in the answer is of a task that is not owned so, or shares its row with
--- others; or another call has recorded it meanwhile.
+-- room for them. Element i of each array is a step. Returns the steps that were recorded by this
+-- call, with their results; those that were recorded before, with these; and those for which there
+-- is no room. A step that is not in the answer is of a task that is not owned so, or shares its row
+-- with others; or another call has recorded it meanwhile.
 --
 --   $1 keys     bigint[], sorted
 --   $2 claims   bigint[]
