@@ -35,6 +35,7 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   name        names the task within the file; required
   action      the name of the procedure to perform; required
   key         groups tasks of the action, such as by customer; limits per key count by it
+  answer_key  what must come with the answer to a task whose action is stint.External
   value       the task's body, as JSON
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)

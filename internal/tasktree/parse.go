@@ -170,6 +170,8 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		t.task.Action = p.text(value)
 	case "key":
 		t.task.Key = p.text(value)
+	case "answer_key":
+		t.task.AnswerKey = stint.AnswerKey(p.text(value))
 	case "value":
 		p.parseValue(t, value)
 	case "after":

@@ -67,12 +67,15 @@ func TestParse_KnowsAllFields(t *testing.T) {
   after: [a, c, a]
   value: {first: {$result: c}, second: [{$result: d}, {$result: c}]}
 - {name: c, action: x, on_abort: abort-too}
-- {name: d, action: x}
+- {name: d, action: stint.External, answer_key: 0123456789abcdef}
 `)
 	if !slices.Equal(p.Names, []string{"a", "b", "c", "d"}) || len(p.Tasks) != len(p.Names) {
 		t.Errorf("names = %q, %d tasks", p.Names, len(p.Tasks))
 	}
 	a, b := p.Tasks[0], p.Tasks[1]
+	if key := p.Tasks[3].AnswerKey; string(key) != "0123456789abcdef" {
+		t.Errorf("the answer key is %q", string(key))
+	}
 	if a.ID != "t/a" || a.Action != "x" || a.Key != "k" || a.Priority != -5 || a.MaxTries != 3 ||
 		a.OnAbort != stint.RunAnyway || a.Body != nil || !a.PostResult ||
 		!a.NotBefore.Equal(time.Date(2026, 12, 31, 8, 0, 0, 0, time.UTC)) ||
