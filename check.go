@@ -47,7 +47,9 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
+	unhurried := *s
+	unhurried.unhurried = true // between its statements it may read many tasks, and locks none
+	tx, err := unhurried.begin(ctx, pgx.ReadCommitted, "")
 	if err != nil {
 		return nil, err
 	}

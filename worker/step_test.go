@@ -116,7 +116,7 @@ func diesAt(
 
 	handler := func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 		value, err := steps(ctx, task, len(allSteps), func(name string) error {
-			kept, err := pgx.CollectExactlyOneRow(must(pool.Query(ctx,
+			kept, err := pgx.CollectExactlyOneRow(must(pool.Query(t.Context(),
 				`SELECT count(*) FROM stint.steps JOIN stint.tasks USING (key)
 				 WHERE tasks.id = $1 AND steps.name = $2`, id, name)), pgx.RowTo[int])
 			if kept != 0 || err != nil {
