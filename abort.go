@@ -60,9 +60,11 @@ func (s *Store) end(
 ) (others int, err error) {
 	var keys, owned []int64
 	var tries []int32
+	var actors []*string
 	for _, task := range tasks {
 		if !task.final() {
 			keys, tries = append(keys, task.key), append(tries, task.tries)
+			actors = append(actors, task.actor)
 		}
 		if task.state == stateInProgress {
 			owned = append(owned, task.key)
@@ -80,7 +82,8 @@ func (s *Store) end(
 		settled = pending
 		pending.lost, pending.counted = owned, &counted
 		return []step{{
-			name: "end_tasks", args: []any{batch, round, cause, statusText(status), keys, tries},
+			name: "end_tasks",
+			args: []any{batch, round, cause, statusText(status), keys, tries, actors},
 		}}
 	})
 	if err != nil {

@@ -41,14 +41,18 @@ func (d *dropper) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	keep := d.store.history
+	if keep.Tries == 0 { // others keep tries, and say how many; those of tasks that are gone go
+		return d.walk(ctx, "drop_tries", nil, nil)
+	}
+	return d.walk(ctx, "drop_tries", keep.Tries, positive(keep.Age))
 }
 
 // walk goes through a table with a statement that looks at some tasks at a time.
-func (d *dropper) walk(ctx context.Context, statement string) error {
+func (d *dropper) walk(ctx context.Context, statement string, more ...any) error {
 	for after, looked := int64(0), int64(droppedMax); looked == droppedMax; {
 		err := d.store.run(ctx, step{
-			name: statement, args: []any{after, droppedMax},
+			name: statement, args: append([]any{after, droppedMax}, more...),
 			read: func(rows pgx.Rows) error {
 				for rows.Next() { // there is one
 					var last *int64

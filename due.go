@@ -35,6 +35,7 @@ type dueScan struct {
 	name  string
 	most  int
 	tasks int64 // of leases: read fewer if they hold this many tasks
+	keeps bool  // of leases: keep the tries that they end
 
 	// The place: a time and a key, or, of leases, only a time.
 	at  pgtype.Timestamptz
@@ -64,25 +65,25 @@ func firstMoment() pgtype.Timestamptz {
 
 func scanScheduled() *dueScan { return newDueScan("promote_scheduled", promotedTasksMax) }
 
-func scanLeases(most int) *dueScan {
+func (s *Store) scanLeases(most int) *dueScan {
 	scan := newDueScan("reclaim_leases", most)
-	scan.tasks = reclaimedTasksMax
+	scan.tasks, scan.keeps = reclaimedTasksMax, s.history.Tries > 0
 	return scan
 }
 
 func scanDeadlines() *dueScan { return newDueScan("forget_deadlines", dueTasksMax) }
 
-func scanAll() []*dueScan {
-	return []*dueScan{scanScheduled(), scanLeases(reclaimedLeaseMax), scanDeadlines()}
+func (s *Store) scanAll() []*dueScan {
+	return []*dueScan{scanScheduled(), s.scanLeases(reclaimedLeaseMax), scanDeadlines()}
 }
 
 // step scans, and moves the place to the last row that it read.
 func (d *dueScan) step() step {
-	last := d.key
+	args := []any{d.most, d.at, d.key}
 	if d.tasks > 0 {
-		last = d.tasks
+		args = []any{d.most, d.at, d.tasks, d.keeps}
 	}
-	return step{name: d.name, args: []any{d.most, d.at, last}, read: func(rows pgx.Rows) error {
+	return step{name: d.name, args: args, read: func(rows pgx.Rows) error {
 		var at pgtype.Timestamptz
 		var key *int64
 		for rows.Next() { // there is one
@@ -131,12 +132,11 @@ type duty struct {
 	doubt int
 }
 
-// take returns the scans of everything that may be due, whether some of them were left open, and
-// how many tasks to end at once.
-func (d *duty) take() (scans []*dueScan, resumed bool, atOnce int) {
+// take puts the scans that were left open in the place of new ones, and returns whether there were
+// some, and how many tasks to end at once.
+func (d *duty) take(scans []*dueScan) (resumed bool, atOnce int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	scans = scanAll()
 	for i, scan := range scans {
 		for _, open := range d.open {
 			if open.name == scan.name {
@@ -145,7 +145,7 @@ func (d *duty) take() (scans []*dueScan, resumed bool, atOnce int) {
 		}
 	}
 	d.open = nil
-	return scans, resumed, max(dueTasksMax>>(2*d.doubt), 1)
+	return resumed, max(dueTasksMax>>(2*d.doubt), 1)
 }
 
 func (d *duty) leave(open []*dueScan) {
@@ -188,7 +188,8 @@ func (s *Store) settleDue(ctx context.Context) error {
 // walkDue scans everything that is due. It returns whether it resumed scans that were left open,
 // and how many tasks ended.
 func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended int64, err error) {
-	scans, resumed, atOnce := s.duty.take()
+	scans := s.scanAll()
+	resumed, atOnce := s.duty.take(scans)
 	ends.atOnce = atOnce
 	for n, vain := 1, 0; len(scans) > 0; n++ {
 		done, tasks, err := s.scanDue(ctx, scans, ends)
@@ -205,18 +206,18 @@ func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended
 			break
 		}
 		if n%scansAnew == 0 { // much of one kind must not keep the others waiting
-			scans = beginAnew(scans)
+			scans = s.beginAnew(scans)
 		}
 	}
 	return resumed, ended, nil
 }
 
 // beginAnew adds new scans of the kinds that have ended, if another kind still goes on.
-func beginAnew(scans []*dueScan) []*dueScan {
+func (s *Store) beginAnew(scans []*dueScan) []*dueScan {
 	if len(scans) == 0 {
 		return nil
 	}
-	for _, scan := range scanAll() {
+	for _, scan := range s.scanAll() {
 		if !slices.ContainsFunc(scans, func(d *dueScan) bool { return d.name == scan.name }) {
 			scans = append(scans, scan)
 		}

@@ -39,7 +39,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
 		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
 		"stint.settling, stint.sessions, stint.actors, stint.steps, "+
-		"stint.answer_keys")
+		"stint.answer_keys, stint.tries")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever
@@ -88,6 +88,9 @@ func (c *cutStore) state(t *testing.T) string {
 	}
 	if steps := c.count(t, "SELECT count(*) FROM stint.steps"); steps > 0 {
 		texts = append(texts, fmt.Sprintf("%d steps", steps))
+	}
+	if tries := c.count(t, "SELECT count(*) FROM stint.tries"); tries > 0 {
+		texts = append(texts, fmt.Sprintf("%d tries", tries))
 	}
 	if torn := c.count(t, tornTasks); torn > 0 {
 		texts = append(texts, fmt.Sprintf("%d TORN", torn))

@@ -135,7 +135,7 @@ func (h *handOut) choose() (err error) {
 // leases have expired by now. Besides, tasks that others were taking a moment ago may be free
 // again.
 func (h *handOut) ownAgain(ctx context.Context) error {
-	scheduled, leases := scanScheduled(), scanLeases(reclaimedLeaseMax)
+	scheduled, leases := scanScheduled(), h.store.scanLeases(reclaimedLeaseMax)
 	h.scan = h.store.queues.Scan(h.actions, true)
 	err := h.handOutUnder(ctx, func() []step {
 		steps := append([]step{scheduled.step(), leases.step()}, h.handOutSteps()...)

@@ -111,7 +111,7 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 // comes back. Leases that somebody locks at this moment are left for the next check.
 func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
-		pending, passed, leases := &notices{}, 0, scanLeases(handedOnLeasesMax)
+		pending, passed, leases := &notices{}, 0, s.scanLeases(handedOnLeasesMax)
 		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
-			leases := scanLeases(handedOnLeasesMax)
+			leases := s.scanLeases(handedOnLeasesMax)
 			steps := handOnSteps(s.session.id, actor, leases, &passed)
 			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
 				return err

@@ -84,13 +84,19 @@ var sample = map[string]struct {
 	"edges_of":          {"'{5,70}'", []string{"edges_after", "edges_run"}},
 	"cut_edges":         {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"take_back_signals": {"'{5,70}', '{1,1}', '{0,0}'", []string{"blocked_pkey"}},
-	"reopen_tasks": {"'{5,70}'", []string{
+	"reopen_tasks": {"'{5,70}', true", []string{
 		"finished_pkey", "joined_pkey", "tasks_pkey",
 	}},
 	"drop_definitions": {"'{5,70}'", []string{
 		"tasks_pkey", "deadlines_pkey", "steps_pkey", "answer_keys_pkey",
 	}},
-	"drop_answer_keys":   {"0, 10", []string{"answer_keys_pkey", "tasks_pkey"}},
+	"drop_answer_keys": {"0, 10", []string{"answer_keys_pkey", "tasks_pkey"}},
+	"drop_tries":       {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
+	"list_tries":       {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
+	"remember_tries": {
+		"'{5,70}', '{7,7}', '{2,3}', '{f,f}', '{x,y}', '{x,y}', true, true",
+		[]string{"leased_pkey", "leases_pkey", "edges_after"},
+	},
 	"drop_steps":         {"0, 10", []string{"steps_pkey", "tasks_pkey"}},
 	"insert_answer_keys": {"'{5,70}', '{x,y}'", nil},
 	"explain_steps":      {"'a'", []string{"tasks_id_key", "steps_pkey"}},
@@ -119,7 +125,7 @@ var sample = map[string]struct {
 	"forget_deadlines": {"10, '-infinity', 0", []string{
 		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
-	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}'", nil},
+	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}', '{actor}'", nil},
 	"erase_tasks": {"'{5,70}'", []string{
 		"finished_pkey", "edges_after", "edges_run", "joined_pkey",
 	}},
@@ -291,7 +297,7 @@ var sample = map[string]struct {
 	"note_pruning":   {"'1 h'", nil},
 	"forget_pruning": {"", nil},
 	"pruning_behind": {"", nil},
-	"reclaim_leases": {"10, '-infinity', 1000", []string{
+	"reclaim_leases": {"10, '-infinity', 1000, true", []string{
 		"leases_order", "leased_pkey", "tasks_pkey",
 	}},
 	"restore_planner": {"", nil},
@@ -315,7 +321,8 @@ var sample = map[string]struct {
 	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
 	"unsettled_edges": {"", nil},
 	"withdraw_tasks": {"'{5,70}', false, true", []string{
-		"ready_pkey", "scheduled_pkey", "leased_pkey", "finished_pkey", "blocked_pkey",
+		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "finished_pkey",
+		"blocked_pkey",
 	}},
 }
 

@@ -57,7 +57,7 @@ func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
 	expireLeases(t, pool)
-	pausedAt(t, pool, "reclaim_leases", "span", "100, '-infinity', 1000", func() {
+	pausedAt(t, pool, "reclaim_leases", "span", "100, '-infinity', 1000, false", func() {
 		err := store.SetStatus(t.Context(), owned, "meanwhile", 0)
 		wantErr(t, "SetStatus", err, nil)
 	})

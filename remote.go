@@ -110,7 +110,7 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 		return err
 	}
 	for pause := pauseFirst; ; pause *= 2 {
-		pending, passed, leases := &notices{}, 0, scanLeases(handedOnLeasesMax)
+		pending, passed, leases := &notices{}, 0, s.scanLeases(handedOnLeasesMax)
 		dismiss := step{
 			name: "dismiss_actor",
 			args: []any{remote.Session, string(remote.Actor), remote.Epoch},

@@ -329,7 +329,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		steps := []step{{name: "cut_edges", args: []any{after, run}}}
 		return append(append(steps, s.addEdges(again, pending)...),
 			step{name: "take_back_signals", args: []any{waiting, completed, aborted}},
-			step{name: "reopen_tasks", args: []any{keys}},
+			step{name: "reopen_tasks", args: []any{keys, s.history.Tries > 0}},
 			rows.step(batch, round))
 	})
 }

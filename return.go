@@ -35,6 +35,10 @@ type Return struct {
 	// Release refunds the try of a task that is returned as pending, as if it had not been handed
 	// out. An empty Status keeps the current one.
 	Release bool
+
+	// Log is the last lines that were logged of the performance, for [Store.History], if
+	// [Options.History] keeps tries; otherwise it goes unread. Its last 16 KiB are kept.
+	Log string
 }
 
 // ReturnTask ends the performance that token was given for, with a status text for people. With

@@ -149,6 +149,7 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 	case b.limited() || s.limited.any():
 		steps = append(steps, s.makeRoom(lo, hi, claims, pending))
 	}
+	steps = append(steps, s.rememberTries(b)...)
 	return append(steps, step{
 		name: "return_tasks",
 		args: []any{

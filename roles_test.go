@@ -43,7 +43,7 @@ var (
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_limited_keys",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
-		"list_scheduled", "list_schedules", "list_tasks", "pruning_behind", "sample_tasks",
+		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "pruning_behind", "sample_tasks",
 		"schedule_bytes", "schema_version",
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}

@@ -143,7 +143,7 @@ func stepsOf(id TaskID, steps *[]StepInfo) step {
 	return step{
 		name: "explain_steps", args: []any{string(id)},
 		read: func(rows pgx.Rows) (err error) {
-			*steps, err = pgx.CollectRows(rows, pgx.RowToStructByPos[StepInfo])
+			*steps, err = pgx.AppendRows([]StepInfo(nil), rows, pgx.RowToStructByPos[StepInfo])
 			return err
 		},
 	}

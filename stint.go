@@ -25,6 +25,9 @@ type Options struct {
 	// Retention says how long finished tasks stay.
 	Retention Retention
 
+	// History says which ended tries of tasks are kept, for [Store.History].
+	History HistoryOptions
+
 	// Maintenance says when the store does the work of [Store.Maintain] in the background. Default:
 	// [MaintainWhenOwning].
 	Maintenance Maintenance
@@ -141,6 +144,7 @@ type core struct {
 	statements statements
 	writing    map[string]bool // which of them write
 	keep       Retention
+	history    HistoryOptions
 	durability Durability
 	poll       time.Duration
 	logger     *slog.Logger
@@ -207,13 +211,16 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
+	if err := opts.History.check(); err != nil {
+		return nil, fmt.Errorf("new store: %w", err)
+	}
 	loaded, err := loadStatements(opts.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, writing: writingStatements(),
-		keep:       keep,
+		keep: keep, history: opts.History,
 		durability: opts.Durability, poll: opts.PollInterval,
 		logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		closing:  make(chan struct{}),

@@ -145,7 +145,7 @@ type TaskInfo struct {
 	// Tries is how often the task has been handed out.
 	Tries int
 
-	// Actor is the owner of a task in progress, or the last owner of one that it returned.
+	// Actor is the owner of a task in progress, or whoever owned one when it ended.
 	Actor ActorID
 
 	// OwnedAt is when a task in progress was handed out or, if its lease expired after that, when

@@ -20,6 +20,8 @@ type withdrawn struct {
 	position *int64
 	// notBefore is its time, nil unless it was scheduled.
 	notBefore *time.Time
+	// actor is its owner, nil unless it was owned.
+	actor *string
 }
 
 func (t withdrawn) final() bool { return t.state >= stateCompleted }
@@ -82,7 +84,7 @@ func (s *Store) withdraw(
 				for rows.Next() {
 					var task withdrawn
 					err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
-						&task.notBefore)
+						&task.notBefore, &task.actor)
 					if err != nil {
 						return err
 					}

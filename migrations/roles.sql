@@ -10,8 +10,8 @@
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights
---   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, Explain, Graph, ListActors, Check; with
---                   PollOnly WaitForTask; of the package taskstore Get, Tasks, Group, Groups
+--   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, Explain, History, Graph, ListActors,
+--                   Check; with PollOnly WaitForTask; of the package taskstore Get, Tasks, Group, Groups
 --   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
 -- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
@@ -114,6 +114,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint
 
 -- To record the steps of tasks, to answer tasks, and to delete what is kept of tasks that are gone.
 GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.tries TO stint_worker; -- and their history
 GRANT INSERT ON stint.answer_keys TO stint_producer;
 
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
@@ -122,7 +123,7 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
-       stint.steps
+       stint.steps, stint.tries
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

@@ -118,7 +118,7 @@ FROM (
     -- no claim: it counts as not returned until its owner says why it failed (note_late).
     SELECT owned.key, CASE WHEN owned.overdue THEN 6 /* expired */ ELSE 2 /* tries */ END,
            CASE WHEN owned.overdue THEN NULL ELSE ~owned.claim END, owned.tries, NULL, NULL,
-           CASE WHEN owned.overdue THEN NULL ELSE owned.actor END, owned.status
+           owned.actor, owned.status
     FROM owned
     UNION ALL
     SELECT waiting.key, 6 /* expired */, NULL, waiting.tries, NULL, NULL, NULL, waiting.status

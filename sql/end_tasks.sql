@@ -9,6 +9,7 @@
 --   $4 status  text
 --   $5 keys    bigint[]
 --   $6 tries   integer[]
-INSERT INTO stint.settling (batch, round, key, cause, tries, status)
-SELECT $1::bigint, $2::integer, ended.key, $3::smallint, ended.tries, $4::text
-FROM unnest($5::bigint[], $6::integer[]) AS ended (key, tries)
+--   $7 actors  text[]: the owners, null elements: of tasks that were not owned
+INSERT INTO stint.settling (batch, round, key, cause, tries, actor, status)
+SELECT $1::bigint, $2::integer, ended.key, $3::smallint, ended.tries, ended.actor, $4::text
+FROM unnest($5::bigint[], $6::integer[], $7::text[]) AS ended (key, tries, actor)

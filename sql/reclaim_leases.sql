@@ -7,6 +7,7 @@
 --   $1 leases    integer
 --   $2 deadline  timestamptz
 --   $3 tasks     bigint
+--   $4 history   boolean: keep the tries that ended so
 --
 -- Returns the deadline of the last lease (null if there are no more), a zero where the other scans
 -- return a key, how many rows of leased and leases are gone, the actions of the tasks that are
@@ -37,7 +38,8 @@ WITH last AS MATERIALIZED (
     LIMIT 1
 ), expired AS MATERIALIZED (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
-    SELECT lease.tid, lease.claim, lease.part, lease.actor, lease.spans || '{}'::bigint[] AS spans
+    SELECT lease.tid, lease.claim, lease.part, lease.actor, lease.owned_at,
+           lease.spans || '{}'::bigint[] AS spans
     FROM (
         SELECT leases.*, leases.ctid AS tid
         FROM stint.leases
@@ -48,7 +50,8 @@ WITH last AS MATERIALIZED (
 ), span AS MATERIALIZED (
     -- The rows that a lease still holds, or nulls if it holds none. some says that some of the
     -- tasks have tries left, every that all have.
-    SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, leased.*
+    SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, expired.owned_at,
+           leased.*
     FROM expired
     LEFT JOIN LATERAL (
         SELECT leased.lo, leased.hi, leased.version,
@@ -90,7 +93,7 @@ WITH last AS MATERIALIZED (
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid
-    RETURNING leased.*, held.actor
+    RETURNING leased.*, held.actor, held.owned_at
 ), task AS MATERIALIZED (
     SELECT gone.*, task.key, task.action, task.priority, task.deadline, task.limit_key,
            task.max_tries = 0 OR gone.tries < task.max_tries AS again
@@ -119,6 +122,13 @@ WITH last AS MATERIALIZED (
            task.action, task.priority, task.deadline, task.actor, task.status
     FROM task
     WHERE task.again
+), remembered AS (
+    INSERT INTO stint.tries (key, claim, owned_at, tries, outcome, actor, status)
+    SELECT task.key, task.claim, task.owned_at, task.tries, 4 /* expired */, task.actor, task.status
+    FROM task
+    WHERE $4::boolean AND task.again
+    -- Once more, if its owner was late, and is again.
+    ON CONFLICT (key, claim) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status
 ), emptied AS (
     -- A lease goes when it holds nothing any more.
     DELETE FROM stint.leases

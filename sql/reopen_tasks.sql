@@ -3,9 +3,28 @@
 -- Takes finished tasks out of their ends, as if they had been inserted just now. lock_finished has
 -- locked them, and insert_network gives them their new state.
 --
---   $1 keys  bigint[]
+--   $1 keys     bigint[]
+--   $2 history  boolean: keep the tries that ended them
 WITH reopened AS (
-    DELETE FROM stint.finished WHERE finished.lo = ANY ($1::bigint[])
+    DELETE FROM stint.finished
+    WHERE finished.lo = ANY ($1::bigint[])
+    RETURNING finished.*
+), remembered AS (
+    -- In the form of list_tries. One whose log is kept is in the history already.
+    INSERT INTO stint.tries (key, claim, ended_at, tries, outcome, actor, status)
+    SELECT reopened.lo,
+           CASE WHEN reopened.claim & 32768 = 0 THEN ~reopened.claim ELSE reopened.claim END,
+           reopened.finished_at, reopened.tries,
+           CASE reopened.cause
+               WHEN 2 /* tries */ THEN CASE WHEN reopened.claim & 32768 = 0 THEN 4 ELSE 2 END
+               WHEN 4 /* cancelled */ THEN 5
+               ELSE reopened.cause -- of one that was owned, 0, 1 or 6
+           END,
+           reopened.actor, reopened.status
+    FROM reopened
+    WHERE $2::boolean AND reopened.actor IS NOT NULL
+    ON CONFLICT (key, claim) DO UPDATE
+        SET ended_at = excluded.ended_at, outcome = excluded.outcome, status = excluded.status
 ), unjoined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )

@@ -2,9 +2,9 @@
 --
 -- Takes unfinished tasks out of the states they are in. Returns key, state and tries of each, the
 -- state numbered as in task_states, of a ready one its position in the queue, as if it were not
--- parked, and of a scheduled one its time. Final tasks are only reported, and so are owned ones
--- unless $2 says otherwise. A key that is not in the answer has moved on since the statement began,
--- or shares a span that somebody was carving.
+-- parked, of a scheduled one its time, and of an owned one its owner. Final tasks are only
+-- reported, and so are owned ones unless $2 says otherwise. A key that is not in the answer has
+-- moved on since the statement began, or shares a span that somebody was carving.
 --
 --   $1 keys   bigint[], sorted; ready and owned tasks must have been carved out of their spans
 --   $2 owned  boolean: take the owned tasks, too
@@ -26,7 +26,8 @@ WITH RECURSIVE reached (key, falls) AS (
 ), held AS MATERIALIZED (
     SELECT ready.* FROM (
         SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries,
-               ready.position & 9223372036854775807 AS position, NULL::timestamptz AS not_before
+               ready.position & 9223372036854775807 AS position, NULL::timestamptz AS not_before,
+               NULL::text AS actor
         FROM stint.ready
         WHERE ready.lo = ANY ($1::bigint[]) AND ready.hi = ready.lo
         ORDER BY ready.lo
@@ -35,7 +36,7 @@ WITH RECURSIVE reached (key, falls) AS (
     UNION ALL
     SELECT scheduled.* FROM (
         SELECT 1 /* scheduled */, scheduled.key, scheduled.tries, NULL::bigint,
-               scheduled.not_before
+               scheduled.not_before, NULL
         FROM stint.scheduled
         WHERE scheduled.key = ANY ($1::bigint[])
         ORDER BY scheduled.key
@@ -43,7 +44,10 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS scheduled
     UNION ALL
     SELECT leased.* FROM (
-        SELECT 3 /* in progress */, leased.lo, leased.tries, NULL::bigint, NULL::timestamptz
+        SELECT 3 /* in progress */, leased.lo, leased.tries, NULL::bigint, NULL::timestamptz,
+               (SELECT leases.actor
+                FROM stint.leases
+                WHERE leases.claim = leased.claim AND leases.part = leased.part)
         FROM stint.leased
         WHERE leased.lo = ANY ($1::bigint[]) AND leased.hi = leased.lo
         ORDER BY leased.lo
@@ -51,7 +55,7 @@ WITH RECURSIVE reached (key, falls) AS (
     ) AS leased
     UNION ALL
     SELECT blocked.* FROM (
-        SELECT 0 /* blocked */, blocked.key, blocked.tries, NULL::bigint, NULL::timestamptz
+        SELECT 0 /* blocked */, blocked.key, blocked.tries, NULL::bigint, NULL::timestamptz, NULL
         FROM stint.blocked
         WHERE blocked.key = ANY (ARRAY(SELECT reached.key FROM reached))
         ORDER BY blocked.key
@@ -79,10 +83,10 @@ WITH RECURSIVE reached (key, falls) AS (
         SELECT held.key FROM held WHERE held.state = 0 /* blocked */
     ))
 )
-SELECT held.key, held.state, held.tries, held.position, held.not_before
+SELECT held.key, held.state, held.tries, held.position, held.not_before, held.actor
 FROM held
 UNION ALL
-SELECT named.key, 10 + span.cause, span.tries, NULL, NULL
+SELECT named.key, 10 + span.cause, span.tries, NULL, NULL, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
     SELECT finished.lo, finished.hi, finished.tries, finished.cause

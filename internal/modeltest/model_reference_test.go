@@ -185,8 +185,9 @@ func (r *reference) abort(ids []stint.TaskID, status string) error {
 	}
 	for _, id := range ids {
 		if task := r.tasks[id]; !task.final() {
+			task.disown()
 			r.end(task, stint.StateAborted, stint.CauseCancelled)
-			task.token, task.actor, task.status = stint.Token{}, "", status
+			task.status = status
 		}
 	}
 	return nil
@@ -217,6 +218,15 @@ func (t *referenceTask) final() bool {
 
 func (t *referenceTask) exhausted() bool { return t.MaxTries > 0 && t.tries >= t.MaxTries }
 
+// disown takes the right to return the task from its last owner, who is known as its actor if it
+// has been the owner up to now.
+func (t *referenceTask) disown() {
+	t.token = stint.Token{}
+	if t.state != stint.StateInProgress {
+		t.actor = ""
+	}
+}
+
 func (r *reference) end(task *referenceTask, state stint.State, cause stint.AbortCause) {
 	task.state, task.cause, task.until, task.late = state, cause, r.now, false
 }
@@ -229,8 +239,8 @@ func (r *reference) settle(ending bool) {
 	for _, task := range tasks {
 		switch {
 		case ending && task.expires <= r.now && !task.final():
+			task.disown()
 			r.end(task, stint.StateAborted, stint.CauseExpired)
-			task.token, task.actor = stint.Token{}, ""
 		case task.state == stint.StateScheduled && task.until <= r.now:
 			if task.until != promoted { // those that were due earlier go ahead
 				r.positions++

@@ -1,5 +1,5 @@
 -- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md),
--- schedules (docs/schedules.md), and steps (docs/steps.md).
+-- schedules (docs/schedules.md), steps (docs/steps.md), and the history of tries (docs/history.md).
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -163,6 +163,29 @@ CREATE TABLE {{.schema}}.answer_keys (
     CONSTRAINT answer_keys_pkey PRIMARY KEY (key)
 );
 
+-- The tries of tasks that ended without ending the task, and those of which a log is kept; the end
+-- of others is in finished (docs/history.md). tries counts them as ready does. outcome is as of
+-- return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where its deadline
+-- passed; of a row with the claim of one of finished, that one counts. claim is null of a task that
+-- ended while it was owned, not by its owner, and was opened again. Whoever maintains deletes rows
+-- that are too many or too old, or whose task is gone.
+CREATE TABLE {{.schema}}.tries (
+    key      bigint      NOT NULL,
+    claim    bigint,
+    owned_at timestamptz,
+    ended_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    tries    integer     NOT NULL,
+    outcome  smallint    NOT NULL,
+    actor    text        COLLATE "C" NOT NULL,
+    status   text,
+    log      text,
+
+    CONSTRAINT tries_key           UNIQUE (key, claim),
+    CONSTRAINT tries_outcome_known CHECK (outcome BETWEEN 0 AND 6),
+    CONSTRAINT tries_log_length    CHECK (octet_length(log) <= 16384)
+);
+ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
+
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
@@ -231,6 +254,8 @@ ALTER TABLE {{.schema}}.steps SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.answer_keys SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.tries SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -245,7 +270,7 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.answer_keys, {{.schema}}.steps, {{.schema}}.schedules,
+DROP TABLE {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps, {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;

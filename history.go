@@ -1,0 +1,192 @@
+package stint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	keptTriesMax = 1000
+	logBytesMax  = 16 << 10
+)
+
+// HistoryOptions say which ended tries of tasks a store keeps.
+//
+// The options belong to the store, not to the database: a store keeps the tries that it ends, by a
+// return or, where it maintains, because their leases have expired. The shortest options among the
+// stores that maintain decide how long they stay.
+type HistoryOptions struct {
+	// Tries is how many ended tries of a task are kept, the latest ones, for as long as the task is
+	// in the store; up to 1,000. Default: 0, which keeps none and costs nothing.
+	Tries int
+
+	// Age is the age at which ended tries are dropped, even if the task is still there. Default: 0,
+	// which keeps them as long as the task.
+	Age time.Duration
+}
+
+func (o HistoryOptions) check() error {
+	switch {
+	case o.Tries < 0 || o.Tries > keptTriesMax:
+		return argumentError("Options.History.Tries",
+			fmt.Sprintf("must be between 0 and %d", keptTriesMax))
+	case o.Age < 0:
+		return argumentError("Options.History.Age", "must not be negative")
+	}
+	return nil
+}
+
+// A TryOutcome says how a try of a task ended.
+type TryOutcome string
+
+// The outcomes of tries.
+const (
+	TryCompleted TryOutcome = "completed" // its owner returned the task as completed
+	TryAborted   TryOutcome = "aborted"   // its owner returned the task as aborted
+	TryReturned  TryOutcome = "returned"  // its owner returned the task as pending
+	TryReleased  TryOutcome = "released"  // so, too, and the try did not count
+	TryExpired   TryOutcome = "expired"   // its lease expired, or its owner died
+	TryCancelled TryOutcome = "cancelled" // somebody aborted the task meanwhile
+	TryOverdue   TryOutcome = "overdue"   // the Deadline of the task passed meanwhile
+)
+
+// tryOutcomes are in the order of their numbers in the database.
+func tryOutcomes() []TryOutcome {
+	return []TryOutcome{
+		TryCompleted, TryAborted, TryReturned, TryReleased, TryExpired, TryCancelled, TryOverdue,
+	}
+}
+
+// A Try is one hand-out of a task that has ended.
+type Try struct {
+	// Number is the number of the hand-out, beginning with 1. The count begins anew when the task
+	// is retried, and a released try shares its number with the next one.
+	Number int
+
+	Outcome TryOutcome
+	Actor   ActorID // who owned the task
+
+	// OwnedAt is when the task was handed out, zero where only the end is known: of a try that
+	// ended the task and has no log. EndedAt is when the try ended. Both are on the database's
+	// clock.
+	OwnedAt, EndedAt time.Time
+
+	Status string // the owner's last text for people to read
+	Log    string // the last lines of its log: [Return.Log]
+}
+
+// A History is what became of a task's tries.
+type History struct {
+	Tries []Try      // those that have ended, the latest last
+	Steps []StepInfo // those that are recorded, and that the next try need not do
+}
+
+// History returns the ended tries of a task: those that stores keep ([Options.History]), and the
+// one that ended the task, which is known in any case. A try whose lease has expired, and whose
+// late owner then returned the task after all, is as its owner said. If there is no such task, the
+// error is [ErrTaskNotFound], in a [*TaskError].
+func (s *Store) History(ctx context.Context, id TaskID) (History, error) {
+	history, err := s.findHistory(ctx, id)
+	if err != nil {
+		return History{}, fmt.Errorf("history: %w", err)
+	}
+	return history, nil
+}
+
+func (s *Store) findHistory(ctx context.Context, id TaskID) (History, error) {
+	var history History
+	if err := checkText("task ID", string(id), idBytesMax); err != nil {
+		return history, err
+	}
+	found := false
+	err := s.run(ctx, step{
+		name: "list_tries", args: []any{string(id)},
+		read: func(rows pgx.Rows) (err error) {
+			history.Tries, found, err = readTries(rows)
+			return err
+		},
+	}, stepsOf(id, &history.Steps))
+	switch {
+	case err != nil:
+		return history, err
+	case !found:
+		return history, taskError([]TaskID{id}, ErrTaskNotFound)
+	}
+	return history, nil
+}
+
+// readTries reads the tries of a task. A task without any has one row of nulls.
+func readTries(rows pgx.Rows) (tries []Try, found bool, err error) {
+	for rows.Next() {
+		var number *int
+		var outcome *int16
+		var actor, status, log *string
+		var ownedAt, endedAt *time.Time
+		err := rows.Scan(&number, &outcome, &actor, &ownedAt, &endedAt, &status, &log)
+		if err != nil {
+			return nil, false, err
+		}
+		if found = true; number == nil {
+			continue
+		}
+		tries = append(tries, Try{
+			Number: *number, Outcome: tryOutcomes()[*outcome], Actor: ActorID(orZero(actor)),
+			OwnedAt: orZero(ownedAt), EndedAt: *endedAt, Status: orZero(status), Log: orZero(log),
+		})
+	}
+	return tries, found, rows.Err()
+}
+
+// rememberTries keeps the returns of a batch that do not end their tasks, whose end the table
+// finished does not hold, and those with a log.
+func (s *Store) rememberTries(b *returnBatch) []step {
+	if s.history.Tries == 0 {
+		return nil
+	}
+	var performances []performance
+	var outcomes []int16
+	var posts []bool
+	var statuses, logs []*string
+	for n, i := range b.chosen {
+		r := &b.returns[i]
+		if r.outcome() < outcomePending && r.Log == "" {
+			continue
+		}
+		performances = append(performances, b.performances[n])
+		outcomes, posts = append(outcomes, r.outcome()), append(posts, r.Token.posts())
+		statuses, logs = append(statuses, statusText(r.Status)), append(logs, logText(r.Log))
+	}
+	if len(performances) == 0 {
+		return nil
+	}
+	keys, claims := keysAndClaims(performances)
+	return []step{{
+		name: "remember_tries",
+		args: []any{
+			keys, claims, outcomes, posts, statuses, logs,
+			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone,
+		},
+	}}
+}
+
+// logText makes any text storable, as statusText does, but keeps the end of a long one.
+func logText(text string) *string {
+	if len(text) > logBytesMax {
+		cut := len(text) - logBytesMax
+		for cut < len(text) && !utf8.RuneStart(text[cut]) {
+			cut++
+		}
+		text = text[cut:]
+	}
+	// The question mark is no longer than what it replaces.
+	valid := strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
+	if valid == "" {
+		return nil
+	}
+	return &valid
+}
