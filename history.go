@@ -3,11 +3,11 @@ package stint
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/tail"
 )
 
 const (
@@ -176,17 +176,11 @@ func (s *Store) rememberTries(b *returnBatch) []step {
 
 // logText makes any text storable, as statusText does, but keeps the end of a long one.
 func logText(text string) *string {
-	if len(text) > logBytesMax {
-		cut := len(text) - logBytesMax
-		for cut < len(text) && !utf8.RuneStart(text[cut]) {
-			cut++
-		}
-		text = text[cut:]
-	}
-	// The question mark is no longer than what it replaces.
-	valid := strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
-	if valid == "" {
+	if text == "" {
 		return nil
 	}
-	return &valid
+	end := tail.New(logBytesMax)
+	_, _ = end.Write([]byte(text[max(len(text)-2*logBytesMax, 0):]))
+	text = end.Text(logBytesMax)
+	return &text
 }

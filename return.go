@@ -162,12 +162,13 @@ func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []er
 	}
 }
 
-// returnsSize is how much of a batch returns take: one each, and one for each KiB of results.
+// returnsSize is how much of a batch returns take: one each, and one for each KiB of results and
+// logs.
 func returnsSize(returns []Return) int {
 	const resultBytes = 1 << 10
 	size := len(returns)
 	for i := range returns {
-		size += len(returns[i].Result) / resultBytes
+		size += (len(returns[i].Result) + len(returns[i].Log)) / resultBytes
 	}
 	return size
 }

@@ -205,6 +205,21 @@ func (c *Client) Explain(
 	return why, said("explain", err)
 }
 
+// History is [stint.Store.History].
+func (c *Client) History(
+	ctx context.Context, id stint.TaskID,
+) (history stint.History, err error) {
+	request := &stintv1.GetHistoryRequest{Id: string(id)}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.GetHistory(ctx, request)
+		if err == nil {
+			history = wire.ToHistory(r)
+		}
+		return err
+	})
+	return history, said("history", err)
+}
+
 // Graph is [stint.Store.Graph].
 func (c *Client) Graph(ctx context.Context, id stint.TaskID) (graph *stint.Graph, err error) {
 	request := &stintv1.GetGraphRequest{Id: string(id)}

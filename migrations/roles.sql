@@ -6,7 +6,7 @@
 --
 --   stint_owner     owns the schema: migrates, and runs this file
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
---                   GetTasks, ListTasks, Graph, and the verbs for schedules
+--                   GetTasks, ListTasks, History, Graph, and the verbs for schedules
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights
@@ -115,6 +115,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint
 -- To record the steps of tasks, to answer tasks, and to delete what is kept of tasks that are gone.
 GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.tries TO stint_worker; -- and their history
+GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys TO stint_producer;
 
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check

@@ -123,6 +123,11 @@ func lookPolicies() map[string]policy {
 				}
 			}),
 		},
+		stintv1connect.TaskServiceGetHistoryProcedure: {
+			may: on(func(a *asking, r *stintv1.GetHistoryRequest) error {
+				return a.may(access.Read, []string{r.GetId()})
+			}),
+		},
 		stintv1connect.TaskServiceGetGraphProcedure: {
 			may: on(func(a *asking, r *stintv1.GetGraphRequest) error {
 				return a.may(access.Read, []string{r.GetId()})

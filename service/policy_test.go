@@ -258,6 +258,10 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"shop", `{"id":"shop/bills"}`}},
 		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
 	},
+	"GetHistory": {
+		[]call{{"shop", `{"id":"shop/bills"}`}},
+		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
+	},
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},

@@ -205,6 +205,16 @@ func (t *tasks) ExplainTask(
 	return response, nil
 }
 
+func (t *tasks) GetHistory(
+	ctx context.Context, r *stintv1.GetHistoryRequest,
+) (*stintv1.GetHistoryResponse, error) {
+	history, err := t.store.History(ctx, stint.TaskID(r.GetId()))
+	if err != nil {
+		return nil, err
+	}
+	return wire.FromHistory(history), nil
+}
+
 func (t *tasks) GetGraph(
 	ctx context.Context, r *stintv1.GetGraphRequest,
 ) (*stintv1.GetGraphResponse, error) {

@@ -35,6 +35,7 @@ type Store interface {
 	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
+	History(ctx context.Context, id stint.TaskID) (stint.History, error)
 	Stats(ctx context.Context) (stint.Stats, error)
 	Close(ctx context.Context) error
 }

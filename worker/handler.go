@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -38,11 +39,13 @@ type Middleware func(next Handler) Handler
 type Task struct {
 	stint.OwnedTask
 
-	queue Queue
+	queue  Queue
+	logger *slog.Logger // of the worker
 	// returned says that the handler returned the task in a transaction. From then on only the
 	// handler knows whether the task is still owned.
 	returned atomic.Bool
 	steps    taskSteps
+	log      taskLog
 }
 
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
@@ -93,7 +96,7 @@ func (t *Task) Inputs(ctx context.Context) ([]stint.Input, error) {
 func (t *Task) completion(result Result) stint.Return {
 	return stint.Return{
 		ID: t.ID, Token: t.Token, Code: stint.StatusCompleted,
-		Status: result.Status, Result: result.Bytes,
+		Status: result.Status, Result: result.Bytes, Log: t.log.text(),
 	}
 }
 

@@ -73,7 +73,7 @@ func (e *execution) begin(base context.Context, owned []stint.OwnedTask, until t
 func (e *execution) newPerformance(
 	base context.Context, owned stint.OwnedTask, of *handling, until time.Time,
 ) *performance {
-	task := &Task{OwnedTask: owned, queue: e.queue}
+	task := &Task{OwnedTask: owned, queue: e.queue, logger: e.logger}
 	p := &performance{task: task, of: of, begun: now(), until: until}
 	p.ctx, p.end = context.WithCancelCause(base)
 	p.ctx, p.span = e.telemetry.begin(p.ctx, &p.of.telemetry, task)
@@ -182,7 +182,9 @@ func (e *execution) conclude(p *performance, o Outcome) {
 
 // failure returns how to return a task whose handler ended with an error.
 func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outcome) {
-	ret := stint.Return{ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text}
+	ret := stint.Return{
+		ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text, Log: t.log.text(),
+	}
 	if cause != nil && !errors.Is(end.err, cause) {
 		ret.Status = fmt.Sprintf("%v: %s", cause, end.text)
 	}

@@ -787,7 +787,9 @@ type Return struct {
 	// How long a task that is returned as pending waits.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,7,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// Refunds the try of a task that is returned as pending.
-	Release       bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
+	Release bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
+	// The last lines that were logged of the performance, for its history; cut to the last 16 KiB.
+	Log           string `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -887,6 +889,13 @@ func (x *Return) GetRelease() bool {
 		return x.Release
 	}
 	return false
+}
+
+func (x *Return) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
 }
 
 type isReturn_Outcome interface {
@@ -1552,7 +1561,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\acontent\"3\n" +
 	"\vPerformance\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\xf8\x01\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\x8a\x02\n" +
 	"\x06Return\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
@@ -1563,7 +1572,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"resultText\x12:\n" +
 	"\vretry_after\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x18\n" +
-	"\arelease\x18\b \x01(\bR\areleaseB\t\n" +
+	"\arelease\x18\b \x01(\bR\arelease\x12\x10\n" +
+	"\x03log\x18\t \x01(\tR\x03logB\t\n" +
 	"\aoutcome\"\x9e\x01\n" +
 	"\x06Answer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +

@@ -1686,6 +1686,202 @@ func (x *StepInfo) GetBytes() int64 {
 	return 0
 }
 
+type GetHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHistoryRequest) Reset() {
+	*x = GetHistoryRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHistoryRequest) ProtoMessage() {}
+
+func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
+func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GetHistoryRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type GetHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of their ends.
+	Tries []*Try `protobuf:"bytes,1,rep,name=tries,proto3" json:"tries,omitempty"`
+	// In the order in which they were recorded.
+	Steps         []*StepInfo `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHistoryResponse) Reset() {
+	*x = GetHistoryResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHistoryResponse) ProtoMessage() {}
+
+func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
+func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetHistoryResponse) GetTries() []*Try {
+	if x != nil {
+		return x.Tries
+	}
+	return nil
+}
+
+func (x *GetHistoryResponse) GetSteps() []*StepInfo {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// A Try is a hand-out of a task that has ended.
+type Try struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the hand-out, beginning with 1, since the task was inserted or retried.
+	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// "completed" or "aborted", by its owner; "returned" for another try, or "released", which did not
+	// count; "expired", if its lease did or its owner died; "cancelled" or "overdue", if somebody
+	// aborted the task or its deadline passed.
+	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Actor   string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Missing where only the end is known.
+	OwnedAt       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=owned_at,json=ownedAt,proto3" json:"owned_at,omitempty"`
+	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	Status        string                 `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
+	Log           string                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Try) Reset() {
+	*x = Try{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Try) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Try) ProtoMessage() {}
+
+func (x *Try) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Try.ProtoReflect.Descriptor instead.
+func (*Try) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Try) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Try) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Try) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *Try) GetOwnedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OwnedAt
+	}
+	return nil
+}
+
+func (x *Try) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
+func (x *Try) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *Try) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
+}
+
 // A TaskLimits is how limits and pauses hold up a ready task.
 type TaskLimits struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1715,7 +1911,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1923,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1936,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -1843,7 +2039,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +2051,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +2064,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -1889,7 +2085,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +2097,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2110,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -1946,7 +2142,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2154,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2167,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 type GetStatsResponse struct {
@@ -1985,7 +2181,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2193,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2206,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -2059,7 +2255,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2267,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2280,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -2195,7 +2391,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2403,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2416,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -2241,7 +2437,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2449,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2462,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -2298,7 +2494,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2506,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2519,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 type ListActorsResponse struct {
@@ -2335,7 +2531,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2347,7 +2543,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2360,7 +2556,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2382,7 +2578,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2590,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2603,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2450,7 +2646,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2658,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2671,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2511,7 +2707,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2719,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2732,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2561,7 +2757,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2769,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2782,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 type GetServiceInfoResponse struct {
@@ -2605,7 +2801,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2813,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2826,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2675,7 +2871,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2883,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2896,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -2735,7 +2931,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2943,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2956,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -2785,7 +2981,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2993,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +3006,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 type CheckStoreResponse struct {
@@ -2823,7 +3019,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +3031,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +3044,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -2873,7 +3069,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3081,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3094,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -3044,7 +3240,20 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"recordedAt\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xe7\x04\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"#\n" +
+	"\x11GetHistoryRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
+	"\x12GetHistoryResponse\x12#\n" +
+	"\x05tries\x18\x01 \x03(\v2\r.stint.v1.TryR\x05tries\x12(\n" +
+	"\x05steps\x18\x02 \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"\xe5\x01\n" +
+	"\x03Try\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x125\n" +
+	"\bowned_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aownedAt\x125\n" +
+	"\bended_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\tR\x06status\x12\x10\n" +
+	"\x03log\x18\a \x01(\tR\x03log\"\xe7\x04\n" +
 	"\n" +
 	"TaskLimits\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
@@ -3133,7 +3342,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xa3\x15\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xf1\x15\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
@@ -3149,7 +3358,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bTransact\x12\x19.stint.v1.TransactRequest\x1a\x1a.stint.v1.TransactResponse\x12F\n" +
 	"\bGetTasks\x12\x19.stint.v1.GetTasksRequest\x1a\x1a.stint.v1.GetTasksResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\tListTasks\x12\x1a.stint.v1.ListTasksRequest\x1a\x1b.stint.v1.ListTasksResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\vExplainTask\x12\x1c.stint.v1.ExplainTaskRequest\x1a\x1d.stint.v1.ExplainTaskResponse\"\x03\x90\x02\x01\x12F\n" +
+	"\vExplainTask\x12\x1c.stint.v1.ExplainTaskRequest\x1a\x1d.stint.v1.ExplainTaskResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\n" +
+	"GetHistory\x12\x1b.stint.v1.GetHistoryRequest\x1a\x1c.stint.v1.GetHistoryResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetGraph\x12\x19.stint.v1.GetGraphRequest\x1a\x1a.stint.v1.GetGraphResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetStats\x12\x19.stint.v1.GetStatsRequest\x1a\x1a.stint.v1.GetStatsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\fListProblems\x12\x1d.stint.v1.ListProblemsRequest\x1a\x1e.stint.v1.ListProblemsResponse\"\x03\x90\x02\x01\x12L\n" +
@@ -3191,7 +3402,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -3222,202 +3433,211 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*ExplainTaskRequest)(nil),      // 26: stint.v1.ExplainTaskRequest
 	(*ExplainTaskResponse)(nil),     // 27: stint.v1.ExplainTaskResponse
 	(*StepInfo)(nil),                // 28: stint.v1.StepInfo
-	(*TaskLimits)(nil),              // 29: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 30: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 31: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 32: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 33: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 34: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 35: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 36: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 37: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 38: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 39: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 40: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 41: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 42: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 43: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 44: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 45: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 46: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 47: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 48: stint.v1.Finding
-	(*Task)(nil),                    // 49: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 50: google.protobuf.Duration
-	(*Dependency)(nil),              // 51: stint.v1.Dependency
-	(*Affected)(nil),                // 52: stint.v1.Affected
-	(*Answer)(nil),                  // 53: stint.v1.Answer
-	(*Verdict)(nil),                 // 54: stint.v1.Verdict
-	(*Performance)(nil),             // 55: stint.v1.Performance
-	(*Return)(nil),                  // 56: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 57: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 58: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 59: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 60: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 61: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 62: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 63: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 64: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 65: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 66: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 67: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 68: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 69: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 70: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 71: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 72: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 73: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 74: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 75: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 76: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 77: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 78: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 79: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 80: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 81: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 82: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 83: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 84: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 85: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 86: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 87: stint.v1.TriggerScheduleResponse
+	(*GetHistoryRequest)(nil),       // 29: stint.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),      // 30: stint.v1.GetHistoryResponse
+	(*Try)(nil),                     // 31: stint.v1.Try
+	(*TaskLimits)(nil),              // 32: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 33: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 34: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 35: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 36: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 37: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 38: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 39: stint.v1.ListProblemsResponse
+	(*ListActorsRequest)(nil),       // 40: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 41: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 42: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 43: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 44: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 45: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 46: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 47: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 48: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 49: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 50: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 51: stint.v1.Finding
+	(*Task)(nil),                    // 52: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 53: google.protobuf.Duration
+	(*Dependency)(nil),              // 54: stint.v1.Dependency
+	(*Affected)(nil),                // 55: stint.v1.Affected
+	(*Answer)(nil),                  // 56: stint.v1.Answer
+	(*Verdict)(nil),                 // 57: stint.v1.Verdict
+	(*Performance)(nil),             // 58: stint.v1.Performance
+	(*Return)(nil),                  // 59: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 61: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 62: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 63: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 64: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 65: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 66: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 67: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 68: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 69: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 70: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 71: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 72: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 73: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 74: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 75: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 76: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 77: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 78: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 79: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 80: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 81: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 82: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 83: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 84: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 85: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 86: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 87: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 88: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 89: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 90: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	49, // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	49, // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	49, // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	49, // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	50, // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	50, // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	51, // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	52, // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	53, // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	54, // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	52, // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	52, // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	55, // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	49, // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	49, // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	51, // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	56, // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	19, // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
-	6,  // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
-	20, // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	57, // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	57, // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	52, // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	52, // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	52, // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	58, // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	50, // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	50, // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	58, // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	58, // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	58, // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	58, // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	57, // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	57, // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	29, // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	28, // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	57, // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	59, // 37: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	57, // 38: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	57, // 39: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	58, // 40: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	58, // 41: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	57, // 42: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	57, // 43: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	58, // 44: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	51, // 45: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	34, // 46: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	50, // 47: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	50, // 48: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	58, // 49: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	58, // 50: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	58, // 51: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	39, // 52: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	57, // 53: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	50, // 54: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	58, // 55: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	57, // 56: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	50, // 57: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	50, // 58: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	48, // 59: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,  // 60: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,  // 61: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,  // 62: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,  // 63: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,  // 64: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10, // 65: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12, // 66: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14, // 67: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16, // 68: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18, // 69: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22, // 70: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24, // 71: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26, // 72: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	30, // 73: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	32, // 74: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	35, // 75: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	37, // 76: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	40, // 77: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	42, // 78: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	44, // 79: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	46, // 80: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	60, // 81: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	61, // 82: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	62, // 83: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	63, // 84: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	64, // 85: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	65, // 86: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	66, // 87: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	67, // 88: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	68, // 89: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	69, // 90: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	70, // 91: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	71, // 92: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	72, // 93: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	73, // 94: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,  // 95: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,  // 96: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,  // 97: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,  // 98: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,  // 99: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11, // 100: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13, // 101: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15, // 102: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17, // 103: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21, // 104: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23, // 105: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25, // 106: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27, // 107: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	31, // 108: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	33, // 109: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	36, // 110: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	38, // 111: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	41, // 112: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	43, // 113: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	45, // 114: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	47, // 115: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	74, // 116: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	75, // 117: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	76, // 118: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	77, // 119: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	78, // 120: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	79, // 121: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	80, // 122: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	81, // 123: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	82, // 124: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	83, // 125: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	84, // 126: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	85, // 127: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	86, // 128: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	87, // 129: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	95, // [95:130] is the sub-list for method output_type
-	60, // [60:95] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	52,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	52,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	52,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	52,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	53,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	53,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	54,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	55,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	56,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	57,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	55,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	55,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	58,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	52,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	52,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	54,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	59,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	19,  // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	6,   // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
+	20,  // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	60,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	60,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	55,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	55,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	55,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	61,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	53,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	53,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	61,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	61,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	61,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	61,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	60,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	60,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	32,  // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	28,  // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	60,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	31,  // 37: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	28,  // 38: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
+	60,  // 39: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	60,  // 40: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	62,  // 41: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	60,  // 42: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	60,  // 43: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	61,  // 44: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	61,  // 45: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	60,  // 46: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	60,  // 47: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	61,  // 48: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	54,  // 49: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	37,  // 50: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	53,  // 51: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	53,  // 52: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	61,  // 53: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	61,  // 54: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	61,  // 55: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	42,  // 56: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	60,  // 57: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	53,  // 58: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	61,  // 59: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	60,  // 60: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	53,  // 61: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	53,  // 62: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	51,  // 63: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 64: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 65: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 66: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,   // 67: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,   // 68: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10,  // 69: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12,  // 70: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14,  // 71: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16,  // 72: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18,  // 73: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22,  // 74: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24,  // 75: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26,  // 76: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	29,  // 77: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	33,  // 78: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	35,  // 79: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	38,  // 80: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	40,  // 81: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	43,  // 82: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	45,  // 83: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	47,  // 84: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	49,  // 85: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	63,  // 86: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	64,  // 87: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	65,  // 88: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	66,  // 89: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	67,  // 90: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	68,  // 91: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	69,  // 92: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	70,  // 93: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	71,  // 94: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	72,  // 95: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	73,  // 96: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	74,  // 97: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	75,  // 98: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	76,  // 99: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 100: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 101: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 102: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,   // 103: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,   // 104: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11,  // 105: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13,  // 106: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15,  // 107: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17,  // 108: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21,  // 109: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23,  // 110: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25,  // 111: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27,  // 112: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	30,  // 113: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	34,  // 114: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	36,  // 115: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	39,  // 116: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	41,  // 117: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	44,  // 118: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	46,  // 119: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	48,  // 120: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	50,  // 121: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	77,  // 122: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	78,  // 123: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	79,  // 124: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	80,  // 125: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	81,  // 126: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	82,  // 127: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	83,  // 128: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	84,  // 129: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	85,  // 130: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	86,  // 131: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	87,  // 132: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	88,  // 133: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	89,  // 134: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	90,  // 135: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	100, // [100:136] is the sub-list for method output_type
+	64,  // [64:100] is the sub-list for method input_type
+	64,  // [64:64] is the sub-list for extension type_name
+	64,  // [64:64] is the sub-list for extension extendee
+	0,   // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -3434,7 +3654,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,7 +42,9 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	testrun.Long(t)
 	python := interpreter(t)
 	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
+	store, err := stint.New(pool, stint.Options{
+		PollInterval: 20 * time.Millisecond, History: stint.HistoryOptions{Tries: 10},
+	})
 	if err != nil {
 		t.Fatalf("New = %v", err)
 	}

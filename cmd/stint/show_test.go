@@ -3,9 +3,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -45,6 +49,58 @@ func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
 		r := db.run(t, "", append([]string{"show", "alone"}, flags...)...).wantExit(t, 0)
 		if strings.Contains(r.stdout, "predecessors") || strings.Contains(r.stdout, "dependents") {
 			t.Errorf("of a task without neighbours show %q prints %s", flags, r.stdout)
+		}
+	}
+}
+
+func TestShow_TellsOfTriesAndSteps(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	ctx := t.Context()
+	store, err := stint.New(db.pool, stint.Options{History: stint.HistoryOptions{Tries: 5}})
+	if err != nil {
+		t.Fatalf("New = %v", err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(ctx)) })
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	for _, r := range []stint.Return{
+		{Code: stint.StatusPending, Status: "no\tnetwork", Log: "one\ntwo\n"},
+		{Code: stint.StatusCompleted, Status: "well done"},
+	} {
+		owned, err := store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+		if err != nil || len(owned) != 1 {
+			t.Fatalf("OwnTasks = %v, %v", owned, err)
+		}
+		_, stepErr := store.RecordStep(ctx, owned[0], "first step", []byte("1"))
+		r.ID, r.Token = owned[0].ID, owned[0].Token
+		verdicts, err := store.ReturnTasks(ctx, []stint.Return{r})
+		if err = errors.Join(append(verdicts, err, stepErr)...); err != nil {
+			t.Fatalf("ReturnTasks = %v", err)
+		}
+	}
+	text := db.run(t, "", "show", "a").wantExit(t, 0).stdout
+	want := regexp.MustCompile(`(?m)^try 1 +returned .*, after [\d.]+m?s, by actor\n` +
+		` +no    network\n +one\n +two\ntry 2 +completed .*, by actor\n +well done\n` +
+		`steps +first step \(.*\)$`)
+	if !want.MatchString(text) {
+		t.Errorf("show says\n%s", text)
+	}
+	db.run(t, "", "show", "a", "--json").wantExit(t, 0).wantOutput(t,
+		`"history":[{"number":1,"outcome":"returned","actor":"actor","owned_at":"`,
+		`"status":"no\tnetwork","log":"one\ntwo\n"},{"number":2,"outcome":"completed",`,
+		`"steps":[{"name":"first step","recorded_at":"`, `"bytes":1}]`)
+}
+
+func TestWorker_RefusesToKeepTooManyTries(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"--keep-tries=1001":     "invalid --keep-tries 1001: must be 0 to 1000",
+		"--keep-tries=-1":       "invalid --keep-tries -1",
+		"--keep-tries-for=0":    "invalid --keep-tries-for 0",
+		"--keep-tries-for=soon": "must be an age",
+	} {
+		for _, verb := range [][]string{{"worker", "--dir", t.TempDir()}, {"serve"}} {
+			run(t, nil, "", append(verb, flag)...).wantExit(t, 2, want)
 		}
 	}
 }

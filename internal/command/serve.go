@@ -33,6 +33,7 @@ type serveSetup struct {
 	connections        int32
 	drain              time.Duration
 	completed, aborted keeping
+	tries              triesKept
 	durability         string
 	accessLog          bool
 	logLevel           string
@@ -150,6 +151,7 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 	flags.Var(&s.completed, "keep-completed",
 		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	s.tries.bind(flags)
 	flags.StringVar(&s.durability, "durability", durabilities()[0],
 		"whether changes wait for the disk of the database: "+strings.Join(durabilities(), ", "))
 	completeWith(cmd, "durability", durabilities())
@@ -233,8 +235,12 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 		return fmt.Errorf("%w; another --listen may be free", err)
 	}
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
+	history, err := s.tries.options()
+	if err != nil {
+		return err
+	}
 	options := stint.Options{
-		Logger: s.logger, Durability: s.changes(), Retention: stint.Retention{
+		Logger: s.logger, History: history, Durability: s.changes(), Retention: stint.Retention{
 			Completed: s.completed.retention, Aborted: s.aborted.retention,
 		},
 	}

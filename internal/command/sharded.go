@@ -192,6 +192,15 @@ func (s *sharded) Graph(ctx context.Context, name stint.TaskID) (*stint.Graph, e
 	return graph, nil
 }
 
+// History is that of the cluster.
+func (s *sharded) History(ctx context.Context, name stint.TaskID) (stint.History, error) {
+	id, err := parseID(name)
+	if err != nil {
+		return stint.History{}, err
+	}
+	return s.cluster.History(ctx, id)
+}
+
 // Explain is that of the cluster, with the tasks of other shards in the place of those that stand
 // for them.
 func (s *sharded) Explain(

@@ -20,11 +20,15 @@ func (p *program) showCommand() *cobra.Command {
 		Long: `Show everything that the store knows about a task. If the body or the result is
 long, or is not text, only its size is shown. Of the tasks that it waits for (predecessors)
 and of those that wait for it (dependents), ten each are shown with their states,
-unfinished ones first; stint graph draws them all.
+unfinished ones first; stint graph draws them all. Of its tries those are shown that the
+workers keep (see --keep-tries of stint worker), and its recorded steps.
 
 With --json, the task (see: stint help json) with its whole body and result, and
 predecessors and dependents: lists of tasks without bodies and results, left out if there
-are none. In a network of over 10,000 tasks some may be missing, which neighbours_cut says.`,
+are none. In a network of over 10,000 tasks some may be missing, which neighbours_cut says.
+history has the ended tries: number, outcome ("completed", "aborted", "returned",
+"released", "expired", "cancelled" or "overdue"), actor, owned_at, ended_at, status, log.
+steps has the recorded steps: name, recorded_at, bytes. Each is left out if there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,
@@ -39,10 +43,21 @@ are none. In a network of over 10,000 tasks some may be missing, which neighbour
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db, &tasks[0], neighboursOf(graph, tasks[0].ID))
+				history, err := db.tasks().History(ctx, tasks[0].ID)
+				if err != nil {
+					return err
+				}
+				return p.printTask(ctx, db, &shown{tasks[0], neighboursOf(graph, tasks[0].ID), history})
 			})
 		},
 	}
+}
+
+// A shown is what show tells of a task.
+type shown struct {
+	task    stint.TaskInfo
+	around  neighbours
+	history stint.History
 }
 
 // neighbours are the tasks that a task waits for, and those that wait for it, unfinished ones
@@ -116,14 +131,16 @@ type shownJSON struct {
 	Predecessors []taskJSON `json:"predecessors,omitempty"`
 	Dependents   []taskJSON `json:"dependents,omitempty"`
 	Cut          bool       `json:"neighbours_cut,omitempty"`
+	History      []tryJSON  `json:"history,omitempty"`
+	Steps        []stepJSON `json:"steps,omitempty"`
 }
 
-func (p *program) printTask(
-	ctx context.Context, db *database, task *stint.TaskInfo, n neighbours,
-) error {
+func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
 	if p.json {
 		return p.printJSON(shownJSON{
-			p.newTaskJSON(task), p.tasksJSON(n.predecessors), p.tasksJSON(n.dependents), n.cut,
+			p.newTaskJSON(&s.task), p.tasksJSON(s.around.predecessors),
+			p.tasksJSON(s.around.dependents), s.around.cut, triesJSON(s.history.Tries),
+			stepsJSON(s.history.Steps),
 		})
 	}
 	now, err := db.now(ctx)
@@ -131,8 +148,8 @@ func (p *program) printTask(
 		return err
 	}
 	var rows [][]string
-	lines := readable.Task(task, now, p.painter())
-	for _, line := range append(lines, n.lines(p.painter())...) {
+	lines := append(readable.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
+	for _, line := range append(lines, historyLines(&s.task, s.history, now)...) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
 		rows = append(rows, []string{line.Name, value})

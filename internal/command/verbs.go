@@ -51,6 +51,7 @@ type limiter interface {
 type taskVerbs interface {
 	changer
 	top.Verbs
+	History(ctx context.Context, id stint.TaskID) (stint.History, error)
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
 	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)

@@ -28,6 +28,7 @@ type workerSetup struct {
 	timeout, lease, grace time.Duration
 	retryBase, retryMax   time.Duration
 	completed, aborted    keeping
+	tries                 triesKept
 	logLevel              string
 }
 
@@ -84,8 +85,9 @@ never more than --retry-max.
 The worker prunes finished tasks of all actions when they are older than --keep-completed
 and --keep-aborted, except those that somebody may still ask for (see: stint help
 prune). The shortest retention of any worker wins, so give all workers on a schema, your
-own programs included, the same values. With --server the service prunes, and these flags
-are refused.
+own programs included, the same values. With --keep-tries it keeps how the tries of a task
+ended, with the last lines that the program wrote to standard error, for stint show. With
+--server the service does this, and these flags are refused.
 
 The worker logs on standard error, with --json as JSON lines: at the level info which
 database it works on, and that it starts and stops; at warn programs that fail; at error
@@ -145,6 +147,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.Var(&s.completed, "keep-completed",
 		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	s.tries.bind(flags)
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
@@ -188,15 +191,19 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 	if err != nil || !remote {
 		return err
 	}
-	for _, name := range []string{"keep-completed", "keep-aborted"} {
+	for _, name := range []string{"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for"} {
 		if cmd.Flags().Changed(name) {
-			return said(errInput, "--%s is for a database; a service prunes by itself", name)
+			return said(errInput, "--%s is for a database; a service has its own", name)
 		}
 	}
 	return nil
 }
 
 func (p *program) work(ctx context.Context, s workerSetup) error {
+	history, err := s.tries.options()
+	if err != nil {
+		return err
+	}
 	directory, err := programs.Open(s.dir, s.actions...)
 	if err != nil {
 		return said(errInput, "no programs to run: %v", err)
@@ -206,7 +213,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		return err
 	}
 	// Not readOptions: callers that wait are to know at once, and dead workers are to be noticed.
-	options := stint.Options{Logger: logger, Retention: stint.Retention{
+	options := stint.Options{Logger: logger, History: history, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
 	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for

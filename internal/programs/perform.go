@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/tail"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -53,7 +54,7 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 		"STINT_TRY="+strconv.Itoa(task.Try), "STINT_INPUTS="+inputsPath)
 	ownGroup(cmd)
 	e := &execution{
-		Directory: d, cmd: cmd, log: tail{max: statusBytesMax},
+		Directory: d, cmd: cmd, log: tail.New(statusBytesMax),
 		tooMuch: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
 	}
 	return e.outcome(e.run(ctx, body))
@@ -65,7 +66,7 @@ type execution struct {
 	cmd *exec.Cmd
 
 	output bytes.Buffer
-	log    tail
+	log    *tail.Tail
 	// tooMuch is closed when there is more output than a result may have.
 	tooMuch chan struct{}
 	// exited is closed when the program has exited; exit is its error then.
@@ -78,14 +79,14 @@ type execution struct {
 // outcome is what becomes of the task of a program that ended with err.
 func (e *execution) outcome(err error) (worker.Result, error) {
 	if err == nil {
-		result := worker.Result{Status: e.log.text(statusBytesMax)}
+		result := worker.Result{Status: e.log.Text(statusBytesMax)}
 		if e.output.Len() > 0 {
 			result.Bytes = e.output.Bytes()
 		}
 		return result, nil
 	}
 	var exit *exec.ExitError
-	end := &endError{how: err, log: &e.log}
+	end := &endError{how: err, log: e.log}
 	if errors.Is(err, errTooMuch) ||
 		errors.As(err, &exit) && exit.ExitCode() == exitDataError {
 		return worker.Result{}, worker.Abort(end)
@@ -219,7 +220,7 @@ func (e *execution) start(body []byte) (_ streams, err error) {
 	}()
 	var reading sync.WaitGroup
 	reading.Go(func() { e.readOutput(ours[1]) })
-	reading.Go(func() { _, _ = io.Copy(&e.log, ours[2]) }) // until nobody writes, or closed
+	reading.Go(func() { _, _ = io.Copy(e.log, ours[2]) }) // until nobody writes, or closed
 	go func() {
 		reading.Wait()
 		close(e.drained)

@@ -198,28 +198,3 @@ func TestResolve_LeavesOtherBodiesAlone(t *testing.T) {
 		t.Errorf("resolve(%s) = %s, %v, where there are no inputs", body, got, err)
 	}
 }
-
-func TestTail_CutsAtARune(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		written []string
-		max     int
-		want    string
-	}{
-		{[]string{"abc"}, 4, "abc"},
-		{[]string{"abc", "def"}, 4, "cdef"},
-		{[]string{"aé", "éé"}, 5, "éé"},
-		{[]string{"ééééééééé"}, 5, "éé"}, // the first rune is cut before it is text
-		{[]string{"\xff\xffa\x00"}, 9, "\ufffda\ufffd"},
-		{[]string{"\xffabcd\x00"}, 6, "bcd\ufffd"},
-		{nil, 5, ""},
-	} {
-		log := tail{max: test.max}
-		for _, text := range test.written {
-			_, _ = log.Write([]byte(text))
-		}
-		if got := log.text(test.max); got != test.want {
-			t.Errorf("%q, at most %d: got %q, want %q", test.written, test.max, got, test.want)
-		}
-	}
-}

@@ -101,7 +101,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	add("key", Text(task.Key))
 	add("state", paint.State(string(task.State)))
 	add("abort cause", string(task.AbortCause))
-	add("status", logText(task.Status))
+	add("status", Lines(task.Status))
 	if task.Progress > 0 {
 		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
 	}
@@ -127,8 +127,8 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	return lines
 }
 
-// logText is a status, which may have many lines.
-func logText(status string) string {
+// Lines is a status or a log, which may have many lines.
+func Lines(status string) string {
 	const tab = "    "
 	lines := strings.Split(strings.TrimRight(status, "\n"), "\n")
 	for i, line := range lines {

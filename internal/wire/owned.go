@@ -108,7 +108,7 @@ func FromReturns(returns []stint.Return) []*stintv1.Return {
 		r, m := &returns[i], &together[i]
 		messages[i] = m
 		m.Id, m.Token, m.Code = string(r.ID), r.Token.String(), string(r.Code)
-		m.Status, m.Release = r.Status, r.Release
+		m.Status, m.Release, m.Log = r.Status, r.Release, r.Log
 		if r.RetryAfter != 0 {
 			m.RetryAfter = FromDuration(r.RetryAfter)
 		}
@@ -130,7 +130,7 @@ func ToReturns(messages []*stintv1.Return) ([]stint.Return, error) {
 		returns[i] = stint.Return{
 			ID: owned.ID, Token: owned.Token, Code: stint.StatusCode(m.GetCode()),
 			Status: m.GetStatus(), RetryAfter: m.GetRetryAfter().AsDuration(),
-			Release: m.GetRelease(),
+			Release: m.GetRelease(), Log: m.GetLog(),
 		}
 		switch outcome := m.GetOutcome().(type) {
 		case *stintv1.Return_Result:

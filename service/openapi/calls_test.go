@@ -59,6 +59,7 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	owners("ReturnTasks", `{"returns":[`+performance+`,"code":"completed","result":"/w=="},`+
 		`{"id":"none","token":"00000000-0000-0000-0000-000000000001","code":"completed"}]}`, "")
 	tasks("ExplainTask", `{"id":"b"}`, "")
+	tasks("GetHistory", `{"id":"a"}`, "")
 	tasks("GetGraph", `{"id":"a"}`, "")
 	tasks("GetStats", `{}`, "")
 	tasks("ListProblems", `{"limit":10}`, "")

@@ -62,6 +62,8 @@ const (
 	TaskServiceListTasksProcedure = "/stint.v1.TaskService/ListTasks"
 	// TaskServiceExplainTaskProcedure is the fully-qualified name of the TaskService's ExplainTask RPC.
 	TaskServiceExplainTaskProcedure = "/stint.v1.TaskService/ExplainTask"
+	// TaskServiceGetHistoryProcedure is the fully-qualified name of the TaskService's GetHistory RPC.
+	TaskServiceGetHistoryProcedure = "/stint.v1.TaskService/GetHistory"
 	// TaskServiceGetGraphProcedure is the fully-qualified name of the TaskService's GetGraph RPC.
 	TaskServiceGetGraphProcedure = "/stint.v1.TaskService/GetGraph"
 	// TaskServiceGetStatsProcedure is the fully-qualified name of the TaskService's GetStats RPC.
@@ -150,6 +152,8 @@ type TaskServiceClient interface {
 	ListTasks(context.Context, *stintv1.ListTasksRequest) (*stintv1.ListTasksResponse, error)
 	// Says why a task does not run, or because of which others it was aborted.
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
+	// Returns the tries of a task that have ended, and its recorded steps.
+	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -283,6 +287,13 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceExplainTaskProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("ExplainTask")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getHistory: connect.NewClient[stintv1.GetHistoryRequest, stintv1.GetHistoryResponse](
+			httpClient,
+			baseURL+TaskServiceGetHistoryProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("GetHistory")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -445,6 +456,7 @@ type taskServiceClient struct {
 	getTasks        *connect.Client[stintv1.GetTasksRequest, stintv1.GetTasksResponse]
 	listTasks       *connect.Client[stintv1.ListTasksRequest, stintv1.ListTasksResponse]
 	explainTask     *connect.Client[stintv1.ExplainTaskRequest, stintv1.ExplainTaskResponse]
+	getHistory      *connect.Client[stintv1.GetHistoryRequest, stintv1.GetHistoryResponse]
 	getGraph        *connect.Client[stintv1.GetGraphRequest, stintv1.GetGraphResponse]
 	getStats        *connect.Client[stintv1.GetStatsRequest, stintv1.GetStatsResponse]
 	listProblems    *connect.Client[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse]
@@ -576,6 +588,15 @@ func (c *taskServiceClient) ListTasks(ctx context.Context, req *stintv1.ListTask
 // ExplainTask calls stint.v1.TaskService.ExplainTask.
 func (c *taskServiceClient) ExplainTask(ctx context.Context, req *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error) {
 	response, err := c.explainTask.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetHistory calls stint.v1.TaskService.GetHistory.
+func (c *taskServiceClient) GetHistory(ctx context.Context, req *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error) {
+	response, err := c.getHistory.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -812,6 +833,8 @@ type TaskServiceHandler interface {
 	ListTasks(context.Context, *stintv1.ListTasksRequest) (*stintv1.ListTasksResponse, error)
 	// Says why a task does not run, or because of which others it was aborted.
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
+	// Returns the tries of a task that have ended, and its recorded steps.
+	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -941,6 +964,13 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceExplainTaskProcedure,
 		svc.ExplainTask,
 		connect.WithSchema(taskServiceMethods.ByName("ExplainTask")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceGetHistoryHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceGetHistoryProcedure,
+		svc.GetHistory,
+		connect.WithSchema(taskServiceMethods.ByName("GetHistory")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -1113,6 +1143,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceListTasksHandler.ServeHTTP(w, r)
 		case TaskServiceExplainTaskProcedure:
 			taskServiceExplainTaskHandler.ServeHTTP(w, r)
+		case TaskServiceGetHistoryProcedure:
+			taskServiceGetHistoryHandler.ServeHTTP(w, r)
 		case TaskServiceGetGraphProcedure:
 			taskServiceGetGraphHandler.ServeHTTP(w, r)
 		case TaskServiceGetStatsProcedure:
@@ -1216,6 +1248,10 @@ func (UnimplementedTaskServiceHandler) ListTasks(context.Context, *stintv1.ListT
 
 func (UnimplementedTaskServiceHandler) ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ExplainTask is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetHistory is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error) {

@@ -46,6 +46,7 @@ from .tasks import (
     Dependency,
     Explanation,
     Graph,
+    History,
     Input,
     Limits,
     OwnedTask,
@@ -55,12 +56,14 @@ from .tasks import (
     Schedule,
     ScheduleInfo,
     Stats,
+    StepInfo,
     Task,
     TaskInfo,
     TaskLimits,
     Transacted,
+    Try,
 )
-from .worker import Abort, HeldTask, Retry, Worker
+from .worker import Abort, HeldTask, Retry, Snooze, Worker
 
 __all__ = [
     "Abort",
@@ -79,6 +82,7 @@ __all__ = [
     "Explanation",
     "Graph",
     "HeldTask",
+    "History",
     "Input",
     "InvalidArgument",
     "InvalidAnswerKey",
@@ -98,7 +102,9 @@ __all__ = [
     "ScheduleInfo",
     "ScheduleNotFound",
     "SchemaVersion",
+    "Snooze",
     "Stats",
+    "StepInfo",
     "StintError",
     "Task",
     "TaskExists",
@@ -111,6 +117,7 @@ __all__ = [
     "TaskStarted",
     "TooLarge",
     "Transacted",
+    "Try",
     "Unauthenticated",
     "Unavailable",
     "Worker",

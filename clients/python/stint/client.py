@@ -267,7 +267,15 @@ class Client:
             because_of=t.to_infos(answer.get("because_of")),
             tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
             now=t.to_time(answer.get("now")),
-            limits=t.to_task_limits(answer.get("limits")))
+            limits=t.to_task_limits(answer.get("limits")),
+            steps=t.to_step_infos(answer.get("steps")))
+
+    def history(self, id: str) -> t.History:
+        """Returns the ended tries of a task that the service keeps, and its recorded steps."""
+        answer = self._call("TaskService/GetHistory", {"id": id})
+        return t.History(
+            tries=[t.to_try(each) for each in answer.get("tries", ())],
+            steps=t.to_step_infos(answer.get("steps")))
 
     def graph(self, id: str) -> t.Graph:
         """Returns the network around a task."""
@@ -557,8 +565,11 @@ class Client:
 
     def steps(self, task: OwnedTask) -> Dict[str, bytes]:
         """Returns what the recorded steps of an owned task returned, by their names."""
+        return {name: t.to_step_result(step) for name, step in self._steps(task).items()}
+
+    def _steps(self, task: OwnedTask) -> Dict[str, t.Message]:
         answer = self._call("WorkerService/ListSteps", t.message(id=task.id, token=task.token))
-        return {each["name"]: t.to_step_result(each) for each in answer.get("steps", ())}
+        return {each["name"]: each for each in answer.get("steps", ())}
 
 
 def _verdict(message: Dict[str, Any]) -> Optional[StintError]:

@@ -124,6 +124,7 @@ class Return:
     status: a text for people.
     retry_after: how long a task that is returned as pending waits.
     release: refunds the try of a task that is returned as pending.
+    log: the last lines that were logged of the performance, for its history.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Return:
     result: Optional[Content] = field(default=None, repr=False)
     retry_after: Optional[Duration] = None
     release: bool = False
+    log: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, task: OwnedTask, code: str = "completed", **other: Any) -> Return:
@@ -206,6 +208,7 @@ class Explanation:
     asked_at: when somebody last asked for tasks of its action; None if nobody has.
     now: the time on the database's clock.
     limits: how limits and pauses hold a ready task up; None where there are none.
+    steps: its recorded steps.
     """
 
     task: TaskInfo
@@ -216,6 +219,43 @@ class Explanation:
     asked_at: Optional[datetime] = None
     now: Optional[datetime] = None
     limits: "Optional[TaskLimits]" = None
+    steps: "Sequence[StepInfo]" = ()
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """A recorded step of a task, and how many bytes its result has."""
+
+    name: str
+    recorded_at: Optional[datetime] = None
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Try:
+    """A hand-out of a task that has ended.
+
+    number: of the hand-out, since the task was inserted or retried.
+    outcome: "completed", "aborted", "returned" for another try, "released" if it did not count,
+        "expired", "cancelled" or "overdue".
+    owned_at: None where only the end is known.
+    """
+
+    number: int
+    outcome: str
+    actor: str
+    owned_at: Optional[datetime] = None
+    ended_at: Optional[datetime] = None
+    status: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class History:
+    """The ended tries of a task, the latest last, and its recorded steps."""
+
+    tries: Sequence[Try] = ()
+    steps: Sequence[StepInfo] = ()
 
 
 @dataclass
@@ -524,7 +564,7 @@ def from_performance(task: Any) -> Message:
 def from_return(given: Return) -> Message:
     return _put(message(
         id=given.id, token=given.token, code=given.code, status=given.status,
-        retry_after=from_duration(given.retry_after), release=given.release,
+        retry_after=from_duration(given.retry_after), release=given.release, log=given.log,
     ), given.result, "result", "result_text")
 
 
@@ -535,6 +575,18 @@ def from_answer(given: Answer) -> Message:
 
 def from_step(task: Any, name: str, result: Content) -> Message:
     return _put(message(id=task.id, token=task.token, name=name), result, "result", "result_text")
+
+
+def to_step_infos(messages: Optional[Iterable[Message]]) -> List[StepInfo]:
+    return [StepInfo(m.get("name", ""), to_time(m.get("recorded_at")), int(m.get("bytes", 0)))
+            for m in messages or ()]
+
+
+def to_try(m: Message) -> Try:
+    return Try(
+        number=m.get("number", 0), outcome=m.get("outcome", ""), actor=m.get("actor", ""),
+        owned_at=to_time(m.get("owned_at")), ended_at=to_time(m.get("ended_at")),
+        status=m.get("status", ""), log=m.get("log", ""))
 
 
 def to_step_result(m: Message) -> bytes:

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import traceback
+from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional, Set, TypeVar
 
 from . import tasks as t
@@ -58,6 +59,13 @@ class Retry(Exception):
         self.status, self.after = str(status), after
 
 
+class Snooze(Retry):
+    """Raised by a handler: the task is tried again after a pause, and this try does not count."""
+
+    def __init__(self, after: Duration, status: object = "") -> None:
+        super().__init__(status, after)
+
+
 class Abort(Exception):
     """Raised by a handler: the task is aborted, and with it what depends on it.
 
@@ -67,6 +75,18 @@ class Abort(Exception):
     def __init__(self, status: object = "") -> None:
         super().__init__(status)
         self.status = str(status)
+
+
+class _Lines(logging.Handler):
+    """Keeps the last lines that were logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text = (self.text + self.format(record) + "\n")[-_STATUS_BYTES:]
 
 
 class HeldTask(OwnedTask):
@@ -84,8 +104,11 @@ class HeldTask(OwnedTask):
         self._until = until  # by this process's clock, when the lease expires
         self._handed_on = False  # the service has said so
         self._stepping = threading.Lock()  # guards the next two
-        self._recorded: Optional[Dict[str, bytes]] = None  # once they have been asked for
+        self._recorded: Optional[Dict[str, t.Message]] = None  # once they have been asked for
+        self._asked = 0.0  # when that was, by this process's clock
         self._taken: Set[str] = set()
+        self._log = _Lines()
+        self._logger: Optional[logging.Logger] = None
         self._returning = False  # who sets it, with the lock of the worker, returns the task
 
     def set_status(self, status: str, progress: float = 0.0) -> None:
@@ -103,16 +126,48 @@ class HeldTask(OwnedTask):
         before the record. A name serves one step in a try. The value is kept as JSON, at most 1 MiB.
         If call raises an exception, nothing is recorded.
         """
+        recorded = self._recorded_step(name)
+        if recorded is not None:
+            return json.loads(t.to_step_result(recorded))
+        return self._record_step(name, call)
+
+    def sleep(self, name: str, pause: Duration) -> None:
+        """Is a step that takes a time, for which it holds no worker.
+
+        Until the time has passed since the first call, in whatever try that was, it raises Snooze,
+        which the handler lets pass: the task is put off. Afterwards it returns. The time is that of
+        the first call, on the clock of the database.
+        """
+        recorded = self._recorded_step(name)
+        if recorded is None:
+            if not isinstance(pause, timedelta):
+                pause = timedelta(seconds=pause)
+            nanoseconds = pause // timedelta(microseconds=1) * 1000
+            if nanoseconds <= 0:
+                with self._stepping:
+                    self._taken.discard(name)
+                raise InvalidArgument("the pause must be more than 0")
+            left = self._record_step(name, lambda: nanoseconds) / 1e9
+        else:
+            ago = t.to_duration(recorded.get("ago")).total_seconds()
+            ago += time.monotonic() - self._asked
+            left = json.loads(t.to_step_result(recorded)) / 1e9 - ago
+        if left > 0:
+            raise Snooze(left)
+
+    def _recorded_step(self, name: str) -> Optional[t.Message]:
+        """Notes that a step is taken, and returns it if it is recorded."""
         with self._stepping:
             if self._recorded is None:
-                self._recorded = self._client.steps(self)
+                self._asked = time.monotonic()
+                self._recorded = self._client._steps(self)
             if name in self._taken:
                 raise InvalidArgument(f"the step {name!r} was taken in this try: "
                                       "add the index of a loop, for example")
             self._taken.add(name)
-            recorded = self._recorded.get(name)
-        if recorded is not None:
-            return json.loads(recorded)
+            return self._recorded.get(name)
+
+    def _record_step(self, name: str, call: Callable[[], Any]) -> Any:
         try:
             value = json.dumps(call())
             return json.loads(self._client.record_step(self, name, value))
@@ -120,6 +175,20 @@ class HeldTask(OwnedTask):
             with self._stepping:
                 self._taken.discard(name)
             raise
+
+    @property
+    def logger(self) -> logging.Logger:
+        """A logger for the handler, as a child of the logger "stint".
+
+        What it logs, from the level INFO on, also goes into the history of the task, its last
+        16 KiB, if the service keeps that.
+        """
+        if self._logger is None:
+            logger = logging.Logger("stint.task", logging.INFO)
+            logger.parent = _log
+            logger.addHandler(self._log)
+            self._logger = logger
+        return self._logger
 
 
 class Worker:
@@ -331,11 +400,13 @@ class Worker:
             result = self._handlers[task.action](task)
             if result is not None and not isinstance(result, (bytes, str)):
                 raise TypeError(f"a handler must return None, bytes or str, not {type(result)}")
-            return Return.of(task, "completed", result=result)
+            return Return.of(task, "completed", result=result, log=_cut(task._log.text))
         except Retry as retry:
-            return _again(task, retry.status, retry.after)
+            again = _again(task, retry.status, retry.after)
+            again.release = isinstance(retry, Snooze)
+            return again
         except Abort as abort:
-            return Return.of(task, "aborted", status=_cut(abort.status))
+            return Return.of(task, "aborted", status=_cut(abort.status), log=_cut(task._log.text))
         except BaseException:  # also SystemExit: it would end this thread only
             text = traceback.format_exc()
             _log.warning("task %s failed, try %d:\n%s", task.id, task.try_, text)
@@ -418,9 +489,10 @@ class Worker:
         return False
 
 
-def _again(task: OwnedTask, status: str, after: Optional[Duration]) -> Return:
+def _again(task: HeldTask, status: str, after: Optional[Duration]) -> Return:
     pause = _pause_after(task.try_) if after is None else after
-    return Return.of(task, "pending", status=_cut(status), retry_after=pause)
+    return Return.of(task, "pending", status=_cut(status), retry_after=pause,
+                     log=_cut(task._log.text))
 
 
 def _pause_after(try_: int) -> float:

@@ -130,6 +130,45 @@ class WorkerTest(ServiceTest):
         [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
         self.assertEqual((done.result, calls), (b"abc", list("aabbcc")))
 
+    def test_a_task_sleeps_without_a_worker(self):
+        slept = []
+
+        def handle(task):
+            with self.assertRaises(stint.InvalidArgument):
+                task.sleep("never", 0)
+            try:
+                task.sleep("nap", 0.05)
+            except stint.Snooze as snooze:
+                slept.append(snooze.after)
+                raise
+            return str(task.try_)
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual(done.result, b"1")
+        self.assertGreaterEqual(len(slept), 1)
+
+    def test_the_history_tells_of_each_try_with_its_log(self):
+        def handle(task):
+            task.logger.info("try %d", task.try_)
+            task.logger.debug("not kept")
+            task.step("one", lambda: 1)
+            if task.try_ == 1:
+                raise stint.Retry("the first time", after=0)
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        self.client.wait([self.name("a")], timeout=PATIENCE)
+        history = self.client.history(self.name("a"))
+        self.assertEqual([(each.number, each.outcome, each.status) for each in history.tries],
+                         [(1, "returned", "the first time"), (2, "completed", "")])
+        for each in history.tries:
+            self.assertRegex(each.log, rf"^[-0-9:, ]+ INFO try {each.number}\n$")
+            self.assertLessEqual(each.owned_at, each.ended_at)
+        self.assertEqual([(each.name, each.bytes) for each in history.steps], [("one", 1)])
+        self.assertEqual(self.client.explain(self.name("a")).steps, history.steps)
+
     def test_so_many_tasks_are_performed_at_once(self):
         together = threading.Barrier(3)
         self.insert(*"abcdef", post_result=True)

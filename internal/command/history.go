@@ -1,0 +1,114 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+// A tryJSON is an ended try as --json prints it.
+type tryJSON struct {
+	Number  int              `json:"number"`
+	Outcome stint.TryOutcome `json:"outcome"`
+	Actor   string           `json:"actor"`
+	OwnedAt time.Time        `json:"owned_at,omitzero"`
+	EndedAt time.Time        `json:"ended_at"`
+	Status  string           `json:"status,omitzero"`
+	Log     string           `json:"log,omitzero"`
+}
+
+// A stepJSON is a recorded step as --json prints it.
+type stepJSON struct {
+	Name       string    `json:"name"`
+	RecordedAt time.Time `json:"recorded_at"`
+	Bytes      int       `json:"bytes"`
+}
+
+func triesJSON(tries []stint.Try) []tryJSON {
+	documents := make([]tryJSON, len(tries))
+	for i, try := range tries {
+		documents[i] = tryJSON{
+			Number: try.Number, Outcome: try.Outcome, Actor: string(try.Actor),
+			OwnedAt: utc(try.OwnedAt), EndedAt: utc(try.EndedAt), Status: try.Status, Log: try.Log,
+		}
+	}
+	return documents
+}
+
+func stepsJSON(steps []stint.StepInfo) []stepJSON {
+	documents := make([]stepJSON, len(steps))
+	for i, step := range steps {
+		documents[i] = stepJSON{step.Name, utc(step.RecordedAt), step.Bytes}
+	}
+	return documents
+}
+
+// historyLines are the tries and the steps of a task for people. Of a try that ended the task all
+// but the log is said of the task already.
+func historyLines(
+	task *stint.TaskInfo, history stint.History, now time.Time,
+) []readable.Line {
+	var lines []readable.Line
+	for i, try := range history.Tries {
+		last := i == len(history.Tries)-1
+		if last && len(lines) == 0 && try.Log == "" && !task.FinishedAt.IsZero() {
+			break
+		}
+		value := fmt.Sprintf("%s %s", try.Outcome, readable.Absolute(try.EndedAt, now))
+		if !try.OwnedAt.IsZero() {
+			took := try.EndedAt.Sub(try.OwnedAt).Round(time.Millisecond)
+			value += fmt.Sprintf(", after %v", took)
+		}
+		value += ", by " + readable.Text(string(try.Actor))
+		for _, text := range []string{try.Status, try.Log} {
+			if text != "" {
+				value += "\n" + readable.Lines(text)
+			}
+		}
+		lines = append(lines, readable.Line{Name: fmt.Sprint("try ", try.Number), Value: value})
+	}
+	var steps []string
+	for _, step := range history.Steps {
+		steps = append(steps, fmt.Sprintf("%s (%s)", readable.Text(step.Name),
+			readable.Absolute(step.RecordedAt, now)))
+	}
+	if len(steps) > 0 {
+		lines = append(lines, readable.Line{Name: "steps", Value: strings.Join(steps, "\n")})
+	}
+	return lines
+}
+
+// triesKept are the flags that say which ended tries of tasks are kept.
+type triesKept struct {
+	number int
+	age    keeping
+}
+
+func (k *triesKept) bind(flags *pflag.FlagSet) {
+	k.age = keeping{forever, stint.KeepForever}
+	flags.IntVar(&k.number, "keep-tries", 0,
+		"keep the last `n` tries of each task, with their errors and logs, at most 1000")
+	flags.Var(&k.age, "keep-tries-for",
+		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+", which is as long as the task")
+}
+
+// options are those of a store.
+func (k *triesKept) options() (stint.HistoryOptions, error) {
+	const most = 1000
+	options := stint.HistoryOptions{Tries: k.number}
+	if k.number < 0 || k.number > most {
+		return options, said(errInput, "invalid --keep-tries %d: must be 0 to %d", k.number, most)
+	}
+	if k.age.retention == stint.KeepNone {
+		return options, said(errInput, "invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
+	}
+	if k.age.retention != stint.KeepForever {
+		options.Age = k.age.retention
+	}
+	return options, nil
+}

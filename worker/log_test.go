@@ -1,0 +1,78 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/worker"
+)
+
+// What a handler logs goes to the worker's logger, and its end into the history of the try.
+func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
+	t.Parallel()
+	if isRemote() {
+		return // the store of the service keeps nothing
+	}
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{History: stint.HistoryOptions{Tries: 10}})
+	wantErr(t, "New", err, nil)
+	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	var logged bytes.Buffer
+	options := worker.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	w := newWorker(t, store, options,
+		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+			task.Logger().Info("begun", "size", 3)
+			task.Logger().Debug("not kept")
+			if task.Try == 1 {
+				task.Logger().With("more", "yes").Warn(strings.Repeat("x", 20_000) + "last")
+				return worker.Result{}, errors.New("not yet")
+			}
+			return worker.Result{}, worker.Abort(errors.New("never"))
+		}))
+	next(t, w)
+	maintain(t, store)
+	next(t, w)
+	_, err = store.RetryTasks(t.Context(), []stint.TaskID{"a"})
+	wantErr(t, "RetryTasks", err, nil)
+	next(t, w)
+
+	history, err := store.History(t.Context(), "a")
+	wantErr(t, "History", err, nil)
+	want := []struct {
+		outcome stint.TryOutcome
+		log     string
+	}{
+		{stint.TryReturned, `^x{10,}last more=yes\n$`},
+		{stint.TryAborted, `^time=\S+ level=INFO msg=begun size=3\n$`},
+		{stint.TryReturned, `^x{10,}last more=yes\n$`}, // counted anew
+	}
+	if len(history.Tries) != len(want) {
+		t.Fatalf("the tries are %+v, want %d", history.Tries, len(want))
+	}
+	for i, try := range history.Tries {
+		if try.Outcome != want[i].outcome || try.OwnedAt.IsZero() ||
+			!regexp.MustCompile(want[i].log).MatchString(try.Log) {
+			t.Errorf("try %d is %.200s, want %v", i, fmt.Sprintf("%+v", try), want[i])
+		}
+	}
+	record := regexp.MustCompile(`level=INFO msg=begun task=a action=a try=1 size=3`)
+	if !record.MatchString(logged.String()) {
+		t.Errorf("the worker's logger got\n%.300s", logged.String())
+	}
+}
+
+// A task that no worker made, as in a test of a handler, has a logger, too.
+func TestLogger_OfATaskWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	task := &worker.Task{OwnedTask: stint.OwnedTask{ID: "a"}}
+	task.Logger().Info("nothing")
+}
