@@ -129,7 +129,7 @@ func (s *Store) readyToAnswer(
 		answered.Token = newToken(claim, task.key, id, hints{signals: true, posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
-	return newReturnBatch(returns, chosen), nil
+	return newReturnBatch(returns, chosen, false), nil
 }
 
 // settleAnswers takes the tasks of a batch and returns them.

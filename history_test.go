@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -257,6 +258,27 @@ func TestHistory_IsNotKeptOfTasksThatAreNot(t *testing.T) {
 		t.Errorf("%d tries are kept, want one", n)
 	}
 	wantTries(t, store, "b", "1 completed by actor (lines)") // its dependent may ask for it
+}
+
+// Tasks that were handed out in one span, and come back alike, have a log each.
+func TestHistory_KeepsTheLogsOfASpan(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, keepsTries)
+	insert(t, store, numbered("a", 5)...)
+	owned := own(t, store, 5)
+	returns := completed(owned)
+	for _, i := range []int{1, 2, 4} {
+		returns[i].Log = fmt.Sprint("line ", i)
+	}
+	verdicts, err := store.ReturnTasks(t.Context(), returns)
+	wantErr(t, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
+	for i, task := range owned {
+		want := "1 completed by actor"
+		if returns[i].Log != "" {
+			want += fmt.Sprintf(" (line %d)", i)
+		}
+		wantTries(t, store, task.ID, want)
+	}
 }
 
 // Any text can be kept, and of a long log its end.

@@ -234,7 +234,7 @@ func (s *Store) returnSorted(
 	if len(pending) == 0 {
 		return s.checkOpen(ctx)
 	}
-	all := newReturnBatch(returns, pending)
+	all := newReturnBatch(returns, pending, s.history.Tries > 0)
 	rounds := roundsNone
 	if all.signals() {
 		rounds = roundsUsual
@@ -290,7 +290,7 @@ func (s *Store) returnRefused(
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
-	all := newReturnBatch(returns, refused)
+	all := newReturnBatch(returns, refused, s.history.Tries > 0)
 	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
 	keys, claims := keysAndClaims(all.performances)
 	for n, i := range all.chosen {

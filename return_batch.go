@@ -36,7 +36,8 @@ type returnSpan struct {
 }
 
 // newReturnBatch makes a batch of the returns at some places.
-func newReturnBatch(returns []Return, places []int) *returnBatch {
+// With logs, those with a log stand alone, since they are kept.
+func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 	type placed struct {
 		performance
 		place int
@@ -57,7 +58,8 @@ func newReturnBatch(returns []Return, places []int) *returnBatch {
 	}
 	for n, p := range b.performances {
 		r := &returns[b.chosen[n]]
-		if n > 0 && follows(b.performances, n) && alike(&returns[b.chosen[n-1]], r) {
+		if n > 0 && follows(b.performances, n) && alike(&returns[b.chosen[n-1]], r) &&
+			(!logs || r.Log == "" && returns[b.chosen[n-1]].Log == "") {
 			b.spans[len(b.spans)-1].hi = p.key
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -78,6 +79,7 @@ func stintContender() contender {
 	}
 	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
 	c.entries = append(append(c.entries, scaleEntries()...), limitEntries()...)
+	c.entries = append(c.entries, historyEntries()...)
 	return c
 }
 
@@ -98,6 +100,9 @@ func newStint(ctx context.Context, r *run, connections int) (*stint.Store, error
 		options.Retention.Completed = prunedAfter
 	default:
 		options.Retention.Completed = mixedLoadOf(r.Variant).retention
+	}
+	if r.Workload == historyWorkload && historyLoadOf(r.Variant).keeps {
+		options.History.Tries = 25
 	}
 	return stint.New(pool, options)
 }
@@ -257,7 +262,9 @@ func loopStintWith(
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(store, worker.Options{Concurrency: 2000}, handlers...)
+	w, err := worker.New(store, worker.Options{
+		Concurrency: 2000, Logger: slog.New(slog.DiscardHandler),
+	}, handlers...)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint
 
 -- To record the steps of tasks, to answer tasks, and to delete what is kept of tasks that are gone.
 GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON stint.tries TO stint_worker; -- and their history
+GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys TO stint_producer;
 

@@ -127,8 +127,6 @@ WITH last AS MATERIALIZED (
     SELECT task.key, task.claim, task.owned_at, task.tries, 4 /* expired */, task.actor, task.status
     FROM task
     WHERE $4::boolean AND task.again
-    -- Once more, if its owner was late, and is again.
-    ON CONFLICT (key, claim) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status
 ), emptied AS (
     -- A lease goes when it holds nothing any more.
     DELETE FROM stint.leases

@@ -27,6 +27,20 @@ WITH named AS MATERIALIZED (
         WHERE leased.lo = named.key AND leased.hi = named.key AND leased.claim = named.claim
         FOR UPDATE
     ) AS leased
+), expired AS (
+    -- A try that expired is as its late owner says.
+    DELETE FROM stint.tries
+    USING (
+        SELECT tries.tid
+        FROM owned
+        CROSS JOIN LATERAL (
+            SELECT tries.ctid AS tid
+            FROM stint.tries
+            WHERE tries.key = owned.key AND tries.claim = owned.claim
+            OFFSET 0
+        ) AS tries
+    ) AS before
+    WHERE tries.ctid = before.tid
 )
 INSERT INTO stint.tries (key, claim, owned_at, tries, outcome, actor, status, log)
 SELECT owned.key, owned.claim, lease.owned_at, owned.tries, owned.outcome, lease.actor,
@@ -44,7 +58,3 @@ CROSS JOIN LATERAL (
 WHERE owned.outcome >= 2 OR owned.posts
    OR CASE owned.outcome WHEN 0 /* completed */ THEN $7::boolean ELSE $8::boolean END
    OR (SELECT true FROM stint.edges WHERE edges.after = owned.key LIMIT 1)
--- A try that expired is as its late owner says.
-ON CONFLICT (key, claim) DO UPDATE
-    SET ended_at = excluded.ended_at, outcome = excluded.outcome, status = excluded.status,
-        log = excluded.log

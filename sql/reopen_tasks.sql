@@ -10,7 +10,8 @@ WITH reopened AS (
     WHERE finished.lo = ANY ($1::bigint[])
     RETURNING finished.*
 ), remembered AS (
-    -- In the form of list_tries. One whose log is kept is in the history already.
+    -- In the form of list_tries. One whose log is kept is in the history twice then, which
+    -- list_tries knows of.
     INSERT INTO stint.tries (key, claim, ended_at, tries, outcome, actor, status)
     SELECT reopened.lo,
            CASE WHEN reopened.claim & 32768 = 0 THEN ~reopened.claim ELSE reopened.claim END,
@@ -23,8 +24,6 @@ WITH reopened AS (
            reopened.actor, reopened.status
     FROM reopened
     WHERE $2::boolean AND reopened.actor IS NOT NULL
-    ON CONFLICT (key, claim) DO UPDATE
-        SET ended_at = excluded.ended_at, outcome = excluded.outcome, status = excluded.status
 ), unjoined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )

@@ -48,17 +48,19 @@ func stepsJSON(steps []stint.StepInfo) []stepJSON {
 	return documents
 }
 
-// historyLines are the tries and the steps of a task for people. Of a try that ended the task all
-// but the log is said of the task already.
-func historyLines(
-	task *stint.TaskInfo, history stint.History, now time.Time,
-) []readable.Line {
+// moreTries are the tries of a task, if they say more than the task: if it has ended at once, its
+// only try does not, unless there is a log.
+func moreTries(task *stint.TaskInfo, tries []stint.Try) []stint.Try {
+	if len(tries) == 1 && tries[0].Log == "" && !task.FinishedAt.IsZero() {
+		return nil
+	}
+	return tries
+}
+
+// historyLines are the tries and the steps of a task for people.
+func historyLines(history stint.History, now time.Time) []readable.Line {
 	var lines []readable.Line
-	for i, try := range history.Tries {
-		last := i == len(history.Tries)-1
-		if last && len(lines) == 0 && try.Log == "" && !task.FinishedAt.IsZero() {
-			break
-		}
+	for _, try := range history.Tries {
 		value := fmt.Sprintf("%s %s", try.Outcome, readable.Absolute(try.EndedAt, now))
 		if !try.OwnedAt.IsZero() {
 			took := try.EndedAt.Sub(try.OwnedAt).Round(time.Millisecond)
@@ -94,7 +96,8 @@ func (k *triesKept) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&k.number, "keep-tries", 0,
 		"keep the last `n` tries of each task, with their errors and logs, at most 1000")
 	flags.Var(&k.age, "keep-tries-for",
-		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+", which is as long as the task")
+		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+
+			", which is as long as the task")
 }
 
 // options are those of a store.
@@ -105,7 +108,8 @@ func (k *triesKept) options() (stint.HistoryOptions, error) {
 		return options, said(errInput, "invalid --keep-tries %d: must be 0 to %d", k.number, most)
 	}
 	if k.age.retention == stint.KeepNone {
-		return options, said(errInput, "invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
+		return options, said(errInput,
+			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
 	}
 	if k.age.retention != stint.KeepForever {
 		options.Age = k.age.retention

@@ -28,7 +28,8 @@ predecessors and dependents: lists of tasks without bodies and results, left out
 are none. In a network of over 10,000 tasks some may be missing, which neighbours_cut says.
 history has the ended tries: number, outcome ("completed", "aborted", "returned",
 "released", "expired", "cancelled" or "overdue"), actor, owned_at, ended_at, status, log.
-steps has the recorded steps: name, recorded_at, bytes. Each is left out if there are none.`,
+It is left out if there is none but the one that ended the task, without a log. steps has
+the recorded steps: name, recorded_at, bytes; left out if there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,
@@ -47,7 +48,10 @@ steps has the recorded steps: name, recorded_at, bytes. Each is left out if ther
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db, &shown{tasks[0], neighboursOf(graph, tasks[0].ID), history})
+				history.Tries = moreTries(&tasks[0], history.Tries)
+				return p.printTask(ctx, db, &shown{
+					tasks[0], neighboursOf(graph, tasks[0].ID), history,
+				})
 			})
 		},
 	}
@@ -149,7 +153,7 @@ func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
 	}
 	var rows [][]string
 	lines := append(readable.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
-	for _, line := range append(lines, historyLines(&s.task, s.history, now)...) {
+	for _, line := range append(lines, historyLines(s.history, now)...) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
 		rows = append(rows, []string{line.Name, value})

@@ -191,7 +191,9 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 	if err != nil || !remote {
 		return err
 	}
-	for _, name := range []string{"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for"} {
+	for _, name := range []string{
+		"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for",
+	} {
 		if cmd.Flags().Changed(name) {
 			return said(errInput, "--%s is for a database; a service has its own", name)
 		}

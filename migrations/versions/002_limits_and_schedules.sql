@@ -166,8 +166,9 @@ CREATE TABLE {{.schema}}.answer_keys (
 -- The tries of tasks that ended without ending the task, and those of which a log is kept; the end
 -- of others is in finished (docs/history.md). tries counts them as ready does. outcome is as of
 -- return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where its deadline
--- passed; of a row with the claim of one of finished, that one counts. claim is null of a task that
--- ended while it was owned, not by its owner, and was opened again. Whoever maintains deletes rows
+-- passed. Of several rows with one claim the last counts, and ahead of all the one of finished:
+-- the owner was late, or the task was opened again. claim is null of a task that ended while it was
+-- owned, not by its owner, and was opened again. Whoever maintains deletes rows
 -- that are too many or too old, or whose task is gone.
 CREATE TABLE {{.schema}}.tries (
     key      bigint      NOT NULL,
@@ -180,10 +181,10 @@ CREATE TABLE {{.schema}}.tries (
     status   text,
     log      text,
 
-    CONSTRAINT tries_key           UNIQUE (key, claim),
     CONSTRAINT tries_outcome_known CHECK (outcome BETWEEN 0 AND 6),
     CONSTRAINT tries_log_length    CHECK (octet_length(log) <= 16384)
 );
+CREATE INDEX tries_key ON {{.schema}}.tries (key);
 ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
 
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
