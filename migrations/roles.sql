@@ -11,7 +11,8 @@
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights
 --   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, Explain, History, Graph, ListActors,
---                   Check; with PollOnly WaitForTask; of the package taskstore Get, Tasks, Group, Groups
+--                   Check; with PollOnly WaitForTask; of the package taskstore Get, Tasks, Group,
+--                   Groups
 --   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
 -- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
