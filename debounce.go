@@ -83,6 +83,8 @@ func checkDebounced(task *Task, quiet, atMost time.Duration) error {
 		return argumentError("Task.Action", "must not be Spontaneous")
 	case task.AnswerKey != "":
 		return argumentError("Task.AnswerKey", "must be empty")
+	case task.FailFast:
+		return argumentError("Task.FailFast", "must be false: the task waits for no others")
 	case !task.NotBefore.IsZero():
 		return argumentError("Task.NotBefore", "must be zero: quiet says when the task starts")
 	case len(task.After) > 0:

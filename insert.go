@@ -137,8 +137,8 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 		if err != nil {
 			return err
 		}
-		definitions := append([]step{insertStatement(tasks, keys, graph)},
-			insertAnswerKeys(tasks, keys)...)
+		definitions := slices.Concat([]step{insertStatement(tasks, keys, graph)},
+			insertAnswerKeys(tasks, keys), insertFailFast(tasks, keys))
 		if graph == nil {
 			return s.do(ctx, request{steps: definitions, expected: ready})
 		}

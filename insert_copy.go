@@ -20,6 +20,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 		{"scheduled", scheduledColumns, scheduledRows(tasks, graph, order, keys)},
 		{"deadlines", deadlineColumns, deadlineRows(tasks, order, keys)},
 		{"answer_keys", []string{"key", "hash"}, answerKeyRows(tasks, order, keys)},
+		{"fail_fast", []string{"key"}, failFastRows(tasks, order, keys)},
 	}
 	definitions := &taskRows{
 		columns: columnsFor(tasks, taskColumns), tasks: tasks, order: order, keys: keys,

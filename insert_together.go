@@ -14,7 +14,8 @@ import (
 // callers. They can if there is a single one, which is ready at once and not large.
 func canShare(tasks []Task) bool {
 	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 &&
-		tasks[0].NotBefore.IsZero() && tasks[0].AnswerKey == "" && !isLinked(tasks[0])
+		tasks[0].NotBefore.IsZero() && tasks[0].AnswerKey == "" && !tasks[0].FailFast &&
+		!isLinked(tasks[0])
 }
 
 // taskSize is how much of a batch a task takes: one, and one for each KiB of its body.

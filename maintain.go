@@ -31,8 +31,9 @@ const (
 
 // Maintain does all work that is due: it makes scheduled tasks ready and completes spontaneous ones
 // whose time has come (R14), hands on the tasks of expired leases and of processes that are gone
-// (R15), aborts tasks that have no tries left (R13) or whose Deadline has passed (R6), inserts the
-// tasks of schedules that are due, and prunes finished tasks past their retention (R18).
+// (R15), aborts tasks that have no tries left (R13), whose Deadline has passed (R6), or that only
+// aborted tasks need ([Task.FailFast]), inserts the tasks of schedules that are due, and prunes
+// finished tasks past their retention (R18).
 //
 // A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
 // need this. Any number of processes may call it at once. The call may be repeated after any
@@ -44,6 +45,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 		}
 	}
 	if err := s.settleDue(ctx); err != nil {
+		return fmt.Errorf("maintain: %w", err)
+	}
+	if err := (&failFaster{store: s}).pass(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
 	if err := s.sweep(ctx); err != nil {
@@ -108,6 +112,7 @@ func (m *maintainer) start() {
 	m.once.Do(func() {
 		m.store.repeat(maintainEvery, m.store.settleDue)
 		m.store.repeat(sweepEvery, (&dropper{store: m.store}).keepUp)
+		m.store.repeat(maintainEvery, (&failFaster{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, m.store.fireSchedules)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)

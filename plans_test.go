@@ -91,8 +91,15 @@ var sample = map[string]struct {
 		"tasks_pkey", "deadlines_pkey", "steps_pkey", "answer_keys_pkey",
 	}},
 	"drop_answer_keys": {"0, 10", []string{"answer_keys_pkey", "tasks_pkey"}},
-	"drop_tries":       {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
-	"list_tries":       {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
+	"insert_fail_fast": {"'{5,70}'", nil},
+	"find_failed":      {"0, 10", []string{"fail_fast_pkey", "tasks_pkey", "finished_pkey"}},
+	"needed_tasks": {"5", []string{
+		"edges_run", "edges_after", "finished_pkey", "tasks_pkey",
+	}},
+	"still_needed": {"'{5,70}'", []string{"edges_after", "finished_pkey"}},
+	"note_failed":  {"5, now()", []string{"fail_fast_pkey"}},
+	"drop_tries":   {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
+	"list_tries":   {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
 	"remember_tries": {
 		"'{5,70}', '{7,7}', '{2,3}', '{f,f}', '{x,y}', '{x,y}', true, true",
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},

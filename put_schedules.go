@@ -138,6 +138,7 @@ type definedTask struct {
 	MaxTries      int      `json:"max_tries,omitempty"`
 	PostResult    bool     `json:"post_result,omitempty"`
 	OnAbort       OnAbort  `json:"on_abort,omitempty"`
+	FailFast      bool     `json:"fail_fast,omitempty"`
 	After         []TaskID `json:"after,omitempty"`
 	ToSignalAfter []TaskID `json:"to_signal_after,omitempty"`
 }
@@ -152,7 +153,7 @@ func newDefinition(d *Schedule) *definition {
 		kept.Tasks = append(kept.Tasks, definedTask{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			After: t.After, ToSignalAfter: t.ToSignalAfter,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
 		})
 	}
 	return kept
@@ -169,7 +170,7 @@ func (d *definition) schedule() Schedule {
 		kept.Tasks = append(kept.Tasks, Task{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			After: t.After, ToSignalAfter: t.ToSignalAfter,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
 		})
 	}
 	return kept

@@ -26,7 +26,7 @@ var (
 		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
 		"existing_edges", "existing_tasks", "explain_steps", "find_schedules", "get_tasks",
-		"graph_tasks", "hold_tasks", "insert_answer_keys", "insert_network", "insert_separately",
+		"graph_tasks", "hold_tasks", "insert_answer_keys", "insert_fail_fast", "insert_network", "insert_separately",
 		"insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",

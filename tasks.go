@@ -65,6 +65,14 @@ type Task struct {
 	// OnAbort says what happens to the task when a task that it waits for is aborted (R12).
 	OnAbort OnAbort
 
+	// FailFast has what only this task needs aborted when this one is: the unfinished tasks that it
+	// waits for, and that nothing else waits for but tasks that were aborted, or go with it; and so
+	// on for those that they wait for. Tasks with PostResult stay, since somebody may wait for
+	// their results. It takes effect promptly behind the abort, within about a second where few
+	// tasks have FailFast. The cause is [CauseCancelled], the status names both this task and the
+	// one that failed, and owners are told as with [Store.AbortTasks]. Default: they go on.
+	FailFast bool
+
 	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
 	After, ToSignalAfter []TaskID
 }
@@ -114,7 +122,7 @@ const (
 	CauseReturned   AbortCause = "returned"   // its owner aborted it
 	CauseTries      AbortCause = "tries"      // its tries were exhausted
 	CauseDependency AbortCause = "dependency" // a predecessor was aborted
-	CauseCancelled  AbortCause = "cancelled"  // by AbortTasks
+	CauseCancelled  AbortCause = "cancelled"  // by AbortTasks, or as no longer needed (FailFast)
 	CauseReplaced   AbortCause = "replaced"   // by ReplaceTasks
 	CauseExpired    AbortCause = "expired"    // its Deadline passed
 )

@@ -117,7 +117,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint
 GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
-GRANT INSERT ON stint.answer_keys TO stint_producer;
+GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
+-- And to abort what nothing needs any more.
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;
 
 GRANT SELECT ON SEQUENCE stint.blocks, stint.positions TO stint_monitor; -- stint check
 GRANT SELECT

@@ -116,6 +116,8 @@ func (b *builder) add(s Structure, before *gate) ends {
 		return b.addChain(s, before, ends{})
 	case *group:
 		return b.addGroup(s, before)
+	case *failFast:
+		return b.endFast(b.add(s.part, before))
 	case *network:
 		b.depth++
 		defer func() { b.depth-- }()
@@ -182,17 +184,30 @@ func (b *builder) newID(name string) stint.TaskID {
 
 // end returns the ID of the task to wait for. If there are several last tasks, it adds a join.
 func (b *builder) end(whole ends) stint.TaskID {
-	place := whole.last.first
-	if whole.last.n != 1 {
-		b.join(b.gather(b.awaited(whole, abortToo), abortToo, 1), abortToo)
-		place = len(b.tasks) - 1
-	}
-	end := &b.tasks[place]
+	end := &b.tasks[b.single(whole).first]
 	if !b.given.ids[end.ID] {
 		end.ID = b.newID("end")
 	}
 	end.PostResult = true
 	return end.ID
+}
+
+// single is the one last task of a structure, a join if there are several.
+func (b *builder) single(whole ends) list {
+	if whole.last.n == 1 {
+		return whole.last
+	}
+	b.join(b.gather(b.awaited(whole, abortToo), abortToo, 1), abortToo)
+	place := len(b.tasks) - 1
+	return list{first: place, last: place, n: 1}
+}
+
+// endFast ends a structure that fails fast. Nothing else waits for the tasks that may outlast the
+// end, or they would be needed.
+func (b *builder) endFast(whole ends) ends {
+	last := b.single(whole)
+	b.tasks[last.first].FailFast = true
+	return ends{last: last}
 }
 
 func (b *builder) nodeIDs() map[string][]stint.TaskID {

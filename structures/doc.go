@@ -41,6 +41,9 @@
 // AbortTasks, by its Deadline, through an edge that was added to it. Then it does not wait for the
 // tasks before it, and a task that runs anyway after it does not wait for them either.
 //
+// A structure in [FailFast] has its other tasks aborted when one has been, instead of letting them
+// run on.
+//
 // # Joins
 //
 // Several tasks wait for several others through a join, a task with the action [stint.Spontaneous],

@@ -87,6 +87,23 @@ func ExampleChord() {
 	// report/end summarise() [report/0 report/1]
 }
 
+func ExampleFailFast() {
+	plan, err := structures.Build("trip", structures.FailFast(structures.Group(
+		structures.Task{Action: "book flight"},
+		structures.Task{Action: "book hotel"},
+	)))
+	if err != nil {
+		panic(err)
+	}
+	for _, task := range plan.Tasks {
+		fmt.Println(task.ID, task.Action, task.After, task.FailFast)
+	}
+	// Output:
+	// trip/0 book flight [] false
+	// trip/1 book hotel [] false
+	// trip/end stint.Spontaneous [trip/0 trip/1] true
+}
+
 func ExampleMap() {
 	files := []string{"a.txt", "b.txt"}
 	plan, err := structures.Build("index", structures.Chord(

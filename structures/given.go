@@ -28,6 +28,8 @@ func (g *givenTasks) check(s Structure) error {
 		return g.checkAll(s.parts)
 	case *group:
 		return g.checkAll(s.parts)
+	case *failFast:
+		return g.checkAll([]Structure{s.part})
 	case *network:
 		if s.err != nil {
 			return s.err

@@ -65,6 +65,9 @@ func lines(plan structures.Plan) string {
 		for _, id := range task.After {
 			text.WriteString(" " + string(id))
 		}
+		if task.FailFast {
+			text.WriteString(" fast")
+		}
 		if task.ID == plan.End && task.PostResult {
 			text.WriteString(" end")
 		}

@@ -3,7 +3,7 @@ package structures
 import "github.com/stint-tasks/stint"
 
 // A Structure is a set of tasks and the order in which they run. [Task], [Chain], [Group], [Chord],
-// [Map] and [Network] make structures; nil is a structure without tasks. A structure does not
+// [Map], [Network] and [FailFast] make structures; nil is a structure without tasks. A structure does not
 // change, and can be used several times: each time it stands for new tasks, so its tasks must not
 // have IDs then.
 type Structure interface {
@@ -108,6 +108,24 @@ func Map[T any, S Structure](items []T, part func(item T) S) Structure {
 	}
 	return Group(parts...)
 }
+
+// FailFast is a structure of which the other tasks are aborted as soon as one is aborted that its
+// last tasks wait for, or one of these: those that have not ended, and that nothing outside of the
+// structure waits for ([stint.Task.FailFast]). If it has several last tasks, a join follows them.
+//
+// Whatever follows it waits for that join, or for the one last task, and for nothing else of it. So
+// a task behind it that runs anyway may start while others of the structure are being aborted. A
+// last task that runs anyway keeps the structure from failing.
+func FailFast(s Structure) Structure {
+	if empty(s) {
+		return s
+	}
+	return &failFast{part: s}
+}
+
+type failFast struct{ part Structure }
+
+func (f *failFast) starts() byPolicy { return f.part.starts() }
 
 // filled copies the structures that have tasks.
 func filled(parts []Structure) []Structure {

@@ -422,3 +422,35 @@ func wantError(t *testing.T, s structures.Structure, err error, names []string, 
 		t.Errorf("Build = %d tasks, want none with an error", len(plan.Tasks))
 	}
 }
+
+func TestFailFast_MarksTheLastTask(t *testing.T) {
+	t.Parallel()
+	wantLines(t, structures.FailFast(task("a")), "a fast end")
+	wantLines(t, structures.FailFast(nil), "join p/end end")
+	wantLines(t, structures.FailFast(structures.Chord(task("z"), tasks("a b")...)),
+		"a", "b", "z after a b fast end")
+	wantLines(t, structures.FailFast(group("a b")), "a", "b", "join p/end after a b fast end")
+}
+
+// Otherwise what follows would need the tasks that are to be aborted.
+func TestFailFast_IsFollowedAsOneTask(t *testing.T) {
+	t.Parallel()
+	fast := structures.FailFast(group("a b"))
+	wantLines(t, structures.Chain(fast, anyway("z")),
+		"a", "b", "join p/2 after a b fast", "z! after p/2 end")
+	wantLines(t, structures.Chain(task("s"), fast, group("y z")),
+		"s", "a after s", "b after s", "join p/3 after a b fast", "y after p/3", "z after p/3",
+		"join p/end after y z end")
+	// If a is aborted, so is y, while b may still run.
+	inner := structures.FailFast(structures.Chord(task("y"), tasks("a b")...))
+	wantLines(t, structures.Chord(anyway("z"), inner, task("c")),
+		"a", "b", "y after a b fast", "c", "z! after y c end")
+}
+
+func TestFailFast_ChecksWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	_, err := structures.Build("p", structures.FailFast(group("a a")))
+	if !errors.Is(err, structures.ErrDuplicate) {
+		t.Errorf("Build = %v, want %v", err, structures.ErrDuplicate)
+	}
+}

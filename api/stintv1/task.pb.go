@@ -55,7 +55,10 @@ type Task struct {
 	Key string `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
 	// What must come with the answer to a task whose action is "stint.External"; 16 to 255 bytes of
 	// UTF-8, not to be guessed. Default: none, so that whoever may answer tasks may answer this one.
-	AnswerKey     string `protobuf:"bytes,14,opt,name=answer_key,json=answerKey,proto3" json:"answer_key,omitempty"`
+	AnswerKey string `protobuf:"bytes,14,opt,name=answer_key,json=answerKey,proto3" json:"answer_key,omitempty"`
+	// Has what only this task needs aborted when this one is: the unfinished tasks that it waits for,
+	// and that nothing else waits for but aborted ones.
+	FailFast      bool `protobuf:"varint,15,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -197,6 +200,13 @@ func (x *Task) GetAnswerKey() string {
 		return x.AnswerKey
 	}
 	return ""
+}
+
+func (x *Task) GetFailFast() bool {
+	if x != nil {
+		return x.FailFast
+	}
+	return false
 }
 
 type isTask_Content interface {
@@ -1483,7 +1493,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x03\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1502,7 +1512,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x0fto_signal_after\x18\f \x03(\tR\rtoSignalAfter\x12\x10\n" +
 	"\x03key\x18\r \x01(\tR\x03key\x12\x1d\n" +
 	"\n" +
-	"answer_key\x18\x0e \x01(\tR\tanswerKeyB\t\n" +
+	"answer_key\x18\x0e \x01(\tR\tanswerKey\x12\x1b\n" +
+	"\tfail_fast\x18\x0f \x01(\bR\bfailFastB\t\n" +
 	"\acontent\"\xd1\x06\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +

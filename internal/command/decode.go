@@ -282,6 +282,8 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 		return readTime(&task.Deadline, value, name)
 	case "post_result":
 		return read(&task.PostResult, value, name, "true or false")
+	case "fail_fast":
+		return read(&task.FailFast, value, name, "true or false")
 	case "on_abort":
 		return readOnAbort(&task.OnAbort, value)
 	case "after":

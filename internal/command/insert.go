@@ -55,6 +55,7 @@ with these fields:
   post_result      true lets others wait for the task, and keeps it for at least an hour
   on_abort         what to do when a task that this one waits for is aborted:
                    "abort-too" (the default) or "run-anyway"
+  fail_fast        true aborts what only this task needs when this one is aborted
   after            a list of the IDs of tasks that this one waits for
   to_signal_after  a list of the IDs of tasks that wait for this one
 

@@ -168,6 +168,7 @@ type scheduledTaskJSON struct {
 	MaxTries      int            `json:"max_tries,omitzero"`
 	PostResult    bool           `json:"post_result,omitzero"`
 	OnAbort       string         `json:"on_abort,omitzero"`
+	FailFast      bool           `json:"fail_fast,omitzero"`
 	After         []stint.TaskID `json:"after,omitempty"`
 	ToSignalAfter []stint.TaskID `json:"to_signal_after,omitempty"`
 }
@@ -187,7 +188,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 		shown := scheduledTaskJSON{
 			ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
 			MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
-			ToSignalAfter: task.ToSignalAfter,
+			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast,
 		}
 		if task.OnAbort == stint.RunAnyway {
 			shown.OnAbort = readable.RunAnyway

@@ -36,6 +36,7 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   action      the name of the procedure to perform; required
   key         groups tasks of the action, such as by customer; limits per key count by it
   answer_key  what must come with the answer to a task whose action is stint.External
+  fail_fast   true aborts what only this task needs when this one is aborted
   value       the task's body, as JSON
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)

@@ -185,6 +185,8 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		t.task.NotBefore = p.time(value)
 	case "deadline":
 		t.task.Deadline = p.time(value)
+	case "fail_fast":
+		t.task.FailFast = p.boolean(value)
 	case "on_abort":
 		t.task.OnAbort = p.policy(value)
 	default:
@@ -249,6 +251,14 @@ func (p *parser) integer(value *yaml.Node, least, most int) int {
 		return 0
 	}
 	return n
+}
+
+func (p *parser) boolean(value *yaml.Node) bool {
+	var is bool
+	if value.ShortTag() != "!!bool" || value.Decode(&is) != nil {
+		p.refuse(value, "expected true or false")
+	}
+	return is
 }
 
 func (p *parser) time(value *yaml.Node) time.Time {

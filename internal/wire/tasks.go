@@ -27,7 +27,7 @@ func FromTask(t *stint.Task) *stintv1.Task {
 		NotBefore: fromTime(t.NotBefore), Deadline: fromTime(t.Deadline),
 		PostResult: t.PostResult, OnAbort: fromOnAbort(t.OnAbort),
 		After: FromIDs(t.After), ToSignalAfter: FromIDs(t.ToSignalAfter),
-		AnswerKey: string(t.AnswerKey),
+		AnswerKey: string(t.AnswerKey), FailFast: t.FailFast,
 	}
 	if t.Body != nil {
 		message.Content = &stintv1.Task_Body{Body: t.Body}
@@ -45,7 +45,7 @@ func ToTask(m *stintv1.Task) (stint.Task, error) {
 		NotBefore: toTime(m.GetNotBefore()), Deadline: toTime(m.GetDeadline()),
 		PostResult: m.GetPostResult(),
 		After:      ToIDs(m.GetAfter()), ToSignalAfter: ToIDs(m.GetToSignalAfter()),
-		AnswerKey: stint.AnswerKey(m.GetAnswerKey()),
+		AnswerKey: stint.AnswerKey(m.GetAnswerKey()), FailFast: m.GetFailFast(),
 	}
 	switch content := m.GetContent().(type) {
 	case *stintv1.Task_Body:

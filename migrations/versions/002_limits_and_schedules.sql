@@ -1,5 +1,5 @@
 -- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md),
--- schedules (docs/schedules.md), steps (docs/steps.md), and the history of tries (docs/history.md).
+-- schedules (docs/schedules.md), steps (docs/steps.md), the history of tries (docs/history.md), and what fails fast.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -163,6 +163,15 @@ CREATE TABLE {{.schema}}.answer_keys (
     CONSTRAINT answer_keys_pkey PRIMARY KEY (key)
 );
 
+-- Tasks that have what only they need aborted when they are. settled_at is when the task ended, once
+-- that has been done.
+CREATE TABLE {{.schema}}.fail_fast (
+    key        bigint NOT NULL,
+    settled_at timestamptz,
+
+    CONSTRAINT fail_fast_pkey PRIMARY KEY (key)
+);
+
 -- The tries of tasks that ended without ending the task, and those of which a log is kept; the end
 -- of others is in finished (docs/history.md). tries counts them as ready does. outcome is as of
 -- return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where its deadline
@@ -255,6 +264,8 @@ ALTER TABLE {{.schema}}.steps SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.answer_keys SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.fail_fast SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.tries SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -271,7 +282,8 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps, {{.schema}}.schedules,
+DROP TABLE {{.schema}}.fail_fast, {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
+    {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;

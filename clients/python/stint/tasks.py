@@ -31,6 +31,7 @@ class Task:
     key: groups tasks of an action, such as by customer: limits per key and fair shares count by it.
     answer_key: what must come with the answer to a task whose action is "stint.External": 16 bytes
         or more that cannot be guessed, such as secrets.token_urlsafe().
+    fail_fast: has what only this task needs aborted when this one is.
     """
 
     action: str
@@ -46,6 +47,7 @@ class Task:
     to_signal_after: Sequence[str] = ()
     key: str = ""
     answer_key: str = field(default="", repr=False)
+    fail_fast: bool = False
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -549,6 +551,7 @@ def from_task(task: Task) -> Message:
         not_before=from_time(task.not_before), deadline=from_time(task.deadline),
         post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
         to_signal_after=names(task.to_signal_after), key=task.key, answer_key=task.answer_key,
+        fail_fast=task.fail_fast,
     ), task.body, "body", "text")
 
 

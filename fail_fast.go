@@ -1,0 +1,236 @@
+package stint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// How many tasks with FailFast one statement looks at, how many tasks one transaction aborts,
+	// and how much longer the pauses between two walks are than a walk.
+	failedLookedMax = 1000
+	needlessMax     = 1000
+	failFastShare   = 50
+)
+
+// insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
+// those of the tasks in the store, in their order.
+func insertFailFast(tasks []Task, keys []int64) []step {
+	var of []int64
+	for i := range tasks {
+		if tasks[i].FailFast {
+			of = append(of, keys[i])
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return []step{{name: "insert_fail_fast", unplanned: true, args: []any{of}}}
+}
+
+// failFastRows are those of an insert by COPY, whose tasks come in an order of their own.
+func failFastRows(tasks []Task, order []int, keys []int64) (rows [][]any) {
+	for place, i := range order {
+		if tasks[i].FailFast {
+			rows = append(rows, []any{keys[place]})
+		}
+	}
+	return rows
+}
+
+// A failFaster aborts what only aborted tasks with FailFast need.
+type failFaster struct {
+	store *Store
+	// begun is when the last walk began, and took how long it took: pauses of this process, no
+	// times in the store.
+	begun time.Time
+	took  time.Duration
+}
+
+// keepUp looks at all tasks with FailFast, unless the last walk was not long ago.
+func (f *failFaster) keepUp(ctx context.Context) error {
+	if time.Since(f.begun) < failFastShare*f.took {
+		return nil
+	}
+	f.begun = time.Now() //nolint:forbidigo // see there
+	err := f.pass(ctx)
+	f.took = time.Since(f.begun)
+	return err
+}
+
+// A failedTask is an aborted task with FailFast.
+type failedTask struct {
+	key        int64
+	finishedAt time.Time
+}
+
+func (f *failFaster) pass(ctx context.Context) error {
+	for after, looked := int64(0), int64(failedLookedMax); looked == failedLookedMax; {
+		var failed []failedTask
+		err := f.store.run(ctx, step{
+			name: "find_failed", args: []any{after, failedLookedMax},
+			read: func(rows pgx.Rows) error {
+				var last *int64
+				var keys []int64
+				var ends []time.Time
+				for rows.Next() { // there is one
+					if err := rows.Scan(&looked, &last, &keys, &ends); err != nil {
+						return err
+					}
+				}
+				failed = nil // drops an answer that was cut off
+				for i, key := range keys {
+					failed = append(failed, failedTask{key, ends[i]})
+				}
+				after = orZero(last)
+				return rows.Err()
+			},
+		})
+		if err != nil {
+			return err
+		}
+		for _, task := range failed {
+			if err := f.settle(ctx, task); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errNeeded says that somebody has come to need one of the tasks that were to be aborted.
+var errNeeded = errors.New("task is needed after all")
+
+// settle aborts what only an aborted task needs, and notes that when nothing is left.
+func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
+	for attempt := 0; attempt < attemptsMax; {
+		needs, err := f.needs(ctx, failed.key)
+		if err != nil {
+			return err
+		}
+		ids := needs.needless(needlessMax)
+		if len(ids) == 0 {
+			return f.store.run(ctx, step{
+				name: "note_failed", args: []any{failed.key, failed.finishedAt},
+			})
+		}
+		err = f.abort(ctx, ids, needs.reason())
+		switch {
+		case errors.Is(err, errNeeded): // look again
+			attempt++
+		case err != nil:
+			return err
+		}
+	}
+	return nil // the next walk goes on
+}
+
+// abort aborts tasks, unless somebody needs one of them.
+func (f *failFaster) abort(ctx context.Context, ids []TaskID, status string) error {
+	return f.store.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdraw(ctx, ids, true)
+		if err != nil {
+			return err
+		}
+		keys := make([]int64, len(tasks))
+		for i, task := range tasks {
+			keys[i] = task.key
+		}
+		needed := false
+		err = s.run(ctx, step{
+			name: "still_needed", args: []any{keys},
+			read: func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&needed}, func() error { return nil })
+				return err
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if needed {
+			return errNeeded
+		}
+		_, err = s.end(ctx, tasks, causeCancelled, status)
+		return err
+	})
+}
+
+// needs is what an aborted task waits for.
+type needs struct {
+	failed, culprit TaskID
+	tasks           []neededTask
+}
+
+// A neededTask is an unfinished task with the keys of those that need it.
+type neededTask struct {
+	id       TaskID
+	key      int64
+	neededBy []int64
+}
+
+func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
+	var found needs
+	err := f.store.run(ctx, step{
+		name: "needed_tasks", args: []any{key},
+		read: func(rows pgx.Rows) error {
+			found = needs{} // drops an answer that was cut off
+			for rows.Next() {
+				var task neededTask
+				var key *int64
+				var id, culprit *string
+				if err := rows.Scan(&key, &id, &culprit, &task.neededBy); err != nil {
+					return err
+				}
+				if key == nil {
+					found.failed, found.culprit = TaskID(orZero(id)), TaskID(orZero(culprit))
+					continue
+				}
+				task.key, task.id = *key, TaskID(orZero(id))
+				found.tasks = append(found.tasks, task)
+			}
+			return rows.Err()
+		},
+	})
+	return found, err
+}
+
+// needless are up to most tasks that nothing needs, or only others of them. What is cut off is
+// found by the next look, since those that need it are chosen first.
+func (n *needs) needless(most int) []TaskID {
+	left := make([]int, len(n.tasks)) // how many need it that are not chosen
+	serves := make(map[int64][]int)   // the tasks that one needs, by its key
+	var chosen []int
+	for i, task := range n.tasks {
+		left[i] = len(task.neededBy)
+		for _, key := range task.neededBy {
+			serves[key] = append(serves[key], i)
+		}
+		if left[i] == 0 {
+			chosen = append(chosen, i)
+		}
+	}
+	var ids []TaskID
+	for at := 0; at < len(chosen) && len(ids) < most; at++ {
+		task := &n.tasks[chosen[at]]
+		ids = append(ids, task.id)
+		for _, i := range serves[task.key] {
+			if left[i]--; left[i] == 0 {
+				chosen = append(chosen, i)
+			}
+		}
+	}
+	return ids
+}
+
+// reason is the status of the tasks that are aborted.
+func (n *needs) reason() string {
+	reason := fmt.Sprintf("only %q needed it, which was aborted", string(n.failed))
+	if n.culprit != "" && n.culprit != n.failed {
+		reason += fmt.Sprintf(" because of %q", string(n.culprit))
+	}
+	return reason
+}

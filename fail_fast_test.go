@@ -1,0 +1,299 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/structures"
+)
+
+// failFast is a task with FailFast that waits for others.
+func failFast(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
+	task := after(id, predecessors...)
+	task.FailFast = true
+	return task
+}
+
+// One of several tasks fails. What the others would have been for is aborted, so they are, too, in
+// whatever state they are, and their owners are told.
+func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	posted := after("posted", "first")
+	posted.PostResult = true
+	later := stint.Task{ID: "later", Action: "later", NotBefore: time.Now().Add(time.Hour)}
+	insert(t, store,
+		stint.Task{ID: "bad", Action: "act", Priority: 9}, stint.Task{ID: "owned", Action: "act"},
+		stint.Task{ID: "ready", Action: "other"}, later,
+		stint.Task{ID: "first", Action: "other"}, after("behind", "first", "later"), posted,
+		stint.Task{ID: "shared", Action: "other"}, after("else", "shared"),
+		after("middle", "bad", "owned", "ready", "behind", "shared", "posted"),
+		failFast("end", "middle"), anyway("report", "end"))
+	owned := own(t, store, 2)
+	returnWith(t, store, owned[0], stint.Return{Code: stint.StatusAborted, Status: "no"})
+	maintain(t, store)
+
+	wantState(t, store, stint.StateAborted, "bad", "middle", "end", "owned", "ready", "behind",
+		"later")
+	wantState(t, store, stint.StateReady, "first", "shared", "report")
+	wantState(t, store, stint.StateBlocked, "posted", "else")
+	for _, id := range []stint.TaskID{"owned", "ready", "behind", "later"} {
+		got := info(t, store, id)
+		const want = `only "end" needed it, which was aborted because of "bad"`
+		if got.AbortCause != stint.CauseCancelled || got.Status != want {
+			t.Errorf("%s was aborted by %s: %s, want %s", id, got.AbortCause, got.Status, want)
+		}
+	}
+	verdicts, err := store.ReturnTasks(t.Context(), completed(owned[1:]))
+	wantErr(t, "ReturnTasks", err, nil)
+	wantTasks(t, "ReturnTasks", verdicts[0], stint.ErrInvalidToken, "owned")
+
+	// It is done once.
+	spied, spy := spyOn(t, pool, 4)
+	again := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
+	maintain(t, again)
+	spy.sees(t, "find_failed", 1)
+	spy.sees(t, "needed_tasks", 0)
+}
+
+// Without the option the others go on.
+func TestFailFast_IsOffByDefault(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		after("end", "bad", "other"))
+	finish(t, store, "bad", stint.StatusAborted)
+	maintain(t, store)
+	wantState(t, store, stint.StateReady, "other")
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.fail_fast"); n != 0 {
+		t.Errorf("%d tasks are noted, want none", n)
+	}
+}
+
+// A task that was retried, and is aborted again, is settled again; and what is noted of a task goes
+// with it.
+func TestFailFast_BeginsAnewAfterARetry(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, failFast("done"))
+	finish(t, store, "done", stint.StatusCompleted)
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		failFast("end", "bad", "other"))
+	for range 2 {
+		finish(t, store, "bad", stint.StatusAborted)
+		maintain(t, store)
+		wantState(t, store, stint.StateAborted, "bad", "other", "end")
+		retry(t, store, "bad", "other")
+		wantState(t, store, stint.StateBlocked, "end")
+		maintain(t, store)
+		wantState(t, store, stint.StateReady, "bad", "other")
+	}
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.fail_fast"); n != 1 {
+		t.Errorf("%d tasks are noted, want one", n)
+	}
+	ids := []stint.TaskID{"bad", "other", "end"}
+	wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), ids)), nil)
+	maintain(t, store)
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.fail_fast"); n != 0 {
+		t.Errorf("%d tasks are noted, want none", n)
+	}
+}
+
+// A dependent that is added at the last moment saves a task.
+func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		failFast("end", "bad", "other"), stint.Task{ID: "late", Action: "other", NotBefore: time.Now().
+			Add(time.Hour)})
+	finish(t, store, "bad", stint.StatusAborted)
+	tx := begin(t, pool)
+	wantErr(t, "AddDependencies", addDependency(t, store.WithTx(tx), "other", "late"), nil)
+	maintaining := start(func() (struct{}, error) {
+		return struct{}{}, store.Maintain(t.Context())
+	})
+	waitForLocks(t, pool, 1)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err := ends(t, "Maintain", maintaining)
+	wantErr(t, "Maintain", err, nil)
+	wantState(t, store, stint.StateReady, "other")
+	wantState(t, store, stint.StateBlocked, "late")
+}
+
+// More tasks than one transaction aborts, in a chain and side by side.
+func TestFailFast_ReachesAllOfALargeNetwork(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	const n = 1500
+	tasks := append(numbered("wide", n), stint.Task{ID: "bad", Action: "bad"},
+		stint.Task{ID: "chain/0", Action: "act"})
+	for i := 1; i < n; i++ {
+		tasks = append(tasks, after(stint.TaskID(fmt.Sprint("chain/", i)),
+			stint.TaskID(fmt.Sprint("chain/", i-1))))
+	}
+	tasks = append(tasks, failFast("end", append(named(numbered("wide", n)), "bad",
+		stint.TaskID(fmt.Sprint("chain/", n-1)))...))
+	insert(t, store, tasks...)
+	aborts("bad")(t, store)
+	maintain(t, store)
+	stats, err := store.Stats(t.Context())
+	wantErr(t, "Stats", err, nil)
+	for _, action := range stats.Actions {
+		if unfinished := action.Blocked + action.Ready; unfinished > 0 {
+			t.Errorf("%d tasks of %s have not ended", unfinished, action.Action)
+		}
+	}
+}
+
+// A part of a network fails fast, and what runs anyway behind it begins at once.
+func TestFailFast_OfAStructure(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	part := func(id stint.TaskID) structures.Task { return structures.Task{ID: id, Action: "act"} }
+	report := part("report")
+	report.OnAbort = stint.RunAnyway
+	plan, err := structures.Build("trip", structures.Chain(
+		structures.FailFast(structures.Group(
+			structures.Chain(part("flight"), part("seat")), structures.Chain(part("hotel"), part("room")),
+		)), report))
+	wantErr(t, "Build", err, nil)
+	insert(t, store, plan.Tasks...)
+	finish(t, store, "flight", stint.StatusAborted)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "flight", "seat", "hotel", "room")
+	wantState(t, store, stint.StateReady, "report")
+}
+
+// A network of tasks, each with an order to be aborted, or not, by its owner.
+type fastNetwork struct {
+	tasks  []stint.Task
+	failed int // the one that fails
+}
+
+func drawFastNetwork(t *rapid.T) fastNetwork {
+	var drawn fastNetwork
+	n := rapid.IntRange(2, 9).Draw(t, "tasks")
+	for i := range n {
+		task := stint.Task{
+			ID: stint.TaskID(fmt.Sprint("t", i)), Action: "act",
+			FailFast:   rapid.Bool().Draw(t, "fail fast"),
+			PostResult: rapid.IntRange(0, 7).Draw(t, "post") == 0,
+		}
+		if rapid.IntRange(0, 3).Draw(t, "policy") == 0 {
+			task.OnAbort = stint.RunAnyway
+		}
+		for j := range i {
+			if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {
+				task.After = append(task.After, drawn.tasks[j].ID)
+			}
+		}
+		drawn.tasks = append(drawn.tasks, task)
+	}
+	drawn.failed = rapid.IntRange(0, n-1).Draw(t, "failed")
+	return drawn
+}
+
+// doomed are the tasks that are aborted when one is, by a reading of the words: it repeats two
+// sentences until nothing changes.
+func (n fastNetwork) doomed() []stint.TaskID {
+	aborted := map[stint.TaskID]bool{n.tasks[n.failed].ID: true}
+	// above are the tasks that a task waits for, directly or through aborted and unfinished others.
+	var above func(id stint.TaskID, met map[stint.TaskID]bool)
+	above = func(id stint.TaskID, met map[stint.TaskID]bool) {
+		for _, task := range n.tasks {
+			if task.ID != id {
+				continue
+			}
+			for _, before := range task.After {
+				if !met[before] {
+					met[before] = true
+					above(before, met)
+				}
+			}
+		}
+	}
+	needed := func(id stint.TaskID) bool {
+		for _, task := range n.tasks {
+			if slices.Contains(task.After, id) && !aborted[task.ID] {
+				return true
+			}
+		}
+		return false
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, task := range n.tasks {
+			// A task that does not run anyway is aborted with one that it waits for.
+			if !aborted[task.ID] && task.OnAbort == stint.AbortToo &&
+				slices.ContainsFunc(task.After, func(id stint.TaskID) bool { return aborted[id] }) {
+				aborted[task.ID], changed = true, true
+			}
+			if !aborted[task.ID] || !task.FailFast {
+				continue
+			}
+			// What only aborted tasks need goes with an aborted one that fails fast.
+			serving := map[stint.TaskID]bool{}
+			above(task.ID, serving)
+			for _, before := range n.tasks {
+				if serving[before.ID] && !aborted[before.ID] && !before.PostResult &&
+					!needed(before.ID) {
+					aborted[before.ID], changed = true, true
+				}
+			}
+		}
+	}
+	var ids []stint.TaskID
+	for id := range aborted {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Whatever the network, what is aborted is what the words say, and nothing else.
+func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	ctx := context.WithoutCancel(t.Context())
+	rapid.Check(t, func(t *rapid.T) {
+		if _, err := pool.Exec(ctx, "TRUNCATE stint.tasks, stint.ready, stint.blocked, "+
+			"stint.finished, stint.edges, stint.fail_fast, stint.leases, stint.leased"); err != nil {
+			t.Fatalf("TRUNCATE = %v", err)
+		}
+		network := drawFastNetwork(t)
+		if err := store.InsertTasks(ctx, slices.Clone(network.tasks)); err != nil {
+			t.Fatalf("InsertTasks = %v", err)
+		}
+		failed := network.tasks[network.failed].ID
+		if _, err := store.AbortTasks(ctx, []stint.TaskID{failed}, "fails"); err != nil {
+			t.Fatalf("AbortTasks = %v", err)
+		}
+		if err := store.Maintain(ctx); err != nil {
+			t.Fatalf("Maintain = %v", err)
+		}
+		page, err := store.ListTasks(ctx, stint.Filter{States: []stint.State{stint.StateAborted}})
+		if err != nil {
+			t.Fatalf("ListTasks = %v", err)
+		}
+		var got []stint.TaskID
+		for _, task := range page.Tasks {
+			got = append(got, task.ID)
+		}
+		slices.Sort(got)
+		if want := network.doomed(); !slices.Equal(got, want) {
+			var lines []string
+			for _, task := range network.tasks {
+				lines = append(lines, fmt.Sprintf("%+v", task))
+			}
+			t.Fatalf("with %s failed, %v are aborted, want %v\n%s", failed, got, want,
+				strings.Join(lines, "\n"))
+		}
+	})
+}
