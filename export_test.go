@@ -33,3 +33,8 @@ func FireSchedules(ctx context.Context, store *Store) error { return store.fireS
 
 // NewPruner returns what a store that maintains calls again and again to prune.
 func NewPruner(store *Store) func(context.Context) error { return store.newPruner().keepUp }
+
+// FailFastWalk looks at all tasks with FailFast, FailFastLook at what was aborted lately, which a
+// store that maintains does once a second.
+func FailFastWalk(ctx context.Context, s *Store) error { return (&failFaster{store: s}).pass(ctx) }
+func FailFastLook(ctx context.Context, s *Store) error { return (&failFaster{store: s}).look(ctx) }

@@ -10,8 +10,13 @@ import (
 )
 
 const (
-	// How many tasks with FailFast one statement looks at, how many tasks one transaction aborts,
-	// and how much longer the pauses between two walks are than a walk.
+	// How long ago a task was aborted lately, and at how many rows of such tasks a look goes. A
+	// transaction that stands still is ended after five seconds, and the walk finds the others.
+	lately        = 10 * time.Second
+	latelyRowsMax = 10_000
+
+	// At how many tasks with FailFast one statement of a walk looks, how many tasks one transaction
+	// aborts, and how much longer the pauses between two walks are than a walk.
 	failedLookedMax = 1000
 	needlessMax     = 1000
 	failFastShare   = 50
@@ -51,7 +56,7 @@ type failFaster struct {
 	took  time.Duration
 }
 
-// keepUp looks at all tasks with FailFast, unless the last walk was not long ago.
+// keepUp walks through all tasks with FailFast, unless the last walk was not long ago.
 func (f *failFaster) keepUp(ctx context.Context) error {
 	if time.Since(f.begun) < failFastShare*f.took {
 		return nil
@@ -68,6 +73,28 @@ type failedTask struct {
 	finishedAt time.Time
 }
 
+// look goes to what was aborted lately.
+func (f *failFaster) look(ctx context.Context) error {
+	var failed []failedTask
+	err := f.store.run(ctx, step{
+		name: "lately_failed", args: []any{lately, latelyRowsMax},
+		read: func(rows pgx.Rows) error {
+			failed = nil // drops an answer that was cut off
+			var task failedTask
+			_, err := pgx.ForEachRow(rows, []any{&task.key, &task.finishedAt}, func() error {
+				failed = append(failed, task)
+				return nil
+			})
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return f.settleAll(ctx, failed)
+}
+
+// pass is one walk.
 func (f *failFaster) pass(ctx context.Context) error {
 	for after, looked := int64(0), int64(failedLookedMax); looked == failedLookedMax; {
 		var failed []failedTask
@@ -93,10 +120,17 @@ func (f *failFaster) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, task := range failed {
-			if err := f.settle(ctx, task); err != nil {
-				return err
-			}
+		if err := f.settleAll(ctx, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *failFaster) settleAll(ctx context.Context, failed []failedTask) error {
+	for _, task := range failed {
+		if err := f.settle(ctx, task); err != nil {
+			return err
 		}
 	}
 	return nil

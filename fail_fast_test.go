@@ -63,6 +63,27 @@ func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 	spy.sees(t, "needed_tasks", 0)
 }
 
+// A store that maintains does it at once, also if so many tasks with FailFast wait that it does not
+// look at all of them each second.
+func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		failFast("end", "bad", "other"))
+	aborts("bad")(t, store)
+	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
+	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), store), nil)
+	wantState(t, store, stint.StateReady, "other")
+	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at + interval '1 hour'")
+	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), store), nil)
+	wantState(t, store, stint.StateAborted, "other")
+	spied, spy := spyOn(t, pool, 4)
+	again := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
+	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), again), nil)
+	spy.sees(t, "lately_failed", 1)
+	spy.sees(t, "needed_tasks", 0)
+}
+
 // Without the option the others go on.
 func TestFailFast_IsOffByDefault(t *testing.T) {
 	t.Parallel()

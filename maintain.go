@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -101,6 +102,17 @@ func newMaintainer(store *Store, opts Options) (*maintainer, error) {
 	return m, nil
 }
 
+// each does several kinds of work one after the other, also if one fails.
+func each(work ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, do := range work {
+			errs = append(errs, do(ctx))
+		}
+		return errors.Join(errs...)
+	}
+}
+
 // owning tells that the store is used to own tasks.
 func (m *maintainer) owning() {
 	if m.when == MaintainWhenOwning {
@@ -110,9 +122,9 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		m.store.repeat(maintainEvery, m.store.settleDue)
-		m.store.repeat(sweepEvery, (&dropper{store: m.store}).keepUp)
-		m.store.repeat(maintainEvery, (&failFaster{store: m.store}).keepUp)
+		fast := &failFaster{store: m.store}
+		m.store.repeat(maintainEvery, each(m.store.settleDue, fast.look))
+		m.store.repeat(sweepEvery, each((&dropper{store: m.store}).keepUp, fast.keepUp))
 		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, m.store.fireSchedules)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)

@@ -92,6 +92,7 @@ var sample = map[string]struct {
 	}},
 	"drop_answer_keys": {"0, 10", []string{"answer_keys_pkey", "tasks_pkey"}},
 	"insert_fail_fast": {"'{5,70}'", nil},
+	"lately_failed":    {"'10 s', 10", []string{"finished_aborted", "fail_fast_pkey"}},
 	"find_failed":      {"0, 10", []string{"fail_fast_pkey", "tasks_pkey", "finished_pkey"}},
 	"needed_tasks": {"5", []string{
 		"edges_run", "edges_after", "finished_pkey", "tasks_pkey",
