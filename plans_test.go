@@ -74,6 +74,9 @@ var sample = map[string]struct {
 	"list_problems": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
+	"list_errors": {"10, 10", []string{
+		"ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
+	}},
 	"keep_ends":     {"'{5,70}'", []string{"finished_pkey"}},
 	"try_keep_ends": {"", nil},
 	"lock_ends":     {"", nil},

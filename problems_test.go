@@ -74,3 +74,31 @@ func TestProblems_RefusesLimitsThatAreNone(t *testing.T) {
 		wantErr(t, "Problems", err, want)
 	}
 }
+
+// Errors that differ in numbers only are the same, and only their first lines count.
+func TestProblems_GroupsErrors(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, numbered("t", 9)...)
+	insert(t, store, stint.Task{ID: "other", Action: "other"})
+	owned := own(t, store, 9)
+	for i, r := range []stint.Return{
+		{Code: stint.StatusAborted, Status: "no answer after 3 s\nmore"},
+		{Code: stint.StatusPending, Status: "no answer after 31 s\nand more"},
+		{Code: stint.StatusPending, Status: "no answer after 7 s", RetryAfter: time.Hour},
+		{Code: stint.StatusPending, Status: "disk full"},
+		{Code: stint.StatusPending, Status: ""},
+		{Code: stint.StatusCompleted, Status: "no answer after 5 s"},
+	} {
+		returnWith(t, store, owned[i], r)
+	}
+	got, err := store.Problems(t.Context(), 100)
+	wantErr(t, "Problems", err, nil)
+	want := []stint.ErrorGroup{
+		{Action: "act", Tasks: 3, Error: "no answer after 3 s", Example: "t000000"},
+		{Action: "act", Tasks: 1, Error: "disk full", Example: "t000003"},
+	}
+	if !slices.Equal(got.Errors, want) {
+		t.Errorf("errors are %+v, want %+v", got.Errors, want)
+	}
+}

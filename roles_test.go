@@ -42,7 +42,7 @@ var (
 		"graph_tasks",
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
-		"list_limited_keys",
+		"list_errors", "list_limited_keys",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
 		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "pruning_behind",
 		"sample_tasks",

@@ -276,6 +276,12 @@ func (c *Client) Problems(
 			Slow: wire.ToInfos(r.GetSlow()), Failing: wire.ToInfos(r.GetFailing()),
 			Failed: wire.ToInfos(r.GetFailed()),
 		}
+		for _, e := range r.GetErrors() {
+			problems.Errors = append(problems.Errors, stint.ErrorGroup{
+				Action: e.GetAction(), Tasks: int(e.GetTasks()), Error: e.GetError(),
+				Example: stint.TaskID(e.GetExample()),
+			})
+		}
 		return err
 	})
 	return problems, said("problems", err)

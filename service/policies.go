@@ -147,6 +147,10 @@ func lookPolicies() map[string]policy {
 			trim: trimming(func(a *asking, r *stintv1.ListProblemsResponse) {
 				r.Slow, r.Failing = a.seen(r.GetSlow()), a.seen(r.GetFailing())
 				r.Failed = a.seen(r.GetFailed())
+				// A group may have tasks that the caller may not read by their IDs.
+				r.Errors = slices.DeleteFunc(r.GetErrors(), func(e *stintv1.ErrorGroup) bool {
+					return !a.principal.MayList([]string{e.GetAction()}, "")
+				})
 			}),
 		},
 		stintv1connect.TaskServiceListActorsProcedure: {

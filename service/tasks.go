@@ -258,11 +258,18 @@ func (t *tasks) ListProblems(
 	if err != nil {
 		return nil, err
 	}
-	return &stintv1.ListProblemsResponse{
+	response := &stintv1.ListProblemsResponse{
 		Slow:    wire.FromInfos(problems.Slow, false),
 		Failing: wire.FromInfos(problems.Failing, false),
 		Failed:  wire.FromInfos(problems.Failed, false),
-	}, nil
+	}
+	for _, e := range problems.Errors {
+		response.Errors = append(response.Errors, &stintv1.ErrorGroup{
+			Action: e.Action, Tasks: wire.Int32(e.Tasks), Error: e.Error,
+			Example: string(e.Example),
+		})
+	}
+	return response, nil
 }
 
 func (t *tasks) ListActors(

@@ -2427,10 +2427,12 @@ func (x *ListProblemsRequest) GetLimit() int32 {
 }
 
 type ListProblemsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slow          []*TaskInfo            `protobuf:"bytes,1,rep,name=slow,proto3" json:"slow,omitempty"`
-	Failing       []*TaskInfo            `protobuf:"bytes,2,rep,name=failing,proto3" json:"failing,omitempty"`
-	Failed        []*TaskInfo            `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Slow    []*TaskInfo            `protobuf:"bytes,1,rep,name=slow,proto3" json:"slow,omitempty"`
+	Failing []*TaskInfo            `protobuf:"bytes,2,rep,name=failing,proto3" json:"failing,omitempty"`
+	Failed  []*TaskInfo            `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
+	// Of failing and failed tasks, up to 100, the largest first.
+	Errors        []*ErrorGroup `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2486,6 +2488,85 @@ func (x *ListProblemsResponse) GetFailed() []*TaskInfo {
 	return nil
 }
 
+func (x *ListProblemsResponse) GetErrors() []*ErrorGroup {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+// An ErrorGroup is tasks of an action of which the first lines of their status texts are the same,
+// but for numbers.
+type ErrorGroup struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Action string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Tasks  int32                  `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The first line of the latest one.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// The ID of that task.
+	Example       string `protobuf:"bytes,4,opt,name=example,proto3" json:"example,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ErrorGroup) Reset() {
+	*x = ErrorGroup{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ErrorGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ErrorGroup) ProtoMessage() {}
+
+func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
+func (*ErrorGroup) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ErrorGroup) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *ErrorGroup) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *ErrorGroup) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *ErrorGroup) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
 type ListActorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2494,7 +2575,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2587,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2600,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 type ListActorsResponse struct {
@@ -2531,7 +2612,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2624,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2637,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2578,7 +2659,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2671,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2684,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2646,7 +2727,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +2739,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +2752,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2707,7 +2788,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2800,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2813,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2757,7 +2838,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2850,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2863,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 type GetServiceInfoResponse struct {
@@ -2801,7 +2882,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +2894,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +2907,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2871,7 +2952,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +2964,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +2977,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -2931,7 +3012,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3024,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3037,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -2981,7 +3062,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3074,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3087,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 type CheckStoreResponse struct {
@@ -3019,7 +3100,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3112,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3125,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -3069,7 +3150,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3162,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3175,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -3302,11 +3383,18 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vconcurrency\x18\r \x01(\x05R\vconcurrency\x12\x16\n" +
 	"\x06paused\x18\x0e \x01(\bR\x06paused\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
-	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\x98\x01\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xc6\x01\n" +
 	"\x14ListProblemsResponse\x12&\n" +
 	"\x04slow\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x04slow\x12,\n" +
 	"\afailing\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\afailing\x12*\n" +
-	"\x06failed\x18\x03 \x03(\v2\x12.stint.v1.TaskInfoR\x06failed\"\x13\n" +
+	"\x06failed\x18\x03 \x03(\v2\x12.stint.v1.TaskInfoR\x06failed\x12,\n" +
+	"\x06errors\x18\x04 \x03(\v2\x14.stint.v1.ErrorGroupR\x06errors\"j\n" +
+	"\n" +
+	"ErrorGroup\x12\x16\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\x05R\x05tasks\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12\x18\n" +
+	"\aexample\x18\x04 \x01(\tR\aexample\"\x13\n" +
 	"\x11ListActorsRequest\"A\n" +
 	"\x12ListActorsResponse\x12+\n" +
 	"\x06actors\x18\x01 \x03(\v2\x13.stint.v1.ActorInfoR\x06actors\"\x83\x01\n" +
@@ -3402,7 +3490,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -3444,200 +3532,202 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*ActionStats)(nil),             // 37: stint.v1.ActionStats
 	(*ListProblemsRequest)(nil),     // 38: stint.v1.ListProblemsRequest
 	(*ListProblemsResponse)(nil),    // 39: stint.v1.ListProblemsResponse
-	(*ListActorsRequest)(nil),       // 40: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 41: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 42: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 43: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 44: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 45: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 46: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 47: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 48: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 49: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 50: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 51: stint.v1.Finding
-	(*Task)(nil),                    // 52: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 53: google.protobuf.Duration
-	(*Dependency)(nil),              // 54: stint.v1.Dependency
-	(*Affected)(nil),                // 55: stint.v1.Affected
-	(*Answer)(nil),                  // 56: stint.v1.Answer
-	(*Verdict)(nil),                 // 57: stint.v1.Verdict
-	(*Performance)(nil),             // 58: stint.v1.Performance
-	(*Return)(nil),                  // 59: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 61: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 62: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 63: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 64: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 65: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 66: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 67: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 68: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 69: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 70: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 71: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 72: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 73: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 74: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 75: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 76: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 77: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 78: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 79: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 80: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 81: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 82: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 83: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 84: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 85: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 86: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 87: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 88: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 89: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 90: stint.v1.TriggerScheduleResponse
+	(*ErrorGroup)(nil),              // 40: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 41: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 42: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 43: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 44: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 45: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 46: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 47: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 48: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 49: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 50: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 51: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 52: stint.v1.Finding
+	(*Task)(nil),                    // 53: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 54: google.protobuf.Duration
+	(*Dependency)(nil),              // 55: stint.v1.Dependency
+	(*Affected)(nil),                // 56: stint.v1.Affected
+	(*Answer)(nil),                  // 57: stint.v1.Answer
+	(*Verdict)(nil),                 // 58: stint.v1.Verdict
+	(*Performance)(nil),             // 59: stint.v1.Performance
+	(*Return)(nil),                  // 60: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 61: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 62: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 63: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 64: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 65: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 66: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 67: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 68: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 69: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 70: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 71: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 72: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 73: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 74: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 75: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 76: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 77: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 78: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 79: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 80: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 81: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 82: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 83: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 84: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 85: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 86: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 87: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 88: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 89: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 90: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 91: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	52,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	52,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	52,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	52,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	53,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	53,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	54,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	55,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	56,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	57,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	55,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	55,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	58,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	52,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	52,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	54,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	59,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	53,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	53,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	53,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	53,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	54,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	54,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	55,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	56,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	57,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	58,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	56,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	56,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	59,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	53,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	53,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	55,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	60,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	19,  // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	6,   // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	20,  // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	60,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	60,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	55,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	55,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	55,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	61,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	53,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	53,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	61,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	61,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	61,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	61,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	60,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	60,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	61,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	61,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	56,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	56,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	56,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	62,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	54,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	54,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	62,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	62,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	62,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	62,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	61,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	61,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
 	32,  // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
 	28,  // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	60,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	61,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
 	31,  // 37: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
 	28,  // 38: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	60,  // 39: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	60,  // 40: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	62,  // 41: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	60,  // 42: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	60,  // 43: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	61,  // 44: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	61,  // 45: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	60,  // 46: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	60,  // 47: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	61,  // 48: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	54,  // 49: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	61,  // 39: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	61,  // 40: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	63,  // 41: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	61,  // 42: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	61,  // 43: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	62,  // 44: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	62,  // 45: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	61,  // 46: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	61,  // 47: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	62,  // 48: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	55,  // 49: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
 	37,  // 50: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	53,  // 51: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	53,  // 52: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	61,  // 53: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	61,  // 54: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	61,  // 55: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	42,  // 56: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	60,  // 57: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	53,  // 58: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	61,  // 59: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	60,  // 60: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	53,  // 61: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	53,  // 62: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	51,  // 63: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 64: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 65: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 66: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,   // 67: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,   // 68: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10,  // 69: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12,  // 70: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14,  // 71: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16,  // 72: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18,  // 73: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22,  // 74: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24,  // 75: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26,  // 76: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	29,  // 77: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	33,  // 78: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	35,  // 79: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	38,  // 80: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	40,  // 81: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	43,  // 82: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	45,  // 83: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	47,  // 84: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	49,  // 85: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	63,  // 86: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	64,  // 87: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	65,  // 88: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	66,  // 89: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	67,  // 90: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	68,  // 91: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	69,  // 92: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	70,  // 93: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	71,  // 94: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	72,  // 95: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	73,  // 96: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	74,  // 97: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	75,  // 98: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	76,  // 99: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 100: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 101: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 102: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,   // 103: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,   // 104: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11,  // 105: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13,  // 106: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15,  // 107: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17,  // 108: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21,  // 109: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23,  // 110: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25,  // 111: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27,  // 112: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	30,  // 113: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	34,  // 114: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	36,  // 115: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	39,  // 116: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	41,  // 117: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	44,  // 118: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	46,  // 119: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	48,  // 120: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	50,  // 121: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	77,  // 122: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	78,  // 123: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	79,  // 124: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	80,  // 125: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	81,  // 126: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	82,  // 127: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	83,  // 128: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	84,  // 129: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	85,  // 130: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	86,  // 131: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	87,  // 132: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	88,  // 133: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	89,  // 134: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	90,  // 135: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	100, // [100:136] is the sub-list for method output_type
-	64,  // [64:100] is the sub-list for method input_type
-	64,  // [64:64] is the sub-list for extension type_name
-	64,  // [64:64] is the sub-list for extension extendee
-	0,   // [0:64] is the sub-list for field type_name
+	54,  // 51: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	54,  // 52: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	62,  // 53: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	62,  // 54: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	62,  // 55: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	40,  // 56: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	43,  // 57: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	61,  // 58: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	54,  // 59: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	62,  // 60: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	61,  // 61: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	54,  // 62: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	54,  // 63: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	52,  // 64: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 65: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 66: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 67: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,   // 68: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,   // 69: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10,  // 70: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12,  // 71: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14,  // 72: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16,  // 73: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18,  // 74: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22,  // 75: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24,  // 76: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26,  // 77: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	29,  // 78: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	33,  // 79: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	35,  // 80: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	38,  // 81: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	41,  // 82: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	44,  // 83: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	46,  // 84: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	48,  // 85: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	50,  // 86: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	64,  // 87: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	65,  // 88: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	66,  // 89: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	67,  // 90: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	68,  // 91: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	69,  // 92: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	70,  // 93: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	71,  // 94: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	72,  // 95: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	73,  // 96: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	74,  // 97: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	75,  // 98: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	76,  // 99: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	77,  // 100: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 101: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 102: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 103: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,   // 104: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,   // 105: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11,  // 106: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13,  // 107: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15,  // 108: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17,  // 109: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21,  // 110: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23,  // 111: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25,  // 112: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27,  // 113: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	30,  // 114: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	34,  // 115: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	36,  // 116: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	39,  // 117: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	42,  // 118: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	45,  // 119: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	47,  // 120: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	49,  // 121: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	51,  // 122: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	78,  // 123: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	79,  // 124: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	80,  // 125: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	81,  // 126: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	82,  // 127: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	83,  // 128: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	84,  // 129: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	85,  // 130: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	86,  // 131: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	87,  // 132: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	88,  // 133: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	89,  // 134: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	90,  // 135: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	91,  // 136: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	101, // [101:137] is the sub-list for method output_type
+	65,  // [65:101] is the sub-list for method input_type
+	65,  // [65:65] is the sub-list for extension type_name
+	65,  // [65:65] is the sub-list for extension extendee
+	0,   // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -3654,7 +3744,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -154,6 +154,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"retry", "a"},
 		{"delete", "a"},
 		{"actors"},
+		{"errors"},
 		{"stats"},
 		{"top"},
 		{"debounce", "b", "--action", "act", "--quiet", "1s", "--at-most", "1m"},

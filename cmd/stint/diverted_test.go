@@ -42,6 +42,7 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 				{"explain", "a"},
 				{"graph", "a"},
 				{"actors"},
+				{"errors"},
 				{"prune", "--completed-after", "1h", "--dry-run"},
 				{"abort", "a"},
 				{"retry", "a"},

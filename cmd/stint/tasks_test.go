@@ -545,3 +545,23 @@ func TestStats_CountsTasksByActionAndState(t *testing.T) {
 	}
 	db.run(t, "", "stats", "copy").wantExit(t, 2, "copy")
 }
+
+func TestErrors_CountsTasksByTheirErrors(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.run(t, "", "errors").wantExit(t, 0, "no errors")
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	ctx := t.Context()
+	owned, err := db.store.OwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", owned, err)
+	}
+	err = db.store.ReturnTask(ctx, "a", owned[0].Token, "disk full", stint.StatusAborted)
+	if err != nil {
+		t.Fatalf("ReturnTask = %v", err)
+	}
+	db.run(t, "", "errors").wantExit(t, 0).wantOutput(t,
+		"TASKS  ACTION  ERROR      EXAMPLE\n1      act     disk full  a\n")
+	db.run(t, "", "errors", "--json").wantExit(t, 0).wantOutput(t,
+		`{"action":"act","tasks":1,"error":"disk full","example":"a"}`)
+}

@@ -334,6 +334,10 @@ func (s *sharded) Problems(ctx context.Context, limit int) (stint.Problems, erro
 				*kind.to = append(*kind.to, named(shard, info))
 			}
 		}
+		for _, e := range found.Errors {
+			e.Example = stint.TaskID(shard) + "/" + e.Example
+			all.Errors = append(all.Errors, e)
+		}
 		return err
 	})
 	return all, err

@@ -293,10 +293,14 @@ class Client:
             pruning_behind=t.to_duration(answer.get("pruning_behind")))
 
     def problems(self, limit: int = 100) -> t.Problems:
-        """Names the slowest tasks, those that fail, and those that failed: at most limit each."""
+        """Names the slowest tasks, those that fail, and those that failed: at most limit each.
+
+        errors are the latter two by what their last owners said, the largest group first.
+        """
         answer = self._call("TaskService/ListProblems", {"limit": limit})
         return t.Problems(*(t.to_infos(answer.get(which))
-                            for which in ("slow", "failing", "failed")))
+                            for which in ("slow", "failing", "failed")),
+                          errors=[t.to_error_group(each) for each in answer.get("errors", ())])
 
     def actors(self) -> Sequence[t.ActorInfo]:
         """Returns the live actors that show themselves by a stream, which workers here do not."""

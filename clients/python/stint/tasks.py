@@ -310,6 +310,17 @@ class Problems:
     slow: Sequence[TaskInfo] = ()
     failing: Sequence[TaskInfo] = ()
     failed: Sequence[TaskInfo] = ()
+    errors: "Sequence[ErrorGroup]" = ()
+
+
+@dataclass(frozen=True)
+class ErrorGroup:
+    """Tasks of an action that failed alike: how many, the error of the latest one, and its ID."""
+
+    action: str
+    tasks: int
+    error: str
+    example: str
 
 
 @dataclass
@@ -578,6 +589,11 @@ def from_answer(given: Answer) -> Message:
 
 def from_step(task: Any, name: str, result: Content) -> Message:
     return _put(message(id=task.id, token=task.token, name=name), result, "result", "result_text")
+
+
+def to_error_group(m: Message) -> ErrorGroup:
+    return ErrorGroup(m.get("action", ""), m.get("tasks", 0), m.get("error", ""),
+                      m.get("example", ""))
 
 
 def to_step_infos(messages: Optional[Iterable[Message]]) -> List[StepInfo]:

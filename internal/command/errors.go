@@ -1,0 +1,68 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/readable"
+)
+
+func (p *program) errorsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:        "errors",
+		SuggestFor: []string{"failures", "problems"},
+		Short:      "Count failing and failed tasks by their errors",
+		Long: `Group the tasks that fail, and those that failed lately, by action and by the first line
+of what their last owners said, in which numbers do not count; the largest group first. Of
+the tasks that wait for another try those are looked at that were tried most often, of those
+that failed the latest: 1,000 of each. stint show tells more of the task that is named.
+
+With --json, a group to a line: action, tasks (how many), error (what was said of the latest
+one), example (its ID).`,
+		Example: "  stint errors",
+		GroupID: groupTasks,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.listErrors(cmd.Context())
+		},
+	}
+}
+
+type errorJSON struct {
+	Action  string       `json:"action"`
+	Tasks   int          `json:"tasks"`
+	Error   string       `json:"error"`
+	Example stint.TaskID `json:"example"`
+}
+
+func (p *program) listErrors(ctx context.Context) error {
+	const looked = 1000
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		problems, err := db.tasks().Problems(ctx, looked)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			documents := make([]any, len(problems.Errors))
+			for i, e := range problems.Errors {
+				documents[i] = errorJSON(e)
+			}
+			return p.printJSON(documents...)
+		}
+		if len(problems.Errors) == 0 {
+			fmt.Fprintln(p.stderr, "no errors")
+			return nil
+		}
+		rows := [][]string{{"TASKS", "ACTION", "ERROR", "EXAMPLE"}}
+		for _, e := range problems.Errors {
+			rows = append(rows, []string{
+				readable.Number(int64(e.Tasks)), readable.Text(e.Action),
+				readable.FirstWords(e.Error), readable.Text(string(e.Example)),
+			})
+		}
+		return p.printTable(rows)
+	})
+}
