@@ -1,0 +1,54 @@
+package stint_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+)
+
+// The clocks of processes do not matter: one whose clock shows the year 2000 fires what is due by
+// the clock of the database, and nothing else.
+func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	for _, name := range []string{"due", "later"} {
+		wantErr(t, "PutSchedules", store.PutSchedules(t.Context(), []stint.Schedule{{
+			Name: name, Spec: "@yearly", Tasks: []stint.Task{{Action: "act"}},
+		}}), nil)
+	}
+	exec(t, pool, "UPDATE stint.schedules SET next_at = statement_timestamp() WHERE name = 'due'")
+	config := pool.Config()
+	synctest.Test(t, func(t *testing.T) {
+		if year := time.Now().Year(); year != 2000 { //nolint:forbidigo // the clock of the process
+			t.Fatalf("it is %d, want 2000", year)
+		}
+		other, err := pgxpool.NewWithConfig(t.Context(), config)
+		wantErr(t, "NewWithConfig", err, nil)
+		behind, err := stint.New(other, stint.Options{
+			Maintenance: stint.MaintainNever, PollOnly: true,
+		})
+		wantErr(t, "New", err, nil)
+		for range 2 {
+			wantErr(t, "FireSchedules", stint.FireSchedules(t.Context(), behind), nil)
+		}
+		wantErr(t, "Close", behind.Close(t.Context()), nil)
+		other.Close()
+	})
+	infos, err := store.ListSchedules(t.Context())
+	wantErr(t, "ListSchedules", err, nil)
+	for _, info := range infos {
+		if fired := !info.LastAt.IsZero(); fired != (info.Name == "due") {
+			t.Errorf("%s occurred at %v", info.Name, info.LastAt)
+		}
+	}
+	next := infos[0].NextAt.Sub(infos[0].LastAt)
+	if len(infos[0].LastIDs) != 1 || next <= 0 || next > 366*24*time.Hour {
+		t.Errorf("the next occurrence is %v behind the last one, of %v", next, infos[0].LastIDs)
+	}
+}
