@@ -132,8 +132,8 @@ func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
-		failFast("end", "bad", "other"), stint.Task{ID: "late", Action: "other", NotBefore: time.Now().
-			Add(time.Hour)})
+		failFast("end", "bad", "other"),
+		stint.Task{ID: "late", Action: "other", NotBefore: time.Now().Add(time.Hour)})
 	finish(t, store, "bad", stint.StatusAborted)
 	tx := begin(t, pool)
 	wantErr(t, "AddDependencies", addDependency(t, store.WithTx(tx), "other", "late"), nil)
@@ -182,7 +182,8 @@ func TestFailFast_OfAStructure(t *testing.T) {
 	report.OnAbort = stint.RunAnyway
 	plan, err := structures.Build("trip", structures.Chain(
 		structures.FailFast(structures.Group(
-			structures.Chain(part("flight"), part("seat")), structures.Chain(part("hotel"), part("room")),
+			structures.Chain(part("flight"), part("seat")),
+			structures.Chain(part("hotel"), part("room")),
 		)), report))
 	wantErr(t, "Build", err, nil)
 	insert(t, store, plan.Tasks...)
@@ -284,8 +285,9 @@ func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	ctx := context.WithoutCancel(t.Context())
 	rapid.Check(t, func(t *rapid.T) {
-		if _, err := pool.Exec(ctx, "TRUNCATE stint.tasks, stint.ready, stint.blocked, "+
-			"stint.finished, stint.edges, stint.fail_fast, stint.leases, stint.leased"); err != nil {
+		_, err := pool.Exec(ctx, "TRUNCATE stint.tasks, stint.ready, stint.blocked, "+
+			"stint.finished, stint.edges, stint.fail_fast, stint.leases, stint.leased")
+		if err != nil {
 			t.Fatalf("TRUNCATE = %v", err)
 		}
 		network := drawFastNetwork(t)

@@ -25,7 +25,7 @@ func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
 	exec(t, pool, "UPDATE stint.schedules SET next_at = statement_timestamp() WHERE name = 'due'")
 	config := pool.Config()
 	synctest.Test(t, func(t *testing.T) {
-		if year := time.Now().Year(); year != 2000 { //nolint:forbidigo // the clock of the process
+		if year := time.Now().Year(); year != 2000 {
 			t.Fatalf("it is %d, want 2000", year)
 		}
 		other, err := pgxpool.NewWithConfig(t.Context(), config)

@@ -34,7 +34,9 @@ func historyEntries() []entry {
 	for _, load := range historyLoads() {
 		entries = append(entries, entry{
 			workload: historyWorkload, variant: load.variant, fill: fillStint,
-			measure: func(ctx context.Context, r *run) error { return drainStintTries(ctx, r, load) },
+			measure: func(ctx context.Context, r *run) error {
+				return drainStintTries(ctx, r, load)
+			},
 		})
 	}
 	return entries

@@ -3,9 +3,9 @@ package structures
 import "github.com/stint-tasks/stint"
 
 // A Structure is a set of tasks and the order in which they run. [Task], [Chain], [Group], [Chord],
-// [Map], [Network] and [FailFast] make structures; nil is a structure without tasks. A structure does not
-// change, and can be used several times: each time it stands for new tasks, so its tasks must not
-// have IDs then.
+// [Map], [Network] and [FailFast] make structures; nil is a structure without tasks. A structure
+// does not change, and can be used several times: each time it stands for new tasks, so its tasks
+// must not have IDs then.
 type Structure interface {
 	// starts is how many of its tasks wait for the structure before. If none does, it is empty.
 	starts() byPolicy

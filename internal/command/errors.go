@@ -15,10 +15,11 @@ func (p *program) errorsCommand() *cobra.Command {
 		Use:        "errors",
 		SuggestFor: []string{"failures", "problems"},
 		Short:      "Count failing and failed tasks by their errors",
-		Long: `Group the tasks that fail, and those that failed lately, by action and by the first line
-of what their last owners said, in which numbers do not count; the largest group first. Of
-the tasks that wait for another try those are looked at that were tried most often, of those
-that failed the latest: 1,000 of each. stint show tells more of the task that is named.
+		Long: `Group the tasks that fail, and those that failed lately, by action and by the
+first line of what their last owners said, in which numbers do not count; the largest
+group first. Of the tasks that wait for another try those are looked at that were tried
+most often, of those that failed the latest: 1,000 of each. stint show tells more of the
+task that is named.
 
 With --json, a group to a line: action, tasks (how many), error (what was said of the latest
 one), example (its ID).`,

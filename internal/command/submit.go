@@ -24,12 +24,7 @@ type submission struct {
 	timeout      time.Duration
 }
 
-func (p *program) submitCommand() *cobra.Command {
-	s := submission{}
-	cmd := &cobra.Command{
-		Use:   "submit [FILE]",
-		Short: "Insert the tasks of a file, which use each other's results",
-		Long: `Insert the tasks of a file, or of standard input (no FILE, or "-"), all or none.
+const submitHelp = `Insert the tasks of a file, or of standard input (no FILE, or "-"), all or none.
 The file is YAML or JSON: a list of tasks, each with these fields:
 
   name        names the task within the file; required
@@ -76,7 +71,14 @@ exit code is 7 if a task was aborted, and 8 if the timeout passes before all hav
 Ctrl-C stops the wait; the tasks continue.
 
 With --json: ids, an object with the ID for each name; with --wait, if all have finished,
-also tasks, an object with the task for each name (see: stint help json).`,
+also tasks, an object with the task for each name (see: stint help json).`
+
+func (p *program) submitCommand() *cobra.Command {
+	s := submission{}
+	cmd := &cobra.Command{
+		Use:   "submit [FILE]",
+		Short: "Insert the tasks of a file, which use each other's results",
+		Long: submitHelp,
 		Example: `  stint submit tree.yaml --wait --timeout 10m
   id=$(stint submit tree.yaml --json | jq -r .ids.email)
   echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit

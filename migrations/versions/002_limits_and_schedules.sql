@@ -1,5 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey (docs/limits.md),
--- schedules (docs/schedules.md), steps (docs/steps.md), the history of tries (docs/history.md), and what fails fast.
+-- schedules (docs/schedules.md), steps (docs/steps.md), the history of tries (docs/history.md), and
+-- tasks that fail fast.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -163,8 +164,8 @@ CREATE TABLE {{.schema}}.answer_keys (
     CONSTRAINT answer_keys_pkey PRIMARY KEY (key)
 );
 
--- Tasks that have what only they need aborted when they are. settled_at is when the task ended, once
--- that has been done.
+-- Tasks that have what only they need aborted when they are. settled_at is when the task ended,
+-- once that has been done.
 CREATE TABLE {{.schema}}.fail_fast (
     key        bigint NOT NULL,
     settled_at timestamptz,
