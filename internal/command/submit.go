@@ -78,7 +78,7 @@ func (p *program) submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [FILE]",
 		Short: "Insert the tasks of a file, which use each other's results",
-		Long: submitHelp,
+		Long:  submitHelp,
 		Example: `  stint submit tree.yaml --wait --timeout 10m
   id=$(stint submit tree.yaml --json | jq -r .ids.email)
   echo '[{"name": "greet", "action": "greet", "value": "world"}]' | stint submit
