@@ -13,7 +13,7 @@ FROM (
     FROM stint.finished
     WHERE finished.cause <> 0 /* completed */
       AND finished.finished_at > statement_timestamp() - $1::interval
-      AND (SELECT true FROM stint.fail_fast LIMIT 1)
+      AND (SELECT true FROM stint.fail_fast WHERE fail_fast.key > 0 LIMIT 1)
     ORDER BY finished.finished_at DESC
     LIMIT $2::integer
 ) AS aborted

@@ -39,8 +39,7 @@ WITH asked AS MATERIALIZED (
                $3::integer,
                limits.concurrency - CASE WHEN limits.concurrency IS NOT NULL THEN (
                    SELECT coalesce(sum(leased.hi - leased.lo + 1), 0)
-                   FROM stint.leased
-                   WHERE leased.limited_action = queue.action
+                   FROM stint.leased WHERE leased.limited_action = queue.action
                ) END,
                floor(limits.tokens),
                CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
@@ -70,8 +69,7 @@ WITH asked AS MATERIALIZED (
                              statement_timestamp() - limits.refilled_at, interval '0'
                          ))
                ) AS tokens
-        FROM stint.limits
-        WHERE limits.action = queue.action
+        FROM stint.limits WHERE limits.action = queue.action
         OFFSET 0
     ) AS limits ON true
 ), head AS MATERIALIZED (
@@ -106,8 +104,7 @@ WITH asked AS MATERIALIZED (
     WINDOW of_key AS (PARTITION BY span.action, span.limit_key ORDER BY span.rank, span.hi)
 ), floor AS MATERIALIZED (
     SELECT head.action, head.priority, min(head.rank) AS rank
-    FROM head
-    GROUP BY head.action, head.priority
+    FROM head GROUP BY head.action, head.priority
 ), share AS (
     -- How many spans of each queue come up to the last one that is among the first tasks.
     SELECT counted.action, counted.room, counted.look, counted.limited, counted.keyed,
@@ -204,8 +201,7 @@ WITH asked AS MATERIALIZED (
                array_agg(task.key) AS keys, array_agg(task.rank) AS ranks
         FROM (
             SELECT task.*
-            FROM task
-            WHERE task.limit_key <> ''
+            FROM task WHERE task.limit_key <> ''
             ORDER BY task.action, task.limit_key, task.room, task.per_key, task.rank, task.key
         ) AS task
         GROUP BY task.action, task.limit_key, task.room, task.per_key
@@ -244,10 +240,8 @@ WITH asked AS MATERIALIZED (
         FROM (
             SELECT slots.slot, (
                        SELECT leased.hi >= slots.key AND leased.claim = slots.claim
-                       FROM stint.leased
-                       WHERE leased.lo BETWEEN slots.key >> 10 << 10 AND slots.key
-                       ORDER BY leased.lo DESC
-                       LIMIT 1
+                       FROM stint.leased WHERE leased.lo BETWEEN slots.key >> 10 << 10 AND slots.key
+                       ORDER BY leased.lo DESC LIMIT 1
                    ) AS held
             FROM stint.slots
             WHERE slots.action = named.action AND slots.limit_key = named.limit_key
@@ -265,11 +259,9 @@ WITH asked AS MATERIALIZED (
                                               ORDER BY free.rank, free.key) AS n
             FROM (
                 SELECT task.action, task.room, task.rank, task.key
-                FROM task
-                WHERE task.limit_key = '' AND $11::integer > 0
+                FROM task WHERE task.limit_key = '' AND $11::integer > 0
                 UNION ALL
-                SELECT named.action, named.room, of_key.rank, of_key.key
-                FROM named
+                SELECT named.action, named.room, of_key.rank, of_key.key FROM named
                 CROSS JOIN LATERAL unnest(named.keys[1:named.most], named.ranks[1:named.most])
                     AS of_key (key, rank)
                 WHERE $11::integer > 0
@@ -282,8 +274,7 @@ WITH asked AS MATERIALIZED (
     GROUP BY within.action
 ), key AS MATERIALIZED (
     -- The keys with how many of their tasks are to be taken, and whether they are full with that.
-    SELECT named.*, taken.tasks AS takes, taken.tasks >= named.most AS is_full
-    FROM named
+    SELECT named.*, taken.tasks AS takes, taken.tasks >= named.most AS is_full FROM named
     CROSS JOIN LATERAL (
         SELECT CASE WHEN $11::integer > 0 THEN (
                    SELECT count(*)
@@ -320,25 +311,21 @@ WITH asked AS MATERIALIZED (
             FROM (
                 SELECT head.action, head.limit_key, head.rank, head.lo, head.hi,
                        NULL::bigint AS last
-                FROM head
-                WHERE head.keyed AND (SELECT beyond.yes FROM beyond)
+                FROM head WHERE head.keyed AND (SELECT beyond.yes FROM beyond)
                 UNION ALL
                 SELECT offered.action, offered.limit_key, offered.rank, offered.lo, offered.hi,
                        offered.last
-                FROM offered
-                WHERE offered.keyed AND (SELECT beyond.yes FROM beyond)
+                FROM offered WHERE offered.keyed AND (SELECT beyond.yes FROM beyond)
             ) AS span
             UNION ALL
             SELECT key.action, key.limit_key, NULL, NULL, NULL, NULL, NULL, true
-            FROM key
-            WHERE key.is_full AND (SELECT beyond.yes FROM beyond)
+            FROM key WHERE key.is_full AND (SELECT beyond.yes FROM beyond)
         ) AS one
     ) AS met
     WHERE met.parks AND met.lo IS NOT NULL AND met.limit_key <> ''
       AND (met.unknown IS NULL OR ARRAY[met.rank, met.hi] < met.unknown)
 ), behind AS MATERIALIZED (
-    SELECT ready.*
-    FROM met
+    SELECT ready.* FROM met
     CROSS JOIN LATERAL (
         SELECT ready AS span, ready.lo, ready.hi, ready.limit_key
         FROM stint.ready
@@ -354,8 +341,7 @@ WITH asked AS MATERIALIZED (
            greatest(key.full_at, statement_timestamp())
                + ceil(key.takes * key.each * 1000000) * interval '1 us',
            key.full_at
-    FROM key
-    WHERE key.each IS NOT NULL AND key.takes > 0
+    FROM key WHERE key.each IS NOT NULL AND key.takes > 0
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
     SET full_at = excluded.full_at, seen_at = excluded.seen_at
@@ -389,8 +375,7 @@ WITH asked AS MATERIALIZED (
         CROSS JOIN LATERAL unnest(key.keys[1:key.takes]) WITH ORDINALITY AS free (key, n)
         WHERE key.per_key IS NOT NULL AND key.slots = '{}'
         UNION ALL
-        SELECT key.action, key.limit_key, key.known, free.slot, key.keys[free.n]
-        FROM key
+        SELECT key.action, key.limit_key, key.known, free.slot, key.keys[free.n] FROM key
         CROSS JOIN LATERAL (
             SELECT free.slot, row_number() OVER (ORDER BY free.slot) AS n
             FROM generate_series(0, cardinality(key.slots) + key.takes - 1) AS free (slot)
@@ -411,8 +396,7 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT won.key FROM won
         UNION ALL
-        SELECT task.key
-        FROM task
+        SELECT task.key FROM task
         WHERE task.limit_key = ''
           AND ($11::integer = 0
                OR ARRAY[task.rank, task.key] <= (
@@ -439,13 +423,11 @@ WITH asked AS MATERIALIZED (
             UNION ALL
             SELECT NULL, taken.key, NULL, 'taken' FROM taken
             UNION ALL
-            SELECT NULL, stays.key, NULL, 'stays'
-            FROM key
+            SELECT NULL, stays.key, NULL, 'stays' FROM key
             CROSS JOIN LATERAL unnest(key.keys[key.takes + 1:]) AS stays (key)
             WHERE NOT key.is_full
             UNION ALL
-            SELECT NULL, task.key, NULL, 'stays'
-            FROM task
+            SELECT NULL, task.key, NULL, 'stays' FROM task
             WHERE task.limit_key = '' AND $11::integer > 0
               AND (ARRAY[task.rank, task.key] <= (
                       SELECT reach.last FROM reach WHERE reach.action = task.action)) IS NOT TRUE
@@ -465,8 +447,7 @@ WITH asked AS MATERIALIZED (
                                 CASE WHEN judged.fate = 'parked' THEN judged.limit_key END
                    ORDER BY judged.key
                ) AS place
-        FROM judged
-        WHERE judged.key <= judged.last
+        FROM judged WHERE judged.key <= judged.last
     ) AS part
     GROUP BY part.span, part.fate, CASE WHEN part.fate = 'parked' THEN part.limit_key END,
              part.place
@@ -509,8 +490,7 @@ WITH asked AS MATERIALIZED (
                 FROM behind
                 UNION ALL
                 SELECT met.lo, 0, NULL, NULL, NULL, NULL, false, true, NULL
-                FROM met
-                WHERE met.last IS NOT NULL
+                FROM met WHERE met.last IS NOT NULL
                 UNION ALL
                 SELECT part.span, part.lo, part.hi, part.last, part.fate, part.limit_key, false,
                        false, NULL
@@ -529,8 +509,7 @@ WITH asked AS MATERIALIZED (
 ), firsts AS MATERIALIZED (
     SELECT array_agg(run.lo ORDER BY run.lo) AS lo, array_agg(run.hi ORDER BY run.lo) AS hi,
            array_agg(run.fate = 'parked' ORDER BY run.lo) AS parks
-    FROM run
-    WHERE run.fate <> 'taken' AND run.lo = run.head
+    FROM run WHERE run.fate <> 'taken' AND run.lo = run.head
 ), kept AS (
     -- Otherwise it is kept for the tasks up to the first of another fate, parked or not. It is
     -- found by lo, not by its place: it may have a version that is younger than the snapshot.
@@ -544,8 +523,7 @@ WITH asked AS MATERIALIZED (
                          THEN (SELECT tasks.limit_key FROM stint.tasks WHERE tasks.key = ready.lo)
                          ELSE ready.limit_key
                     END
-    FROM firsts
-    WHERE ready.lo = ANY (firsts.lo)
+    FROM firsts WHERE ready.lo = ANY (firsts.lo)
 ), rest AS (
     -- The other tasks that are not taken, and what is left of the span.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
@@ -559,8 +537,7 @@ WITH asked AS MATERIALIZED (
         SELECT run.position, run.lo, run.hi, run.action, run.priority, run.tries, run.completed,
                run.aborted, run.fate = 'parked' AS parks,
                CASE WHEN run.fate = 'parked' THEN run.limit_key ELSE run.known END AS key
-        FROM run
-        WHERE run.fate <> 'taken' AND run.lo > run.head
+        FROM run WHERE run.fate <> 'taken' AND run.lo > run.head
         UNION ALL
         SELECT run.position, half.lo, half.hi, run.action, run.priority, run.tries, run.completed,
                run.aborted, run.is_full, run.known
@@ -590,24 +567,20 @@ WITH asked AS MATERIALIZED (
     INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action)
     SELECT run.lo, run.hi, $1::bigint, run.tries + 1, run.completed, run.aborted, run.status,
            CASE WHEN run.limited THEN run.action END
-    FROM run
-    WHERE run.fate = 'taken'
+    FROM run WHERE run.fate = 'taken'
 ), lease AS (
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
     SELECT $1::bigint, $2::text, $6::bigint,
            coalesce(statement_timestamp() + $5::interval, 'infinity'),
            sum(run.hi - run.lo + 1), array_agg(ARRAY[run.lo, run.hi] ORDER BY run.rank, run.lo)
-    FROM run
-    WHERE run.fate = 'taken'
+    FROM run WHERE run.fate = 'taken'
     HAVING count(*) > 0
 )
 SELECT run.lo, run.hi, run.rank,
        (SELECT floor.rank
-        FROM floor
-        WHERE floor.action = run.action AND floor.priority = run.priority) AS floor,
+        FROM floor WHERE floor.action = run.action AND floor.priority = run.priority) AS floor,
        (SELECT true
-        FROM stint.edges
-        WHERE edges.after BETWEEN run.lo AND run.hi
+        FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_room
