@@ -20,6 +20,9 @@ const (
 	failedLookedMax = 1000
 	needlessMax     = 1000
 	failFastShare   = 50
+
+	// How often a look or a walk waits in vain for the locks of others.
+	heldMax = 8
 )
 
 // insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
@@ -54,6 +57,8 @@ type failFaster struct {
 	// times in the store.
 	begun time.Time
 	took  time.Duration
+	// waits is how often a look or a walk has waited for the lock of a task in vain.
+	waits int
 }
 
 // keepUp walks through all tasks with FailFast, unless the last walk was not long ago.
@@ -128,16 +133,21 @@ func (f *failFaster) pass(ctx context.Context) error {
 }
 
 func (f *failFaster) settleAll(ctx context.Context, failed []failedTask) error {
+	f.waits = 0
 	for _, task := range failed {
-		if err := f.settle(ctx, task); err != nil {
+		if err := f.settle(ctx, task); err != nil && !errors.Is(err, errHeld) {
 			return err
 		}
 	}
 	return nil
 }
 
-// errNeeded says that somebody has come to need one of the tasks that were to be aborted.
-var errNeeded = errors.New("task is needed after all")
+var (
+	// errNeeded says that somebody has come to need one of the tasks that were to be aborted.
+	errNeeded = errors.New("task is needed after all")
+	// errHeld says that somebody else locks one of them.
+	errHeld = errors.New("task is locked")
+)
 
 // settle aborts what only an aborted task needs, and notes that when nothing is left.
 func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
@@ -152,7 +162,7 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 				name: "note_failed", args: []any{failed.key, failed.finishedAt},
 			})
 		}
-		err = f.abort(ctx, ids, needs.reason())
+		err = f.abortAll(ctx, ids, needs.reason())
 		switch {
 		case errors.Is(err, errNeeded): // look again
 			attempt++
@@ -163,9 +173,43 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 	return nil // the next walk goes on
 }
 
+// abortAll aborts tasks. If somebody else locks one of them, it tries the halves separately, and so
+// on, until it has waited in vain too often. So such a task holds up few others, and not for long.
+func (f *failFaster) abortAll(ctx context.Context, ids []TaskID, status string) error {
+	held := false
+	for parts := [][]TaskID{ids}; len(parts) > 0; parts = parts[1:] {
+		if f.waits >= heldMax {
+			return errHeld
+		}
+		part := parts[0]
+		err := f.abort(ctx, part, status)
+		switch {
+		case err == nil:
+		case f.store.tx != nil || !isCode(err, codeLockNotAvailable):
+			return err
+		default:
+			f.waits++
+			held = true
+			if half := len(part) / 2; half > 0 {
+				parts = append(parts, part[:half], part[half:])
+			}
+		}
+	}
+	if held {
+		return errHeld
+	}
+	return nil
+}
+
 // abort aborts tasks, unless somebody needs one of them.
 func (f *failFaster) abort(ctx context.Context, ids []TaskID, status string) error {
 	return f.store.transact(ctx, func(s *Store) error {
+		// In the caller's transaction, the caller decides on lock_timeout.
+		if hasty := limitWaiting(f.store.tx == nil); hasty != nil {
+			if err := s.run(ctx, hasty...); err != nil {
+				return err
+			}
+		}
 		tasks, err := s.withdraw(ctx, ids, true)
 		if err != nil {
 			return err

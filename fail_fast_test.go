@@ -148,6 +148,24 @@ func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
 	wantState(t, store, stint.StateBlocked, "late")
 }
 
+// A task that somebody locks holds up neither the others nor other work, and goes later.
+func TestFailFast_PassesOverWhatSomebodyLocks(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	siblings := numbered("t", 20)
+	insert(t, store, append(siblings, stint.Task{ID: "bad", Action: "bad"},
+		failFast("end", append(named(siblings), "bad")...))...)
+	tx := begin(t, pool)
+	wantErr(t, "HoldOwnership", store.WithTx(tx).HoldOwnership(t.Context(), own(t, store, 1)), nil)
+	aborts("bad")(t, store)
+	maintain(t, store)
+	wantState(t, store, stint.StateInProgress, siblings[0].ID)
+	wantState(t, store, stint.StateAborted, named(siblings[10:])...)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, named(siblings)...)
+}
+
 // More tasks than one transaction aborts, in a chain and side by side.
 func TestFailFast_ReachesAllOfALargeNetwork(t *testing.T) {
 	t.Parallel()

@@ -122,9 +122,10 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		fast := &failFaster{store: m.store}
-		m.store.repeat(maintainEvery, each(m.store.settleDue, fast.look))
-		m.store.repeat(sweepEvery, each((&dropper{store: m.store}).keepUp, fast.keepUp))
+		m.store.repeat(maintainEvery, m.store.settleDue)
+		m.store.repeat(maintainEvery, (&failFaster{store: m.store}).look)
+		m.store.repeat(sweepEvery, each((&dropper{store: m.store}).keepUp,
+			(&failFaster{store: m.store}).keepUp))
 		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
 		m.store.repeat(maintainEvery, m.store.fireSchedules)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)
