@@ -42,8 +42,8 @@ func (d *dropper) pass(ctx context.Context) error {
 		}
 	}
 	keep := d.store.history
-	if keep.Tries == 0 { // others keep tries, and say how many; those of tasks that are gone go
-		return d.walk(ctx, "drop_tries", nil, nil)
+	if keep.Tries == 0 { // others keep tries, and say how many
+		keep.Tries = keptTriesMax
 	}
 	return d.walk(ctx, "drop_tries", keep.Tries, positive(keep.Age))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -134,55 +135,56 @@ func (f *failFaster) pass(ctx context.Context) error {
 
 func (f *failFaster) settleAll(ctx context.Context, failed []failedTask) error {
 	f.waits = 0
+	var errs []error
 	for _, task := range failed {
-		if err := f.settle(ctx, task); err != nil && !errors.Is(err, errHeld) {
-			return err
+		if err := f.settle(ctx, task); !errors.Is(err, errHeld) {
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 var (
 	// errNeeded says that somebody has come to need one of the tasks that were to be aborted.
 	errNeeded = errors.New("task is needed after all")
-	// errHeld says that somebody else locks one of them.
+	// errHeld says that somebody else locks one of them, or is aborting them.
 	errHeld = errors.New("task is locked")
 )
 
 // settle aborts what only an aborted task needs, and notes that when nothing is left.
 func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
-	for attempt := 0; attempt < attemptsMax; {
+	for range attemptsMax {
 		needs, err := f.needs(ctx, failed.key)
 		if err != nil {
 			return err
 		}
-		ids := needs.needless(needlessMax)
+		ids := needs.needless()
 		if len(ids) == 0 {
 			return f.store.run(ctx, step{
 				name: "note_failed", args: []any{failed.key, failed.finishedAt},
 			})
 		}
-		err = f.abortAll(ctx, ids, needs.reason())
-		switch {
-		case errors.Is(err, errNeeded): // look again
-			attempt++
-		case err != nil:
+		err = f.abortAll(ctx, failed, ids, needs.reason())
+		if err != nil && !errors.Is(err, errNeeded) { // otherwise look again
 			return err
 		}
 	}
 	return nil // the next walk goes on
 }
 
-// abortAll aborts tasks. If somebody else locks one of them, it tries the halves separately, and so
-// on, until it has waited in vain too often. So such a task holds up few others, and not for long.
-func (f *failFaster) abortAll(ctx context.Context, ids []TaskID, status string) error {
+// abortAll aborts tasks, some at a time. If somebody else locks one of them, it tries the halves
+// separately, and so on, until it has waited in vain too often. So such a task holds up few others,
+// and not for long.
+func (f *failFaster) abortAll(
+	ctx context.Context, failed failedTask, ids []TaskID, status string,
+) error {
 	held := false
-	for parts := [][]TaskID{ids}; len(parts) > 0; parts = parts[1:] {
+	for parts := slices.Collect(slices.Chunk(ids, needlessMax)); len(parts) > 0; parts = parts[1:] {
 		if f.waits >= heldMax {
 			return errHeld
 		}
 		part := parts[0]
-		err := f.abort(ctx, part, status)
+		err := f.abort(ctx, failed, part, status)
 		switch {
 		case err == nil:
 		case f.store.tx != nil || !isCode(err, codeLockNotAvailable):
@@ -201,14 +203,20 @@ func (f *failFaster) abortAll(ctx context.Context, ids []TaskID, status string) 
 	return nil
 }
 
-// abort aborts tasks, unless somebody needs one of them.
-func (f *failFaster) abort(ctx context.Context, ids []TaskID, status string) error {
+// abort aborts tasks, unless somebody needs one of them, or another process is at it.
+func (f *failFaster) abort(
+	ctx context.Context, failed failedTask, ids []TaskID, status string,
+) error {
 	return f.store.transact(ctx, func(s *Store) error {
 		// In the caller's transaction, the caller decides on lock_timeout.
-		if hasty := limitWaiting(f.store.tx == nil); hasty != nil {
-			if err := s.run(ctx, hasty...); err != nil {
-				return err
-			}
+		isMine, err := s.ask(ctx, append(limitWaiting(f.store.tx == nil), step{
+			name: "hold_failed", args: []any{failed.key, failed.finishedAt},
+		}))
+		switch {
+		case err != nil:
+			return err
+		case !isMine:
+			return errHeld
 		}
 		tasks, err := s.withdraw(ctx, ids, true)
 		if err != nil {
@@ -218,23 +226,27 @@ func (f *failFaster) abort(ctx context.Context, ids []TaskID, status string) err
 		for i, task := range tasks {
 			keys[i] = task.key
 		}
-		needed := false
-		err = s.run(ctx, step{
-			name: "still_needed", args: []any{keys},
-			read: func(rows pgx.Rows) error {
-				_, err := pgx.ForEachRow(rows, []any{&needed}, func() error { return nil })
-				return err
-			},
-		})
-		if err != nil {
+		isNeeded, err := s.ask(ctx, []step{{name: "still_needed", args: []any{keys}}})
+		switch {
+		case err != nil:
 			return err
-		}
-		if needed {
+		case isNeeded:
 			return errNeeded
 		}
 		_, err = s.end(ctx, tasks, causeCancelled, status)
 		return err
 	})
+}
+
+// ask executes steps, of which the last returns a row that says yes or no, or none for no.
+func (s *Store) ask(ctx context.Context, steps []step) (yes bool, err error) {
+	steps[len(steps)-1].read = func(rows pgx.Rows) error {
+		yes = false // drops an answer that was cut off
+		_, err := pgx.ForEachRow(rows, []any{&yes}, func() error { return nil })
+		return err
+	}
+	err = s.run(ctx, steps...)
+	return yes, err
 }
 
 // needs is what an aborted task waits for.
@@ -276,9 +288,9 @@ func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
 	return found, err
 }
 
-// needless are up to most tasks that nothing needs, or only others of them. What is cut off is
-// found by the next look, since those that need it are chosen first.
-func (n *needs) needless(most int) []TaskID {
+// needless are the tasks that nothing needs, or only others of them, those that need others ahead
+// of these. So if only some are aborted, a look finds the rest.
+func (n *needs) needless() []TaskID {
 	left := make([]int, len(n.tasks)) // how many need it that are not chosen
 	serves := make(map[int64][]int)   // the tasks that one needs, by its key
 	var chosen []int
@@ -292,7 +304,7 @@ func (n *needs) needless(most int) []TaskID {
 		}
 	}
 	var ids []TaskID
-	for at := 0; at < len(chosen) && len(ids) < most; at++ {
+	for at := 0; at < len(chosen); at++ {
 		task := &n.tasks[chosen[at]]
 		ids = append(ids, task.id)
 		for _, i := range serves[task.key] {

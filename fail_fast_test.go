@@ -116,14 +116,84 @@ func TestFailFast_BeginsAnewAfterARetry(t *testing.T) {
 		maintain(t, store)
 		wantState(t, store, stint.StateReady, "bad", "other")
 	}
-	if n := yields[int](t, pool, "SELECT count(*) FROM stint.fail_fast"); n != 1 {
-		t.Errorf("%d tasks are noted, want one", n)
-	}
-	ids := []stint.TaskID{"bad", "other", "end"}
+	ids := []stint.TaskID{"bad", "other", "end", "done"}
 	wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), ids)), nil)
 	maintain(t, store)
 	if n := yields[int](t, pool, "SELECT count(*) FROM stint.fail_fast"); n != 0 {
 		t.Errorf("%d tasks are noted, want none", n)
+	}
+}
+
+// A task that has completed, and is retried, fails fast as before.
+func TestFailFast_OutlivesACompletion(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "act"},
+		failFast("end", "bad", "other"))
+	for range 3 {
+		complete(t, store, ownOne(t, store))
+	}
+	maintain(t, store)
+	retry(t, store, "bad", "other", "end")
+	aborts("bad")(t, store)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "other")
+}
+
+// An aborted task is pruned only when what only it needed has been aborted.
+func TestFailFast_ComesBeforePruning(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Maintenance: stint.MaintainNever, Retention: stint.Retention{Aborted: stint.KeepNone},
+	})
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		failFast("end", "bad", "other"))
+	finish(t, store, "bad", stint.StatusAborted)
+	_, err := store.Prune(t.Context())
+	wantErr(t, "Prune", err, nil)
+	maintain(t, store)
+	eventually(t, soon, "all are aborted, and pruned", func() bool {
+		maintain(t, store)
+		return yields[int](t, pool, "SELECT count(*) FROM stint.tasks") == 0
+	})
+}
+
+// Several maintainers find an aborted task at once, while tasks of its network are returned.
+func TestFailFast_OfManyMaintainersDoesNotDeadlock(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	const n = 200
+	wide := numbered("w", n)
+	var tasks []stint.Task
+	var last []stint.TaskID
+	for i := range n - 1 {
+		last = append(last, stint.TaskID(fmt.Sprint("z", i)))
+		tasks = append(tasks, after(last[i], wide[i].ID, wide[i+1].ID))
+	}
+	insert(t, store, append(append(wide, stint.Task{ID: "bad", Action: "bad"}),
+		append(tasks, failFast("end", append(last, "bad")...))...)...)
+	owned := own(t, store, n/2)
+	aborts("bad")(t, store)
+	calls := []func() error{func() error { return stint.FailFastWalk(t.Context(), store) }}
+	for range 3 {
+		calls = append(calls, func() error { return stint.FailFastLook(t.Context(), store) })
+	}
+	for part := range slices.Chunk(owned, 20) {
+		calls = append(calls, func() error {
+			return errOf(store.ReturnTasks(t.Context(), completed(part)))
+		})
+	}
+	for _, err := range atOnce(calls...) {
+		wantErr(t, "a call", err, nil)
+	}
+	wantNoDeadlocks(t, pool)
+	maintain(t, store)
+	stats, err := store.Stats(t.Context())
+	wantErr(t, "Stats", err, nil)
+	for _, action := range stats.Actions {
+		if unfinished := action.Blocked + action.Ready + action.InProgress; unfinished > 0 {
+			t.Errorf("%d tasks of %s have not ended", unfinished, action.Action)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,8 @@ const (
 // stores that maintain decide how long they stay.
 type HistoryOptions struct {
 	// Tries is how many ended tries of a task are kept, the latest ones, for as long as the task is
-	// in the store; up to 1,000. Default: 0, which keeps none and costs nothing.
+	// in the store; up to 1,000, which is also how many a maintainer leaves that keeps none.
+	// Default: 0, which keeps none and costs nothing.
 	Tries int
 
 	// Age is the age at which ended tries are dropped, even if the task is still there. Default: 0,
@@ -65,7 +67,8 @@ func tryOutcomes() []TryOutcome {
 // A Try is one hand-out of a task that has ended.
 type Try struct {
 	// Number is the number of the hand-out, beginning with 1. The count begins anew when the task
-	// is retried, and a released try shares its number with the next one.
+	// is retried, and a released try shares its number with the next one. An answered task
+	// ([External]) was not handed out: 0.
 	Number int
 
 	Outcome TryOutcome
@@ -76,7 +79,9 @@ type Try struct {
 	// clock.
 	OwnedAt, EndedAt time.Time
 
-	Status string // the owner's last text for people to read
+	// Status is the last text for people to read that an owner had given by then: of a try that
+	// expired, or was released without a text, it may be that of the try before.
+	Status string
 	Log    string // the last lines of its log: [Return.Log]
 }
 
@@ -88,7 +93,7 @@ type History struct {
 
 // History returns the ended tries of a task: those that stores keep ([Options.History]), and the
 // one that ended the task, which is known in any case. A try whose lease has expired, and whose
-// late owner then returned the task after all, is as its owner said. If there is no such task, the
+// late owner then extended or returned it after all, goes on, or is as its owner said. If there is no such task, the
 // error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) History(ctx context.Context, id TaskID) (History, error) {
 	history, err := s.findHistory(ctx, id)
@@ -148,27 +153,24 @@ func (s *Store) rememberTries(b *returnBatch) []step {
 	if s.history.Tries == 0 {
 		return nil
 	}
-	var performances []performance
-	var outcomes []int16
-	var posts []bool
-	var statuses, logs []*string
-	for n, i := range b.chosen {
-		r := &b.returns[i]
-		if r.outcome() < outcomePending && r.Log == "" {
-			continue
+	n := len(b.spans)
+	lo, hi := bounds(b.plain())
+	claims, kept, outcomes := make([]int64, n), make([]bool, n), make([]int16, n)
+	posts, statuses, logs := make([]bool, n), make([]*string, n), make([]*string, n)
+	for i, span := range b.spans {
+		r := &b.returns[b.chosen[span.first]]
+		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
+		if kept[i] = span.outcome >= outcomePending || r.Log != ""; kept[i] {
+			statuses[i], logs[i] = statusText(r.Status), logText(r.Log)
 		}
-		performances = append(performances, b.performances[n])
-		outcomes, posts = append(outcomes, r.outcome()), append(posts, r.Token.posts())
-		statuses, logs = append(statuses, statusText(r.Status)), append(logs, logText(r.Log))
 	}
-	if len(performances) == 0 {
+	if !slices.Contains(kept, true) {
 		return nil
 	}
-	keys, claims := keysAndClaims(performances)
 	return []step{{
 		name: "remember_tries",
 		args: []any{
-			keys, claims, outcomes, posts, statuses, logs,
+			lo, hi, claims, kept, outcomes, posts, statuses, logs,
 			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone,
 		},
 	}}

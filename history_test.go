@@ -281,6 +281,86 @@ func TestHistory_KeepsTheLogsOfASpan(t *testing.T) {
 	}
 }
 
+// A late owner's task has not ended after all, and its try is one, however often it was late.
+func TestHistory_OfALateOwnerIsOneTry(t *testing.T) {
+	t.Parallel()
+	opts := keepsTries
+	opts.History.Tries = 2
+	store, pool := newStoreAndPool(t, opts)
+	insert(t, store, numbered("a", 1)...)
+	returnWith(t, store, ownOne(t, store), stint.Return{Code: stint.StatusPending, Status: "first"})
+	owned := ownOne(t, store)
+	ownedAt := info(t, store, owned.ID).OwnedAt
+	for range 3 {
+		expireLeases(t, pool)
+		maintain(t, store)
+		_, err := store.ExtendTasksOwnership(t.Context(), "actor", []stint.OwnedTask{owned},
+			time.Hour)
+		wantErr(t, "ExtendTasksOwnership", err, nil)
+		wantTries(t, store, owned.ID, "1 returned by actor: first")
+	}
+	expireLeases(t, pool)
+	maintain(t, store)
+	returnWith(t, store, owned, stint.Return{Code: stint.StatusPending, Status: "late"})
+	maintain(t, store)
+	wantTries(t, store, owned.ID, "1 returned by actor: first", "2 returned by actor: late")
+	history, err := store.History(t.Context(), owned.ID)
+	if err != nil || !history.Tries[1].OwnedAt.Equal(ownedAt) {
+		t.Errorf("History = %+v, %v, want the try to begin at %v", history, err, ownedAt)
+	}
+	owned = ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	_, err = store.ExtendTasksOwnership(t.Context(), "actor", []stint.OwnedTask{owned}, time.Hour)
+	wantErr(t, "ExtendTasksOwnership", err, nil)
+	aborts(owned.ID)(t, store)
+	wantTries(t, store, owned.ID, "2 returned by actor: late", // the expiry took a place, too
+		"3 cancelled by actor: "+info(t, store, owned.ID).Status)
+}
+
+// The log of the try that ended a task stays when the task is retried.
+func TestHistory_KeepsTheLogOfARetriedTask(t *testing.T) {
+	t.Parallel()
+	opts := keepsTries
+	opts.History.Tries = 1
+	store, _ := newStoreAndPool(t, opts)
+	insert(t, store, numbered("a", 1)...)
+	task := ownOne(t, store)
+	returnWith(t, store, task, stint.Return{
+		Code: stint.StatusAborted, Status: "no", Log: "lines",
+	})
+	retry(t, store, task.ID)
+	maintain(t, store)
+	wantTries(t, store, task.ID, "1 aborted by actor: no (lines)")
+}
+
+// Returns of which some are kept lock all their tasks in one order, as those without a history do.
+func TestHistory_ReturnsDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, keepsTries)
+	insert(t, store, numbered("a", 1)...)
+	insert(t, store, numbered("b", 1)...)
+	owned := []stint.OwnedTask{ownOne(t, store), ownOne(t, store)}
+	returns := completed(owned)
+	returns[1].Log = "lines"
+	tx := begin(t, pool)
+	_, err := tx.Exec(t.Context(),
+		"SELECT FROM stint.leased WHERE lo = (SELECT min(lo) FROM stint.leased) FOR UPDATE")
+	wantErr(t, "lock", err, nil)
+	aborting := start(func() (stint.Affected, error) {
+		return store.AbortTasks(t.Context(), idsOf(owned), "x")
+	})
+	waitForLocks(t, pool, 1)
+	returning := start(func() ([]error, error) {
+		return store.ReturnTasks(t.Context(), returns)
+	})
+	waitForLocks(t, pool, 2)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	wantErr(t, "AbortTasks", errOf(ends(t, "AbortTasks", aborting)), nil)
+	wantErr(t, "ReturnTasks", errOf(ends(t, "ReturnTasks", returning)), nil)
+	wantNoDeadlocks(t, pool)
+}
+
 // Any text can be kept, and of a long log its end.
 func TestHistory_CutsLogsToTheirEnds(t *testing.T) {
 	t.Parallel()

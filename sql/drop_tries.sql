@@ -6,7 +6,7 @@
 --
 --   $1 after  bigint: the key of the last task that was looked at
 --   $2 most   integer: how many tasks to look at
---   $3 tries  integer: how many a task may have, null: any number
+--   $3 tries  integer: how many a task may have
 --   $4 age    interval, null: any
 WITH RECURSIVE walk (key) AS (
     (SELECT tries.key FROM stint.tries WHERE tries.key > $1::bigint ORDER BY tries.key LIMIT 1)

@@ -2,8 +2,8 @@
 --
 -- Looks at the next tasks that have what only they need aborted when they are, in the order of
 -- their keys. Returns how many these were and the key of the last one, and of those that were
--- aborted, and not settled since, the keys and when they ended. Notes of tasks that have completed,
--- or are gone, are deleted.
+-- aborted, and not settled since, the keys and when they ended. Notes of tasks that are gone are
+-- deleted; a task that has completed may be retried.
 --
 --   $1 after  bigint: the key of the last task that was looked at
 --   $2 most   integer: how many tasks to look at
@@ -29,7 +29,7 @@ WITH looked AS MATERIALIZED (
 ), gone AS (
     DELETE FROM stint.fail_fast
     WHERE fail_fast.key = ANY (ARRAY(
-        SELECT ended.key FROM ended WHERE ended.is_there IS NULL OR ended.cause = 0 /* completed */
+        SELECT ended.key FROM ended WHERE ended.is_there IS NULL
     ))
 ), failed AS MATERIALIZED (
     SELECT ended.key, ended.finished_at

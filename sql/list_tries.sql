@@ -27,17 +27,12 @@ WITH task AS MATERIALIZED (
     ) AS span
     WHERE span.hi >= task.key AND span.actor IS NOT NULL
 ), kept AS MATERIALIZED (
-    -- Of rows with the same claim the last one counts, but only one has the log.
-    SELECT tries.claim, max(tries.tries) AS tries, max(tries.actor) AS actor,
-           max(tries.owned_at) AS owned_at, max(tries.ended_at) AS ended_at,
-           (array_agg(tries.outcome ORDER BY tries.ended_at DESC))[1] AS outcome,
-           (array_agg(tries.status ORDER BY tries.ended_at DESC))[1] AS status,
-           max(tries.log) AS log
+    SELECT tries.claim, tries.tries, tries.outcome, tries.actor, tries.owned_at, tries.ended_at,
+           tries.status, tries.log
     FROM task
     CROSS JOIN LATERAL (
         SELECT tries.* FROM stint.tries WHERE tries.key = task.key OFFSET 0
     ) AS tries
-    GROUP BY tries.claim, CASE WHEN tries.claim IS NULL THEN tries.ended_at END
 )
 SELECT ended.tries, ended.outcome, ended.actor, ended.owned_at, ended.ended_at, ended.status,
        ended.log

@@ -97,7 +97,14 @@ WITH walked AS MATERIALIZED (
                      ) IS NOT true
                  END
                LIMIT 1
-           ) IS NULL AS free
+           ) IS NULL
+           -- What only an aborted task needs is found by it (lately_failed).
+           AND (looked.cause = 0 /* completed */
+                OR (SELECT true
+                    FROM stint.fail_fast
+                    WHERE fail_fast.key BETWEEN looked.lo AND looked.hi
+                      AND fail_fast.settled_at IS DISTINCT FROM looked.finished_at
+                    LIMIT 1) IS NULL) AS free
     FROM (
         SELECT walked.lo, walked.hi, walked.finished_at, walked.cause,
                statement_timestamp() - $4::interval - walked.finished_at AS overdue

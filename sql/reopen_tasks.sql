@@ -10,8 +10,7 @@ WITH reopened AS (
     WHERE finished.lo = ANY ($1::bigint[])
     RETURNING finished.*
 ), remembered AS (
-    -- In the form of list_tries. One whose log is kept is in the history twice then, which
-    -- list_tries knows of.
+    -- In the form of list_tries. One whose log is kept is in the history already.
     INSERT INTO stint.tries (key, claim, ended_at, tries, outcome, actor, status)
     SELECT reopened.lo,
            CASE WHEN reopened.claim & 32768 = 0 THEN ~reopened.claim ELSE reopened.claim END,
@@ -24,6 +23,10 @@ WITH reopened AS (
            reopened.actor, reopened.status
     FROM reopened
     WHERE $2::boolean AND reopened.actor IS NOT NULL
+      AND (SELECT true
+           FROM stint.tries
+           WHERE tries.key = reopened.lo AND tries.claim IN (reopened.claim, ~reopened.claim)
+           LIMIT 1) IS NULL
 ), unjoined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )

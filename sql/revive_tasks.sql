@@ -32,6 +32,21 @@ WITH named AS MATERIALIZED (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT late.key FROM late))
     RETURNING ready.lo AS key
+), undone AS (
+    -- The try has not ended after all.
+    DELETE FROM stint.tries
+    USING (
+        SELECT tries.tid
+        FROM late
+        CROSS JOIN LATERAL (
+            SELECT tries.ctid AS tid
+            FROM stint.tries
+            WHERE tries.key = late.key AND tries.claim = late.claim
+            OFFSET 0
+        ) AS tries
+    ) AS before
+    WHERE tries.ctid = before.tid
+    RETURNING tries.claim, tries.owned_at
 ), owner AS MATERIALIZED (
     SELECT late.claim, late.actor, count(*) AS size,
            array_agg(ARRAY[late.key, late.key] ORDER BY late.key) AS spans,
@@ -42,9 +57,11 @@ WITH named AS MATERIALIZED (
     GROUP BY late.claim, late.actor
 ), lease AS (
     -- The lease counts as expired until it is extended.
-    INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans)
+    INSERT INTO stint.leases (claim, part, actor, session, deadline, size, spans, owned_at)
     SELECT owner.claim, owner.part, owner.actor, $4::bigint, statement_timestamp(), owner.size,
-           owner.spans
+           owner.spans,
+           coalesce((SELECT min(undone.owned_at) FROM undone WHERE undone.claim = owner.claim),
+                    statement_timestamp())
     FROM owner
 )
 INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, limited_action)

@@ -111,7 +111,8 @@ func Map[T any, S Structure](items []T, part func(item T) S) Structure {
 
 // FailFast is a structure of which the other tasks are aborted as soon as one is aborted that its
 // last tasks wait for, or one of these: those that have not ended, and that nothing outside of the
-// structure waits for ([stint.Task.FailFast]). If it has several last tasks, a join follows them.
+// structure waits for ([stint.Task.FailFast]); and so are tasks ahead of the structure, if nothing
+// else needs them. If it has several last tasks, a join follows them.
 //
 // Whatever follows it waits for that join, or for the one last task, and for nothing else of it. So
 // a task behind it that runs anyway may start while others of the structure are being aborted. A

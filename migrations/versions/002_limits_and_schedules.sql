@@ -176,9 +176,8 @@ CREATE TABLE {{.schema}}.fail_fast (
 -- The tries of tasks that ended without ending the task, and those of which a log is kept; the end
 -- of others is in finished (docs/history.md). tries counts them as ready does. outcome is as of
 -- return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where its deadline
--- passed. Of several rows with one claim the last counts, and ahead of all the one of finished:
--- the owner was late, or the task was opened again. claim is null of a task that ended while it was
--- owned, not by its owner, and was opened again. Whoever maintains deletes rows
+-- passed; where finished has a row with the claim, that one counts. claim is null of a task that
+-- ended while it was owned, not by its owner, and was opened again. Whoever maintains deletes rows
 -- that are too many or too old, or whose task is gone.
 CREATE TABLE {{.schema}}.tries (
     key      bigint      NOT NULL,

@@ -1,0 +1,11 @@
+-- name: hold_failed
+--
+-- Makes this transaction the one that aborts what only an aborted task needs. It returns nothing if
+-- another one is at it, or it is settled: several maintainers find the task at once.
+--
+--   $1 key          bigint
+--   $2 finished_at  timestamptz: when the task ended
+SELECT true AS held
+FROM stint.fail_fast
+WHERE fail_fast.key = $1::bigint AND fail_fast.settled_at IS DISTINCT FROM $2::timestamptz
+FOR UPDATE SKIP LOCKED
