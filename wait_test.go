@@ -150,7 +150,7 @@ func endingsByOthers() []waitEnding {
 		want: `w aborted/cancelled "no more", by "", ""`,
 	}, {
 		name: "cancelled in progress", given: []stint.Task{waited()}, prepared: owns,
-		end: aborts("w"), want: `w aborted/cancelled try 1 "no more", by "", ""`,
+		end: aborts("w"), want: `w aborted/cancelled try 1 "no more", by "actor", ""`,
 	}, {
 		name:  "predecessor cancelled",
 		given: []stint.Task{after("a"), after("b", "a"), waited("b")},

@@ -83,6 +83,9 @@ func TestSetLimits_KeepsTheOldReleaseOut(t *testing.T) {
 		t.Errorf("OwnTasks = %v, %v, want nothing above the limit", more, err)
 	}
 
+	eventually(t, "those who were refused are known to be gone", func() bool {
+		return yields[int](t, pool, olderSessions) == 0
+	})
 	wantErr(t, "Pause", store.Pause(ctx, "other"), nil)
 	wantErr(t, "PauseKeys", store.PauseKeys(ctx, "step", "key"), nil)
 	wantErr(t, "SetLimits", store.SetLimits(ctx, "step", stint.Limits{}), nil)
