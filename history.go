@@ -93,8 +93,8 @@ type History struct {
 
 // History returns the ended tries of a task: those that stores keep ([Options.History]), and the
 // one that ended the task, which is known in any case. A try whose lease has expired, and whose
-// late owner then extended or returned it after all, goes on, or is as its owner said. If there is no such task, the
-// error is [ErrTaskNotFound], in a [*TaskError].
+// late owner then extended or returned it after all, goes on, or is as its owner said. If there is
+// no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) History(ctx context.Context, id TaskID) (History, error) {
 	history, err := s.findHistory(ctx, id)
 	if err != nil {

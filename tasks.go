@@ -70,8 +70,8 @@ type Task struct {
 	// on for those that they wait for. Tasks with PostResult stay, since somebody may wait for
 	// their results. It takes effect promptly behind the abort, within about a second. The cause is
 	// [CauseCancelled], the status names both this task and the one that failed, and owners are
-	// told as with [Store.AbortTasks]. To retry the network, name these tasks, too. Default: they go
-	// on.
+	// told as with [Store.AbortTasks]. To retry the network, name these tasks, too. Default: they
+	// go on.
 	FailFast bool
 
 	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
@@ -158,7 +158,8 @@ type TaskInfo struct {
 	Actor ActorID
 
 	// OwnedAt is when a task in progress was handed out or, if its lease expired after that and the
-	// history keeps nothing, when its late owner came back; LeaseUntil is when its lease expires, zero if it does not.
+	// history keeps nothing, when its late owner came back; LeaseUntil is when its lease expires,
+	// zero if it does not.
 	OwnedAt    time.Time
 	LeaseUntil time.Time
 
