@@ -42,6 +42,9 @@ type Explanation struct {
 // explainedTasksMax is how many predecessors an explanation names.
 const explainedTasksMax = 100
 
+// explainedWordsMax is how many letters of a status the text of an explanation has.
+const explainedWordsMax = 200
+
 // explainedStepsMax is how many steps the text of an explanation names.
 const explainedStepsMax = 20
 
@@ -145,6 +148,9 @@ func (e Explanation) String() string {
 	case StateAborted:
 		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
 			e.Task.AbortCause.sentence())
+		if said, _, _ := strings.Cut(e.Task.Status, "\n"); said != "" {
+			fmt.Fprintf(&text, ": %.*s", explainedWordsMax, said)
+		}
 		for _, before := range e.BecauseOf {
 			fmt.Fprintf(&text, "\n  %q (aborted: %s)", string(before.ID),
 				before.AbortCause.sentence())

@@ -37,8 +37,11 @@ func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 		after("middle", "bad", "owned", "ready", "behind", "shared", "posted"),
 		failFast("end", "middle"), anyway("report", "end"))
 	owned := own(t, store, 2)
+	lost, done := store.OwnershipContext(t.Context(), owned[1])
+	defer done()
 	returnWith(t, store, owned[0], stint.Return{Code: stint.StatusAborted, Status: "no"})
 	maintain(t, store)
+	wantLoss(lost, t, "owned")
 
 	wantState(t, store, stint.StateAborted, "bad", "middle", "end", "owned", "ready", "behind",
 		"later")
@@ -49,6 +52,10 @@ func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 		const want = `only "end" needed it, which was aborted because of "bad"`
 		if got.AbortCause != stint.CauseCancelled || got.Status != want {
 			t.Errorf("%s was aborted by %s: %s, want %s", id, got.AbortCause, got.Status, want)
+		}
+		why, err := store.Explain(t.Context(), id)
+		if err != nil || !strings.HasSuffix(why.String(), "it was cancelled: "+want) {
+			t.Errorf("Explain = %v, %v", why, err)
 		}
 	}
 	verdicts, err := store.ReturnTasks(t.Context(), completed(owned[1:]))
