@@ -248,3 +248,30 @@ func TestAddDependencies_AgainToATaskThatWasReplaced(t *testing.T) {
 	d.perform(t, "1/a", stint.Return{})
 	d.perform(t, "2/b", stint.Return{})
 }
+
+// What only an aborted task needs is aborted, but not the gate that tells whether an insert took
+// place.
+func TestInsertTasks_KeepsTheGateOfWhatFailsFast(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	d.relay(t, shards.Options{})
+	tasks := []shards.Task{task("1/a"), task("1/b", "1/a"), task("2/a"), task("2/b", "2/a")}
+	for i := range tasks {
+		tasks[i].Task.FailFast = len(tasks[i].After) > 0
+	}
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	gates := 0
+	for name, store := range d.stores {
+		page, err := store.ListTasks(t.Context(), stint.Filter{IDPrefix: "stint.gate/"})
+		wantErr(t, "ListTasks", err, nil)
+		for _, gate := range page.Tasks {
+			if gates++; !gate.PostResult {
+				t.Errorf("%s in %s may be aborted", gate.ID, name)
+			}
+		}
+	}
+	if gates == 0 {
+		t.Error("there is no gate")
+	}
+}

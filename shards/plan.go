@@ -278,6 +278,7 @@ func (p *plan) gated(of *part) ([]stint.Task, error) {
 		}
 	}
 	tasks := make([]stint.Task, len(of.tasks), len(of.tasks)+2) //nolint:mnd // gate and guard
+	failsFast := slices.ContainsFunc(of.tasks, func(task stint.Task) bool { return task.FailFast })
 	for i, task := range of.tasks {
 		inside := func(before stint.TaskID) bool { return here[before] }
 		if !waits[task.ID] && !slices.ContainsFunc(task.After, inside) {
@@ -287,7 +288,9 @@ func (p *plan) gated(of *part) ([]stint.Task, error) {
 	}
 	body, err := json.Marshal(guard{p.decides, p.decision(), gate, ids})
 	return append(tasks,
-		stint.Task{ID: gate, Action: stint.External},
+		// Without PostResult it could be aborted with what only an aborted task needs, and then say
+		// nothing of the decision.
+		stint.Task{ID: gate, Action: stint.External, PostResult: failsFast},
 		stint.Task{
 			ID: stint.TaskID(guardPrefix + p.insert), Action: guardAction, Body: body,
 			MaxTries: stint.UnlimitedTries,
