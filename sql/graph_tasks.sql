@@ -7,8 +7,10 @@
 --   $1 id     text
 --   $2 tasks  integer
 WITH RECURSIVE around (key) AS (
-    -- The recursion goes outwards step by step. It ends one task behind the LIMIT.
-    SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text
+    -- The recursion goes outwards step by step. It ends one task behind the LIMIT. OFFSET 0 is a
+    -- fence: UNION would have rows in order, which a walk through tasks_pkey has.
+    SELECT task.key
+    FROM (SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text OFFSET 0) AS task
     UNION
     SELECT next.key
     FROM around

@@ -9,7 +9,9 @@
 --   $2 from   bigint
 --   $3 bytes  bigint
 WITH RECURSIVE behind (after) AS (
-    SELECT edges.after FROM stint.edges WHERE edges.run = $1::bigint
+    -- OFFSET 0 is a fence: UNION would have rows in order, which a walk through edges_after has.
+    SELECT edge.after
+    FROM (SELECT edges.after FROM stint.edges WHERE edges.run = $1::bigint OFFSET 0) AS edge
     UNION
     SELECT edge.after
     FROM behind

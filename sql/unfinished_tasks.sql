@@ -27,7 +27,7 @@ LEFT JOIN LATERAL (
     SELECT true AS found
     FROM stint.edges
     WHERE edges.after = unfinished.key
-      AND edges.run = ANY ((SELECT keys.sorted FROM keys)::bigint[])
+      AND edges.run + 0 = ANY ((SELECT keys.sorted FROM keys)::bigint[]) -- not by edges_run
     LIMIT 1
 ) AS waiting ON true
 ORDER BY unfinished.id

@@ -239,6 +239,9 @@ func (r *reference) settle(ending bool) {
 	for _, task := range tasks {
 		switch {
 		case ending && task.expires <= r.now && !task.final():
+			if task.state == stint.StateInProgress && task.until <= r.now && !task.exhausted() {
+				task.state = stint.StateReady // its lease expired first
+			}
 			task.disown()
 			r.end(task, stint.StateAborted, stint.CauseExpired)
 		case task.state == stint.StateScheduled && task.until <= r.now:
