@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
 )
 
 func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
@@ -103,4 +107,23 @@ func TestWorker_RefusesToKeepTooManyTries(t *testing.T) {
 			run(t, nil, "", append(verb, flag)...).wantExit(t, 2, want)
 		}
 	}
+}
+
+// A service of an older release is no reason to show nothing.
+func TestShow_OfAnOlderServiceSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "act"})
+	older := func(s http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == stintv1connect.TaskServiceGetHistoryProcedure {
+				http.NotFound(w, r)
+				return
+			}
+			s.ServeHTTP(w, r)
+		})
+	}
+	at, _ := testservice.StartBehind(t, db.pool, db.store, service.Options{}, older)
+	run(t, []string{"STINT_SERVER=" + at}, "", "show", "a").
+		wantExit(t, 0, "the service is of an older release").wantOutput(t, "act", "ready")
 }

@@ -1,10 +1,13 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
@@ -55,6 +58,20 @@ func moreTries(task *stint.TaskInfo, tries []stint.Try) []stint.Try {
 		return nil
 	}
 	return tries
+}
+
+// history is what show tells of the tries of a task. A service of an older release does not know.
+func (p *program) history(
+	ctx context.Context, db *database, task *stint.TaskInfo,
+) (stint.History, error) {
+	history, err := db.tasks().History(ctx, task.ID)
+	if connect.CodeOf(err) == connect.CodeUnimplemented && !errors.Is(err, stint.ErrSchemaVersion) {
+		fmt.Fprintln(p.stderr, "the service is of an older release, which tells nothing of tries "+
+			"and steps")
+		return stint.History{}, nil
+	}
+	history.Tries = moreTries(task, history.Tries)
+	return history, err
 }
 
 // historyLines are the tries and the steps of a task for people.

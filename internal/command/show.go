@@ -44,11 +44,10 @@ the recorded steps: name, recorded_at, bytes; left out if there are none.`,
 				if err != nil {
 					return err
 				}
-				history, err := db.tasks().History(ctx, tasks[0].ID)
+				history, err := p.history(ctx, db, &tasks[0])
 				if err != nil {
 					return err
 				}
-				history.Tries = moreTries(&tasks[0], history.Tries)
 				return p.printTask(ctx, db, &shown{
 					tasks[0], neighboursOf(graph, tasks[0].ID), history,
 				})
