@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -133,8 +134,13 @@ func (f *failFaster) pass(ctx context.Context) error {
 	return nil
 }
 
+// settleAll settles tasks in any order, so that those of which others lock some do not always come
+// first.
 func (f *failFaster) settleAll(ctx context.Context, failed []failedTask) error {
 	f.waits = 0
+	rand.Shuffle(len(failed), func(i, j int) { //nolint:gosec // no secret
+		failed[i], failed[j] = failed[j], failed[i]
+	})
 	var errs []error
 	for _, task := range failed {
 		if err := f.settle(ctx, task); !errors.Is(err, errHeld) {

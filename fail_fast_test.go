@@ -21,6 +21,13 @@ func failFast(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
 	return task
 }
 
+// insertFastThree inserts "end", which waits for "bad", to be owned, and for "other".
+func insertFastThree(t *testing.T, store *stint.Store) {
+	t.Helper()
+	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
+		failFast("end", "bad", "other"))
+}
+
 // One of several tasks fails. What the others would have been for is aborted, so they are, too, in
 // whatever state they are, and their owners are told.
 func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
@@ -75,8 +82,7 @@ func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
-	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
-		failFast("end", "bad", "other"))
+	insertFastThree(t, store)
 	aborts("bad")(t, store)
 	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
 	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), store), nil)
@@ -112,8 +118,7 @@ func TestFailFast_BeginsAnewAfterARetry(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, failFast("done"))
 	finish(t, store, "done", stint.StatusCompleted)
-	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
-		failFast("end", "bad", "other"))
+	insertFastThree(t, store)
 	for range 2 {
 		finish(t, store, "bad", stint.StatusAborted)
 		maintain(t, store)
@@ -153,8 +158,7 @@ func TestFailFast_ComesBeforePruning(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever, Retention: stint.Retention{Aborted: stint.KeepNone},
 	})
-	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
-		failFast("end", "bad", "other"))
+	insertFastThree(t, store)
 	finish(t, store, "bad", stint.StatusAborted)
 	_, err := store.Prune(t.Context())
 	wantErr(t, "Prune", err, nil)
@@ -241,6 +245,32 @@ func TestFailFast_PassesOverWhatSomebodyLocks(t *testing.T) {
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	maintain(t, store)
 	wantState(t, store, stint.StateAborted, named(siblings)...)
+}
+
+// Nor do many such tasks hold up the networks behind theirs.
+func TestFailFast_GoesOnBehindNetworksThatSomebodyLocks(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	const n = 10 // more than a look waits for
+	held := numbered("t", n)
+	insert(t, store, held...)
+	var bad []stint.TaskID
+	for i, task := range held {
+		bad = append(bad, stint.TaskID(fmt.Sprint("bad/", i)))
+		insert(t, store, stint.Task{ID: bad[i], Action: "bad"},
+			failFast(stint.TaskID(fmt.Sprint("end/", i)), bad[i], task.ID))
+	}
+	insertFastThree(t, store)
+	tx := begin(t, pool)
+	wantErr(t, "HoldOwnership", store.WithTx(tx).HoldOwnership(t.Context(), own(t, store, n)), nil)
+	_, err := store.AbortTasks(t.Context(), append(bad, "bad"), "")
+	wantErr(t, "AbortTasks", err, nil)
+	eventually(t, soon, "the other network is aborted", func() bool {
+		maintain(t, store)
+		return info(t, store, "other").State == stint.StateAborted
+	})
+	wantState(t, store, stint.StateInProgress, named(held)...)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 }
 
 // More tasks than one transaction aborts, in a chain and side by side.

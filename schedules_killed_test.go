@@ -26,9 +26,7 @@ func TestSchedules_OccurOnceWhileMaintainersDie(t *testing.T) {
 		schedules = append(schedules, schedule)
 	}
 	putSchedules(t, store, schedules...)
-	_, err := pool.Exec(t.Context(), "UPDATE stint.schedules SET next_at = $1",
-		midnight.Add(-hours*time.Hour))
-	wantErr(t, "make due", err, nil)
+	exec(t, pool, "UPDATE stint.schedules SET next_at = $1", midnight.Add(-hours*time.Hour))
 
 	const dying = "a maintainer that dies"
 	var maintainers sync.WaitGroup
@@ -75,9 +73,8 @@ func TestSchedules_OccurOnceWhileMaintainersDie(t *testing.T) {
 
 	now := yields[time.Time](t, pool, "SELECT max(last_at) FROM stint.schedules")
 	var want []string
-	for _, schedule := range schedules {
-		at := midnight.Add(-hours * time.Hour)
-		for ; !at.After(now); at = at.Add(time.Hour) {
+	for at := midnight.Add(-hours * time.Hour); !at.After(now); at = at.Add(time.Hour) {
+		for _, schedule := range schedules {
 			want = append(want, nameAt(schedule.Name, at))
 		}
 	}

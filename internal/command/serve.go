@@ -49,14 +49,7 @@ const (
 	drainDefault       = 30 * time.Second
 )
 
-func (p *program) serveCommand() *cobra.Command {
-	s := serveSetup{
-		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
-	}
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve tasks to clients and workers over the network",
-		Long: `Serve the tasks of the database over the network, to clients and workers in any
+const serveHelp = `Serve the tasks of the database over the network, to clients and workers in any
 language: by gRPC, gRPC-Web, and JSON over HTTP/1.1 and HTTP/2, on one port. The other
 sub-commands, worker included, use the service with --server. Any number of services may
 stand before one database; when one stops or dies, workers go on with another.
@@ -100,8 +93,17 @@ On Ctrl-C or SIGTERM it takes no more requests and ends calls that wait; clients
 another service, or come back. Calls under way are finished, for as long as --drain says.
 No worker loses a task. A second Ctrl-C ends it at once.
 
-The service prunes finished tasks as stint worker does (see: stint help worker). It logs
-on standard error, with --json as JSON lines.`,
+The service prunes finished tasks, and keeps the tries of tasks with --keep-tries, as stint
+worker does (see: stint help worker). It logs on standard error, with --json as JSON lines.`
+
+func (p *program) serveCommand() *cobra.Command {
+	s := serveSetup{
+		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
+	}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve tasks to clients and workers over the network",
+		Long:  serveHelp,
 		Example: `  stint serve
   stint serve --listen :7330 --tls-cert cert.pem --tls-key key.pem \
     --tokens tokens --grants grants.yaml

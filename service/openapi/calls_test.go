@@ -63,6 +63,17 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("GetGraph", `{"id":"a"}`, "")
 	tasks("GetStats", `{}`, "")
 	tasks("ListProblems", `{"limit":10}`, "")
+	callLimitsAndSchedules(tasks)
+	tasks("WaitForTasks", `{"ids":["a"],"wait":"1s"}`, "")
+	tasks("ListTasks", `{"states":["ready","completed"],"max_age":"3600s"}`, "")
+	tasks("Transact", `{"must_exist":["a"],"insert":[{"id":"c","action":"x"}],"abort":["b"]}`, "")
+	tasks("GetTasks", `{"ids":["a","b","c"]}`, "")
+	tasks("RetryTasks", `{"ids":["b"]}`, "")
+	tasks("DeleteTasks", `{"ids":["a","c"]}`, "")
+	tasks("GetTasks", `{"ids":["a"]}`, "not_found")
+}
+
+func callLimitsAndSchedules(tasks func(verb, body, wantCode string) []byte) {
 	tasks("SetLimits", `{"action":"mail","limits":{"concurrency":40,"concurrency_per_key":1,`+
 		`"rate":{"tasks":5,"per":"60s","burst":3},"rate_per_key":{"tasks":1,"per":"0.5s"},`+
 		`"fair":true}}`, "")
@@ -86,13 +97,6 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("TriggerSchedule", `{"name":"s"}`, "")
 	tasks("DeleteSchedules", `{"names":["s","t"]}`, "")
 	tasks("DeleteSchedules", `{"names":["s"]}`, "not_found")
-	tasks("WaitForTasks", `{"ids":["a"],"wait":"1s"}`, "")
-	tasks("ListTasks", `{"states":["ready","completed"],"max_age":"3600s"}`, "")
-	tasks("Transact", `{"must_exist":["a"],"insert":[{"id":"c","action":"x"}],"abort":["b"]}`, "")
-	tasks("GetTasks", `{"ids":["a","b","c"]}`, "")
-	tasks("RetryTasks", `{"ids":["b"]}`, "")
-	tasks("DeleteTasks", `{"ids":["a","c"]}`, "")
-	tasks("GetTasks", `{"ids":["a"]}`, "not_found")
 }
 
 // caller returns what calls the verbs of a service. Each wants an answer, or the code of an error.
