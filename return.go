@@ -88,8 +88,9 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 // transaction holds one of the tasks, ReturnTasks would wait for it with all its returns.
 // TryReturnTasks soon gives up: each return that was not made, including every return of a late
 // owner, which takes a second look, has the error [ErrBusy]. Make these returns one by one, with
-// ReturnTask. In a transaction the call is refused with an [*ArgumentError], since there all
-// returns wait together.
+// ReturnTask. A return that was made before has [ErrAlreadyReturned], as with ReturnTasks, also
+// where others are held up; one whose task is gone, as with KeepNone, [ErrInvalidToken]. In a
+// transaction the call is refused with an [*ArgumentError], since there all returns wait together.
 func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.tryReturnTasks(ctx, returns)
 	if err != nil {
@@ -104,19 +105,52 @@ func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 			"must not be in a transaction, whose locks outlast the call")
 	}
 	verdicts, err := s.returnTasks(ctx, returns, true)
-	heldUp := isCode(err, codeLockNotAvailable)
 	switch {
-	case heldUp:
+	case isCode(err, codeLockNotAvailable): // nothing was returned
 		verdicts = make([]error, len(returns))
+		for i := range returns {
+			if verdicts[i] = at(returns[i].check(), i, returns[i].ID); verdicts[i] == nil {
+				verdicts[i] = errSecondLook
+			}
+		}
 	case err != nil:
 		return nil, err
 	}
-	for i := range verdicts {
-		if heldUp || errors.Is(verdicts[i], errSecondLook) {
+	s.judgeReturned(ctx, returns, verdicts)
+	return verdicts, nil
+}
+
+// judgeReturned judges the returns that need a second look, as far as that takes no lock: those
+// that were made before, and those of tasks that are gone. The others are not made.
+func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []error) {
+	var places []int
+	for i, verdict := range verdicts {
+		if errors.Is(verdict, errSecondLook) {
+			places = append(places, i)
 			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
 		}
 	}
-	return verdicts, nil
+	if len(places) == 0 {
+		return
+	}
+	performances, ids := make([]performance, len(places)), make([]string, len(places))
+	for n, i := range places {
+		performances[n], ids[n] = returns[i].performance(), string(returns[i].ID)
+	}
+	keys, claims := keysAndClaims(performances)
+	judgements := make([]judgement, len(places))
+	err := s.run(ctx, step{
+		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
+	}, step{name: "follow_commits", unplanned: true})
+	if err != nil {
+		return // ReturnTask will tell
+	}
+	for n, i := range places {
+		verdict := judgements[n].verdict(returns[i])
+		if !judgements[n].known || errors.Is(verdict, ErrAlreadyReturned) {
+			verdicts[i] = verdict
+		}
+	}
 }
 
 // returnShared returns tasks. If they are few and no return is refused beforehand, it returns them

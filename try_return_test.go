@@ -2,7 +2,10 @@ package stint_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testrun"
@@ -75,4 +78,94 @@ func TestTryReturnTasks_IsRefusedInATransaction(t *testing.T) {
 	wantErr(t, "Close", store.Close(t.Context()), nil)
 	_, err = store.TryReturnTasks(t.Context(), returns)
 	wantErr(t, "TryReturnTasks of a closed store", err, stint.ErrClosed)
+}
+
+// everyReturn are returns of each kind, of one task each.
+func everyReturn(owned []stint.OwnedTask) []stint.Return {
+	kinds := []stint.Return{
+		{Code: stint.StatusCompleted}, {Code: stint.StatusCompleted, Result: []byte("r")},
+		{Code: stint.StatusAborted, Status: "why"}, {Code: stint.StatusPending},
+		{Code: stint.StatusPending, RetryAfter: time.Hour},
+		{Code: stint.StatusPending, Release: true},
+		{Code: stint.StatusPending, Release: true, RetryAfter: time.Hour},
+	}
+	for i := range kinds {
+		kinds[i].ID, kinds[i].Token = owned[i].ID, owned[i].Token
+	}
+	return kinds
+}
+
+const everyReturns = 7
+
+// R11: repeated, it says of each return that it was made, as ReturnTasks does; also where the
+// repetition has another return that somebody holds up. Another outcome is no repetition.
+func TestTryReturnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for _, keep := range []time.Duration{0, stint.KeepNone} {
+		store, pool := newStoreAndPool(t, stint.Options{
+			Maintenance: stint.MaintainNever,
+			Retention:   stint.Retention{Completed: keep, Aborted: keep},
+		})
+		insert(t, store, numbered("t", everyReturns)...)
+		insert(t, store, stint.Task{ID: "u", Action: "act", MaxTries: 1},
+			stint.Task{ID: "v", Action: "act"}, after("dependent", "v"))
+		owned := own(t, store, everyReturns+2)
+		returns := append(everyReturn(owned), stint.Return{
+			ID: "u", Token: owned[everyReturns].Token, Code: stint.StatusPending,
+		})
+		verdicts, err := store.TryReturnTasks(t.Context(), returns)
+		wantErr(t, "TryReturnTasks", errors.Join(append(verdicts, err)...), nil)
+		if keep != stint.KeepNone { // the token is another's then
+			insert(t, store, after("blocks", "dependent"))
+		}
+		again, err := store.TryReturnTasks(t.Context(), returns)
+		wantErr(t, "TryReturnTasks again", err, nil)
+		asReturnTasks(t, store, returns, again)
+
+		tx := begin(t, pool)
+		lockBlocked(t, tx, "dependent")
+		held := append(slices.Clone(returns), completed(owned[everyReturns+1:])...)
+		held = append(held, stint.Return{ID: "t000000", Token: owned[0].Token, Code: "odd"})
+		again, err = store.TryReturnTasks(t.Context(), held)
+		wantErr(t, "TryReturnTasks that is held up", err, nil)
+		asReturnTasks(t, store, returns, again[:len(returns)])
+		wantTasks(t, "verdict on the one held up", again[len(returns)], stint.ErrBusy, "v")
+		wantErr(t, "verdict on a bad one", again[len(returns)+1], stint.ErrInvalidArgument)
+		wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+
+		for i := range returns {
+			returns[i].Result, returns[i].Release, returns[i].RetryAfter = nil, false, 0
+			if returns[i].Code == stint.StatusCompleted {
+				returns[i].Code = stint.StatusAborted
+			} else {
+				returns[i].Code = stint.StatusCompleted
+			}
+		}
+		again, err = store.TryReturnTasks(t.Context(), returns)
+		wantErr(t, "TryReturnTasks with other outcomes", err, nil)
+		for i, verdict := range again {
+			if verdict == nil || errors.Is(verdict, stint.ErrAlreadyReturned) {
+				t.Errorf("verdict on another outcome of %q = %v", returns[i].ID, verdict)
+			}
+		}
+	}
+}
+
+// asReturnTasks checks that verdicts on repeated returns are those of ReturnTasks.
+func asReturnTasks(
+	t *testing.T, store *stint.Store, returns []stint.Return, verdicts []error,
+) {
+	t.Helper()
+	want, err := store.ReturnTasks(t.Context(), returns)
+	wantErr(t, "ReturnTasks", err, nil)
+	for i, verdict := range verdicts {
+		for _, kind := range []error{
+			stint.ErrAlreadyReturned, stint.ErrInvalidToken, stint.ErrTaskNotFound, stint.ErrBusy,
+		} {
+			if errors.Is(verdict, kind) != errors.Is(want[i], kind) {
+				t.Errorf("verdict on %+v = %v, want %v", returns[i], verdict, want[i])
+			}
+		}
+	}
 }

@@ -162,8 +162,7 @@ func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]err
 	return verdicts, said("return tasks", err)
 }
 
-// TryReturnTasks is [stint.Store.TryReturnTasks], repeated as [Client.ReturnTasks] is. The verdict
-// on a return for another try may then be [stint.ErrBusy] although it was made: ReturnTask tells.
+// TryReturnTasks is [stint.Store.TryReturnTasks], repeated as [Client.ReturnTasks] is.
 func (c *Client) TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
 	verdicts, err := c.returnTasks(ctx, returns, true)
 	return verdicts, said("try to return tasks", err)

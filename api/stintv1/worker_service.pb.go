@@ -387,7 +387,8 @@ func (x *ExtendTasksOwnershipResponse) GetKept() []bool {
 type ReturnTasksRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Returns []*Return              `protobuf:"bytes,1,rep,name=returns,proto3" json:"returns,omitempty"`
-	// Refuses returns that would have to wait for others, with busy.
+	// Refuses returns that would have to wait for others, with busy. One that was made before is
+	// already-returned.
 	Promptly      bool `protobuf:"varint,2,opt,name=promptly,proto3" json:"promptly,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
