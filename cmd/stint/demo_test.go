@@ -61,6 +61,9 @@ func TestDemo_EndsAsItShould(t *testing.T) {
 	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	r := db.run(t, "", "demo", "--json").wantExit(t, 0)
+	if r.stderr != "" {
+		t.Errorf("beside its story, the demo says\n%.500s", r.stderr)
+	}
 	db.wantNoDemo(t)
 	events := decodeDemo(t, strings.NewReader(r.stdout))
 	var told []demo.Kind

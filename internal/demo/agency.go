@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -31,7 +32,8 @@ type agency struct {
 	lost func(cause error)
 }
 
-// newWorker is a worker that performs these actions.
+// newWorker is a worker that performs these actions. It logs nothing: photos fail on purpose, and
+// the story tells of it.
 func (a *agency) newWorker(
 	store *stint.Store, actor stint.ActorID, actions ...string,
 ) (*worker.Worker, error) {
@@ -50,7 +52,8 @@ func (a *agency) newWorker(
 	}
 	return worker.New(store, worker.Options{
 		Actor: actor, Concurrency: slots, Lease: lease, StopGrace: 500 * time.Millisecond,
-		Retry: worker.Retry{Base: time.Second, Max: 2 * time.Second},
+		Retry:  worker.Retry{Base: time.Second, Max: 2 * time.Second},
+		Logger: slog.New(slog.DiscardHandler),
 	}, performed...)
 }
 
