@@ -48,7 +48,8 @@ const (
 
 const workerHelp = `Perform tasks by running programs, in any language: the executable file
 DIR/send-mail performs the tasks with the action send-mail. The directory is read once;
-hidden files are ignored. With --action, only the programs named are run.
+hidden files, and the copies that editors and package managers leave (send-mail~,
+send-mail.bak), are ignored. With --action, only the programs named are run.
 
 A program is given the task's body on standard input, the worker's environment, and
 

@@ -53,7 +53,8 @@ type Directory struct {
 }
 
 // Open reads which programs are in a directory, or looks for those of the actions given, if any
-// are. A directory without any is refused with [ErrNoPrograms], an action without a program with
+// are. Hidden files are no programs, nor are, unless they are given, the copies that editors and
+// package managers leave, such as greet~ and greet.bak. A directory without any is refused with [ErrNoPrograms], an action without a program with
 // [ErrNotProgram] or [os.ErrNotExist], and any directory with [ErrUnsupported] where the system is
 // not Unix.
 func Open(path string, actions ...string) (*Directory, error) {
@@ -92,6 +93,9 @@ func open(path string, actions []string) (*Directory, error) {
 		return nil, err
 	}
 	for _, entry := range entries {
+		if isLeftover(entry.Name()) {
+			continue
+		}
 		_, err := d.program(entry.Name())
 		switch {
 		case errors.Is(err, ErrNotProgram), errors.Is(err, os.ErrNotExist): // a broken link
@@ -105,6 +109,20 @@ func open(path string, actions []string) (*Directory, error) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoPrograms)
 	}
 	return d, nil
+}
+
+// isLeftover reports whether a name is one that editors, patches and package managers give to a
+// copy of a file that they replace: a program of an older version would perform tasks.
+func isLeftover(name string) bool {
+	if strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
+		return true
+	}
+	switch ending := filepath.Ext(name); ending {
+	case ".bak", ".old", ".orig", ".rej", ".swp", ".tmp", ".rpmnew", ".rpmorig", ".rpmsave":
+		return true
+	default:
+		return strings.HasPrefix(ending, ".dpkg-") || strings.HasPrefix(ending, ".ucf-")
+	}
 }
 
 // program is the path of the program that performs an action.

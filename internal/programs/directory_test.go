@@ -35,6 +35,31 @@ func TestOpen_FindsExecutableRegularFiles(t *testing.T) {
 	}
 }
 
+// An older version of a program performs no tasks, unless somebody wants it to.
+func TestOpen_IgnoresTheCopiesThatToolsLeave(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{"greet": "", "greet.old.py": "", "a#b": ""}
+	copies := []string{
+		"greet~", "#greet#", "greet.bak", "greet.old", "greet.orig", "greet.rej", "greet.py.swp",
+		"greet.tmp", "greet.dpkg-dist", "greet.dpkg-old", "greet.ucf-new", "greet.rpmsave",
+		"greet.rpmnew", "greet.rpmorig", "greet.py~",
+	}
+	for _, name := range copies {
+		scripts[name] = ""
+	}
+	dir := programtest.Write(t, scripts)
+	d, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Actions(); !slices.Equal(got, []string{"a#b", "greet", "greet.old.py"}) {
+		t.Errorf("actions = %q", got)
+	}
+	if d, err = Open(dir, copies...); err != nil || len(d.Actions()) != len(copies) {
+		t.Errorf("named: actions = %q, %v", d.Actions(), err)
+	}
+}
+
 func TestOpen_TakesOnlyTheActionsNamed(t *testing.T) {
 	t.Parallel()
 	dir := programtest.Write(t, map[string]string{"a": "", "b": "", "c": "", ".hidden": ""})

@@ -87,6 +87,9 @@ func (e *execution) outcome(err error) (worker.Result, error) {
 	}
 	var exit *exec.ExitError
 	end := &endError{how: err, log: e.log}
+	if wasEnded := new(ended); !errors.As(err, &wasEnded) {
+		end.how = explained(err, e.cmd.Path)
+	}
 	if errors.Is(err, errTooMuch) ||
 		errors.As(err, &exit) && exit.ExitCode() == exitDataError {
 		return worker.Result{}, worker.Abort(end)

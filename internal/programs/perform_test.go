@@ -95,6 +95,37 @@ func TestPerform_TriesAgainWhatCannotBeStarted(t *testing.T) {
 	}
 }
 
+func TestPerform_SaysWhatIsWrongWithTheFirstLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"#!/bin/sh\r\necho hello\r\n":                 "CR and LF",
+		"#!/bin/sh -e\r\ntrue\r\n":                    "CR and LF",
+		"#!/usr/bin/env sh\r\nexit 0\r\n":             "CR and LF",
+		"#! /bin/sh\r":                                "CR and LF",
+		"\xef\xbb\xbf#!/bin/sh\nexit 1\n":             "byte order mark",
+		"#!/nowhere/interpreter -x\ntrue\n":           `"/nowhere/interpreter"`,
+		"#! \ntrue\n":                                 "names no interpreter",
+		"#!/bin/sh\necho 'none of these\r'\nexit 9\n": "exit status 9",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			d := newDirectory(t, map[string]string{"a": ""})
+			path := filepath.Join(d.path, "a")
+			if err := os.WriteFile(path, []byte(text), 0); err != nil {
+				t.Fatal(err)
+			}
+			info := perform(t, d, stint.Task{ID: "a", Action: "a", MaxTries: 1})
+			first, _, _ := strings.Cut(info.Status, "\n")
+			if info.AbortCause != stint.CauseTries || !strings.Contains(first, want) {
+				t.Errorf("got %+v, want its status to say %q", info, want)
+			}
+			if want == "exit status 9" && first != want {
+				t.Errorf("status = %q, want no word about the first line", first)
+			}
+		})
+	}
+}
+
 func TestPerform_AbortsATaskWithTooMuchOutput(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
