@@ -40,10 +40,11 @@ class Client:
     raises Unavailable. Verbs that are not repeated say so. The other errors are those of
     stint.errors.
 
-    url: the address of the service, such as http://localhost:7330. An http address sends the token
-        in the clear.
+    url: the address of the service, such as http://localhost:7330.
     token: a bearer token. token_file: a file that has it, which is read again when the service does
-        not accept the token any more.
+        not accept the token any more. With either, an http address must be localhost or an address
+        of this machine such as 127.0.0.1 or [::1]: anybody on the way elsewhere could read it. The
+        client follows no redirects, and uses no proxies, so nobody else is sent it.
     ssl_context: for https, with the certificate of the client for example. Default: what
         ssl.create_default_context() returns.
     timeout: for how many seconds the service may be silent in an attempt, besides what the call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import os
 import random
@@ -110,14 +111,21 @@ class Connection:
         try:
             at = urllib.parse.urlsplit(url)
             self._host, scheme = at.hostname, at.scheme
+            extra = "@" in at.netloc or at.query or at.fragment
             # Without one, http.client would look for a port in an IPv6 address.
             self._port = at.port or (443 if scheme == "https" else 80)
         except ValueError:
             scheme = ""
-        if scheme not in ("http", "https") or not self._host or at.username or at.query:
-            raise InvalidArgument("url must have the form http://host:port or https://host:port")
+        if scheme not in ("http", "https") or not self._host or extra:
+            raise InvalidArgument("url must have the form http://host:port or https://host:port, "
+                                  "without a user, a query and a fragment")
         if token is not None and token_file is not None:
             raise InvalidArgument("give token or token_file, not both")
+        has_token = token is not None or token_file is not None
+        if has_token and scheme == "http" and not _is_loopback(self._host):
+            raise InvalidArgument(
+                "a token is sent to https:// addresses, and to http:// on this machine alone, "
+                "since anybody on the way could read it")
         if ssl_context is not None and scheme == "http":
             raise InvalidArgument("ssl_context is for https, but url is http")
         if timeout <= 0:
@@ -236,6 +244,18 @@ class Connection:
             self.close()
             raise
         return connection
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name: what a name resolves to may change."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    inner = getattr(address, "ipv4_mapped", None)
+    return "%" not in host and (inner or address).is_loopback
 
 
 def _unavailable(text: str, ambiguous: bool) -> Unavailable:

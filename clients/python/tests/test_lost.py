@@ -245,6 +245,48 @@ class RefusedTest(unittest.TestCase):
             self.assertNotIn("cret", str(caught.exception))
         self.assertNotIn("secret", repr(stint.Client("http://localhost", token="secret")))
 
+    def test_a_token_leaves_this_machine_over_tls_alone(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "token")
+            with open(path, "w", encoding="ascii") as file:
+                file.write("secret")
+            for given in ({"token": "secret"}, {"token_file": path}):
+                for url in (
+                    "http://host", "http://tasks.example:7330", "http://localhost.example",
+                    "http://localhost.", "http://127.0.0.1.example", "http://127.1",
+                    "http://2130706433", "http://0.0.0.0", "http://[::]", "http://10.0.0.1",
+                    "http://[::2]", "http://[::ffff:10.0.0.1]", "http://[::1%25lo]",
+                    "http://localhost%2eexample", "http://localhost%00.example", "HTTP://HOST",
+                    "http://ⓛocalhost", "http://host/localhost", "http://-localhost",
+                ):
+                    with self.subTest(url=url):
+                        with self.assertRaises(stint.InvalidArgument) as caught:
+                            stint.Client(url, **given)
+                        self.assertNotIn("secret", str(caught.exception))
+                        stint.Client(url)  # without one it may go there
+                for url in (
+                    "http://localhost", "http://LOCALHOST:7330/s", "http://127.0.0.1",
+                    "http://127.9.9.9:1", "http://[::1]:7330", "http://[::ffff:127.0.0.1]",
+                    "https://host", "https://10.0.0.1", "https://[2001:db8::1]:7330/s",
+                ):
+                    stint.Client(url, **given)
+
+    def test_a_token_goes_to_nobody_else(self):
+        other = self.invented((200, {}, {}))
+        location = {"Location": other.url + "/stint.v1.TaskService/ReplaceTasks"}
+        for status in (301, 302, 303, 307, 308):
+            service = self.invented((status, location, b""))
+            with self.assertRaises(stint.StintError):
+                stint.Client(service.url, token="secret").replace([])
+        proxies = {name: other.url for name in (
+            "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")}
+        with mock.patch.dict(os.environ, proxies):
+            service = self.invented((200, {}, {}))
+            stint.Client(service.url, token="secret").replace([])
+            with self.assertRaises(stint.Unavailable):
+                stint.Client("https://127.0.0.1:1", token="secret").replace([])
+        self.assertEqual(other.calls, [])
+
     def test_answers_of_others_are_understood_by_their_status(self):
         page = b"<html>a proxy</html>"
         for status, known in ((502, stint.Unavailable), (200, stint.Unavailable),
@@ -349,6 +391,8 @@ class RefusedTest(unittest.TestCase):
 
     def test_what_is_no_address_is_refused(self):
         for url in ("", "localhost:7330", "postgres://localhost", "http://", "http://h:x",
-                    "http://user:password@host"):
+                    "http://user:password@host", "http://:password@host", "http://user@host",
+                    "http://@host", "http://localhost:7330@host", "http://localhost\\@host",
+                    "http://h?q", "http://h#f", "http://h#@localhost", "ftp://localhost"):
             with self.assertRaises(stint.InvalidArgument):
                 stint.Client(url)
