@@ -21,18 +21,22 @@ func (o *owners) OwnTasks(
 		Number: r.GetClaim(), Session: r.GetSession(), Repeated: r.GetRepeated(),
 	}
 	actor, maxTasks := stint.ActorID(r.GetActor()), min(int(r.GetMaxTasks()), ownedMax)
-	lease, wait := r.GetLease().AsDuration(), r.GetWait().AsDuration()
+	lease := r.GetLease().AsDuration()
+	wait, err := waitOf(r.GetWait(), 0)
+	if err != nil {
+		return nil, err
+	}
 	var owned []stint.OwnedTask
 	var over bool
-	var err error
-	if wait > 0 {
+	if wait < briefWait {
+		owned, err = o.store.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
+	}
+	if wait > 0 && len(owned) == 0 && err == nil {
 		over, err = o.waiting(ctx, wait, func(ctx context.Context) (err error) {
 			owned, err = o.store.WaitToClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(),
 				lease)
 			return err
 		})
-	} else {
-		owned, err = o.store.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
 	}
 	if err != nil && !over {
 		return nil, err

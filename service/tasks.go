@@ -285,30 +285,3 @@ func (t *tasks) ListActors(
 	}
 	return response, err
 }
-
-func (t *tasks) WaitForTasks(
-	ctx context.Context, r *stintv1.WaitForTasksRequest,
-) (*stintv1.WaitForTasksResponse, error) {
-	wait := r.GetWait().AsDuration()
-	if r.GetWait() == nil {
-		wait = waitMax
-	}
-	ids := wire.ToIDs(r.GetIds())
-	if err := t.willFit(ctx, ids); err != nil {
-		return nil, err
-	}
-	var found []stint.TaskInfo
-	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
-		found, err = t.store.WaitForTasks(ctx, ids)
-		return cmp.Or(err, fits(found))
-	})
-	switch {
-	case over:
-		return &stintv1.WaitForTasksResponse{}, nil
-	case err != nil:
-		return nil, err
-	}
-	return &stintv1.WaitForTasksResponse{
-		Finished: true, Tasks: wire.FromInfos(found, r.GetText()),
-	}, nil
-}

@@ -2718,7 +2718,7 @@ func (x *ActorInfo) GetSince() *timestamppb.Timestamp {
 type WaitForTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	// How long to wait. Default and most: 25 s.
+	// How long to wait. Default and most: 25 s. With 0s the call looks once.
 	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
 	Text          bool                 `protobuf:"varint,3,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -34,7 +34,7 @@ type OwnTasksRequest struct {
 	MaxTasks int32                `protobuf:"varint,4,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`
 	Actions  []string             `protobuf:"bytes,5,rep,name=actions,proto3" json:"actions,omitempty"`
 	Lease    *durationpb.Duration `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`
-	// How long to wait for tasks: at most 25 s. Default: not at all.
+	// How long to wait for tasks: at most 25 s. Default: 0s, with which the call looks once.
 	Wait *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Bodies as text, if they are UTF-8.
 	Text bool `protobuf:"varint,8,opt,name=text,proto3" json:"text,omitempty"`

@@ -484,6 +484,9 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 	db.run(t, "", "wait", "slow", "--timeout", "10ms").wantExit(t, 8,
 		`stint: timed out after 10ms: "slow" has not finished`)
 	db.run(t, "", "wait", "silent", "--timeout", "10ms").wantExit(t, 8, "timed out")
+	db.run(t, "", "wait", "good", "--timeout", "1ns").wantExit(t, 0)
+	db.run(t, "", "wait", "bad", "--timeout", "1ns").wantExit(t, 7)
+	db.run(t, "", "wait", "none", "--timeout", "1ns").wantExit(t, 3)
 	for _, timeout := range []string{"0", "-1s", "soon"} {
 		db.run(t, "", "wait", "good", "--timeout", timeout).wantExit(t, 2)
 	}

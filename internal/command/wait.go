@@ -55,8 +55,12 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 			}
 			return err
 		})
-		if errors.Is(err, errTimedOut) {
-			return said(errTimedOut, "timed out after %v: %q has not finished", timeout, string(id))
+		if errors.Is(err, errTimedOut) { // perhaps before the first look
+			task, err = lookOnce(ctx, db, id)
+			if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+				return said(errTimedOut, "timed out after %v: %q has not finished", timeout,
+					string(id))
+			}
 		}
 		if err != nil {
 			return err
@@ -69,6 +73,20 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		}
 		return nil
 	})
+}
+
+// lookOnce returns a task that has finished.
+func lookOnce(ctx context.Context, db *database, id stint.TaskID) (stint.TaskInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{id})
+	if err == nil && tasks[0].FinishedAt.IsZero() {
+		err = errTimedOut
+	}
+	if err != nil {
+		return stint.TaskInfo{}, err
+	}
+	return tasks[0], nil
 }
 
 // poll looks at a task once a second until it has finished.

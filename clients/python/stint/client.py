@@ -401,19 +401,19 @@ class Client:
     def wait(self, ids: IDs, timeout: Optional[Duration] = None) -> Sequence[TaskInfo]:
         """Waits until all tasks have finished, and returns them in the order of the IDs.
 
-        It raises TimeoutError if they have not within timeout. Default: it waits for ever. The
-        tasks must have been inserted with post_result.
+        It raises TimeoutError if they have not within timeout; with 0 it looks once. Default: it
+        waits for ever. The tasks must have been inserted with post_result.
         """
         ids = t.names(ids)  # an iterator yields them once
-        until = None if timeout is None else time.monotonic() + t.seconds(timeout)
+        until = None if timeout is None else time.monotonic() + t.to_wait("timeout", timeout)
         while True:
             left = _POLL if until is None else until - time.monotonic()
-            wait = max(0.001, min(left, _POLL))
-            answer = self._call("TaskService/WaitForTasks", t.message(
-                ids=ids, wait=t.from_duration(wait)), wait=wait)
+            wait = max(0.0, min(left, _POLL))
+            answer = self._call("TaskService/WaitForTasks", {
+                "ids": ids, "wait": t.from_duration(wait) or "0s"}, wait=wait)
             if answer.get("finished"):
                 return t.to_infos(answer.get("tasks"))
-            if until is not None and time.monotonic() >= until:
+            if wait == 0.0:  # so the last look was not before the end
                 raise TimeoutError("the tasks have not finished")
 
     # The verbs of those who perform tasks.
@@ -424,13 +424,15 @@ class Client:
     ) -> List[OwnedTask]:
         """Owns tasks that are ready, and waits for some for at most wait if there are none.
 
+        With a wait of 0, the default, it looks once.
+
         A repetition after a lost answer asks for the same hand-out, so the caller learns of every
         task that it was given. If the call fails all the same, the client goes on in the
         background, for a minute, to give back what may have been handed out: until then, or until
         the lease expires, the tasks are nobody's.
         """
         actions = t.names(actions)
-        until = time.monotonic() + t.seconds(wait)
+        until = time.monotonic() + t.to_wait("wait", wait)
         while True:
             left = min(_POLL, until - time.monotonic())
             owned = self._own(actor, actions, max_tasks, lease, max(0.0, left), None)

@@ -472,6 +472,17 @@ def seconds(duration: Duration) -> float:
     return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
 
 
+def to_wait(name: str, wait: Duration) -> float:
+    """Returns for how many seconds to wait."""
+    try:
+        given = seconds(wait)
+    except (OverflowError, TypeError, ValueError):
+        given = -1.0
+    if not given >= 0:  # nor if it is not a number
+        raise InvalidArgument(f"{name} must be a timedelta, or seconds, and not negative")
+    return given
+
+
 def from_debounced(call: Debounced) -> Dict[str, Any]:
     """Returns the message of a call of debounce."""
     return message(

@@ -83,6 +83,25 @@ class VerbsTest(ServiceTest):
                          ("completed", "ann", "fine", b"yes"))
         self.assertIsInstance(self.client.answer("ann", stint.Answer(ask))[0], stint.TaskFinished)
 
+    def test_a_wait_of_no_time_looks_once(self):
+        self.insert("a", post_result=True)
+        brief = (0, 0.0, timedelta(0), 1e-9, timedelta(microseconds=1), 0.001)
+        for timeout in brief:
+            with self.assertRaises(TimeoutError):
+                self.client.wait(self.name("a"), timeout=timeout)
+        [task] = self.own(wait=0)
+        for wait in brief:
+            self.assertEqual(self.client.own("actor", [self.action], wait=wait), [])
+        self.client.return_tasks(Return.of(task))
+        for timeout in (*brief, None, 3600, float("inf")):
+            [done] = self.client.wait(self.name("a"), timeout=timeout)
+            self.assertEqual(done.state, "completed")
+        for bad in (-1e-9, -1, timedelta(microseconds=-1), float("nan"), "soon", -float("inf")):
+            with self.assertRaises(stint.InvalidArgument):
+                self.client.wait(self.name("a"), timeout=bad)
+            with self.assertRaises(stint.InvalidArgument):
+                self.client.own("actor", [self.action], wait=bad)
+
     def test_schedules_are_put_changed_and_deleted(self):
         names = [self.name("nightly"), self.name("ticks")]
         nightly = stint.Schedule(
