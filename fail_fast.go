@@ -164,13 +164,13 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 		if err != nil {
 			return err
 		}
-		ids := needs.needless()
-		if len(ids) == 0 {
+		keys := needs.needless()
+		if len(keys) == 0 {
 			return f.store.run(ctx, step{
 				name: "note_failed", args: []any{failed.key, failed.finishedAt},
 			})
 		}
-		err = f.abortAll(ctx, failed, ids, needs.reason())
+		err = f.abortAll(ctx, failed, keys, needs.reason())
 		if err != nil && !errors.Is(err, errNeeded) { // otherwise look again
 			return err
 		}
@@ -182,10 +182,10 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 // separately, and so on, until it has waited in vain too often. So such a task holds up few others,
 // and not for long.
 func (f *failFaster) abortAll(
-	ctx context.Context, failed failedTask, ids []TaskID, status string,
+	ctx context.Context, failed failedTask, keys []int64, status string,
 ) error {
 	held := false
-	for parts := slices.Collect(slices.Chunk(ids, needlessMax)); len(parts) > 0; parts = parts[1:] {
+	for parts := slices.Collect(slices.Chunk(keys, needlessMax)); len(parts) > 0; parts = parts[1:] {
 		if f.waits >= heldMax {
 			return errHeld
 		}
@@ -209,9 +209,10 @@ func (f *failFaster) abortAll(
 	return nil
 }
 
-// abort aborts tasks, unless somebody needs one of them, or another process is at it.
+// abort aborts tasks, unless somebody needs one of them, or another process is at it. It goes by
+// their keys: another task may have taken the ID of one since the look.
 func (f *failFaster) abort(
-	ctx context.Context, failed failedTask, ids []TaskID, status string,
+	ctx context.Context, failed failedTask, keys []int64, status string,
 ) error {
 	return f.store.transact(ctx, func(s *Store) error {
 		// In the caller's transaction, the caller decides on lock_timeout.
@@ -224,15 +225,17 @@ func (f *failFaster) abort(
 		case !isMine:
 			return errHeld
 		}
-		tasks, err := s.withdraw(ctx, ids, true)
+		tasks, err := s.withdrawKeys(ctx, keys)
 		if err != nil {
 			return err
 		}
-		keys := make([]int64, len(tasks))
+		taken := make([]int64, len(tasks))
 		for i, task := range tasks {
-			keys[i] = task.key
+			taken[i] = task.key
 		}
-		isNeeded, err := s.ask(ctx, []step{{name: "still_needed", args: []any{keys}}})
+		isNeeded, err := s.ask(ctx, []step{{
+			name: "still_needed", args: []any{taken, failed.key, failed.finishedAt},
+		}})
 		switch {
 		case err != nil:
 			return err
@@ -263,7 +266,6 @@ type needs struct {
 
 // A neededTask is an unfinished task with the keys of those that need it.
 type neededTask struct {
-	id       TaskID
 	key      int64
 	neededBy []int64
 }
@@ -285,7 +287,7 @@ func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
 					found.failed, found.culprit = TaskID(orZero(id)), TaskID(orZero(culprit))
 					continue
 				}
-				task.key, task.id = *key, TaskID(orZero(id))
+				task.key = *key
 				found.tasks = append(found.tasks, task)
 			}
 			return rows.Err()
@@ -296,7 +298,7 @@ func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
 
 // needless are the tasks that nothing needs, or only others of them, those that need others ahead
 // of these. So if only some are aborted, a look finds the rest.
-func (n *needs) needless() []TaskID {
+func (n *needs) needless() []int64 {
 	left := make([]int, len(n.tasks)) // how many need it that are not chosen
 	serves := make(map[int64][]int)   // the tasks that one needs, by its key
 	var chosen []int
@@ -309,17 +311,17 @@ func (n *needs) needless() []TaskID {
 			chosen = append(chosen, i)
 		}
 	}
-	var ids []TaskID
+	var keys []int64
 	for at := 0; at < len(chosen); at++ {
 		task := &n.tasks[chosen[at]]
-		ids = append(ids, task.id)
+		keys = append(keys, task.key)
 		for _, i := range serves[task.key] {
 			if left[i]--; left[i] == 0 {
 				chosen = append(chosen, i)
 			}
 		}
 	}
-	return ids
+	return keys
 }
 
 // reason is the status of the tasks that are aborted.

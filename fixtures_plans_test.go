@@ -78,11 +78,13 @@ var sample = map[string]struct {
 	"needed_tasks": {"5", []string{
 		"edges_run", "edges_after", "finished_pkey", "tasks_pkey",
 	}},
-	"still_needed": {"'{5,70}'", []string{"edges_after", "finished_pkey"}},
-	"hold_failed":  {"5, now()", []string{"fail_fast_pkey"}},
-	"note_failed":  {"5, now()", []string{"fail_fast_pkey"}},
-	"drop_tries":   {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
-	"list_tries":   {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
+	"still_needed": {"'{5,70}', 7, now()", []string{
+		"edges_after", "finished_pkey", "tasks_pkey",
+	}},
+	"hold_failed": {"5, now()", []string{"fail_fast_pkey"}},
+	"note_failed": {"5, now()", []string{"fail_fast_pkey"}},
+	"drop_tries":  {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
+	"list_tries":  {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
 	"remember_tries": {
 		"'{5,70}', '{5,70}', '{7,7}', '{t,f}', '{2,3}', '{f,f}', '{x,y}', '{x,y}', true, true",
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},

@@ -65,56 +65,88 @@ func (s *Store) withdraw(
 		if err != nil || len(named) == 0 {
 			return done, err
 		}
-		keys := slices.Sorted(maps.Keys(named))
-		ids = nil
-		var steps []step
-		if !endsKept {
-			steps = append(steps, keepEnds(keys, &endsKept))
-		}
-		steps = append(steps,
-			step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
-		room := &notices{}
-		steps = append(steps, s.makeRoom(keys, keys, nil, room))
-		if !owned {
-			steps = append(steps, step{name: "carve_finished", args: []any{keys}})
-		}
-		err = s.run(ctx, append(steps, step{
-			name: "withdraw_tasks", args: []any{keys, owned, !owned},
-			read: func(rows pgx.Rows) error {
-				for rows.Next() {
-					var task withdrawn
-					err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
-						&task.notBefore, &task.actor)
-					if err != nil {
-						return err
-					}
-					task.id = named[task.key]
-					delete(named, task.key)
-					done = append(done, task)
-				}
-				return rows.Err()
-			},
-		})...)
+		taken, err := s.takeOut(ctx, named, owned, &endsKept)
 		if err != nil {
 			return nil, err
 		}
-		s.notify(ctx, room)
-		for _, id := range named { // moved on meanwhile: look again
-			ids = append(ids, id)
-		}
-		if !endsKept { // tasks to erase must stay final: look again
-			done = slices.DeleteFunc(done, func(task withdrawn) bool {
+		ids = slices.Collect(maps.Values(named)) // moved on meanwhile: look again
+		if !endsKept {                           // tasks to erase must stay final: look again
+			taken = slices.DeleteFunc(taken, func(task withdrawn) bool {
 				if task.final() {
 					ids = append(ids, task.id)
 				}
 				return task.final()
 			})
 		}
+		done = append(done, taken...)
 		if len(ids) == 0 {
 			return done, nil
 		}
 	}
 	return nil, taskError(ids, errUnstable)
+}
+
+// withdrawKeys withdraws the very tasks with these keys, also those in progress. It leaves a task
+// alone that has taken the ID of one of them meanwhile.
+func (s *Store) withdrawKeys(ctx context.Context, keys []int64) (done []withdrawn, err error) {
+	endsKept := true // final ones are of no interest
+	for range attemptsMax {
+		named := make(map[int64]TaskID, len(keys))
+		err := s.run(ctx, step{name: "task_ids", args: []any{keys}, read: readNames(named)})
+		if err != nil || len(named) == 0 {
+			return done, err
+		}
+		taken, err := s.takeOut(ctx, named, true, &endsKept)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, taken...)
+		if len(named) == 0 {
+			return done, nil
+		}
+		keys = slices.Collect(maps.Keys(named)) // moved on meanwhile: look again
+	}
+	return nil, errUnstable
+}
+
+// takeOut takes tasks out of their states, and out of named. What is left of that has moved on.
+func (s *Store) takeOut(
+	ctx context.Context, named map[int64]TaskID, owned bool, endsKept *bool,
+) (done []withdrawn, err error) {
+	keys := slices.Sorted(maps.Keys(named))
+	var steps []step
+	if !*endsKept {
+		steps = append(steps, keepEnds(keys, endsKept))
+	}
+	steps = append(steps,
+		step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
+	room := &notices{}
+	steps = append(steps, s.makeRoom(keys, keys, nil, room))
+	if !owned {
+		steps = append(steps, step{name: "carve_finished", args: []any{keys}})
+	}
+	err = s.run(ctx, append(steps, step{
+		name: "withdraw_tasks", args: []any{keys, owned, !owned},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var task withdrawn
+				err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
+					&task.notBefore, &task.actor)
+				if err != nil {
+					return err
+				}
+				task.id = named[task.key]
+				delete(named, task.key)
+				done = append(done, task)
+			}
+			return rows.Err()
+		},
+	})...)
+	if err != nil {
+		return nil, err
+	}
+	s.notify(ctx, room)
+	return done, nil
 }
 
 // requireAll refuses IDs that no task has.

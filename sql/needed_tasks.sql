@@ -45,10 +45,10 @@ WITH RECURSIVE above (key, cause, finished_at) AS (
              above.finished_at, above.key
     LIMIT 1
 ), unfinished AS MATERIALIZED (
-    SELECT task.key, task.id, task.post_result
+    SELECT task.key, task.post_result
     FROM above
     CROSS JOIN LATERAL (
-        SELECT tasks.key, tasks.id, tasks.post_result
+        SELECT tasks.key, tasks.post_result
         FROM stint.tasks
         WHERE tasks.key = above.key
         OFFSET 0
@@ -62,7 +62,7 @@ SELECT NULL::bigint AS key,
         WHERE tasks.key = (SELECT culprit.key FROM culprit)) AS culprit,
        NULL::bigint[] AS needed_by
 UNION ALL
-SELECT unfinished.key, unfinished.id, NULL,
+SELECT unfinished.key, NULL, NULL,
        ARRAY(
            SELECT edge.run
            FROM (

@@ -1,9 +1,12 @@
 -- name: still_needed
 --
--- Returns whether one of the tasks with the keys $1, which nobody else can change any more, has a
--- dependent that was not aborted and is not among them.
+-- Returns whether one of the tasks with the keys $1, which nobody else can change any more, is to
+-- stay: the aborted task that only needed them has been opened again since, or is gone, or one of
+-- them has a dependent that was not aborted and is not among them, or may be waited for.
 --
---   $1 keys  bigint[]
+--   $1 keys         bigint[]
+--   $2 failed       bigint: the key of the aborted task
+--   $3 finished_at  timestamptz: when that ended
 SELECT EXISTS (
     SELECT
     FROM unnest($1::bigint[]) AS named (key)
@@ -19,4 +22,16 @@ SELECT EXISTS (
                ORDER BY finished.lo DESC
                LIMIT 1
            ) AS last) IS NOT true
-) AS needed
+) OR EXISTS (
+    -- Debounce gives a task another definition under its key.
+    SELECT FROM stint.tasks WHERE tasks.key = ANY ($1::bigint[]) AND tasks.post_result
+) OR (
+    SELECT last.cause <> 0 AND last.hi >= $2::bigint AND last.finished_at = $3::timestamptz
+    FROM (
+        SELECT finished.hi, finished.cause, finished.finished_at
+        FROM stint.finished
+        WHERE finished.lo BETWEEN $2::bigint >> 10 << 10 AND $2::bigint
+        ORDER BY finished.lo DESC
+        LIMIT 1
+    ) AS last
+) IS NOT true AS needed
