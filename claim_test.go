@@ -143,8 +143,28 @@ func TestClaimTasks_IsSpentForSomebodyElse(t *testing.T) {
 		_, err := call(t.Context(), claim, "somebody else", 1, []string{"act"}, time.Hour)
 		wantErr(t, "ClaimTasks by somebody else", err, stint.ErrClaimSpent)
 	}
+	_, err := store.ClaimTasks(t.Context(), claim, "actor", 1, []string{"other"}, time.Hour)
+	wantErr(t, "ClaimTasks with another action", err, stint.ErrClaimSpent)
 	wantClaimed(t, store, claim, 1, 1, "a")
 	wantState(t, store, stint.StateReady, "b")
+}
+
+// A repetition that asks for some of the actions is given no tasks with the others.
+func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), stint.Task{ID: "b", Action: "other"})
+	claim := newClaim(t)
+	both := []string{"act", "other"}
+	owned, err := store.ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
+	if err != nil || len(owned) != 2 {
+		t.Fatalf("ClaimTasks = %q, %v", idsOf(owned), err)
+	}
+	wantClaimed(t, store, claim, 2, 1, "a")
+	owned, err = store.ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
+	if err != nil || len(owned) != 2 {
+		t.Fatalf("ClaimTasks repeated with both = %q, %v", idsOf(owned), err)
+	}
 }
 
 // Of two calls with one claim, at two stores, one hands out and the other finds that.

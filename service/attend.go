@@ -67,12 +67,10 @@ func (o *owners) Attend(
 		return err
 	}
 	hello := first.GetHello()
+	remote := callerOf(ctx).remote(hello.GetActor(), hello.GetSession())
+	remote.Epoch = hello.GetEpoch()
 	s := &stream{
-		Service: o.Service, wire: wire, actions: hello.GetActions(),
-		remote: stint.RemoteActor{
-			Actor: stint.ActorID(hello.GetActor()), Session: hello.GetSession(),
-			Epoch: hello.GetEpoch(),
-		},
+		Service: o.Service, wire: wire, actions: hello.GetActions(), remote: remote,
 		held: map[stint.Token]stint.TaskID{}, told: make(chan struct{}, 1),
 	}
 	if err := s.note(first); err != nil {

@@ -2,11 +2,16 @@ package service_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
@@ -68,5 +73,119 @@ func TestOwnTasks_ThatCannotCutItsAnswerIsRepeated(t *testing.T) {
 		if err != nil || found[0].State != want {
 			t.Errorf("%s is %v, %v, want %s", id, found, err, want)
 		}
+	}
+}
+
+// others are calls of whoever owns tasks with another action, as whatever actor, and knows
+// everything of a hand-out but its tokens. Each procedure of owners that is no stream must be here.
+var others = map[string][]string{
+	"OwnTasks": {
+		`{"actor":"w","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s"}`,
+		`{"actor":"w","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s",` +
+			`"repeated":true}`,
+		`{"actor":"v","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s",` +
+			`"repeated":true,"wait":"0.001s"}`,
+	},
+	"ReleaseClaim":         {`{"actor":"w","claim":"7"}`, `{"actor":"v","claim":"7"}`},
+	"ExtendTasksOwnership": {`{"actor":"w","session":"5","lease":"60s","tasks":[TOKEN]}`},
+	"ReturnTasks": {
+		`{"returns":[{"id":"a","token":"PLAIN","code":"completed"}]}`,
+		`{"returns":[{"id":"a","token":"PLAIN","code":"pending"}],"promptly":true}`,
+	},
+	"SetStatus":  {`{"id":"a","token":"PLAIN","status":"x"}`},
+	"GetInputs":  {`{"id":"a","token":"PLAIN"}`},
+	"RecordStep": {`{"id":"a","token":"PLAIN","name":"s","result":"YQ=="}`},
+	"ListSteps":  {`{"id":"a","token":"PLAIN"}`},
+}
+
+// The claim, the session and the actor of others are of no use, whatever is made of them.
+func TestOwners_AreNotWhoeverKnowsTheirNumbers(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := startSharded(t, service.Options{
+		Authenticate: byName(t), Grace: time.Millisecond,
+	})
+	const own = `{"actor":"w","session":"5","claim":"7","max_tasks":9,"actions":["mail"],` +
+		`"lease":"3600s"`
+	owner := r.as("carrier")
+	token := owner.ownAll(t, own+"}")
+	stream := r.attend(t, "carrier", "mail", 1)
+	// The token that the claim would make where nobody is asked who he is.
+	plain := start(t).ownAll(t, own+"}")
+	if plain == token {
+		t.Errorf("the token is %s, which whoever knows the claim knows", token)
+	}
+	methods := stintv1.File_stint_v1_worker_service_proto.Services().Get(0).Methods()
+	for i := range methods.Len() {
+		name := string(methods.Get(i).Name())
+		if name == "Attend" {
+			continue
+		}
+		if len(others[name]) == 0 {
+			t.Errorf("%s has no calls of others here", name)
+		}
+		for _, request := range others[name] {
+			request = strings.ReplaceAll(request, "TOKEN", `{"id":"a","token":"PLAIN"}`)
+			request = strings.ReplaceAll(request, "PLAIN", plain)
+			code, got := r.as("biller").post(t, "WorkerService/"+name, request)
+			text := fmt.Sprint(got)
+			if strings.Contains(text, "c2VjcmV0") || strings.Contains(text, token) ||
+				strings.Contains(text, "kept:[true]") {
+				t.Errorf("%s %s = %d %v", name, request, code, got)
+			}
+		}
+	}
+	r.attend(t, "biller", "bill", 2)() // a later connection, which ends
+	stream()
+	code, again := owner.post(t, "WorkerService/OwnTasks", own+`,"repeated":true}`)
+	if code != http.StatusOK || len(again["tasks"].([]any)) != 2 { //nolint:forcetypeassert // ok
+		t.Errorf("OwnTasks repeated = %d %v, want both tasks", code, again)
+	}
+	for _, task := range r.list(t) {
+		if task.State != stint.StateInProgress || task.Status != "" || task.Tries != 1 {
+			t.Errorf("the task is %+v, want it owned as before", task)
+		}
+	}
+}
+
+// ownAll inserts two tasks, owns both, and returns the token of the first.
+func (r *running) ownAll(t *testing.T, request string) string {
+	t.Helper()
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "mail", Body: []byte("secret")}, {ID: "b", Action: "mail"},
+	}), nil)
+	code, answer := r.post(t, "WorkerService/OwnTasks", request)
+	tasks, _ := answer["tasks"].([]any)
+	if code != http.StatusOK || len(tasks) != 2 {
+		t.Fatalf("OwnTasks = %d %v", code, answer)
+	}
+	first, _ := tasks[0].(map[string]any)
+	return fmt.Sprint(first["token"])
+}
+
+// attend shows by a stream that the process 5 of actor w lives. The function that it returns checks
+// that it still does, and ends it.
+func (r *running) attend(t *testing.T, name, action string, epoch int64) (end func()) {
+	t.Helper()
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := stintv1connect.NewWorkerServiceClient(
+		&http.Client{Transport: bearer{name, transport}}, r.address)
+	stream, err := client.Attend(t.Context())
+	wantErr(t, "Attend", err, nil)
+	wantErr(t, "Send", stream.Send(&stintv1.AttendRequest{Hello: &stintv1.AttendHello{
+		Actor: "w", Session: 5, Epoch: epoch, Actions: []string{action},
+	}}), nil)
+	if answer, err := stream.Receive(); err != nil || !answer.GetWelcome() {
+		t.Fatalf("Attend by %s = %v, %v, want a welcome", name, answer, err)
+	}
+	return func() {
+		t.Helper()
+		wantErr(t, "CloseRequest", stream.CloseRequest(), nil)
+		_, err := stream.Receive()
+		wantErr(t, "Receive", err, io.EOF)
+		_ = stream.CloseResponse()
 	}
 }

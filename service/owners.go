@@ -17,8 +17,11 @@ type owners struct{ *Service }
 func (o *owners) OwnTasks(
 	ctx context.Context, r *stintv1.OwnTasksRequest,
 ) (*stintv1.OwnTasksResponse, error) {
+	by := callerOf(ctx)
 	claim := stint.Claim{
-		Number: r.GetClaim(), Session: r.GetSession(), Repeated: r.GetRepeated(),
+		Number:   by.numberOf(r.GetActor(), r.GetClaim()),
+		Session:  by.remote(r.GetActor(), r.GetSession()).Session,
+		Repeated: r.GetRepeated(),
 	}
 	actor, maxTasks := stint.ActorID(r.GetActor()), min(int(r.GetMaxTasks()), ownedMax)
 	lease := r.GetLease().AsDuration()
@@ -76,7 +79,7 @@ func (o *owners) cut(
 func (o *owners) ReleaseClaim(
 	ctx context.Context, r *stintv1.ReleaseClaimRequest,
 ) (*stintv1.ReleaseClaimResponse, error) {
-	claim := stint.Claim{Number: r.GetClaim()}
+	claim := stint.Claim{Number: callerOf(ctx).numberOf(r.GetActor(), r.GetClaim())}
 	return &stintv1.ReleaseClaimResponse{},
 		o.store.ReleaseClaim(ctx, claim, stint.ActorID(r.GetActor()))
 }
@@ -88,7 +91,7 @@ func (o *owners) ExtendTasksOwnership(
 	if err != nil {
 		return nil, err
 	}
-	remote := stint.RemoteActor{Actor: stint.ActorID(r.GetActor()), Session: r.GetSession()}
+	remote := callerOf(ctx).remote(r.GetActor(), r.GetSession())
 	kept, err := o.store.ExtendRemoteOwnership(ctx, remote, owned, r.GetLease().AsDuration())
 	return &stintv1.ExtendTasksOwnershipResponse{Kept: kept}, err
 }

@@ -36,6 +36,12 @@ mailer:
   - verbs: [own]
     actions: [mail]
     actors: ["mailer-*"]
+carrier:
+  - verbs: [own]
+    actions: [mail]
+biller:
+  - verbs: [own]
+    actions: [bill]
 reader:
   - verbs: [read]
     actions: [mail]
