@@ -49,25 +49,20 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 	}
 	unhurried := *s
 	unhurried.unhurried = true // between its statements it may read many tasks, and locks none
-	tx, err := unhurried.begin(ctx, pgx.ReadCommitted, "")
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.findInconsistencies(ctx, tx)
-	if err == nil {
-		var parked []Inconsistency
-		parked, err = s.findParked(ctx, tx)
-		found = append(found, parked...)
-	}
-	if err == nil {
-		var cycle []Inconsistency
-		cycle, err = s.findCycles(ctx, tx)
-		found = append(found, cycle...)
-	}
-	if err := undo(ctx, tx, err); err != nil {
-		return nil, err
-	}
-	return found, nil
+	var found []Inconsistency
+	err := unhurried.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
+		for _, find := range []func(context.Context, pgx.Tx) ([]Inconsistency, error){
+			s.findInconsistencies, s.findParked, s.findCycles,
+		} {
+			more, err := find(ctx, tx)
+			if err != nil {
+				return err
+			}
+			found = append(found, more...)
+		}
+		return nil
+	})
+	return found, err
 }
 
 func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {

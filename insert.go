@@ -175,7 +175,7 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 // InsertTasksFrom is [Store.InsertTasks] for a stream of any length in bounded memory: it adds all
 // the tasks that the sequence yields, in one transaction that lasts as long as the sequence takes,
 // and returns their number. An error that the sequence yields ends the call; as after any other
-// error, nothing is added.
+// error, and if the sequence panics, nothing is added.
 //
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
 // in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.

@@ -215,11 +215,9 @@ func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error
 	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
-	tx, err := s.begin(ctx, pgx.RepeatableRead, "")
-	if err != nil {
-		return err
-	}
-	return undo(ctx, tx, look(&Store{core: s.core, tx: tx, afterClose: s.afterClose}))
+	return s.within(ctx, pgx.RepeatableRead, "", func(tx pgx.Tx) error {
+		return look(&Store{core: s.core, tx: tx, afterClose: s.afterClose})
+	})
 }
 
 // listAlong lists a page.

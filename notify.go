@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // The kinds of notifications: the first word of each. A notification is only a hint; its receiver
@@ -241,7 +242,10 @@ func (s *Store) sendNotices(ctx context.Context, pending *notices) (heard int64,
 	defer cancel()
 	batch := &pgx.Batch{}
 	s.queueNotify(batch, pending, func(n int64) { heard = n })
-	return heard, s.pool.SendBatch(ctx, batch).Close()
+	err = s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return conn.SendBatch(ctx, batch).Close()
+	})
+	return heard, err
 }
 
 // queueNotices puts notifications into a batch, after the commit that they tell of.

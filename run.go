@@ -289,22 +289,60 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
-	tx, err := s.begin(ctx, pgx.ReadCommitted, pgx.ReadWrite)
-	if err != nil {
-		return err
-	}
 	pending := &notices{}
-	within := &Store{
-		core: s.core, tx: tx, callersTx: s.callersTx, pending: pending, afterClose: s.afterClose,
-	}
-	if err := work(within); err != nil {
-		return undo(ctx, tx, err)
-	}
-	if err := tx.Commit(ctx); err != nil {
+	err := s.within(ctx, pgx.ReadCommitted, pgx.ReadWrite, func(tx pgx.Tx) error {
+		within := &Store{
+			core: s.core, tx: tx, callersTx: s.callersTx, pending: pending,
+			afterClose: s.afterClose,
+		}
+		return work(within)
+	})
+	if err != nil {
 		return err
 	}
 	s.notify(ctx, pending)
 	return nil
+}
+
+// within lets use work in a transaction, or in a savepoint of the caller's. It commits what use has
+// done, and undoes it if use fails, or if the transaction only reads: then the mode is empty.
+func (s *Store) within(
+	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode, use func(pgx.Tx) error,
+) error {
+	if s.tx != nil {
+		tx, err := s.tx.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		return finish(ctx, tx, mode, use)
+	}
+	return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery(level, mode)})
+		if err != nil {
+			return err
+		}
+		return finish(ctx, tx, mode, use)
+	})
+}
+
+// finish lets use work in a transaction that has begun, and ends it. It undoes it also if use does
+// not return: it may run code of the caller's, such as the sequence of InsertTasksFrom, which may
+// panic or end its goroutine.
+func finish(
+	ctx context.Context, tx pgx.Tx, mode pgx.TxAccessMode, use func(pgx.Tx) error,
+) error {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = undo(ctx, tx, nil) // a connection that is still in a transaction is closed
+		}
+	}()
+	err := use(tx)
+	returned = true
+	if err != nil || mode != pgx.ReadWrite {
+		return undo(ctx, tx, err)
+	}
+	return tx.Commit(ctx)
 }
 
 // undo rolls tx back because of err. If the connection is lost, the server rolls back on its own.
@@ -317,15 +355,10 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 	return err
 }
 
-// begin begins a transaction, or a savepoint in the caller's. The mode is empty if it only reads.
-// In a transaction of the store's own, the settings of set_path go in the same round trip, before
-// the driver prepares anything, and so do the limit on idling and the durability.
-func (s *Store) begin(
-	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
-) (pgx.Tx, error) {
-	if s.tx != nil {
-		return s.tx.Begin(ctx)
-	}
+// beginQuery begins a transaction of the store's own. The mode is empty if it only reads. The
+// settings of set_path go in the same round trip, before the driver prepares anything, and so do
+// the limit on idling and the durability.
+func (s *Store) beginQuery(level pgx.TxIsoLevel, mode pgx.TxAccessMode) string {
 	begin := fmt.Sprintf("begin isolation level %s %s; set local jit = off; "+
 		"set local search_path = pg_catalog, pg_temp", level, mode)
 	if !s.unhurried {
@@ -334,14 +367,14 @@ func (s *Store) begin(
 	if s.durability == Opportunistic {
 		begin += "; " + s.statements["commit_early"]
 	}
-	return s.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	return begin
 }
 
 // set sends settings in a savepoint of the caller's transaction, for statements that do not go
 // through run. They last until the savepoint is rolled back, or until restore_planner.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	if s.tx == nil {
-		return nil // begin has
+		return nil // beginQuery has
 	}
 	batch := &pgx.Batch{}
 	for _, name := range names {
@@ -375,16 +408,13 @@ func (s *Store) checkUsable(ctx context.Context) error {
 }
 
 func (s *Store) checkSchema(ctx context.Context) error {
-	tx, err := s.begin(ctx, pgx.ReadCommitted, "")
-	if err != nil {
-		return err
-	}
-	if err := s.set(ctx, tx, "set_path"); err != nil {
-		return undo(ctx, tx, err)
-	}
 	var version, since int32
-	err = tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
-	undoErr := undo(ctx, tx, nil)
+	err := s.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "set_path"); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
+	})
 	switch {
 	case isCode(err, codeUndefinedTable):
 		return fmt.Errorf("%w: no tables of Stint in the schema %q: create them by "+
@@ -398,7 +428,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		return fmt.Errorf("%w: %q is at version %d, which works with releases for %d and up, "+
 			"this one is for %d", ErrSchemaVersion, s.schema, version, since, schemaVersion)
 	}
-	return undoErr
+	return nil
 }
 
 func isCode(err error, code string) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -128,6 +129,27 @@ func TestInsertTasksFrom_InsertsNothingAfterAnErrorOfTheSequence(t *testing.T) {
 	wantErr(t, "InsertTasksFrom", err, errSource)
 	r.wantIdle(t)
 	r.wantTasks(t, 0)
+}
+
+// Nor has one that panics, or whose goroutine ends.
+func TestInsertTasksFrom_InsertsNothingOfASequenceThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	for _, leave := range []func(){func() { panic("the caller's") }, runtime.Goexit} {
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			defer func() { _ = recover() }()
+			_, err := r.InsertTasksFrom(t.Context(), stream(2500, func() error {
+				leave()
+				return nil
+			}))
+			t.Errorf("InsertTasksFrom returned %v", err)
+		}()
+		<-left
+		r.wantIdle(t)
+		r.wantTasks(t, 0)
+	}
 }
 
 func TestInsertTasksFrom_NamesTheIDsThatAreTaken(t *testing.T) {

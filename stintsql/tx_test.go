@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -384,4 +385,37 @@ func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 	if got := count(t, s.db, "SELECT count(*) FROM stint.tasks"); got != 1 {
 		t.Errorf("%d tasks are stored, want 1", got)
 	}
+}
+
+// A sequence that panics, or whose goroutine ends, leaves the transaction usable, with nothing of
+// the sequence in it, and its connection goes back with the transaction.
+func TestPgxTx_SurvivesASequenceThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	s := newService(t, stint.Options{})
+	for how, leave := range map[string]func(){
+		"panics": func() { panic("the caller's") }, "exits": runtime.Goexit,
+	} {
+		tx, inside := s.begin(t)
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			defer func() { _ = recover() }()
+			_, err := inside.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
+				for _, task := range numbered("streamed", 20_001) {
+					yield(task, nil)
+				}
+				leave()
+			})
+			t.Errorf("InsertTasksFrom returned %v", err)
+		}()
+		<-left
+		insert(t, inside, stint.Task{ID: stint.TaskID(how), Action: "act"})
+		wantErr(t, "Commit", tx.Commit(), nil)
+	}
+	if got := count(t, s.db, "SELECT count(*) FROM stint.tasks"); got != 2 {
+		t.Errorf("%d tasks, want 2", got)
+	}
+	eventually(t, "all connections are back", func() bool {
+		return s.pool.Stat().AcquiredConns() == 0 && s.db.Stats().InUse == 0
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/sqlfile"
@@ -65,7 +66,9 @@ func (s *Store) run(ctx context.Context, q query) error {
 	}
 	batch.Queue(s.statements[q.name], q.args...).Query(q.read)
 	batch.Queue("commit")
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return conn.SendBatch(ctx, batch).Close()
+	})
 	var pgErr *pgconn.PgError
 	const undefinedTable = "42P01"
 	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {

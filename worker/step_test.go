@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -373,5 +374,38 @@ func TestSleep_PutsTheTaskOff(t *testing.T) {
 	pass("3")
 	if got := next(t, w); got.Outcome != worker.OutcomeCompleted {
 		t.Errorf("after eight hours: PerformNext = %+v", got)
+	}
+}
+
+// A step in a transaction that panics, or ends the goroutine, records nothing, gives the connection
+// back with the transaction, and the next try takes the step.
+func TestStepIn_RecordsNothingOfAStepThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a", PostResult: true})
+	leaves := []func(){func() { panic("the step's") }, runtime.Goexit, func() {}}
+	w := newWorker(t, store, worker.Options{Retry: soon},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				_, err := worker.StepIn(ctx, task, tx, "step", func(context.Context) (int, error) {
+					leaves[task.Try-1]()
+					return task.Try, nil
+				})
+				return err
+			})
+			return worker.Result{}, err
+		}))
+	stop := run(t, w)
+	got := finished(t, store, "a")[0]
+	wantErr(t, "Run", stop(), nil)
+	if got.State != stint.StateCompleted || got.Tries != len(leaves) {
+		t.Errorf("the task is %s after %d tries, want %d", got.State, got.Tries, len(leaves))
+	}
+	left, err := pgx.CollectExactlyOneRow(must(pool.Query(t.Context(), `SELECT count(*)
+		FROM pg_stat_activity
+		WHERE datname = current_database() AND state LIKE 'idle in transaction%'`)),
+		pgx.RowTo[int])
+	if err != nil || left > 0 {
+		t.Errorf("%d transactions are left open, %v", left, err)
 	}
 }
