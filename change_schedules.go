@@ -30,7 +30,7 @@ func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
 		for i := range found {
 			of, err := found[i].check()
 			if err != nil {
-				return step{}, err
+				return step{}, scheduleError(found[i].Name, err)
 			}
 			if at, ok := found[i].next(of, now); ok {
 				next[i] = &at
@@ -68,7 +68,7 @@ func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error
 		schedule := &found[0]
 		of, err := schedule.check()
 		if err != nil {
-			return err
+			return scheduleError(name, err)
 		}
 		prefix = schedule.occurrenceID(now) + "/manual"
 		tasks := schedule.tasksOf(prefix)

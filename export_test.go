@@ -28,8 +28,10 @@ func LeaveTriesUnnoted(store *Store) { store.tries.once.Do(func() {}) }
 // LeaveRoomToOthers keeps a store from looking for room some time after it has parked tasks.
 func LeaveRoomToOthers(store *Store) { store.later.first = time.Hour }
 
-// FireSchedules is what a store that maintains calls once a second.
-func FireSchedules(ctx context.Context, store *Store) error { return store.fireSchedules(ctx) }
+// NewScheduleFirer returns what a store that maintains calls once a second.
+func NewScheduleFirer(store *Store) func(context.Context) error {
+	return (&scheduleFirer{store: store}).pass
+}
 
 // NewPruner returns what a store that maintains calls again and again to prune.
 func NewPruner(store *Store) func(context.Context) error { return store.newPruner().keepUp }

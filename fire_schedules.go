@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,49 +11,114 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A schedulePlace is where a pass through the schedules that are due has come to. One that cannot
-// be fired does not hold up those behind it.
+// A scheduleFirer inserts the tasks of schedules that are due. A schedule that fails, such as in a
+// zone that this machine does not know, holds up no other one: it rests for some looks, more and
+// more of them.
+type scheduleFirer struct {
+	store   *Store
+	looks   int
+	resting map[string]*restingSchedule
+}
+
+type restingSchedule struct {
+	until int // which look
+	looks int
+	err   error
+}
+
+const (
+	restLooksMax = 16
+	// restingMax is how many schedules rest; more that fail are tried at each look.
+	restingMax = 1000
+)
+
+// A schedulePlace is where a pass through the schedules that are due has come to.
 type schedulePlace struct {
 	at   pgtype.Timestamptz
 	name string
 }
 
-// fireSchedules inserts the tasks of all schedules that are due, each in a transaction of its own.
-// Where none is, it asks one question.
-func (s *Store) fireSchedules(ctx context.Context) error {
+// pass inserts the tasks of all schedules that are due and do not rest, each in a transaction of
+// its own. The error is about all that fail, those that rest included. Where no schedule is due,
+// pass asks one question.
+func (f *scheduleFirer) pass(ctx context.Context) error {
 	var due int64
-	err := s.run(ctx, step{name: "schedule_overdue", count: func(n int64) { due = n }})
+	err := f.store.run(ctx, step{name: "schedule_overdue", count: func(n int64) { due = n }})
 	if err != nil || due == 0 {
 		return err
 	}
+	f.looks++
+	rest := []string{}
+	tried := map[string]*restingSchedule{}
+	for name, schedule := range f.resting {
+		if schedule.until > f.looks {
+			rest = append(rest, name)
+			continue
+		}
+		tried[name] = schedule
+		delete(f.resting, name)
+	}
 	var failed []error
 	for place := (&schedulePlace{at: firstMoment()}); place != nil; {
-		next, err := s.fireNext(ctx, *place)
+		next, err := f.store.fireNext(ctx, *place, rest)
 		if err != nil && (next == nil || ctx.Err() != nil) {
 			return err
 		}
-		if err != nil && len(failed) < namedMax {
-			failed = append(failed, &ScheduleError{Names: []string{next.name}, Err: err})
+		if err != nil && !f.rest(next.name, tried[next.name], err) && len(failed) < namedMax {
+			failed = append(failed, scheduleError(next.name, err))
 		}
 		place = next
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.resting)) {
+		if len(failed) < namedMax {
+			failed = append(failed, scheduleError(name, f.resting[name].err))
+		}
 	}
 	return errors.Join(failed...)
 }
 
-// fireNext inserts the tasks of the next schedule that is due behind a place and that nobody else
-// works on. It returns its place, also if that fails, and nil if there is none.
+// rest has a schedule that fails rest for twice as many looks as the last time. It reports whether
+// there is room for it.
+func (f *scheduleFirer) rest(name string, last *restingSchedule, err error) bool {
+	if len(f.resting) >= restingMax {
+		return false
+	}
+	looks := 1
+	if last != nil {
+		looks = min(2*last.looks, restLooksMax)
+	}
+	if f.resting == nil {
+		f.resting = map[string]*restingSchedule{}
+	}
+	f.resting[name] = &restingSchedule{until: f.looks + 1 + looks, looks: looks, err: err}
+	return true
+}
+
+func scheduleError(name string, err error) error {
+	if about := (*ScheduleError)(nil); errors.As(err, &about) {
+		return err
+	}
+	return &ScheduleError{Names: []string{name}, Err: err}
+}
+
+// fireNext inserts the tasks of the next schedule that is due behind a place, does not rest, and
+// that nobody else works on. It returns its place, also if that fails, and nil if there is none.
 func (s *Store) fireNext(
-	ctx context.Context, behind schedulePlace,
+	ctx context.Context, behind schedulePlace, rest []string,
 ) (fired *schedulePlace, err error) {
+	hasty := s.tx == nil
 	for range attemptsMax {
 		err = s.transact(ctx, func(s *Store) error {
-			due, err := s.lockDue(ctx, behind)
-			if due == nil || err != nil {
+			due, err := s.lockDue(ctx, behind, rest, hasty)
+			if due == nil {
 				fired = nil
 				return err
 			}
 			fired = &schedulePlace{
 				at: pgtype.Timestamptz{Time: due.NextAt, Valid: true}, name: due.Name,
+			}
+			if err != nil {
+				return err
 			}
 			return s.fire(ctx, due)
 		})
@@ -76,7 +142,10 @@ func (s *Store) fire(ctx context.Context, due *dueSchedule) error {
 	if err != nil {
 		return err
 	}
-	occurrences, missed, next := due.due(of, due.NextAt, due.now)
+	occurrences, missed, next := due.due(ctx, of, due.NextAt, due.now)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	due.Missed += missed
 	for i, at := range occurrences {
 		following := next
@@ -183,11 +252,22 @@ func (s *Store) unfinishedTasks(
 	return unfinished, ends, err
 }
 
-// lockDue locks the next schedule that is due behind a place, or returns nil.
-func (s *Store) lockDue(ctx context.Context, behind schedulePlace) (*dueSchedule, error) {
-	found, now, err := s.findSchedules(ctx, "due_schedule", behind.at, behind.name)
-	if err != nil || len(found) == 0 {
+// lockDue locks the next schedule that is due behind a place and does not rest, or returns nil. It
+// also returns one that cannot be read, with the error.
+func (s *Store) lockDue(
+	ctx context.Context, behind schedulePlace, rest []string, hasty bool,
+) (*dueSchedule, error) {
+	var found []ScheduleInfo
+	var now time.Time
+	err := s.run(ctx, append(limitWaiting(hasty), step{
+		name: "due_schedule", args: []any{behind.at, behind.name, rest},
+		read: func(rows pgx.Rows) (err error) {
+			found, now, err = readSchedules(rows)
+			return err
+		},
+	})...)
+	if len(found) == 0 {
 		return nil, err
 	}
-	return &dueSchedule{ScheduleInfo: found[0], now: now}, nil
+	return &dueSchedule{ScheduleInfo: found[0], now: now}, err
 }

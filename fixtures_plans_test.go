@@ -208,7 +208,7 @@ var sample = map[string]struct {
 
 	"advance_schedule": {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
 	"delete_schedules": {"'{s,t}'", []string{"schedules_pkey"}},
-	"due_schedule":     {"'-infinity', ''", []string{"schedules_order"}},
+	"due_schedule":     {"'-infinity', '', '{a}'", []string{"schedules_order"}},
 	"ensure_schedules": {schedulesSample, nil},
 	"find_schedules":   {"'{s,t}'", []string{"schedules_pkey"}},
 	"list_schedules":   {"'s', 10", []string{"schedules_pkey"}},

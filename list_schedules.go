@@ -74,6 +74,7 @@ func (s *Store) findSchedules(
 	return found, now, err
 }
 
+// readSchedules reads rows up to one whose definition is none, with which it ends, and an error.
 func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error) {
 	for rows.Next() {
 		var info ScheduleInfo
@@ -86,9 +87,7 @@ func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error)
 			return nil, now, err
 		}
 		var kept definition
-		if err := json.Unmarshal(text, &kept); err != nil {
-			return nil, now, fmt.Errorf("schedule %q: %w", info.Name, err)
-		}
+		unread := json.Unmarshal(text, &kept)
 		name, spec, zone := info.Name, info.Spec, info.Zone
 		info.Schedule = kept.schedule()
 		info.Name, info.Spec, info.Zone = name, spec, zone
@@ -98,6 +97,9 @@ func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error)
 			info.LastIDs = append(info.LastIDs, TaskID(id))
 		}
 		all = append(all, info)
+		if unread != nil {
+			return all, now, &ScheduleError{Names: []string{name}, Err: unread}
+		}
 	}
 	return all, now, rows.Err()
 }

@@ -63,7 +63,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := (&dropper{store: s}).pass(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
-	if err := s.fireSchedules(ctx); err != nil { // last, since one that fails stays there
+	if err := (&scheduleFirer{store: s}).pass(ctx); err != nil { // last, since one that fails stays there
 		return fmt.Errorf("maintain: %w", err)
 	}
 	return nil
@@ -127,7 +127,7 @@ func (m *maintainer) start() {
 		m.store.repeat(sweepEvery, each((&dropper{store: m.store}).keepUp,
 			(&failFaster{store: m.store}).keepUp))
 		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
-		m.store.repeat(maintainEvery, m.store.fireSchedules)
+		m.store.repeat(maintainEvery, (&scheduleFirer{store: m.store}).pass)
 		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()

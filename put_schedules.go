@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/calendar"
 )
 
 // PutSchedules adds schedules, or changes those with the same names: all of them, or none if one
@@ -43,11 +45,16 @@ func (s *Store) putSchedules(
 		return tooLarge("schedules", len(schedules), schedulesMax)
 	}
 	places, bytes := make(map[string]int, len(schedules)), 0
+	calendars := make([]*calendar.Calendar, len(schedules))
 	for i := range schedules {
+		if err := ctx.Err(); err != nil && i > 0 {
+			return err
+		}
 		for _, task := range schedules[i].Tasks {
 			bytes += len(task.Body)
 		}
-		if _, err := schedules[i].check(); err != nil {
+		var err error
+		if calendars[i], err = schedules[i].check(); err != nil {
 			return &ScheduleError{Names: []string{schedules[i].Name}, Err: err}
 		}
 		if first, ok := places[schedules[i].Name]; ok {
@@ -67,7 +74,7 @@ func (s *Store) putSchedules(
 		if err != nil {
 			return err
 		}
-		rows, err := newScheduleRows(schedules, now)
+		rows, err := newScheduleRows(schedules, calendars, now)
 		if err != nil {
 			return err
 		}
@@ -94,20 +101,18 @@ type scheduleRows struct {
 	definitions         []string
 }
 
-func newScheduleRows(schedules []Schedule, now time.Time) (*scheduleRows, error) {
+func newScheduleRows(
+	schedules []Schedule, calendars []*calendar.Calendar, now time.Time,
+) (*scheduleRows, error) {
 	rows := &scheduleRows{}
 	for i := range schedules {
 		d := &schedules[i]
-		of, err := d.check()
-		if err != nil {
-			return nil, err
-		}
 		definition, err := json.Marshal(newDefinition(d))
 		if err != nil {
 			return nil, err
 		}
 		var next *time.Time
-		if at, ok := d.next(of, now); ok {
+		if at, ok := d.next(calendars[i], now); ok {
 			next = &at
 		}
 		rows.names, rows.specs = append(rows.names, d.Name), append(rows.specs, d.Spec)

@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -115,12 +116,15 @@ const (
 	onTime = time.Minute
 )
 
-// Next returns the next occurrences behind a time, at most so many. A pause makes no difference. A
-// bad value is an [*ArgumentError].
+// Next returns the next occurrences behind a time, at most so many, up to the year 9999. A pause
+// makes no difference. A bad value is an [*ArgumentError].
 func (d Schedule) Next(after time.Time, most int) ([]time.Time, error) {
 	of, err := d.check()
 	if err != nil {
 		return nil, err
+	}
+	if !storable(after) {
+		return nil, argumentError("after", "must be between the years 1 and 9999")
 	}
 	var all []time.Time
 	for at, ok := d.next(of, after); ok && len(all) < most; at, ok = d.next(of, at) {
@@ -135,7 +139,7 @@ func (d *Schedule) next(of *calendar.Calendar, after time.Time) (time.Time, bool
 		after = d.From.Add(-1)
 	}
 	at, ok := of.Next(after)
-	return at, ok && (d.To.IsZero() || !at.After(d.To))
+	return at, ok && storable(at) && (d.To.IsZero() || !at.After(d.To))
 }
 
 // check refuses what a schedule cannot be, and returns its calendar.
@@ -143,7 +147,11 @@ func (d *Schedule) check() (*calendar.Calendar, error) {
 	if err := checkText("Schedule.Name", d.Name, scheduleNameBytesMax); err != nil {
 		return nil, err
 	}
-	of, err := calendar.Parse(d.Spec, d.zone())
+	zone, err := calendar.Zone(d.zone())
+	if err != nil {
+		return nil, argumentError("Schedule.Zone", err.Error())
+	}
+	of, err := calendar.Parse(d.Spec, zone)
 	switch {
 	case err != nil:
 		return nil, argumentError("Schedule.Spec", err.Error())
@@ -265,8 +273,9 @@ func (d *Schedule) delay(at, following time.Time) time.Duration {
 
 // due returns the occurrences from one on until now of which tasks are to be inserted, how many are
 // left out, and the next occurrence, zero if there is none.
+// If the context ends, it returns anything.
 func (d *Schedule) due(
-	of *calendar.Calendar, from, now time.Time,
+	ctx context.Context, of *calendar.Calendar, from, now time.Time,
 ) (due []time.Time, missed int64, next time.Time) {
 	window, most := d.Window, 1
 	if window == 0 {
@@ -288,7 +297,7 @@ func (d *Schedule) due(
 			begin = oldest
 		}
 		due = d.between(of, from, begin, now)
-		if isAll || len(due) >= most {
+		if isAll || ctx.Err() != nil || len(due) >= most {
 			break
 		}
 	}
@@ -298,7 +307,9 @@ func (d *Schedule) due(
 		first = due[0]
 	}
 	for at, ok := from, true; ok && at.Before(first) && missed < missedMax; missed++ {
-		at, ok = d.next(of, at)
+		if at, ok = d.next(of, at); ctx.Err() != nil {
+			break
+		}
 	}
 	if at, ok := d.next(of, now); ok {
 		next = at

@@ -22,8 +22,9 @@ func BenchmarkSchedulesIdle(b *testing.B) {
 	if _, err := pool.Exec(b.Context(), "ANALYZE stint.schedules"); err != nil {
 		b.Fatal(err)
 	}
+	fire := stint.NewScheduleFirer(store)
 	for b.Loop() {
-		if err := stint.FireSchedules(b.Context(), store); err != nil {
+		if err := fire(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

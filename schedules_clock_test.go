@@ -34,8 +34,9 @@ func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
 			Maintenance: stint.MaintainNever, PollOnly: true,
 		})
 		wantErr(t, "New", err, nil)
+		fire := stint.NewScheduleFirer(behind)
 		for range 2 {
-			wantErr(t, "FireSchedules", stint.FireSchedules(t.Context(), behind), nil)
+			wantErr(t, "fire", fire(t.Context()), nil)
 		}
 		wantErr(t, "Close", behind.Close(t.Context()), nil)
 		other.Close()

@@ -310,19 +310,80 @@ func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 // holds up no other one.
 func TestSchedules_ThatFailHoldUpNoOtherOne(t *testing.T) {
 	t.Parallel()
+	for name, damage := range map[string]string{
+		"zone":       `UPDATE stint.schedules SET zone = 'Mars/Olympus' WHERE name = 'a'`,
+		"spec":       `UPDATE stint.schedules SET spec = 'at times' WHERE name = 'a'`,
+		"definition": `UPDATE stint.schedules SET definition = '{' WHERE name = 'a'`,
+		"no tasks":   `UPDATE stint.schedules SET definition = '{}' WHERE name = 'a'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newSchedules(t)
+			midnight := today(t, pool)
+			putSchedules(t, store, scheduleOf("a", "@daily"), scheduleOf("b", "@daily"))
+			dueSince(t, pool, "a", midnight)
+			dueSince(t, pool, "b", midnight)
+			exec(t, pool, damage)
+			err := store.Maintain(t.Context())
+			if about := (*stint.ScheduleError)(nil); !errors.As(err, &about) ||
+				!slices.Equal(about.Names, []string{"a"}) {
+				t.Errorf("Maintain = %v", err)
+			}
+			wantInserted(t, pool, nameAt("b", midnight))
+			putSchedules(t, store, scheduleOf("a", "@daily"))
+			dueSince(t, pool, "a", midnight)
+			maintain(t, store)
+			wantInserted(t, pool, nameAt("a", midnight), nameAt("b", midnight))
+		})
+	}
+}
+
+// One whose tasks somebody is inserting in a transaction that stays open holds up no other one.
+func TestSchedules_WaitForNobodyForLong(t *testing.T) {
+	t.Parallel()
 	store, pool := newSchedules(t)
 	midnight := today(t, pool)
 	putSchedules(t, store, scheduleOf("a", "@daily"), scheduleOf("b", "@daily"))
 	dueSince(t, pool, "a", midnight)
 	dueSince(t, pool, "b", midnight)
-	exec(t, pool, `UPDATE stint.schedules SET zone = 'Mars/Olympus' WHERE name = 'a'`)
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	wantErr(t, "InsertTasks", store.WithTx(tx).InsertTasks(t.Context(), []stint.Task{
+		{ID: stint.TaskID(nameAt("a", midnight)), Action: "act"},
+	}), nil)
 	if err := store.Maintain(t.Context()); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("Maintain = %v", err)
 	}
 	wantInserted(t, pool, nameAt("b", midnight))
-	exec(t, pool, `UPDATE stint.schedules SET zone = 'UTC' WHERE name = 'a'`)
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	maintain(t, store)
 	wantInserted(t, pool, nameAt("a", midnight), nameAt("b", midnight))
+}
+
+// A schedule that fails is tried less and less often, and told of meanwhile.
+func TestSchedules_ThatFailRest(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	midnight := today(t, pool)
+	putSchedules(t, store, scheduleOf("a", "@daily"))
+	dueSince(t, pool, "a", midnight)
+	exec(t, pool, `UPDATE stint.schedules SET zone = 'Mars/Olympus' WHERE name = 'a'`)
+	fire := stint.NewScheduleFirer(store)
+	wantRest := func(looks int) {
+		t.Helper()
+		for range looks {
+			if err := fire(t.Context()); err == nil || !strings.Contains(err.Error(), `"a"`) {
+				t.Errorf("while it rests, fire = %v", err)
+			}
+			wantInserted(t, pool)
+		}
+	}
+	wantRest(1 + 1 + 1) // it is tried, rests, and is tried
+	exec(t, pool, `UPDATE stint.schedules SET zone = 'UTC' WHERE name = 'a'`)
+	wantRest(2)
+	wantErr(t, "fire", fire(t.Context()), nil)
+	wantInserted(t, pool, nameAt("a", midnight))
+	wantErr(t, "fire", fire(t.Context()), nil)
 }
 
 // Tasks that exist, such as of a schedule that was deleted and put again, are not inserted twice.
@@ -398,7 +459,7 @@ func TestPutSchedules_RefusesBadInput(t *testing.T) {
 	for want, change := range map[string]func(*stint.Schedule){
 		"Schedule.Name":    func(s *stint.Schedule) { s.Name = "" },
 		"Schedule.Spec":    func(s *stint.Schedule) { s.Spec = "* * *" },
-		"zone":             func(s *stint.Schedule) { s.Zone = "Local" },
+		"Schedule.Zone":    func(s *stint.Schedule) { s.Zone = "Local" },
 		"Schedule.CatchUp": func(s *stint.Schedule) { s.CatchUp = 7 },
 		"Schedule.Overlap": func(s *stint.Schedule) { s.Overlap = -1 },
 		"Schedule.Window":  func(s *stint.Schedule) { s.Window = -1 },

@@ -87,3 +87,22 @@ func TestSchedules_AreThoseOfTheStore(t *testing.T) {
 		t.Errorf("ListSchedules = %+v, %v", list, err)
 	}
 }
+
+// What a schedule is refused for, and what to write instead, is said as the store says it.
+func TestPutSchedules_SaysWhatTheStoreSays(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	for _, wrong := range []stint.Schedule{
+		{Name: "s", Spec: "@every 1h"}, {Name: "s", Spec: "CRON_TZ=Asia/Tokyo @daily"},
+		{Name: "s", Spec: "0 0 8 ? * MON-FRI"}, {Name: "s", Spec: "@daily", Zone: "localtime"},
+	} {
+		wrong.Tasks = []stint.Task{{Action: "act"}}
+		want := r.store.PutSchedules(t.Context(), []stint.Schedule{wrong})
+		got := r.PutSchedules(t.Context(), []stint.Schedule{wrong})
+		var refused, said *stint.ArgumentError
+		if !errors.As(got, &refused) || !errors.As(want, &said) ||
+			refused.Argument != said.Argument || refused.Problem != said.Problem {
+			t.Errorf("of %+v the client says %v, the store %v", wrong, got, want)
+		}
+	}
+}

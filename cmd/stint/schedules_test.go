@@ -135,6 +135,9 @@ func TestSchedule_RefusesBadInput(t *testing.T) {
 		`{"name":"a","spec":"@daily","tasks":[{"id":"x"}]}`:                    "action is missing",
 		`{"name":"a","spec":"@daily","overlap":"no","tasks":[{"action":"x"}]}`: "overlap",
 		`{"name":"a","spec":"@daily","window":"1","tasks":[{"action":"x"}]}`:   "window",
+		`{"name":"a","spec":"@every 1h","tasks":[{"action":"x"}]}`:             `spec: @every is not`,
+		`{"name":"a","spec":"TZ=UTC @daily","tasks":[{"action":"x"}]}`:         `give "UTC" as the zone`,
+		`{"name":"a","spec":"@daily","zone":"1","tasks":[{"action":"x"}]}`:     `"1" is no name`,
 		"{": "line 1",
 	} {
 		db.run(t, input, "schedule", "put").wantExit(t, 2, want)
@@ -145,7 +148,7 @@ func TestSchedule_RefusesBadInput(t *testing.T) {
 		"schedule put --name a":                                    "--spec",
 		"schedule put --name a --spec 60 --action x":               "--spec",
 		"schedule put file --name a --spec @daily --action x":      "FILE excludes",
-		"schedule put --name a --spec @daily --zone no --action x": "zone",
+		"schedule put --name a --spec @daily --zone no --action x": `--zone: "no" is not known`,
 		"schedule put none.json":                                   "none.json",
 		"schedule next":                                            "one schedule",
 		"schedule next a -n 0":                                     "-n must be",

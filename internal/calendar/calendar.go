@@ -3,6 +3,7 @@ package calendar
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -13,78 +14,116 @@ type Calendar struct {
 	zone   *time.Location
 }
 
-// Parse parses the five fields of cron in a zone of the IANA database, one of @yearly, @monthly,
-// @weekly, @daily and @hourly, or an interval, such as "every 90s", that is counted from the
-// beginning of 1970 in UTC. A text that no time ever matches is refused.
-func Parse(text, zone string) (*Calendar, error) {
-	if zone == "Local" {
-		return nil, fmt.Errorf("zone Local differs from machine to machine: name one, such as UTC")
+// specBytesMax is how long a text may be.
+const specBytesMax = 1000
+
+// Parse parses the five fields of cron in a zone, one of @yearly, @monthly, @weekly, @daily and
+// @hourly, or an interval, such as "every 90s", that is counted from the beginning of 1970 in UTC.
+// A text that no time ever matches is refused. Of texts that mean something elsewhere, the error
+// says what to write instead.
+func Parse(text string, zone *time.Location) (*Calendar, error) {
+	if len(text) > specBytesMax {
+		return nil, fmt.Errorf("has %d bytes, at most %d are allowed", len(text), specBytesMax)
 	}
-	location, err := time.LoadLocation(zone)
+	every, fields, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("zone %.60q is not known here: %w (a Go program that imports "+
-			"time/tzdata brings the zones along)", zone, err)
-	}
-	c := &Calendar{zone: location}
-	if every, ok, err := parseEvery(text); ok || err != nil {
-		c.every = every
-		return c, err
-	}
-	if c.fields, err = parseFields(text); err != nil {
 		return nil, err
 	}
-	if _, ok := c.Next(time.Unix(0, 0)); !ok {
-		return nil, fmt.Errorf("%.60q never occurs", text)
+	return &Calendar{every: every, fields: fields, zone: zone}, nil
+}
+
+// parse returns an interval, or fields.
+func parse(text string) (time.Duration, fields, error) {
+	words := strings.Fields(strings.ToLower(text))
+	if len(words) > 0 && words[0] == "every" {
+		every, err := parseEvery(words[1:])
+		return every, fields{}, err
 	}
-	return c, nil
+	if err := foreign(text, words); err != nil {
+		return 0, fields{}, err
+	}
+	of, err := parseFields(words)
+	if err != nil {
+		return 0, fields{}, err
+	}
+	anywhere := &Calendar{fields: of, zone: time.UTC}
+	if _, ok := anywhere.Next(time.Unix(0, 0)); !ok {
+		return 0, fields{}, fmt.Errorf("%.60q never occurs", text)
+	}
+	return 0, of, nil
 }
 
 // Next returns the first occurrence behind a time, or false if there is none in the next decades.
+// It takes bounded time, whatever a zone says.
 //
 // If the minute or the hour begins with *, occurrences are at a real distance from each other: each
 // instant at which the clocks of the zone show such a time is one. Otherwise they are times of day:
 // one that is left out, when clocks are put forward, occurs at that moment, and one that comes
 // twice, when they are put back, occurs the first time.
 func (c *Calendar) Next(after time.Time) (time.Time, bool) {
+	at, _, ok := c.next(after)
+	return at, ok
+}
+
+// next also returns at how many spans between changes of the clocks it looked.
+func (c *Calendar) next(after time.Time) (at time.Time, spans int, ok bool) {
+	after = after.UTC()
 	if c.every > 0 {
-		return behind(after, c.every), true
+		return behind(after, c.every), 0, true
 	}
 	// Between two changes of the clocks, they show the universal time and an offset. A wall time is
-	// what they show, as if it were a universal time.
+	// what they show, as if it were a universal time. The look begins early enough to know which
+	// wall times have been shown already: all before shown.
 	horizon := after.AddDate(horizonYears, 0, 0)
-	for at := after; at.Before(horizon); {
-		start, end := at.In(c.zone).ZoneBounds()
+	at = after.Add(-changeMost)
+	shown := at.Add(offsetAt(at, c.zone))
+	for ; at.Before(horizon) && spans < spansMax; spans++ {
+		end := earliest(spanEnd(at, c.zone), horizon)
 		offset := offsetAt(at, c.zone)
-		from := wholeMinute(after.UTC().Add(offset).Add(1))
-		if start.After(after) {
-			from = wholeMinute(start.UTC().Add(offset))
-		}
-		if !c.fields.repeats && !start.IsZero() {
-			// What the clocks would show now, had they not been changed.
-			shown := wholeMinute(start.UTC().Add(offsetAt(start.Add(-1), c.zone)))
-			if _, ok := c.fields.first(shown, from); ok && start.After(after) {
-				return start.UTC(), true
+		from, until := at.Add(offset), end.Add(offset)
+		if !c.fields.repeats {
+			_, ok := c.fields.first(wholeMinute(shown), from)
+			if ok && at.After(after) {
+				return at, spans, true
 			}
 			from = latest(from, shown)
+			shown = latest(shown, until)
 		}
-		until := horizon.Add(offset)
-		if !end.IsZero() {
-			until = end.UTC().Add(offset)
-		}
-		if wall, ok := c.fields.first(from, until); ok {
-			return wall.Add(-offset), true
-		}
-		if end.IsZero() {
-			break
+		from = latest(from, after.Add(offset+1))
+		if wall, ok := c.fields.first(wholeMinute(from), until); ok {
+			return wall.Add(-offset), spans, true
 		}
 		at = end
 	}
-	return time.Time{}, false
+	return time.Time{}, spans, false
 }
 
-// horizonYears is after how many years a 29th of February has been each day of the week, with a
-// year between that is no leap year although it can be divided by four.
-const horizonYears = 41
+const (
+	// horizonYears is after how many years a 29th of February has been each day of the week, with a
+	// year between that is no leap year although it can be divided by four.
+	horizonYears = 41
+
+	// changeMost is more than clocks were ever put back by.
+	changeMost = 48 * time.Hour
+
+	// spansMax is one for each day up to the horizon, and some more.
+	spansMax = horizonYears*366 + 1000
+)
+
+// spanEnd is until when the clocks of a zone are not changed. It is always behind the time: what
+// Go's time package says is not, on the last day of a leap year for which a zone has nothing but
+// rules, which it takes for a year of 365 days.
+func spanEnd(at time.Time, zone *time.Location) time.Time {
+	_, end := at.In(zone).ZoneBounds()
+	switch {
+	case end.IsZero():
+		return at.AddDate(horizonYears+1, 0, 0)
+	case !end.After(at):
+		const day = 24 * time.Hour
+		return at.Truncate(day).Add(day)
+	}
+	return end.UTC()
+}
 
 // behind is the first multiple of an interval since the beginning of 1970 behind a time.
 func behind(after time.Time, every time.Duration) time.Time {
@@ -111,4 +150,11 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -63,21 +63,33 @@ const (
 	nameBytes    = 3
 )
 
-// parseFields parses five fields, or a name for them.
-func parseFields(text string) (fields, error) {
-	named := map[string]string{
-		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
-		"@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
-		"@hourly": "0 * * * *",
+// named are the five fields that a name is for, or nothing.
+func named(name string) string {
+	switch name {
+	case "@yearly", "@annually":
+		return "0 0 1 1 *"
+	case "@monthly":
+		return "0 0 1 * *"
+	case "@weekly":
+		return "0 0 * * 0"
+	case "@daily", "@midnight":
+		return "0 0 * * *"
+	case "@hourly":
+		return "0 * * * *"
 	}
-	if strings.HasPrefix(text, "@") {
-		of, ok := named[text]
-		if !ok {
-			return fields{}, fmt.Errorf("%.60q is not known, but @daily and such are", text)
+	return ""
+}
+
+// parseFields parses five fields, or a name for them, in small letters.
+func parseFields(words []string) (fields, error) {
+	if len(words) == 1 && strings.HasPrefix(words[0], "@") {
+		of := named(words[0])
+		if of == "" {
+			return fields{}, fmt.Errorf("%.60q is not known, but @yearly, @monthly, @weekly, "+
+				"@daily and @hourly are", words[0])
 		}
-		text = of
+		words = strings.Fields(of)
 	}
-	words := strings.Fields(text)
 	of := []fieldOf{
 		{name: "minute", from: 0, to: 59},
 		{name: "hour", from: 0, to: 23},
@@ -85,9 +97,10 @@ func parseFields(text string) (fields, error) {
 		{name: "month", from: 1, to: 12, names: monthNames, first: 1},
 		{name: "day of the week", from: 0, to: 7, names: weekdayNames},
 	}
-	if len(words) != len(of) {
+	if len(words) != numberOfFields {
 		return fields{}, fmt.Errorf("has %d fields, but there are five (minute, hour, day, month, "+
-			"day of the week), or an interval, such as every 90s", len(words))
+			"day of the week, as in 0 8 * * mon-fri), or an interval, such as every 90s",
+			len(words))
 	}
 	sets := make([]uint64, len(of))
 	for i := range of {
@@ -107,6 +120,9 @@ func parseFields(text string) (fields, error) {
 	return f, nil
 }
 
+// week is how many days of the week there are: ranges may go on behind its last one.
+const week = 7
+
 // parse parses numbers, names, ranges of them and steps, with commas between.
 func (f *fieldOf) parse(word string) (set uint64, err error) {
 	for part := range strings.SplitSeq(word, ",") {
@@ -115,18 +131,25 @@ func (f *fieldOf) parse(word string) (set uint64, err error) {
 			return 0, fmt.Errorf("%s %.60q: %w", f.name, part, err)
 		}
 		for n := from; n <= to; n += step {
-			set |= 1 << n
+			if n > f.to {
+				set |= 1 << (n - week)
+			} else {
+				set |= 1 << n
+			}
 		}
 	}
 	return set, nil
 }
 
 func (f *fieldOf) parsePart(part string) (from, to, step int, err error) {
+	if err := f.foreign(part); err != nil {
+		return 0, 0, 0, err
+	}
 	span, every, stepped := strings.Cut(part, "/")
 	step = 1
 	if stepped {
 		if step, err = number(every); err != nil || step < 1 || step > f.to {
-			return 0, 0, 0, fmt.Errorf("step %.60q is not within 1 to %d", every, f.to)
+			return 0, 0, 0, f.badStep(every, step)
 		}
 	}
 	first, last, isRange := strings.Cut(span, "-")
@@ -146,24 +169,53 @@ func (f *fieldOf) parsePart(part string) (from, to, step int, err error) {
 			to = f.to
 		}
 	}
-	switch {
-	case err != nil:
-		return 0, 0, 0, err
-	case from < f.from || to > f.to:
-		return 0, 0, 0, fmt.Errorf("is not within %d to %d", f.from, f.to)
-	case from > to:
-		return 0, 0, 0, errors.New("ends before it begins")
+	if err == nil {
+		err = f.within(from, to)
 	}
-	return from, to, step, nil
+	switch {
+	case err != nil || from <= to:
+	case f.names == weekdayNames:
+		to += week
+	default:
+		err = f.backwards(from, to, step)
+	}
+	return from, to, step, err
+}
+
+func (f *fieldOf) within(from, to int) error {
+	switch most := max(from, to); {
+	case min(from, to) < f.from:
+		return fmt.Errorf("is not within %d to %d", f.from, f.to)
+	case most == f.to+1 && f.from == 0 && f.names == "":
+		return fmt.Errorf("is not within %d to %d: write 0 instead of %d", f.from, f.to, most)
+	case most > f.to:
+		return fmt.Errorf("is not within %d to %d", f.from, f.to)
+	}
+	return nil
 }
 
 // value is a number, or that of a name.
 func (f *fieldOf) value(text string) (int, error) {
-	if at := strings.Index(f.names, strings.ToLower(text)); len(text) == nameBytes && at >= 0 &&
-		at%nameBytes == 0 {
+	if at := f.nameAt(text); at >= 0 && len(text) == nameBytes {
 		return at/nameBytes + f.first, nil
 	}
+	if at := f.nameAt(text); at >= 0 {
+		return 0, fmt.Errorf("write %s instead of %s", text[:nameBytes], text)
+	}
 	return number(text)
+}
+
+// nameAt is where the names have the one with which a text begins, or -1.
+func (f *fieldOf) nameAt(text string) int {
+	if len(text) < nameBytes || f.names == "" {
+		return -1
+	}
+	for at := 0; at < len(f.names); at += nameBytes {
+		if f.names[at:at+nameBytes] == text[:nameBytes] {
+			return at
+		}
+	}
+	return -1
 }
 
 // number is a number of digits only.
@@ -177,18 +229,19 @@ func number(text string) (int, error) {
 
 const everyMost = 366 * 24 * time.Hour
 
-// parseEvery parses an interval; ok says that the text is meant as one.
-func parseEvery(text string) (every time.Duration, ok bool, err error) {
-	length, ok := strings.CutPrefix(text, "every ")
-	if !ok {
-		return 0, false, nil
-	}
-	every, err = time.ParseDuration(strings.TrimSpace(length))
+// parseEvery parses an interval, of which the words follow "every".
+func parseEvery(words []string) (time.Duration, error) {
+	length := strings.Join(words, " ")
+	every, err := time.ParseDuration(length)
 	switch {
 	case err != nil:
-		return 0, true, fmt.Errorf("%.60q is not a length of time, such as 90s or 1h30m", length)
+		problem := fmt.Sprintf("%.60q is not a length of time, such as 90s or 1h30m", length)
+		if known := interval(words); known != "" {
+			problem += fmt.Sprintf(": write %q", known)
+		}
+		return 0, errors.New(problem)
 	case every < time.Second || every > everyMost || every%time.Second != 0:
-		return 0, true, fmt.Errorf("%.60q is not whole seconds within 1s and 8784h", length)
+		return 0, fmt.Errorf("%.60q is not whole seconds within 1s and 8784h", length)
 	}
-	return every, true, nil
+	return every, nil
 }

@@ -238,7 +238,8 @@ func refusedSchedule(err error, source string, lines map[string]int) error {
 // field as the input does.
 func scheduleField(refused *stint.ArgumentError) string {
 	return strings.NewReplacer(
-		"Schedule.Name", "name", "Schedule.Spec", "spec", "Schedule.CatchUp", "catch_up",
+		"Schedule.Name", "name", "Schedule.Spec", "spec", "Schedule.Zone", "zone",
+		"Schedule.CatchUp", "catch_up",
 		"Schedule.Overlap", "overlap", "Schedule.Window", "window", "Schedule.Jitter", "jitter",
 		"Schedule.From and To", "from and to", "Schedule.To", "to", "Schedule.Tasks", "tasks",
 		"see Expire", "see expire",
