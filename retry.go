@@ -15,8 +15,9 @@ import (
 //
 // The tasks are ready once their predecessors have ended, as after their insert. Their status
 // texts, results and NotBefore are dropped. A task whose Deadline has passed is aborted again. A
-// pending dependent waits for the tasks again; a dependent that has begun or completed keeps their
-// signal and no longer depends on them. A task that is not final stays as it is, without an error;
+// pending dependent waits for the tasks again; a dependent that has begun or completed, and is not
+// retried in the same call, keeps their signal and no longer depends on them: so retry completed
+// tasks that depend on one another in one call. A task that is not final stays, without an error;
 // a deleted task stays deleted. The predecessors of an aborted task are not pruned before it is.
 // Those of a completed task may be, and then it lacks their results.
 //

@@ -44,9 +44,12 @@ func fromDebounced(calls []Debounced) []*stintv1.DebounceRequest {
 	return requests
 }
 
-// seenMax is how long an attempt may take with tasks that were seen: ten thousand of them take some
+// An attempt may take seenMax for each seenTasks of the tasks that were seen: these take some
 // seconds.
-const seenMax = time.Minute
+const (
+	seenMax   = time.Minute
+	seenTasks = 10_000
+)
 
 // Transacted is what a transaction did to tasks of others.
 type Transacted struct {
@@ -78,7 +81,7 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 	}
 	repeat, limit := c.repeat, timeFor(request)
 	if t.Seen != nil {
-		limit = seenMax
+		limit = seenMax * time.Duration(1+len(t.Seen)/seenTasks)
 	}
 	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace)+len(t.Debounce) > 0) {
 		repeat = c.once

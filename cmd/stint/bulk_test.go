@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
@@ -105,6 +107,59 @@ func TestRetry_OpensANetwork(t *testing.T) {
 		"left out 1 task: ", `predecessor was aborted: "outside"`).
 		wantOutput(t, "retried 250 tasks\n")
 	db.run(t, "", "show", "behind").wantOutput(t, "aborted")
+}
+
+// More tasks than one transaction changes at a time are one plan all the same: no dependency is
+// lost between them, and what a command has changed itself is not put down to others.
+func TestChanges_OfManyTasksAreOnePlan(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	const pairs = 7000
+	var tasks []stint.Task
+	for i := range pairs {
+		first := stint.TaskID(fmt.Sprintf("a%04d", i))
+		tasks = append(tasks, stint.Task{ID: first, Action: "act"}, stint.Task{
+			ID: "b" + first, Action: "act", After: []stint.TaskID{first},
+		})
+	}
+	db.insert(t, tasks...)
+	for range 2 {
+		var returns []stint.Return
+		for _, task := range db.ownAll(t, 2*pairs) {
+			returns = append(returns, stint.Return{
+				ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+			})
+		}
+		if errs, err := db.store.ReturnTasks(t.Context(), returns); err != nil ||
+			errors.Join(errs...) != nil {
+			t.Fatal(err, errors.Join(errs...))
+		}
+	}
+	change := func(says string, args ...string) {
+		r := db.run(t, "", append(args, "--yes")...).wantExit(t, 0)
+		if r.wantOutput(t, says+" 14,000 tasks\n"); strings.Contains(r.stderr, "left out") {
+			t.Errorf("stint %q says %q, want nothing left out", args, r.stderr)
+		}
+	}
+	change("retried", "retry", "--state", "completed")
+	for _, task := range db.ownAll(t, 2*pairs) {
+		if strings.HasPrefix(string(task.ID), "b") {
+			t.Fatalf("%s is handed out before its predecessor has ended", task.ID)
+		}
+	}
+	change("aborted", "abort", "--action", "act")
+	change("retried", "retry", "--aborted")
+	change("deleted", "delete", "--action", "act")
+}
+
+func (d *database) ownAll(t *testing.T, most int) []stint.OwnedTask {
+	t.Helper()
+	owned, err := d.store.OwnTasks(t.Context(), "actor", most, []string{"act"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owned
 }
 
 func TestAbort_AsksOnATerminal(t *testing.T) {

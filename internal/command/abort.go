@@ -33,7 +33,8 @@ one of the IDs has no task, nothing is aborted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those that have not finished. The
 command says how many they are and asks for confirmation, unless --yes is given. It aborts
-10,000 of them at a time.
+10,000 of them at a time, or more that depend on one another; with --server all in one
+request.
 
 With --json: aborted, the IDs of the tasks; others, how many dependents were aborted with
 them; and unchanged, the IDs given whose tasks had finished.`,

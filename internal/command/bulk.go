@@ -17,10 +17,6 @@ import (
 	"github.com/stint-tasks/stint/internal/seen"
 )
 
-// batchTasksMax is how many tasks that a filter has found are changed in one transaction: as many
-// as most networks have, whose tasks must be retried together.
-const batchTasksMax = 10_000
-
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
 type change struct {
 	verb, done string // such as abort, aborted
@@ -32,8 +28,9 @@ type change struct {
 	skip func(task *stint.TaskInfo, now time.Time) bool
 	do   func(ctx context.Context, store changer, ids []stint.TaskID) (stint.Affected, error)
 
-	filter filterFlags
-	yes    bool
+	filter   filterFlags
+	yes      bool
+	batchMax int
 }
 
 // errPartly says that a change by filters has stopped on the way.
@@ -41,6 +38,7 @@ var errPartly = errors.New("stopped")
 
 // command completes a sub-command that makes the change.
 func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
+	c.batchMax = batchTasksMax
 	cmd.Use = c.verb + " [ID...]"
 	cmd.GroupID = groupTasks
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -108,7 +106,8 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 	})
 }
 
-// changeFiltered changes the tasks that pass the filters, in batches, after a question.
+// changeFiltered changes the tasks that pass the filters after a question. It is one plan: what
+// comes of it does not depend on how the tasks are cut into batches.
 func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Filter) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		tasks, skipped, err := c.find(ctx, db, filter)
@@ -127,6 +126,7 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 			}
 		}
 		affected, refusal, err := c.inBatches(ctx, db, filter, tasks)
+		slices.Sort(affected.Tasks)
 		if err != nil && len(affected.Tasks) == 0 {
 			return err
 		}
@@ -165,7 +165,8 @@ type foundTask struct {
 }
 
 // find returns the tasks that pass the filters, each once, and how many it has skipped because they
-// were aborted because of others.
+// were aborted because of others. All are found before any is changed, which takes some 200 bytes
+// of memory for each.
 func (c *change) find(
 	ctx context.Context, db *database, filter stint.Filter,
 ) (tasks []foundTask, skipped int, err error) {
@@ -201,51 +202,40 @@ func (c *change) find(
 }
 
 // inBatches changes tasks batch by batch. The tasks because of which a batch is refused are left
-// out of it. They are tried again as long as that changes any: a task whose aborted predecessor is
-// in a later batch can be retried then. Refusal says why tasks were left out in the end.
+// out of it. Refusal says why.
 func (c *change) inBatches(
 	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
 ) (all stint.Affected, refusal, err error) {
-	var left []foundTask
-	change := func(batch []foundTask) error {
+	batches, err := c.cut(ctx, db, tasks)
+	if err != nil {
+		return all, nil, err
+	}
+	for _, batch := range batches {
 		for {
 			affected, err := c.changeBatch(ctx, db, filter, batch)
 			if err == nil {
 				all.Tasks = append(all.Tasks, affected.Tasks...)
 				all.Others += affected.Others
-				return nil
+				break
 			}
 			refused, findErr := refusedBy(ctx, db.store, err)
 			if findErr != nil {
-				return findErr
+				return all, nil, findErr
 			}
-			var rest []foundTask
-			for _, task := range batch {
-				if refused[task.id] {
-					left = append(left, task)
-				} else {
-					rest = append(rest, task)
-				}
-			}
+			rest := slices.DeleteFunc(slices.Clone(batch), func(task foundTask) bool {
+				return refused[task.id]
+			})
 			if len(rest) == len(batch) {
-				return err
-			}
-			batch, refusal = rest, err
-		}
-	}
-	for before := -1; len(tasks) > 0 && len(all.Tasks) > before; tasks = left {
-		before, left, refusal = len(all.Tasks), nil, nil
-		for batch := range slices.Chunk(tasks, batchTasksMax) {
-			if err := change(batch); err != nil {
 				return all, nil, err
 			}
+			batch, refusal = rest, err
 		}
 	}
 	return all, refusal, nil
 }
 
 // refusedBy returns the tasks because of which a change was refused: those that the error names or,
-// where it names aborted predecessors, their dependents.
+// where it names aborted predecessors, what these keep aborted.
 func refusedBy(
 	ctx context.Context, store verbs, err error,
 ) (map[stint.TaskID]bool, error) {
@@ -254,22 +244,50 @@ func refusedBy(
 	if !errors.As(err, &named) {
 		return refused, nil
 	}
-	for _, id := range named.IDs {
-		if !errors.Is(err, stint.ErrPredecessorAborted) {
+	if !errors.Is(err, stint.ErrPredecessorAborted) {
+		for _, id := range named.IDs {
 			refused[id] = true
+		}
+		return refused, nil
+	}
+	looked := map[stint.TaskID]bool{}
+	for _, id := range named.IDs {
+		if looked[id] {
 			continue
 		}
 		graph, err := store.Graph(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		for _, dependency := range graph.Dependencies {
-			if dependency.Predecessor == id {
-				refused[dependency.Dependent] = true
+		for _, task := range graph.Tasks {
+			looked[task.ID] = !graph.Cut
+		}
+		keptAborted(graph, named.IDs, refused)
+	}
+	return refused, nil
+}
+
+// keptAborted adds to kept the aborted tasks of a graph that stay aborted with the tasks given.
+func keptAborted(graph *stint.Graph, with []stint.TaskID, kept map[stint.TaskID]bool) {
+	follows := map[stint.TaskID]bool{} // those that do not run anyway
+	for _, task := range graph.Tasks {
+		follows[task.ID] = task.State == stint.StateAborted && task.OnAbort == stint.AbortToo
+	}
+	behind := map[stint.TaskID][]stint.TaskID{}
+	for _, dependency := range graph.Dependencies {
+		if follows[dependency.Dependent] {
+			before := dependency.Predecessor
+			behind[before] = append(behind[before], dependency.Dependent)
+		}
+	}
+	for queue := slices.Clone(with); len(queue) > 0; queue = queue[1:] {
+		for _, id := range behind[queue[0]] {
+			if !kept[id] {
+				kept[id] = true
+				queue = append(queue, id)
 			}
 		}
 	}
-	return refused, nil
 }
 
 // changeBatch changes those tasks that still are as they were when they passed the filters: the

@@ -1,0 +1,301 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+)
+
+// What a change by filters does must not depend on how its tasks are cut into batches, even if
+// others own tasks between two batches, or the command is interrupted there and repeated.
+func TestChange_IsOnePlanHoweverItIsCut(t *testing.T) {
+	t.Parallel()
+	pools := []*pgxpool.Pool{testdb.New(t), testdb.New(t), testdb.New(t)}
+	for range testrun.Rounds(100) {
+		seed := rand.Uint64()
+		verb := bulkVerbs()[seed%uint64(len(bulkVerbs()))]
+		t.Logf("seed %d: %s", seed, verb.name)
+		var want string
+		for i, pool := range pools {
+			b := newBulk(t, pool, seed)
+			b.play()
+			b.batchMax, b.interrupted = batchTasksMax, math.MaxInt
+			if i > 0 {
+				b.batchMax = 1 + int(seed>>8%7)
+			}
+			if i > 1 {
+				b.interrupted = int(seed >> 16 % 5)
+			}
+			got := b.change(verb)
+			switch {
+			case i == 0:
+				want = got
+			case got != want:
+				t.Fatalf("seed %d: %s in one batch:\n%s\nof %d tasks, interrupted after %d:\n%s",
+					seed, verb.name, want, b.batchMax, b.interrupted, got)
+			}
+		}
+	}
+}
+
+type bulkVerb struct {
+	name   string
+	states []stint.State
+	do     func(context.Context, changer, []stint.TaskID) (stint.Affected, error)
+}
+
+func bulkVerbs() []bulkVerb {
+	retry := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+		return s.RetryTasks(ctx, ids)
+	}
+	abort := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+		return s.AbortTasks(ctx, ids, "enough")
+	}
+	remove := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+		return s.DeleteTasks(ctx, ids)
+	}
+	pending := []stint.State{stint.StateReady, stint.StateScheduled, stint.StateBlocked}
+	final := []stint.State{stint.StateCompleted, stint.StateAborted}
+	return []bulkVerb{
+		{"retry completed", final[:1], retry},
+		{"retry aborted", final[1:], retry},
+		{"retry", final, retry},
+		{"abort", append(pending, stint.StateInProgress), abort},
+		{"delete pending", pending, remove},
+		{"delete", append(pending, final...), remove},
+	}
+}
+
+// A bulk is a random network whose tasks are changed.
+type bulk struct {
+	*testing.T
+
+	db    *database
+	seed  uint64
+	draw  *rand.Rand
+	tasks []stint.Task
+
+	batchMax    int
+	interrupted int // after so many batches
+}
+
+func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulk {
+	t.Helper()
+	b := &bulk{
+		T: t, db: &database{pool: pool}, seed: seed,
+		draw: rand.New(rand.NewPCG(seed, 0)),
+	}
+	if err := b.db.open(readOptions()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.ok(b.db.direct.Close(context.WithoutCancel(b.Context()))) })
+	_, err := pool.Exec(b.Context(), `DO $$ DECLARE t text; BEGIN
+		FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'stint' AND tablename IN ('tasks', 'ready', 'scheduled', 'blocked',
+		'leased', 'leases', 'finished', 'edges', 'joined', 'deadlines', 'fail_fast', 'settling')
+		LOOP EXECUTE format('DELETE FROM stint.%I', t); END LOOP; END $$`)
+	b.ok(err)
+	return b
+}
+
+func (b *bulk) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// play inserts a network, and performs some of it.
+func (b *bulk) play() {
+	b.Helper()
+	n := 2 + b.draw.IntN(40)
+	names := b.draw.Perm(n) // so that the order of IDs says nothing
+	for i := range n {
+		task := stint.Task{ID: stint.TaskID(fmt.Sprintf("%02d", names[i])), Action: "in"}
+		switch b.draw.IntN(8) {
+		case 0, 1:
+			task.Action = "out"
+		case 2:
+			task.Action = stint.Spontaneous
+		}
+		if b.draw.IntN(3) == 0 {
+			task.OnAbort = stint.RunAnyway
+		}
+		task.FailFast = b.draw.IntN(5) == 0
+		for range b.draw.IntN(3) {
+			if i > 0 {
+				task.After = append(task.After, b.tasks[b.draw.IntN(i)].ID)
+			}
+		}
+		b.tasks = append(b.tasks, task)
+	}
+	b.ok(b.db.direct.InsertTasks(b.Context(), b.tasks))
+	for range b.draw.IntN(8) {
+		b.perform()
+	}
+	if len(b.db.ids(b, stint.StateReady)) > 0 && b.seed&1 == 0 {
+		aborted := b.tasks[b.draw.IntN(n)].ID
+		_, err := b.db.direct.AbortTasks(b.Context(), []stint.TaskID{aborted}, "")
+		b.ok(err)
+	}
+	b.ok(b.db.direct.Maintain(b.Context()))
+}
+
+// ids are those of the tasks in a state.
+func (db *database) ids(b *bulk, state stint.State) (ids []stint.TaskID) {
+	page, err := db.direct.ListTasks(b.Context(), stint.Filter{States: []stint.State{state}})
+	b.ok(err)
+	for _, task := range page.Tasks {
+		ids = append(ids, task.ID)
+	}
+	return ids
+}
+
+// perform owns all that is ready, and ends most of it.
+func (b *bulk) perform() {
+	b.Helper()
+	owned := b.own()
+	for _, task := range owned {
+		code := stint.StatusCompleted
+		switch b.draw.IntN(8) {
+		case 0:
+			continue
+		case 1, 2:
+			code = stint.StatusAborted
+		}
+		b.ok(b.db.direct.ReturnTask(b.Context(), task.ID, task.Token, "", code))
+	}
+}
+
+func (b *bulk) own() []stint.OwnedTask {
+	b.Helper()
+	owned, err := b.db.direct.OwnTasks(b.Context(), "actor", 100, []string{"in", "out"}, time.Hour)
+	b.ok(err)
+	slices.SortFunc(owned, func(a, b stint.OwnedTask) int {
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
+	return owned
+}
+
+// change changes the tasks with the action "in" and tells all that has come of it. Between the
+// batches others own what is ready, unless the change is one that spares tasks in progress.
+func (b *bulk) change(verb bulkVerb) string {
+	b.Helper()
+	others := func() {
+		if !strings.HasPrefix(verb.name, "delete") {
+			b.own()
+		}
+		b.ok(b.db.direct.Maintain(b.Context()))
+	}
+	others()
+	ctx, interrupt := context.WithCancel(b.Context())
+	defer interrupt()
+	batches := 0
+	c := &change{batchMax: b.batchMax, do: func(
+		ctx context.Context, s changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		others()
+		if batches++; batches > b.interrupted {
+			interrupt()
+		}
+		return verb.do(ctx, s, ids)
+	}}
+	affected, left := b.changeAll(ctx, c, verb.states)
+	if ctx.Err() != nil {
+		b.interrupted = math.MaxInt
+		more, leftAgain := b.changeAll(b.Context(), c, verb.states)
+		affected.Tasks = append(affected.Tasks, more.Tasks...)
+		affected.Others += more.Others
+		left = leftAgain
+	}
+	others()
+	slices.Sort(affected.Tasks)
+	found, err := b.db.direct.Check(b.Context())
+	b.ok(err)
+	return fmt.Sprint(affected, " left: ", left, "\n", found, "\n", b.tables())
+}
+
+// changeAll is one run of the command. It says how many tasks it has left out, all of them because
+// of a refusal.
+func (b *bulk) changeAll(
+	ctx context.Context, c *change, states []stint.State,
+) (affected stint.Affected, left int) {
+	b.Helper()
+	filter := stint.Filter{Actions: []string{"in"}, States: states}
+	tasks, _, err := c.find(b.Context(), b.db, filter)
+	b.ok(err)
+	affected, refusal, err := c.inBatches(ctx, b.db, filter, tasks)
+	if ctx.Err() == nil {
+		b.ok(err)
+	}
+	left = len(tasks) - len(affected.Tasks)
+	if err == nil && refusal == nil && left > 0 {
+		b.Errorf("seed %d: %d of %d tasks were left out, changed by nobody", b.seed, left,
+			len(tasks))
+	}
+	return affected, left
+}
+
+// tables tells the states of all tasks, and the dependencies.
+func (b *bulk) tables() string {
+	b.Helper()
+	rows, err := b.db.pool.Query(b.Context(), `
+		SELECT format('%s %s %s %s', id, state, tries, status) FROM stint.task_states
+		UNION ALL
+		SELECT format('%s-%s', after.id, run.id)
+		FROM stint.edges
+		LEFT JOIN stint.tasks AS after ON after.key = edges.after
+		LEFT JOIN stint.tasks AS run ON run.key = edges.run
+		ORDER BY 1`)
+	b.ok(err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	b.ok(err)
+	return strings.Join(lines, "\n")
+}
+
+// A service is sent the whole plan in one request. One that is too large is refused before anything
+// is changed.
+func TestChange_IsOneRequestToAService(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 1 << 20
+	b := newBulk(t, testdb.New(t), 0)
+	limits := service.Limits{RequestBytes: bytesMax}
+	at, _ := testservice.Start(t, b.db.pool, b.db.direct, service.Options{Limits: limits})
+	b.db.client = testservice.Client(t, at, client.Options{})
+	b.db.store = patient{b.db.client}
+	verb := bulkVerbs()[3] // abort
+	c := &change{verb: verb.name, batchMax: 2, do: verb.do}
+	filter := stint.Filter{Actions: []string{"in"}, States: verb.states}
+	first := strings.Repeat("a", 400)
+	b.ok(b.db.direct.InsertTasks(b.Context(), []stint.Task{
+		{ID: stint.TaskID(first), Action: "in"},
+		{ID: "b", Action: "in"},
+		{ID: "c", Action: "in", After: []stint.TaskID{stint.TaskID(first), "b"}},
+	}))
+	tasks, _, err := c.find(b.Context(), b.db, filter)
+	b.ok(err)
+	many := slices.Repeat(tasks[:1], bytesMax/800)
+	_, _, err = c.inBatches(b.Context(), b.db, filter, many)
+	if err == nil || !strings.Contains(err.Error(), "narrower filters") {
+		t.Errorf("a plan beyond the limit of a request: %v", err)
+	}
+	affected, _, err := c.inBatches(b.Context(), b.db, filter, tasks)
+	b.ok(err)
+	if len(affected.Tasks) != len(tasks) || affected.Others != 0 {
+		t.Errorf("a change over a service affected %+v, want all %d", affected, len(tasks))
+	}
+}
