@@ -30,7 +30,8 @@ type Answer struct {
 //
 // The first result has an error for each answer, nil if it took effect:
 //
-//   - [ErrTaskFinished], if the task has been answered before, or aborted;
+//   - [ErrTaskFinished], if the task has been answered before, or aborted, or its Deadline has
+//     passed, which then ends it;
 //   - [ErrTaskBlocked], if it waits for other tasks, or for its time: answer again later;
 //   - [ErrTaskNotFound], if there is none, or it was deleted or pruned;
 //   - [ErrInvalidAnswerKey], if Key is not the key that the task was inserted with; pages for the
@@ -75,11 +76,14 @@ func (s *Store) answerTasks(
 			first[answer.ID] = i
 		}
 	}
+	var overdue []int64
 	for range attemptsMax {
 		if len(first) == 0 {
+			s.endOverdue(ctx, overdue)
 			return verdicts, s.checkOpen(ctx)
 		}
-		batch, err := s.readyToAnswer(ctx, first, answers, verdicts)
+		batch, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
+		overdue = append(overdue, late...)
 		if err != nil {
 			return nil, err
 		}
@@ -95,17 +99,29 @@ func (s *Store) answerTasks(
 	for id, i := range first {
 		verdicts[i] = &TaskError{IDs: []TaskID{id}, Err: errUnstable}
 	}
+	s.endOverdue(ctx, overdue)
 	return verdicts, nil
 }
 
+// endOverdue ends tasks of which the deadline has passed, so that those who are told so find them
+// aborted, even if nobody maintains. If that fails, it is left to those who maintain; and so it is
+// in the caller's transaction, where a refused answer changes nothing.
+func (s *Store) endOverdue(ctx context.Context, keys []int64) {
+	if s.tx == nil {
+		slices.Sort(keys)
+		_, _ = s.endDue(ctx, keys, &dueEnds{atOnce: len(keys)})
+	}
+}
+
 // readyToAnswer returns the answers that can take effect, as returns under a claim that their tasks
-// are to be taken by. For the others it fills in the verdicts, and takes them out of places.
+// are to be taken by. For the others it fills in the verdicts, and takes them out of places. late
+// are the keys of tasks that have not finished, though their deadline has passed.
 func (s *Store) readyToAnswer(
 	ctx context.Context, places map[TaskID]int, answers []Answer, verdicts []error,
-) (*returnBatch, error) {
+) (batch *returnBatch, late []int64, err error) {
 	claim, err := newClaim()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ids := make([]TaskID, 0, len(places))
 	for id := range places {
@@ -114,7 +130,7 @@ func (s *Store) readyToAnswer(
 	found := make(map[TaskID]externalTask, len(ids))
 	find := step{name: "external_tasks", args: []any{texts(ids)}, read: readExternal(found)}
 	if err := s.run(ctx, find); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var returns []Return
 	var chosen []int
@@ -123,13 +139,16 @@ func (s *Store) readyToAnswer(
 		if verdict := task.verdict(answers[i], ok); verdict != nil {
 			verdicts[i] = at(verdict, i, id)
 			delete(places, id)
+			if errors.Is(verdict, errOverdue) {
+				late = append(late, task.key)
+			}
 			continue
 		}
 		answered := answers[i].asReturn()
 		answered.Token = newToken(claim, task.key, id, hints{signals: true, posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
-	return newReturnBatch(returns, chosen, false), nil
+	return newReturnBatch(returns, chosen, false), late, nil
 }
 
 // settleAnswers takes the tasks of a batch and returns them.
@@ -152,8 +171,12 @@ type externalTask struct {
 	action          string
 	posts           bool
 	ready, finished bool
+	overdue         bool   // its deadline has passed, whether or not it has finished
 	hash            []byte // of its answer key, nil if it has none
 }
+
+// errOverdue is the verdict on a task that has not been ended yet, but cannot be answered any more.
+var errOverdue = fmt.Errorf("%w: its deadline has passed", ErrTaskFinished)
 
 func readExternal(found map[TaskID]externalTask) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
@@ -161,7 +184,8 @@ func readExternal(found map[TaskID]externalTask) func(pgx.Rows) error {
 		var id TaskID
 		var task externalTask
 		scans := []any{
-			&task.key, &id, &task.action, &task.posts, &task.ready, &task.finished, &task.hash,
+			&task.key, &id, &task.action, &task.posts, &task.ready, &task.finished, &task.overdue,
+			&task.hash,
 		}
 		_, err := pgx.ForEachRow(rows, scans, func() error {
 			found[id] = task
@@ -185,6 +209,8 @@ func (t externalTask) verdict(answer Answer, known bool) error {
 			"must be that of a task with the action %s, not %.40q", External, t.action))
 	case t.finished:
 		return refused(ErrTaskFinished)
+	case t.overdue:
+		return refused(errOverdue)
 	case !t.ready:
 		return refused(ErrTaskBlocked)
 	default:

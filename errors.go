@@ -26,7 +26,8 @@ var (
 	// R16).
 	ErrTaskStarted = errors.New("task has started")
 
-	// ErrTaskFinished reports that there is nothing to wait for: the predecessor is final (R16).
+	// ErrTaskFinished reports that there is nothing to wait for: the predecessor is final (R16); or
+	// that a task cannot be answered any more: it is final, or its Deadline has passed (R22).
 	ErrTaskFinished = errors.New("task has finished")
 
 	// ErrTaskBlocked reports that a task cannot be answered yet: it waits for other tasks, or for

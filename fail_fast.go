@@ -185,7 +185,8 @@ func (f *failFaster) abortAll(
 	ctx context.Context, failed failedTask, keys []int64, status string,
 ) error {
 	held := false
-	for parts := slices.Collect(slices.Chunk(keys, needlessMax)); len(parts) > 0; parts = parts[1:] {
+	parts := slices.Collect(slices.Chunk(keys, needlessMax))
+	for ; len(parts) > 0; parts = parts[1:] {
 		if f.waits >= heldMax {
 			return errHeld
 		}

@@ -57,18 +57,22 @@ func interpose(tb testing.TB, pool *pgxpool.Pool, name string, do func()) *stint
 // that finds it and its abort, so that it is not aborted.
 var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 	"replaced": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		task := stint.Task{ID: "other", Action: "other"}
 		wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{task}), nil)
 	},
 	"debounced": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		task := stint.Task{ID: "other", Action: "other"}
 		wantErr(t, "Debounce", store.Debounce(t.Context(), task, time.Hour, time.Hour), nil)
 	},
 	"deleted, and inserted": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		wantErr(t, "Delete", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"other"})), nil)
 		insert(t, store, stint.Task{ID: "other", Action: "other"})
 	},
 	"pruned, and inserted": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"other"}, time.Hour)
 		wantErr(t, "OwnTasks", err, nil)
 		complete(t, store, owned...)
@@ -77,36 +81,45 @@ var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 		insert(t, store, stint.Task{ID: "other", Action: "other"})
 	},
 	"inserted again, of a network that is new": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		ids := []stint.TaskID{"bad", "other", "end"}
 		wantErr(t, "Delete", errOf(store.DeleteTasks(t.Context(), ids)), nil)
 		insertFastThree(t, store)
 	},
 	"replaced together with the others": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		err := store.ReplaceTasks(t.Context(), []stint.Task{
-			{ID: "bad", Action: "act"}, {ID: "other", Action: "other"},
+			{ID: "bad", Action: "act"},
+			{ID: "other", Action: "other"},
 			failFast("end", "bad", "other"),
 		})
 		wantErr(t, "ReplaceTasks", err, nil)
 	},
 	"needed by the failed task, which is retried": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		retry(t, store, "bad")
 		wantState(t, store, stint.StateBlocked, "end")
 	},
 	"needed by what replaces the failed task": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		err := store.ReplaceTasks(t.Context(), []stint.Task{after("end", "other")})
 		wantErr(t, "ReplaceTasks", err, nil)
 	},
 	"behind a failed task that is replaced": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		err := store.ReplaceTasks(t.Context(), []stint.Task{failFast("end")})
 		wantErr(t, "ReplaceTasks", err, nil)
 	},
 	"behind a failed task that is deleted": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		wantErr(t, "Delete", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"end"})), nil)
 	},
 	"needed by a dependent that is inserted": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		insert(t, store, after("late", "other"))
 	},
 	"needed by a dependent that is added": func(t *testing.T, store *stint.Store) {
+		t.Helper()
 		insert(t, store, stint.Task{ID: "late", Action: "late"})
 		wantErr(t, "AddDependencies", addDependency(t, store, "other", "late"), nil)
 	},

@@ -55,7 +55,9 @@ type Task struct {
 	NotBefore time.Time
 
 	// Deadline is the time, on the database's clock, at which the task is aborted with
-	// [CauseExpired] unless it has finished. It takes effect within about a second. Default: none.
+	// [CauseExpired] unless it has finished. It takes effect within about a second; its owner may
+	// return the task until then. Nobody is given it behind its deadline, and no answer to it
+	// counts ([External]). Default: none.
 	Deadline time.Time
 
 	// PostResult makes it possible to wait for the task, and keeps it for at least an hour after it

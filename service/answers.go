@@ -25,8 +25,8 @@ const (
 // have id, key, code ("completed" or "aborted"), status (a text for people) and result. All may be
 // in the query of the URL instead. The answer is a JSON object: empty with status 200 if this
 // answer took effect, and otherwise with an error. 404 says that the key does not fit, or that
-// there is no such task; 409 that the task was answered before, or aborted; 425 that it waits for
-// other tasks, and can be answered later; 503 to try again. Each task is answered once; a request
+// there is no such task; 409 that the task was answered before, or aborted, or that its deadline has
+// passed; 425 that it waits for other tasks, and can be answered later; 503 to try again. Each task is answered once; a request
 // that is repeated because its answer was lost gets 409.
 //
 // The actor of the task is then "answer".
@@ -142,7 +142,8 @@ func (s *Service) writeAnswered(w http.ResponseWriter, err error) {
 	case errors.As(err, &argument):
 		code, text = http.StatusBadRequest, argument.Argument+" "+argument.Problem
 	case errors.Is(err, stint.ErrTaskFinished):
-		code, text = http.StatusConflict, "the task was answered before, or aborted"
+		code = http.StatusConflict
+		text = "the task was answered before, or aborted, or its deadline has passed"
 	case errors.Is(err, stint.ErrTaskBlocked):
 		code, text = http.StatusTooEarly, "the task waits for others: answer later"
 	default:

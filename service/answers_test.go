@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -108,13 +109,14 @@ func TestAnswers_TellNothingToThoseWithoutAKey(t *testing.T) {
 		{ID: "done", Action: stint.External, AnswerKey: key},
 		{ID: "other", Action: "act"},
 		{ID: "waits", Action: stint.External, AnswerKey: key, After: []stint.TaskID{"other"}},
+		{ID: "late", Action: stint.External, AnswerKey: key, Deadline: time.Now().Add(-time.Hour)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	send(t, address, form, "id=done&code=completed&key="+string(key))
 	wrong := string(stint.NewAnswerKey())
-	for _, id := range []string{"keyed", "keyless", "done", "other", "waits", "none"} {
+	for _, id := range []string{"keyed", "keyless", "done", "other", "waits", "late", "none"} {
 		for _, key := range []string{wrong, ""} {
 			code, problem := send(t, address, form, "id="+id+"&code=completed&key="+key)
 			if code != http.StatusNotFound ||
@@ -126,6 +128,10 @@ func TestAnswers_TellNothingToThoseWithoutAKey(t *testing.T) {
 	code, problem := send(t, address, form, "id=waits&code=completed&key="+string(key))
 	if code != http.StatusTooEarly {
 		t.Errorf("a task that waits: %d %s", code, problem)
+	}
+	code, problem = send(t, address, form, "id=late&code=completed&key="+string(key))
+	if code != http.StatusConflict || !strings.Contains(problem, "its deadline has passed") {
+		t.Errorf("a task that is past its deadline: %d %s", code, problem)
 	}
 }
 

@@ -3,7 +3,8 @@
 -- Makes actor $3 the owner of ready external tasks, each alone in its span, under claim $2:
 -- return_tasks, in the same transaction, returns them with their answers. That settles them in the
 -- one way in which tasks are settled, and so only one of several answers to a task counts: the
--- others wait for it here, and then find nothing.
+-- others wait for it here, and then find nothing. Nor does an answer count that comes after the
+-- deadline of its task, whether or not somebody has ended it since.
 --
 --   $1 keys   bigint[], sorted; carved out of their spans
 --   $2 claim  bigint
@@ -15,6 +16,7 @@ WITH taken AS MATERIALIZED (
         SELECT ready.lo AS key, ready.tries, ready.completed, ready.aborted, ready.status
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.hi = ready.lo AND ready.action = 'stint.External'
+          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         FOR UPDATE
     ) AS ready
 ), gone AS (
