@@ -80,7 +80,7 @@ var (
 
 	// ErrSchemaVersion reports that the database schema is missing, older than this release works
 	// with, or so much newer that it does not work with this release. The package migrations brings
-	// it up to date.
+	// it up to date. A schema that Citus distributes over its nodes is refused with it, too.
 	ErrSchemaVersion = errors.New("schema version does not match this release")
 )
 

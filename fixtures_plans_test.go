@@ -298,7 +298,7 @@ var sample = map[string]struct {
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
 	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
-	"schema_version":  {"", nil},
+	"schema_version":  {"'stint'", nil},
 	"session_process": {"", nil},
 	"set_path":        {"", nil},
 	"set_planner":     {"", nil},

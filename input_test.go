@@ -56,6 +56,14 @@ func TestVerbs_ReturnErrClosedAfterClose(t *testing.T) {
 	wantErr(t, "InsertTasks of nothing", store.InsertTasks(t.Context(), nil), stint.ErrClosed)
 }
 
+// Beside Citus, a schema that it does not distribute is one like any other.
+func TestVerbs_WorkInASchemaThatCitusDoesNotDistribute(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	testdb.FakeCitus(t, pool, "")
+	wholeLife(t, openStore(t, pool, stint.Options{}), nil)
+}
+
 // A schema says which releases work with it, so that processes may be replaced one by one.
 func TestVerbs_WorkWithANewerSchemaThatSupportsThem(t *testing.T) {
 	t.Parallel()
@@ -71,6 +79,8 @@ func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 	exec(t, newer, "UPDATE stint.supported SET since = 3")
 	older := testdb.New(t)
 	exec(t, older, "UPDATE stint.stint_schema_version SET version = version - 1")
+	distributed := testdb.New(t)
+	testdb.FakeCitus(t, distributed, "stint")
 	for name, test := range map[string]struct {
 		pool   *pgxpool.Pool
 		schema string
@@ -79,6 +89,7 @@ func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 		"newer":   {newer, ""},
 		"older":   {older, ""},
 		"other":   {newer, "other"},
+		"citus":   {distributed, ""},
 	} {
 		store, err := stint.New(test.pool, stint.Options{
 			Schema: test.schema, Maintenance: stint.MaintainNever,

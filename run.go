@@ -409,11 +409,14 @@ func (s *Store) checkUsable(ctx context.Context) error {
 
 func (s *Store) checkSchema(ctx context.Context) error {
 	var version, since int32
+	var distributed bool
+	schema := pgx.Identifier{s.schema}.Sanitize()
 	err := s.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
 		if err := s.set(ctx, tx, "set_path"); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, s.statements["schema_version"]).Scan(&version, &since)
+		return tx.QueryRow(ctx, s.statements["schema_version"], schema).
+			Scan(&version, &since, &distributed)
 	})
 	switch {
 	case isCode(err, codeUndefinedTable):
@@ -421,6 +424,10 @@ func (s *Store) checkSchema(ctx context.Context) error {
 			"migrations.Migrate, or the command stint migrate", ErrSchemaVersion, s.schema)
 	case err != nil:
 		return err
+	case distributed:
+		return fmt.Errorf("%w: %q is distributed by Citus, which Stint does not work with: SELECT "+
+			"citus_schema_undistribute('%s')", ErrSchemaVersion, s.schema,
+			strings.ReplaceAll(schema, "'", "''"))
 	case version < schemaVersion:
 		return fmt.Errorf("%w: %q is at version %d, this release works with %d and up: migrate it",
 			ErrSchemaVersion, s.schema, version, schemaVersion)

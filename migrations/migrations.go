@@ -24,6 +24,16 @@ var ErrNewerSchema = errors.New("schema is newer than this release of stint")
 // of tasks.
 var ErrEncoding = errors.New("database is not in UTF-8")
 
+// ErrDistributed reports that Citus distributes the schema over its nodes, as it does with schemas
+// that are made while citus.enable_schema_based_sharding is on. The statements of stint do not work
+// there: undo it by citus_schema_undistribute, as docs/scale.md says.
+var ErrDistributed = errors.New("schema is distributed by Citus")
+
+func distributed(quoted string) error {
+	return fmt.Errorf("%w, which stint does not work with: SELECT citus_schema_undistribute('%s')",
+		ErrDistributed, strings.ReplaceAll(quoted, "'", "''"))
+}
+
 //go:embed versions/*.sql
 var versions embed.FS
 
@@ -51,7 +61,8 @@ const (
 // Its error then also is ctx.Err().
 //
 // Migrate refuses a schema that is newer than this release with [ErrNewerSchema], and a database
-// whose encoding is not UTF8 with [ErrEncoding], before it creates anything. The role needs CREATE
+// whose encoding is not UTF8 with [ErrEncoding], before it creates anything, and so one that Citus
+// distributes with [ErrDistributed]. The role needs CREATE
 // on the database the first time, and must own the schema if a later release brings a new version.
 // If the schema is up to date, the privileges that [CurrentVersion] needs are enough.
 //
@@ -135,7 +146,7 @@ func migrateOnce(
 		if err := makeSchema(ctx, tx, quoted); err != nil {
 			return fmt.Errorf("create schema %s: %w", quoted, err)
 		}
-		err := tx.QueryRow(ctx, statement("schema_version", quoted)).Scan(&current)
+		err := tx.QueryRow(ctx, statement("schema_version", quoted), quoted).Scan(&current, nil)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read version: %w", err)
 		}
@@ -195,10 +206,14 @@ func makeSchema(ctx context.Context, tx pgx.Tx, quoted string) error {
 			return err
 		}
 	}
-	var exists bool
-	err := tx.QueryRow(ctx, statement("schema_exists", quoted), quoted).Scan(&exists)
+	var exists, isDistributed bool
+	err := tx.QueryRow(ctx, statement("schema_exists", quoted), quoted).
+		Scan(&exists, &isDistributed)
 	if err != nil {
 		return err
+	}
+	if isDistributed {
+		return distributed(quoted)
 	}
 	if !exists {
 		if _, err := tx.Exec(ctx, statement("create_schema", quoted)); err != nil {
@@ -211,17 +226,23 @@ func makeSchema(ctx context.Context, tx pgx.Tx, quoted string) error {
 
 // CurrentVersion returns the version that a schema is at, 0 if there is no such schema or it was
 // never migrated. It may be newer than [Version]. It changes nothing. The role needs USAGE on the
-// schema and SELECT on its table stint_schema_version.
+// schema and SELECT on its table stint_schema_version. Of a schema that Citus distributes the error
+// is [ErrDistributed].
 func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, error) {
 	quoted, err := quote(schema)
 	if err != nil {
 		return 0, fmt.Errorf("schema version: %w", err)
 	}
 	var version int32
-	err = conn.QueryRow(ctx, statement("schema_version", quoted)).Scan(&version)
+	var isDistributed bool
+	err = conn.QueryRow(ctx, statement("schema_version", quoted), quoted).
+		Scan(&version, &isDistributed)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Code == codeUndefinedTable {
 		return 0, nil
+	}
+	if err == nil && isDistributed {
+		err = distributed(quoted)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("schema version: %w", err)

@@ -251,6 +251,34 @@ func TestMigrate_WithNothingToDoNeedsNoRightToDoIt(t *testing.T) {
 	})
 }
 
+// Statements of stint fail in a schema that Citus distributes, some after they have done harm. What
+// it does not distribute is a schema like any other.
+func TestMigrate_RefusesASchemaThatCitusDistributes(t *testing.T) {
+	t.Parallel()
+	const name = `it's "quoted"`
+	empty, migrated := testdb.NewEmpty(t), testdb.NewEmpty(t)
+	if _, err := empty.Exec(t.Context(), `CREATE SCHEMA "it's ""quoted"""`); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), migrated, name); err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range []*pgxpool.Pool{empty, migrated} {
+		testdb.FakeCitus(t, pool, name)
+		err := migrate(t.Context(), pool, name)
+		if !errors.Is(err, migrations.ErrDistributed) ||
+			!strings.Contains(err.Error(), `citus_schema_undistribute('"it''s ""quoted"""')`) {
+			t.Errorf("Migrate = %v, want ErrDistributed", err)
+		}
+		if err := migrate(t.Context(), pool, "beside"); err != nil {
+			t.Errorf("Migrate of another schema = %v", err)
+		}
+		if version := currentVersion(t, pool, "beside"); version != migrations.Version() {
+			t.Errorf("the other schema is at version %d", version)
+		}
+	}
+}
+
 // In another encoding a text that is fine could not be kept, and a return be made impossible (R11).
 func TestMigrate_RefusesADatabaseThatIsNotInUTF8(t *testing.T) {
 	t.Parallel()

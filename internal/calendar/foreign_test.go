@@ -88,7 +88,8 @@ func TestParse_SaysWhatToWriteInstead(t *testing.T) {
 func TestParse_TakesWhatIsPlain(t *testing.T) {
 	t.Parallel()
 	for text, same := range map[string]string{
-		"0 0 * * sat-sun": "0 0 * * 0,6", "0 0 * * 6-0": "0 0 * * 0,6", "0 0 * * 6-7": "0 0 * * 0,6",
+		"0 0 * * sat-sun": "0 0 * * 0,6", "0 0 * * 6-0": "0 0 * * 0,6",
+		"0 0 * * 6-7":     "0 0 * * 0,6",
 		"0 0 * * Fri-MON": "0 0 * * 0,1,5,6", "0 0 * * fri-tue/2": "0 0 * * 5,0,2",
 		"0 0 * * 7-1": "0 0 * * 0,1", "0 0 * * sun-sun": "0 0 * * 0", "0 0 * * 0-7": "0 0 * * 0-6",
 		"@DAILY": "0 0 * * *", " 0\t0  * JAN * ": "0 0 * 1 *", "Every 1H": "every 60m",

@@ -120,7 +120,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case is(stint.ErrTaskNotFound, stint.ErrScheduleNotFound):
 		return exitNotFound
-	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema):
+	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema, migrations.ErrDistributed):
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
 		stint.ErrNoPostResult, stint.ErrPredecessorAborted, stint.ErrTaskFinished,
