@@ -90,7 +90,7 @@ func (s *Store) countTries(rows []ownedRow) {
 // keepNoting notes tries until the store is closed. Then it notes the rest, unless that takes long:
 // the counts need only be about right.
 func (s *Store) keepNoting(ctx context.Context) {
-	s.repeatUntil(ctx, noteTriesEvery, s.noteTries)
+	s.repeatUntil(ctx, "count tries", noteTriesEvery, s.noteTries)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTriesEvery)
 	defer cancel()
 	if err := s.noteTries(ctx); err != nil {

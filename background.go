@@ -59,17 +59,17 @@ func (b *background) stop(ctx context.Context) error {
 }
 
 // repeat does work once per interval until the store is closed. Each kind of work has its own
-// goroutine, so that none waits for another.
-func (s *Store) repeat(every time.Duration, work func(context.Context) error) {
-	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, every, work) })
+// goroutine, so that none waits for another. The log calls it by its name.
+func (s *Store) repeat(name string, every time.Duration, work func(context.Context) error) {
+	s.background.start(func(ctx context.Context) { s.repeatUntil(ctx, name, every, work) })
 }
 
 // repeatUntil does work once per interval until ctx ends. Work that fails is logged and tried
 // again, after pauses that grow while it fails.
 func (s *Store) repeatUntil(
-	ctx context.Context, every time.Duration, work func(context.Context) error,
+	ctx context.Context, name string, every time.Duration, work func(context.Context) error,
 ) {
-	outages := outage.New(s.logger.With(slog.Duration("every", every)),
+	outages := outage.New(s.logger.With(slog.String("work", name), slog.Duration("every", every)),
 		"work in the background failed, it is tried again soon")
 	pause := every
 	for {
@@ -98,7 +98,7 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, unsent, abandoned, parked *outage.Log }
+type failureLogs struct{ waited, owned, unsent, abandoned, parked, callback *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
@@ -107,7 +107,8 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 		unsent: outage.New(logger, "others were not told of tasks they may wait for"),
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),
-		parked: outage.New(logger, "tasks may be parked a second too long"),
+		parked:   outage.New(logger, "tasks may be parked a second too long"),
+		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
 	}
 }
 

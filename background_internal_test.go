@@ -1,9 +1,11 @@
 package stint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -67,7 +69,7 @@ func TestRepeat_RestsLongerWhileItFails(t *testing.T) {
 			var calls atomic.Int64
 			var works atomic.Bool
 			ctx, cancel := context.WithCancel(t.Context())
-			go s.repeatUntil(ctx, every, func(context.Context) error {
+			go s.repeatUntil(ctx, "work", every, func(context.Context) error {
 				calls.Add(1)
 				if works.Load() {
 					return nil
@@ -113,4 +115,25 @@ type failingWriter struct{ t *testing.T }
 func (w failingWriter) Write(line []byte) (int, error) {
 	w.t.Errorf("logged: %s", line)
 	return len(line), nil
+}
+
+// Whoever reads that work in the background has failed learns which work that is.
+func TestRepeat_SaysWhichWorkHasFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &Store{core: &core{
+			logger: slog.New(slog.NewTextHandler(&log, nil)), background: newBackground(),
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.repeatUntil(ctx, "prune finished tasks", time.Second,
+			func(context.Context) error { return errors.New("no server") })
+		time.Sleep(5 * time.Second)
+		cancel()
+		synctest.Wait()
+		if got := log.String(); strings.Count(got, "\n") != 1 ||
+			!strings.Contains(got, `work="prune finished tasks"`) {
+			t.Errorf("logged %q, want one record that names the work", got)
+		}
+	})
 }

@@ -122,13 +122,17 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		m.store.repeat(maintainEvery, m.store.settleDue)
-		m.store.repeat(maintainEvery, (&failFaster{store: m.store}).look)
-		m.store.repeat(sweepEvery, each((&dropper{store: m.store}).keepUp,
-			(&failFaster{store: m.store}).keepUp))
-		m.store.repeat(maintainEvery, (&roomKeeper{store: m.store}).keepUp)
-		m.store.repeat(maintainEvery, (&scheduleFirer{store: m.store}).pass)
-		m.store.repeat(m.store.keep.pruneEvery(), m.store.newPruner().keepUp)
+		m.store.repeat("hand on and end tasks that are due", maintainEvery, m.store.settleDue)
+		m.store.repeat("abort what only aborted tasks need", maintainEvery,
+			(&failFaster{store: m.store}).look)
+		m.store.repeat("drop what is left of tasks that are gone", sweepEvery,
+			each((&dropper{store: m.store}).keepUp, (&failFaster{store: m.store}).keepUp))
+		m.store.repeat("make room below limits", maintainEvery,
+			(&roomKeeper{store: m.store}).keepUp)
+		m.store.repeat("insert tasks of schedules", maintainEvery,
+			(&scheduleFirer{store: m.store}).pass)
+		m.store.repeat("prune finished tasks", m.store.keep.pruneEvery(),
+			m.store.newPruner().keepUp)
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})

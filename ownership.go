@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // OwnershipContext returns a context that ends when the owner of a task loses it: because the task
@@ -50,14 +52,21 @@ func (s *Store) OwnershipContext(
 // to check, of which it needs ID and token, every [Options.PollInterval], or sooner if there is
 // reason to. It reports a lost task again as long as owned returns it.
 //
-// One goroutine makes the calls; neither function should block it for long. A loss that a call of
-// [Store.ExtendTasksOwnership] finds is reported only by the result of that call.
+// The calls are made one after another, so neither function should block for long. If one panics,
+// that is logged, and tells nothing. A loss that a call of [Store.ExtendTasksOwnership] finds is
+// reported only by the result of that call.
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {
 	s = &Store{core: s.core} // the watching outlives the caller's transaction
 	s.hear(kindLost)
-	o, w := &s.owners, &watcher{owned, lost}
+	o, w := &s.owners, &watcher{
+		owned: func() (tasks []OwnedTask) {
+			s.callBack(func() { tasks = owned() })
+			return tasks
+		},
+		lost: func(task OwnedTask, cause error) { s.callBack(func() { lost(task, cause) }) },
+	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.prepare()
@@ -67,6 +76,13 @@ func (s *Store) WatchOwnership(
 		o.mutex.Lock()
 		defer o.mutex.Unlock()
 		delete(o.watchers, w)
+	}
+}
+
+// callBack calls a function of the caller's in our goroutine, which must not end with it.
+func (s *Store) callBack(f func()) {
+	if failure := safely.Call(f); failure != nil {
+		s.logs.callback.Failed(context.Background(), failure)
 	}
 }
 

@@ -3,6 +3,8 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -319,4 +321,43 @@ func TestWatchOwnership_TellsThatTheStoreIsClosed(t *testing.T) {
 	if len(quiet.lost) > 0 {
 		t.Error("one was told after it had stopped watching")
 	}
+}
+
+// What the functions of one watcher do is no matter of the store's, nor of other watchers.
+func TestWatchOwnership_SurvivesItsFunctions(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{
+		PollOnly: true, PollInterval: 10 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	insert(t, store, numbered("t", 1)...)
+	owned := own(t, store, 1)
+	for _, fail := range []func(){func() { panic("ouch") }, runtime.Goexit} {
+		asked, told := make(chan bool, 1), make(chan bool, 1)
+		signal := func(to chan bool) {
+			select {
+			case to <- true:
+			default:
+			}
+			fail()
+		}
+		defer store.WatchOwnership(func() []stint.OwnedTask {
+			signal(asked)
+			return owned
+		}, func(stint.OwnedTask, error) {})()
+		defer store.WatchOwnership(func() []stint.OwnedTask { return owned },
+			func(stint.OwnedTask, error) { signal(told) })()
+		wantErr(t, "AbortTasks",
+			errOf(store.AbortTasks(t.Context(), []stint.TaskID{owned[0].ID}, "")), nil)
+		for _, from := range []chan bool{asked, told} {
+			select {
+			case <-from:
+			case <-time.After(soon):
+				t.Fatal("a function was not called")
+			}
+		}
+	}
+	set, stop := watch(t, store, owned...)
+	defer stop()
+	wantTold(t, set, owned[0].Token, stint.ErrInvalidToken)
 }

@@ -73,11 +73,12 @@ type Options struct {
 
 // outages log the failures in the background: of all actors together, since a service that is away
 // fails them all.
-type outages struct{ unseen, unreleased *outage.Log }
+type outages struct{ unseen, unreleased, callback *outage.Log }
 
 func newOutages(logger *slog.Logger) outages {
 	return outages{
-		unseen: outage.New(logger, "the service does not see that an actor lives"),
+		unseen:   outage.New(logger, "the service does not see that an actor lives"),
+		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
 		unreleased: outage.New(logger,
 			"could not give back tasks that may have been handed out; their leases expire"),
 	}

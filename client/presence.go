@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -363,7 +364,15 @@ func (p *presence) lose(a *attended, token stint.Token) {
 func (c *Client) WatchOwnership(
 	owned func() []stint.OwnedTask, lost func(stint.OwnedTask, error),
 ) (stop func()) {
-	p, w := &c.presence, &watcher{owned, lost}
+	p, w := &c.presence, &watcher{
+		owned: func() (tasks []stint.OwnedTask) {
+			c.callBack(func() { tasks = owned() })
+			return tasks
+		},
+		lost: func(task stint.OwnedTask, cause error) {
+			c.callBack(func() { lost(task, cause) })
+		},
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.watchers[w] = true
@@ -371,6 +380,13 @@ func (c *Client) WatchOwnership(
 		p.mutex.Lock()
 		defer p.mutex.Unlock()
 		delete(p.watchers, w)
+	}
+}
+
+// callBack calls a function of the caller's in our goroutine, which must not end with it.
+func (c *Client) callBack(f func()) {
+	if failure := safely.Call(f); failure != nil {
+		c.outages.callback.Failed(context.Background(), failure)
 	}
 }
 

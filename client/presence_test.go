@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,12 @@ func TestRegisterActor_SurvivesTheEndOfItsService(t *testing.T) {
 	r.insert(t, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "act"})
 	owned, err := f.OwnTasks(t.Context(), "far", 2, []string{"act"}, time.Hour)
 	wantErr(t, "OwnTasks", err, nil)
+	// What one watcher does is no matter of the others.
+	all := func() []stint.OwnedTask { return owned }
+	defer f.WatchOwnership(func() []stint.OwnedTask { panic("ouch") },
+		func(stint.OwnedTask, error) {})()
+	defer f.WatchOwnership(all, func(stint.OwnedTask, error) { panic("ouch") })()
+	defer f.WatchOwnership(all, func(stint.OwnedTask, error) { runtime.Goexit() })()
 	lost := make(chan stint.TaskID, 2)
 	defer f.WatchOwnership(func() []stint.OwnedTask { return owned[1:] }, // a is returned
 		func(task stint.OwnedTask, _ error) { lost <- task.ID })()

@@ -1,13 +1,16 @@
 package service
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // What anybody may send to [Service.Answers]: requests of at most so many bytes, and so many at a
@@ -147,7 +150,8 @@ func (s *Service) writeAnswered(w http.ResponseWriter, err error) {
 	case errors.Is(err, stint.ErrTaskBlocked):
 		code, text = http.StatusTooEarly, "the task waits for others: answer later"
 	default:
-		s.logger.Error("an answer failed", "error", err)
+		s.failures.Failed(context.Background(),
+			outage.Kind{What: "an answer failed", Level: slog.LevelError}, slog.Any("error", err))
 		code, text = http.StatusServiceUnavailable, "the answer failed: try again"
 	}
 	document := map[string]string{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -266,8 +267,9 @@ func (s *stream) part(
 	ctx, cancel := context.WithTimeout(ctx, partMax)
 	defer cancel()
 	if err := tell(ctx, s.remote); err != nil {
-		s.logger.LogAttrs(ctx, slog.LevelWarn, "could not tell the store that an actor is gone: "+
-			"its tasks are handed on when their leases expire",
-			slog.String("actor", string(s.remote.Actor)), slog.Any("error", err))
+		s.failures.Failed(ctx, outage.Kind{
+			What: "could not tell the store that an actor is gone: its tasks are handed on when " +
+				"their leases expire", Level: slog.LevelWarn,
+		}, slog.String("actor", string(s.remote.Actor)), slog.Any("error", err))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/shards"
 )
@@ -81,9 +82,17 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
 }
 
+// log logs that a call has failed: at once if it is the first for a minute, else with the others at
+// the end of the minute. A database that is away fails all procedures alike, so they are counted
+// together; what it refuses is counted by procedure.
 func (s *Service) log(ctx context.Context, procedure string, err error) {
-	s.logger.LogAttrs(ctx, slog.LevelWarn, "call failed",
-		slog.String("procedure", procedure), slog.Any("error", err))
+	kind := outage.Kind{What: "call failed", Level: slog.LevelWarn}
+	if answer := new(pgconn.PgError); errors.As(err, &answer) {
+		if _, known := s.policies[procedure]; known {
+			kind.Of = procedure
+		}
+	}
+	s.failures.Failed(ctx, kind, slog.String("procedure", procedure), slog.Any("error", err))
 }
 
 // errUnknown is the error of a call whose caller is not known.

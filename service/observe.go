@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // Metrics receives the calls of a service. Its methods are called from many goroutines and must not
@@ -59,28 +62,36 @@ func (s *Service) observed(next http.Handler) http.Handler {
 		}
 		answer := &answer{ResponseWriter: w}
 		body := &body{ReadCloser: r.Body}
-		if s.metrics != nil {
-			s.metrics.Begin(procedure)
-		}
+		s.tell(s.metrics != nil, func() { s.metrics.Begin(procedure) })
 		defer func() { // also of a handler that panics
 			took := time.Since(began)
 			if of.code == "" {
 				of.code = answer.code()
 			}
-			if s.metrics != nil {
-				s.metrics.End(procedure, of.code, took)
-			}
-			if s.accessLog != nil {
+			s.tell(s.metrics != nil, func() { s.metrics.End(procedure, of.code, took) })
+			s.tell(s.accessLog != nil, func() {
 				s.accessLog.LogAttrs(r.Context(), slog.LevelInfo, "call",
 					slog.String("procedure", procedure), slog.String("principal", of.principal),
 					slog.String("code", of.code), slog.Duration("took", took),
 					slog.Int64("bytes", body.bytes.Load()))
-			}
+			})
 		}()
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, of))
 		r.Body = body
 		next.ServeHTTP(answer, r)
 	})
+}
+
+// tell calls f, which is not ours, if somebody wants to be told. No call depends on it.
+func (s *Service) tell(wanted bool, f func()) {
+	if !wanted {
+		return
+	}
+	if failure := safely.Call(f); failure != nil {
+		s.failures.Failed(context.Background(), outage.Kind{
+			What: "Options.Metrics or Options.AccessLog fails", Level: slog.LevelWarn,
+		}, slog.Any("error", failure))
+	}
 }
 
 // A body counts the bytes of a request.

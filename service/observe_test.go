@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -226,4 +228,47 @@ func (b *safeBuffer) String() string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.text.String()
+}
+
+// A database that is away is one warning, not one for each call.
+func TestLogger_CountsCallsThatFail(t *testing.T) {
+	t.Parallel()
+	var log safeBuffer
+	pool := testdb.New(t)
+	r := startOn(t, pool, service.Options{Logger: slog.New(slog.NewTextHandler(&log,
+		&slog.HandlerOptions{Level: slog.LevelDebug}))})
+	pool.Close()
+	const each = 10
+	for range each {
+		r.send(t, "TaskService/GetTasks", "application/json", strings.NewReader(`{"ids":["a"]}`))
+		r.send(t, "TaskService/AbortTasks", "application/json", strings.NewReader(`{"ids":["a"]}`))
+	}
+	count := func(part string) int { return strings.Count(log.String(), part) }
+	if warnings, all := count("level=WARN"), count(`msg="call failed"`); warnings != 1 ||
+		all != 2*each {
+		t.Errorf("%d warnings, %d records, want 1 and %d:\n%s", warnings, all, 2*each,
+			log.String())
+	}
+	wantErr(t, "stop", r.stop(), nil)
+	if count("level=WARN") != 2 || count("failures=19") != 1 {
+		t.Errorf("at the end, want one more warning with the count:\n%s", log.String())
+	}
+}
+
+// failingMetrics fail in each call.
+type failingMetrics struct{ fail func() }
+
+func (m failingMetrics) Begin(string)                      { m.fail() }
+func (m failingMetrics) End(string, string, time.Duration) { m.fail() }
+
+func TestMetrics_ThatFailDoNotFailCalls(t *testing.T) {
+	t.Parallel()
+	for _, fail := range []func(){func() { panic("ouch") }, runtime.Goexit} {
+		r := startWith(t, service.Options{
+			Metrics: failingMetrics{fail}, Logger: slog.New(slog.DiscardHandler),
+		})
+		for range 3 {
+			r.wantPosted(t, "TaskService/ListTasks", `{}`, `{}`)
+		}
+	}
 }

@@ -67,8 +67,9 @@ type Options struct {
 	// connectrpc.com/otelconnect.
 	Interceptors []connect.Interceptor
 
-	// Logger gets a warning for each call that fails for a reason that its caller cannot know, such
-	// as a database that is away. Default: [slog.Default].
+	// Logger gets a warning of calls that fail for a reason that their callers cannot know, such as
+	// a database that is away: the first at once, then once a minute with how many there were. Each
+	// by itself is logged at the level Debug. Default: [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -107,6 +108,8 @@ type Service struct {
 
 	// silence is silenceMax, except in tests.
 	silence time.Duration
+	// failures logs what has failed for no fault of the caller.
+	failures *outage.Tallies
 	// unready logs why requests cannot be served.
 	unready *outage.Log
 	// refusals writes errors of requests that no verb sees.
@@ -141,6 +144,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		limits: newLimits(options.Limits, pool.Config().MaxConns), silence: silenceMax,
 		metrics: options.Metrics, accessLog: options.AccessLog,
 	}
+	s.failures = outage.NewTallies(s.logger)
 	s.unready = outage.New(s.logger, "the service is not ready")
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
@@ -235,6 +239,7 @@ func (s *Service) begin() bool {
 // http.Server.Shutdown waits for. The tasks of remote actors stay with them.
 func (s *Service) Close(ctx context.Context) error {
 	s.Drain()
+	defer s.failures.Flush()
 	ended := make(chan struct{})
 	go func() {
 		s.attending.Wait()

@@ -56,8 +56,11 @@
 // A handler that returns no error completes its task, even if its context has ended, unless the
 // task was lost. An error gives the task back for another try, after a pause that grows with the
 // tries ([Retry]), unless the error says otherwise ([Abort], [RetryAfter], [Snooze]). A panic is an
-// error. [stint.Task.MaxTries] limits how often a task is tried. The text of the error becomes the
-// status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
+// error, and so is one in a method of the error or of another value that the handler has returned:
+// these are called where the handler is called, and not afterwards. Loggers, metrics and tracers
+// that panic have no effect on tasks. (No worker survives a stack that overflows: Go ends the
+// process.) [stint.Task.MaxTries] limits how often a task is tried. The text of the error becomes
+// the status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
 //
 // # Stopping
 //
@@ -83,6 +86,11 @@
 // handler panicked, or a task could not be returned. Records about a task have the attributes task,
 // action and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
 // default logger of log/slog.
+//
+// Of warnings and errors about tasks, the first of each kind and action is logged at once. Those of
+// the next minute are counted, and logged together at its end or when the worker stops: one record
+// about the last of them, with the attributes failures, since and for if there were several. Each by
+// itself is logged at the level Debug, and its text is in the status and the history of its task.
 //
 // # Telemetry
 //

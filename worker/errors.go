@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -74,13 +73,10 @@ type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
 
-// A panicError is the error of a handler that panicked.
-type panicError struct {
-	value any
-	stack []byte
-}
+// A panicError is the error of a handler that panicked: what it panicked with, and the stack.
+type panicError struct{ text string }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+func (e *panicError) Error() string { return e.text }
 
 func argumentError(argument, problem string) error {
 	return &stint.ArgumentError{

@@ -76,3 +76,50 @@ func TestLogger_OfATaskWithoutAWorker(t *testing.T) {
 	task := &worker.Task{OwnedTask: stint.OwnedTask{ID: "a"}}
 	task.Logger().Info("nothing")
 }
+
+// Many failures do not drown what else is logged: the first of each action and kind is logged at
+// once, the others are counted, and each is logged by itself for who debugs.
+func TestWorker_CountsFailuresBehindTheFirst(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	handlers := map[string]worker.Handler{
+		"fails": func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{}, worker.Abort(errors.New("no"))
+		},
+		"fails too": func(context.Context, *worker.Task) (worker.Result, error) {
+			return worker.Result{}, worker.Abort(errors.New("no"))
+		},
+		"panics": func(context.Context, *worker.Task) (worker.Result, error) { panic("ouch") },
+	}
+	var ids []stint.TaskID
+	var registrations []worker.Registration
+	const each = 30
+	for action, handler := range handlers {
+		tasks := several(each, action)
+		for i := range tasks {
+			tasks[i].MaxTries = 1
+			ids = append(ids, tasks[i].ID)
+		}
+		insert(t, store, tasks...)
+		registrations = append(registrations, worker.Handle(action, handler))
+	}
+	var log page
+	options := worker.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	stop := run(t, newWorker(t, store, options, registrations...))
+	finished(t, store, ids...)
+	wantErr(t, "Run", stop(), nil)
+	for action := range handlers {
+		of := fmt.Sprintf(`action=(%[1]s|"%[1]s") try=1`, action)
+		for what, want := range map[string]int{
+			`level=(WARN|ERROR) .*` + of:                          2,
+			`level=(WARN|ERROR) .*` + of + ` failures=29`:         1,
+			`level=DEBUG msg="handler (failed|panicked)" .*` + of: each - 1,
+		} {
+			if got := len(regexp.MustCompile(what).FindAllString(log.String(), -1)); got != want {
+				t.Errorf("%s: %d records of %s, want %d", action, got, what, want)
+			}
+		}
+	}
+}

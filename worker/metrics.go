@@ -3,7 +3,7 @@ package worker
 import "time"
 
 // Metrics receives the performances of a worker. Its methods are called from many goroutines and
-// must not block.
+// must not block. If one panics, a count is missing, and the log says so.
 type Metrics interface {
 	// Begin is called when a performance of a task with the action begins.
 	Begin(action string)

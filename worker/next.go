@@ -47,12 +47,14 @@ func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
 	until := now().Add(w.options.Lease)
 	owned, err := w.queue.OwnTasks(ctx, w.options.Actor, 1, w.names(), w.options.Lease)
 	if err != nil || len(owned) == 0 {
+		w.failures.Flush() // a program that performs what is ready ends now
 		return Performed{}, false, err
 	}
 	e := newExecution(w)
 	base := context.WithoutCancel(ctx)
-	p := e.newPerformance(base, owned[0], w.actions[owned[0].Action], until)
-	e.note([]*performance{p}, until)
+	begun := e.newPerformances(base, owned, until)
+	p := begun[0]
+	e.note(begun, until)
 	var tending sync.WaitGroup
 	tended, endTending := context.WithCancel(base)
 	tending.Go(func() { e.keepLeases(tended) })

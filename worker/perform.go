@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // overrunAfter is how long after its time-out a handler may return without a warning.
@@ -50,34 +50,30 @@ func (p *performance) lose(cause error) {
 	}
 }
 
-// An ending is what a handler returned.
-type ending struct {
-	result Result
-	err    error
-	text   string // the text of err
-}
-
 // begin begins to perform tasks whose leases last until the time given. Base never ends, so the
 // contexts of handlers need not be tied to it, which would cost more than to make them.
 func (e *execution) begin(base context.Context, owned []stint.OwnedTask, until time.Time) {
-	begun := make([]*performance, len(owned))
-	for i := range owned {
-		begun[i] = e.newPerformance(base, owned[i], e.actions[owned[i].Action], until)
-	}
+	begun := e.newPerformances(base, owned, until)
 	e.note(begun, until)
 	for _, p := range begun {
 		go e.perform(p)
 	}
 }
 
-func (e *execution) newPerformance(
-	base context.Context, owned stint.OwnedTask, of *handling, until time.Time,
-) *performance {
-	task := &Task{OwnedTask: owned, queue: e.queue, logger: e.logger}
-	p := &performance{task: task, of: of, begun: now(), until: until}
-	p.ctx, p.end = context.WithCancelCause(base)
-	p.ctx, p.span = e.telemetry.begin(p.ctx, &p.of.telemetry, task)
-	return p
+func (e *execution) newPerformances(
+	base context.Context, owned []stint.OwnedTask, until time.Time,
+) []*performance {
+	begun := make([]*performance, len(owned))
+	for i := range owned {
+		task := &Task{OwnedTask: owned[i], queue: e.queue, logger: e.logger}
+		p := &performance{
+			task: task, of: e.actions[owned[i].Action], begun: now(), until: until,
+		}
+		p.ctx, p.end = context.WithCancelCause(base)
+		begun[i] = p
+	}
+	e.telemetry.begin(begun)
+	return begun
 }
 
 // note notes that performances are under way.
@@ -93,58 +89,46 @@ func (e *execution) perform(p *performance) {
 	if p.of.timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
 		overrun := time.AfterFunc(p.of.timeout+overrunAfter, func() {
-			e.log(p, slog.LevelWarn, "handler still runs after its time-out",
+			e.count(p, slog.LevelWarn, "handler still runs after its time-out",
 				slog.Duration("timeout", p.of.timeout))
 		})
 		defer overrun.Stop()
 	}
-	end := ending{err: errExited, text: errExited.Error()}
+	end := ended(endedFailed, errExited, nil)
+	exited := true
 	defer func() { // also if the handler ends the goroutine
-		cause := context.Cause(ctx)
+		if exited {
+			end.cause = context.Cause(ctx)
+		}
 		cancel()
 		e.handlers.Add(-1)
-		e.settle(p, end, cause)
+		e.settle(p, end)
 	}()
 	e.log(p, slog.LevelDebug, "task begins")
 	end = call(ctx, p.of.handler, p.task)
-}
-
-// call calls a handler and turns a panic into an error, also a panic in the Error method of its
-// error.
-func call(ctx context.Context, handler Handler, task *Task) (end ending) {
-	defer func() {
-		if value := recover(); value != nil {
-			err := &panicError{value, debug.Stack()}
-			end = ending{err: err, text: err.Error()}
-		}
-	}()
-	end.result, end.err = handler(ctx, task)
-	if end.err != nil {
-		end.text = end.err.Error()
-	}
-	return end
+	exited = false
 }
 
 // settle returns a task, or lets go of it, after its handler has ended, unless that was done
-// before. cause is why the context of the handler ended, if it did.
-func (e *execution) settle(p *performance, end ending, cause error) {
+// before.
+func (e *execution) settle(p *performance, end ending) {
 	if !p.settled.CompareAndSwap(false, true) {
 		return
 	}
 	p.ending = end
-	inTx := p.task.returned.Load()
+	inTx, well := p.task.returned.Load(), end.kind == endedWell
 	switch {
-	case inTx && end.err == nil:
+	case inTx && well:
 		e.conclude(p, OutcomeCompleted)
-	case inTx && errors.Is(end.err, errWaited):
+	case inTx && end.kind == endedUnwaited:
 		// Nobody can return it while the transaction is open.
 		e.conclude(p, OutcomeStopped)
-	case !inTx && errors.Is(cause, stint.ErrInvalidToken),
-		end.err != nil && errors.Is(cause, ErrLeaseExpired):
-		e.log(p, slog.LevelDebug, "task lost", slog.Any("cause", cause))
+	case !inTx && errors.Is(end.cause, stint.ErrInvalidToken),
+		!well && errors.Is(end.cause, ErrLeaseExpired):
+		e.log(p, slog.LevelDebug, "task lost", slog.Any("cause", end.cause))
 		e.conclude(p, OutcomeLost)
-	case end.err != nil:
-		p.ret, p.outcome = p.task.failure(end, cause, p.of.retry)
+	case !well:
+		p.ret, p.outcome = p.task.failure(&end, p.of.retry)
 		e.giveBack(p)
 		return
 	default:
@@ -152,61 +136,59 @@ func (e *execution) settle(p *performance, end ending, cause error) {
 		e.giveBack(p)
 		return
 	}
-	e.letGo(p)
+	e.finish(p)
 }
 
 // conclude notes how a performance ended.
 func (e *execution) conclude(p *performance, o Outcome) {
 	p.outcome = o
-	var panicked *panicError
 	switch {
 	case o == OutcomeLost: // the reason was logged
-	case p.ending.err == nil:
+	case p.ending.kind == endedWell:
 		e.log(p, slog.LevelDebug, "task completed")
 	case o == OutcomeStopped:
 		e.log(p, slog.LevelInfo, "task given back, since the worker stops",
 			slog.String("error", logged(p.ending.text)))
 	case o == OutcomeSnoozed:
 		e.log(p, slog.LevelDebug, "task snoozed", slog.String("error", logged(p.ending.text)))
-	case errors.As(p.ending.err, &panicked):
-		e.log(p, slog.LevelError, "handler panicked", slog.Any("panic", panicked.value),
-			slog.String("stack", string(panicked.stack)))
+	case p.ending.kind == endedPanic:
+		e.count(p, slog.LevelError, "handler panicked",
+			slog.String("panic", logged(p.ending.panicked)), slog.String("stack", p.ending.stack))
 	default:
-		e.log(p, slog.LevelWarn, "handler failed", slog.String("error", logged(p.ending.text)),
+		e.count(p, slog.LevelWarn, "handler failed", slog.String("error", logged(p.ending.text)),
 			slog.String("outcome", string(o)))
 	}
 	p.end(nil)
-	e.telemetry.end(context.WithoutCancel(p.ctx), &p.of.telemetry, p.span, p.begun, o,
-		p.ending.err)
+}
+
+// finish tells of performances that were concluded, and lets go of them.
+func (e *execution) finish(over ...*performance) {
+	e.telemetry.end(over)
+	e.letGo(over...)
 }
 
 // failure returns how to return a task whose handler ended with an error.
-func (t *Task) failure(end ending, cause error, retry Retry) (stint.Return, Outcome) {
+func (t *Task) failure(end *ending, retry Retry) (stint.Return, Outcome) {
 	ret := stint.Return{
 		ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text, Log: t.log.text(),
 	}
-	if cause != nil && !errors.Is(end.err, cause) {
-		ret.Status = fmt.Sprintf("%v: %s", cause, end.text)
+	if end.cause != nil && !end.ofCause {
+		ret.Status = fmt.Sprintf("%v: %s", end.cause, end.text)
 	}
-	var abort *abortError
-	var snooze *snoozeError
-	var later *retryAfterError
 	switch {
-	case errors.As(end.err, &abort):
+	case end.kind == endedAbort:
 		ret.Code = stint.StatusAborted
 		return ret, OutcomeAborted
-	case errors.As(end.err, &snooze):
-		ret.RetryAfter, ret.Release = snooze.pause, true
+	case end.kind == endedSnooze:
+		ret.RetryAfter, ret.Release = end.pause, true
 		return ret, OutcomeSnoozed
-	case errors.Is(cause, ErrStopping):
+	case errors.Is(end.cause, ErrStopping):
 		// Deploys must not use up the tries of a long task; but one try is one try.
 		ret.Release = t.MaxTries != 1
-		if errors.As(end.err, &later) {
-			ret.RetryAfter = later.after
-		}
+		ret.RetryAfter = end.pause
 		return ret, OutcomeStopped
-	case errors.As(end.err, &later):
-		ret.RetryAfter = later.after
+	case end.kind == endedRetryAfter:
+		ret.RetryAfter = end.pause
 	default:
 		ret.RetryAfter = retry.pause(t.Try)
 	}
@@ -233,9 +215,23 @@ func (e *execution) log(p *performance, level slog.Level, message string, attrs 
 	if !e.logger.Enabled(p.ctx, level) {
 		return
 	}
-	attrs = append(attrs, slog.String("task", string(p.task.ID)),
-		slog.String("action", p.task.Action), slog.Int("try", p.task.Try))
 	// The context may have ended, but the record should have its values all the same.
 	ctx := context.WithoutCancel(p.ctx)
-	e.logger.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // callers' constants
+	//nolint:sloglint // callers' constants
+	e.logger.LogAttrs(ctx, level, message, append(attrs, p.task.attrs()...)...)
+}
+
+// count logs that a performance failed: at once if it is the first of its kind and its action for a
+// minute, else with the others at the end of the minute.
+func (e *execution) count(p *performance, level slog.Level, message string, attrs ...slog.Attr) {
+	e.failures.Failed(context.WithoutCancel(p.ctx),
+		outage.Kind{What: message, Level: level, Of: p.task.Action},
+		append(attrs, p.task.attrs()...)...)
+}
+
+// attrs are what the records about a task have in common.
+func (t *Task) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("task", string(t.ID)), slog.String("action", t.Action), slog.Int("try", t.Try),
+	}
 }

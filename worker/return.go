@@ -161,7 +161,7 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 			over = append(over, p)
 		}
 	}
-	e.letGo(over...)
+	e.finish(over...)
 	return verdicts, nil
 }
 
@@ -186,14 +186,16 @@ func (e *execution) returnAlone(p *performance, err error) {
 			break
 		}
 	}
-	e.letGo(p)
+	e.finish(p)
 }
+
+const notReturned = "could not return task"
 
 // giveUp lets go of a task that could not be returned because of err.
 func (e *execution) giveUp(err error, p *performance) {
-	e.log(p, slog.LevelError, "could not return task", slog.Any("error", err))
+	e.count(p, slog.LevelError, notReturned, slog.Any("error", err))
 	e.conclude(p, OutcomeLost)
-	e.letGo(p)
+	e.finish(p)
 }
 
 // pause waits, and reports whether to go on: the lease lasts, and the worker has not stopped
@@ -224,11 +226,11 @@ func (e *execution) isOver(p *performance, verdict error) bool {
 		e.conclude(p, OutcomeLost)
 	case errors.Is(verdict, stint.ErrInvalidArgument) && p.ret.Result != nil:
 		// Nothing else in a return can be invalid: the result is too large.
-		p.ending = ending{err: Abort(verdict), text: verdict.Error()}
-		p.ret, p.outcome = p.task.failure(p.ending, nil, Retry{})
+		p.ending = ended(endedAbort, Abort(verdict), nil)
+		p.ret, p.outcome = p.task.failure(&p.ending, Retry{})
 		return false
 	case hopeless(verdict):
-		e.log(p, slog.LevelError, "could not return task", slog.Any("error", verdict))
+		e.count(p, slog.LevelError, notReturned, slog.Any("error", verdict))
 		e.conclude(p, OutcomeLost)
 	default:
 		return false

@@ -70,9 +70,8 @@ func (e *execution) stop() error {
 		}
 		if !within(afterGraceMax, idle) {
 			close(e.stopped)
-			waited := ending{err: errWaited, text: errWaited.Error()}
 			for _, p := range e.performances() {
-				go e.settle(p, waited, context.Cause(p.ctx))
+				go e.settle(p, ended(endedUnwaited, errWaited, context.Cause(p.ctx)))
 			}
 			<-idle
 		}

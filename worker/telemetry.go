@@ -9,6 +9,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // scope names this package to OpenTelemetry.
@@ -33,7 +36,10 @@ const (
 )
 
 type telemetry struct {
-	metrics   Metrics // or nil
+	metrics Metrics // or nil
+	// What has failed of the tracer, the meter and metrics.
+	tracing, metering, counting *outage.Log
+
 	actor     attribute.KeyValue
 	tracer    trace.Tracer
 	performed metric.Int64Counter
@@ -50,9 +56,12 @@ func newTelemetry(o Options) (*telemetry, error) {
 	}
 	meter := o.MeterProvider.Meter(scope)
 	t := &telemetry{
-		metrics: o.Metrics,
-		actor:   attribute.String("stint.actor", string(o.Actor)),
-		tracer:  o.TracerProvider.Tracer(scope),
+		metrics:  o.Metrics,
+		tracing:  outage.New(o.Logger, "Options.TracerProvider fails, and a span is missing"),
+		metering: outage.New(o.Logger, "Options.MeterProvider fails, and a count is missing"),
+		counting: outage.New(o.Logger, "Options.Metrics fails, and a count is missing"),
+		actor:    attribute.String("stint.actor", string(o.Actor)),
+		tracer:   o.TracerProvider.Tracer(scope),
 	}
 	var err error
 	t.performed, err = meter.Int64Counter("stint.worker.performances",
@@ -107,42 +116,73 @@ func (t *telemetry) of(name string) telemetryOf {
 	return all
 }
 
-// begin notes that a performance begins. The context that it returns has the span of the
-// performance.
-func (t *telemetry) begin(
-	ctx context.Context, of *telemetryOf, task *Task,
-) (context.Context, trace.Span) {
-	ctx, span := t.tracer.Start(ctx, "stint.perform", of.span...)
-	if span.IsRecording() {
-		span.SetAttributes(attribute.String("stint.task.id", string(task.ID)),
-			attribute.Int("stint.task.try", task.Try))
-	}
-	t.running.Add(ctx, 1, of.running...)
+// begin notes that performances begin, and gives them contexts with their spans. Tracers and meters
+// are not ours, as handlers are not, and no task depends on them: see [telemetry.tell].
+func (t *telemetry) begin(begun []*performance) {
+	t.tell(t.tracing, len(begun), func(i int) {
+		p := begun[i]
+		p.span = trace.SpanFromContext(context.Background()) // one of nothing, if the tracer fails
+		ctx, span := t.tracer.Start(p.ctx, "stint.perform", p.of.telemetry.span...)
+		if span == nil || ctx == nil {
+			return
+		}
+		p.ctx, p.span = ctx, span
+		if span.IsRecording() {
+			span.SetAttributes(attribute.String("stint.task.id", string(p.task.ID)),
+				attribute.Int("stint.task.try", p.task.Try))
+		}
+	})
+	t.tell(t.metering, len(begun), func(i int) {
+		t.running.Add(begun[i].ctx, 1, begun[i].of.telemetry.running...)
+	})
 	if t.metrics != nil {
-		t.metrics.Begin(of.action)
+		t.tell(t.counting, len(begun), func(i int) {
+			t.metrics.Begin(begun[i].of.telemetry.action)
+		})
 	}
-	return ctx, span
 }
 
-// end notes that a performance ended, with the error of the handler, if it had one.
-func (t *telemetry) end(
-	ctx context.Context, of *telemetryOf, span trace.Span, begun time.Time, o Outcome, err error,
-) {
-	took := now().Sub(begun)
-	t.running.Add(ctx, -1, of.running...)
-	t.performed.Add(ctx, 1, of.counted[o]...)
-	t.duration.Record(ctx, took.Seconds(), of.timed[o]...)
-	if t.metrics != nil {
-		t.metrics.End(of.action, o, took)
+// end notes that performances have ended.
+func (t *telemetry) end(over []*performance) {
+	took := make([]time.Duration, len(over))
+	for i, p := range over {
+		took[i] = now().Sub(p.begun)
 	}
-	if span.IsRecording() {
-		span.SetAttributes(outcomeKey.String(string(o)))
-		if err != nil {
-			span.RecordError(err)
-			span.SetStatus(codes.Error, err.Error())
+	t.tell(t.metering, len(over), func(i int) {
+		of, o := &over[i].of.telemetry, over[i].outcome
+		ctx := context.WithoutCancel(over[i].ctx)
+		t.running.Add(ctx, -1, of.running...)
+		t.performed.Add(ctx, 1, of.counted[o]...)
+		t.duration.Record(ctx, took[i].Seconds(), of.timed[o]...)
+	})
+	if t.metrics != nil {
+		t.tell(t.counting, len(over), func(i int) {
+			t.metrics.End(over[i].of.telemetry.action, over[i].outcome, took[i])
+		})
+	}
+	t.tell(t.tracing, len(over), func(i int) { endSpan(over[i]) })
+}
+
+func endSpan(p *performance) {
+	if p.span.IsRecording() {
+		p.span.SetAttributes(outcomeKey.String(string(p.outcome)))
+		if end := &p.ending; end.kind != endedWell {
+			// What RecordError writes, which asks the error again.
+			p.span.AddEvent("exception", trace.WithAttributes(
+				attribute.String("exception.type", end.class),
+				attribute.String("exception.message", end.text)))
+			p.span.SetStatus(codes.Error, end.text)
 		}
 	}
-	span.End()
+	p.span.End()
+}
+
+// tell calls f for each of n performances. If a call panics or ends its goroutine, the others are
+// made all the same, and the log says so.
+func (t *telemetry) tell(failures *outage.Log, n int, f func(i int)) {
+	if failure := safely.Each(n, f); failure != nil {
+		failures.Failed(context.Background(), failure)
+	}
 }
 
 // now is only for measuring how long something takes in this process. The times of tasks are those

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
@@ -78,6 +79,7 @@ type Worker struct {
 	options   Options
 	telemetry *telemetry
 	actions   map[string]*handling
+	failures  *outage.Tallies
 	started   atomic.Bool
 }
 
@@ -109,6 +111,7 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	}
 	w := &Worker{
 		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
+		failures: outage.NewTallies(options.Logger),
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")
@@ -224,6 +227,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.started.Swap(true) {
 		return fmt.Errorf("run worker: %w", ErrStarted)
 	}
+	defer w.failures.Flush()
 	if err := newExecution(w).run(ctx); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}

@@ -54,9 +54,9 @@ type Directory struct {
 
 // Open reads which programs are in a directory, or looks for those of the actions given, if any
 // are. Hidden files are no programs, nor are, unless they are given, the copies that editors and
-// package managers leave, such as greet~ and greet.bak. A directory without any is refused with [ErrNoPrograms], an action without a program with
-// [ErrNotProgram] or [os.ErrNotExist], and any directory with [ErrUnsupported] where the system is
-// not Unix.
+// package managers leave, such as greet~ and greet.bak. A directory without any is refused with
+// [ErrNoPrograms], an action without a program with [ErrNotProgram] or [os.ErrNotExist], and any
+// directory with [ErrUnsupported] where the system is not Unix.
 func Open(path string, actions ...string) (*Directory, error) {
 	d, err := open(path, actions)
 	if err != nil {

@@ -1,19 +1,28 @@
 // Package warnlog is the logger of those who were given none: warnings and errors go to the default
-// logger of log/slog, so that nothing fails in silence, and the rest is dropped.
+// logger of log/slog, so that nothing fails in silence, and the rest is dropped. It also keeps a
+// logger that panics from ending our goroutines.
 package warnlog
 
 import (
 	"context"
 	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // Or returns logger or, if that is nil, one for warnings and errors that passes them on to
-// [slog.Default] as it is now.
+// [slog.Default] as it is now. What is logged with it is lost if the handler of the logger panics
+// or ends its goroutine, and nothing else happens.
 func Or(logger *slog.Logger) *slog.Logger {
-	if logger != nil {
+	if logger == nil {
+		return slog.New(guard(warnings{slog.Default().Handler()}))
+	}
+	if _, already := logger.Handler().(guarded); already {
 		return logger
 	}
-	return slog.New(warnings{slog.Default().Handler()})
+	return slog.New(guard(logger.Handler()))
 }
 
 // Only returns a logger that passes only warnings and errors on to another one.
@@ -32,4 +41,56 @@ func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (w warnings) WithGroup(name string) slog.Handler {
 	return warnings{w.Handler.WithGroup(name)}
+}
+
+// guarded is a handler whose failures stay there. It calls the other one in another goroutine,
+// which costs a microsecond for each record that is written.
+type guarded struct {
+	slog.Handler
+
+	complaint *sync.Once
+}
+
+func guard(handler slog.Handler) guarded { return guarded{handler, &sync.Once{}} }
+
+func (g guarded) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			g.complain(safely.Recovered(value))
+		}
+	}()
+	return g.Handler.Enabled(ctx, level)
+}
+
+func (g guarded) Handle(ctx context.Context, record slog.Record) (err error) {
+	failure := safely.Call(func() { err = g.Handler.Handle(ctx, record) })
+	if failure != nil {
+		g.complain(failure)
+		return failure
+	}
+	return err
+}
+
+func (g guarded) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return g.with(func() slog.Handler { return g.Handler.WithAttrs(attrs) })
+}
+
+func (g guarded) WithGroup(name string) slog.Handler {
+	return g.with(func() slog.Handler { return g.Handler.WithGroup(name) })
+}
+
+func (g guarded) with(derive func() slog.Handler) slog.Handler {
+	derived := g.Handler
+	if failure := safely.Call(func() { derived = derive() }); failure != nil {
+		g.complain(failure)
+	}
+	return guarded{derived, g.complaint}
+}
+
+// complain says on standard error, once, that the logger fails: nobody else can be told.
+func (g guarded) complain(failure *safely.CallError) {
+	g.complaint.Do(func() {
+		_, _ = os.Stderr.WriteString("stint: a logger fails, and its records are lost: " +
+			failure.Error() + "\n")
+	})
 }

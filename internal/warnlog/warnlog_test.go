@@ -2,7 +2,9 @@ package warnlog
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -25,8 +27,33 @@ func TestOr_PassesWarningsOn(t *testing.T) { //nolint:paralleltest // sets the d
 		!strings.Contains(got, "actor=a") || !strings.Contains(got, "task.id=t") {
 		t.Errorf("logged\n%s", got)
 	}
-	given := slog.New(slog.DiscardHandler)
-	if Or(given) != given {
-		t.Error("a logger that is given is replaced")
+	text.Reset()
+	given := Or(slog.New(handler))
+	given.Debug("passed")
+	if !strings.Contains(text.String(), "passed") || Or(given) != given {
+		t.Errorf("a logger that is given logs %q, or is wrapped twice", text.String())
+	}
+}
+
+// hostile is a handler that fails in each call.
+type hostile struct{ do func() }
+
+func (h hostile) Enabled(_ context.Context, level slog.Level) bool {
+	if level == slog.LevelInfo {
+		panic("boom")
+	}
+	return true
+}
+
+func (h hostile) Handle(context.Context, slog.Record) error { h.do(); return nil }
+func (h hostile) WithAttrs([]slog.Attr) slog.Handler        { h.do(); return h }
+func (h hostile) WithGroup(string) slog.Handler             { h.do(); return h }
+
+func TestOr_KeepsFailuresOfTheLogger(t *testing.T) {
+	t.Parallel()
+	for _, do := range []func(){func() { panic("boom") }, runtime.Goexit} {
+		logger := Or(slog.New(hostile{do})).With("a", 1).WithGroup("g")
+		logger.Info("lost")
+		logger.Error("lost")
 	}
 }
