@@ -20,9 +20,11 @@ func newPolicies() map[string]policy {
 	return all
 }
 
-// byID is the policy of procedures that name stored tasks.
-func byID[M interface{ GetIds() []string }](verb access.Verb) func(a *asking, request any) error {
-	return on(func(a *asking, r M) error { return a.may(verb, r.GetIds()) })
+// byReadable is the policy of procedures that show one task.
+func byReadable[M interface{ GetId() string }]() func(a *asking, request any) error {
+	return on(func(a *asking, r M) error {
+		return a.mayChange(access.Read, []string{r.GetId()})
+	})
 }
 
 // byToken is the policy of procedures whose calls prove by a token that the caller owns a task.
@@ -72,6 +74,9 @@ func changePolicies() map[string]policy {
 			may: on(func(a *asking, r *stintv1.AbortTasksRequest) error {
 				return a.mayControl(r.GetIds())
 			}),
+			trim: trimming(func(a *asking, r *stintv1.AbortTasksResponse) {
+				a.hideOthers(r.GetAborted())
+			}),
 		},
 		stintv1connect.TaskServiceAnswerTasksProcedure: {
 			may: on((*asking).mayAnswer),
@@ -80,14 +85,23 @@ func changePolicies() map[string]policy {
 			may: on(func(a *asking, r *stintv1.RetryTasksRequest) error {
 				return a.mayControl(r.GetIds())
 			}),
+			trim: trimming(func(a *asking, r *stintv1.RetryTasksResponse) {
+				a.hideOthers(r.GetRetried())
+			}),
 		},
 		stintv1connect.TaskServiceDeleteTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.DeleteTasksRequest) error {
 				return a.mayControl(r.GetIds())
 			}),
+			trim: trimming(func(a *asking, r *stintv1.DeleteTasksResponse) {
+				a.hideOthers(r.GetDeleted())
+			}),
 		},
 		stintv1connect.TaskServiceTransactProcedure: {
 			may: on((*asking).mayTransact),
+			trim: trimming(func(a *asking, r *stintv1.TransactResponse) {
+				a.hideOthers(r.GetRetried(), r.GetAborted(), r.GetDeleted())
+			}),
 		},
 		stintv1connect.TaskServicePruneTasksProcedure: {may: byAll(access.Control)},
 	}
@@ -97,13 +111,15 @@ func changePolicies() map[string]policy {
 func lookPolicies() map[string]policy {
 	return map[string]policy{
 		stintv1connect.TaskServiceGetTasksProcedure: {
-			may: byID[*stintv1.GetTasksRequest](access.Read),
+			may: on((*asking).mayGet),
 			trim: trimming(func(a *asking, r *stintv1.GetTasksResponse) {
 				a.hideBodies(r.GetTasks())
 			}),
 		},
 		stintv1connect.TaskServiceWaitForTasksProcedure: {
-			may: byID[*stintv1.WaitForTasksRequest](access.Read),
+			may: on(func(a *asking, r *stintv1.WaitForTasksRequest) error {
+				return a.mayChange(access.Read, r.GetIds())
+			}),
 			trim: trimming(func(a *asking, r *stintv1.WaitForTasksResponse) {
 				a.hideBodies(r.GetTasks())
 			}),
@@ -112,46 +128,21 @@ func lookPolicies() map[string]policy {
 		stintv1connect.TaskServiceCheckStoreProcedure:     {may: byAll(access.Read)},
 		stintv1connect.TaskServiceListTasksProcedure:      {may: on((*asking).mayList)},
 		stintv1connect.TaskServiceExplainTaskProcedure: {
-			may: on(func(a *asking, r *stintv1.ExplainTaskRequest) error {
-				return a.may(access.Read, []string{r.GetId()})
-			}),
-			trim: trimming(func(a *asking, r *stintv1.ExplainTaskResponse) {
-				r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
-				if r.GetLimits() != nil {
-					r.Limits.Owned = a.seen(r.GetLimits().GetOwned())
-					r.Limits.KeyOwned = a.seen(r.GetLimits().GetKeyOwned())
-				}
-			}),
+			may: byReadable[*stintv1.ExplainTaskRequest](), trim: trimming((*asking).trimExplained),
 		},
 		stintv1connect.TaskServiceGetHistoryProcedure: {
-			may: on(func(a *asking, r *stintv1.GetHistoryRequest) error {
-				return a.may(access.Read, []string{r.GetId()})
-			}),
+			may: byReadable[*stintv1.GetHistoryRequest](),
 		},
 		stintv1connect.TaskServiceGetGraphProcedure: {
-			may: on(func(a *asking, r *stintv1.GetGraphRequest) error {
-				return a.may(access.Read, []string{r.GetId()})
-			}),
+			may:  byReadable[*stintv1.GetGraphRequest](),
 			trim: trimming((*asking).trimGraph),
 		},
 		stintv1connect.TaskServiceGetStatsProcedure: {
-			may: byReader,
-			trim: trimming(func(a *asking, r *stintv1.GetStatsResponse) {
-				r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
-					return !a.principal.MayList([]string{s.GetAction()}, "")
-				})
-			}),
+			may:  byReader,
+			trim: trimming((*asking).trimStats),
 		},
 		stintv1connect.TaskServiceListProblemsProcedure: {
-			may: byReader,
-			trim: trimming(func(a *asking, r *stintv1.ListProblemsResponse) {
-				r.Slow, r.Failing = a.seen(r.GetSlow()), a.seen(r.GetFailing())
-				r.Failed = a.seen(r.GetFailed())
-				// A group may have tasks that the caller may not read by their IDs.
-				r.Errors = slices.DeleteFunc(r.GetErrors(), func(e *stintv1.ErrorGroup) bool {
-					return !a.principal.MayList([]string{e.GetAction()}, "")
-				})
-			}),
+			may: on((*asking).mayListProblems), trim: trimming((*asking).trimProblems),
 		},
 		stintv1connect.TaskServiceListActorsProcedure: {
 			may: byReader,
@@ -159,6 +150,11 @@ func lookPolicies() map[string]policy {
 				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
 					return !a.principal.MayList(actor.GetActions(), "")
 				})
+				for _, actor := range r.GetActors() {
+					if a.restricted() { // it may own tasks with other actions than these
+						actor.Tasks = 0
+					}
+				}
 			}),
 		},
 	}
@@ -281,11 +277,17 @@ func workerPolicies() map[string]policy {
 				return a.mayOwn(r.GetActor(), nil)
 			}),
 		},
-		stintv1connect.WorkerServiceReturnTasksProcedure: {may: byToken},
-		stintv1connect.WorkerServiceSetStatusProcedure:   {may: byToken},
-		stintv1connect.WorkerServiceGetInputsProcedure:   {may: byToken},
-		stintv1connect.WorkerServiceRecordStepProcedure:  {may: byToken},
-		stintv1connect.WorkerServiceListStepsProcedure:   {may: byToken},
+		stintv1connect.WorkerServiceReturnTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.ReturnTasksRequest) error {
+				a.promptly = r.GetPromptly()
+				return a.has(access.Own)
+			}),
+			trim: trimming((*asking).trimVerdicts),
+		},
+		stintv1connect.WorkerServiceSetStatusProcedure:  {may: byToken},
+		stintv1connect.WorkerServiceGetInputsProcedure:  {may: byToken},
+		stintv1connect.WorkerServiceRecordStepProcedure: {may: byToken},
+		stintv1connect.WorkerServiceListStepsProcedure:  {may: byToken},
 		stintv1connect.WorkerServiceAttendProcedure: {
 			may: on(func(a *asking, r *stintv1.AttendRequest) error {
 				if r.GetHello() == nil {

@@ -31,6 +31,15 @@ type asking struct {
 	principal *access.Principal
 	store     *stint.Store
 
+	// absent are tasks of the call that the principal must not learn of: the answer has them as
+	// missing. foundOnly says that this is no error.
+	absent    []stint.TaskID
+	foundOnly bool
+	// promptly says that returns are not to wait.
+	promptly bool
+	// most is how many items of a kind the caller wants.
+	most int
+
 	// streamed are the tasks that earlier messages of a stream insert, by hashes of their IDs. They
 	// are not stored before the stream has ended.
 	streamed map[uint64]struct{}
@@ -71,26 +80,25 @@ func (a *asking) mayNot(format string, args ...any) error {
 func (a *asking) mayChange(verb access.Verb, ids []string) error {
 	missing, err := a.missing(verb, ids)
 	if err == nil && len(missing) > 0 {
-		return &stint.TaskError{IDs: missing, Err: stint.ErrTaskNotFound}
+		return &stint.TaskError{IDs: uniqueIDs(missing), Err: stint.ErrTaskNotFound}
 	}
 	return err
 }
 
-// may returns an error unless the principal may do something on all stored tasks with these IDs.
-// Those that are not stored are left to the verb.
-func (a *asking) may(verb access.Verb, ids []string) error {
-	_, err := a.missing(verb, ids)
-	return err
-}
-
-// missing is may, and returns the tasks that are not stored, as far as their IDs do not decide.
+// missing returns the tasks that are not stored, as far as their IDs do not decide, and those on
+// which the principal may not do something, because of their actions: as if they were not stored,
+// so that nobody learns of their IDs. It returns an error if the principal may not do it on an ID,
+// whatever is stored.
 func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID, err error) {
 	unsure := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return a.principal.MayByID(verb, id)
 	})
+	never := slices.IndexFunc(unsure, func(id string) bool { return !a.principal.MayEver(verb, id) })
 	switch {
 	case !a.principal.Has(verb):
 		return nil, a.mayNot("%s tasks", verb)
+	case never >= 0:
+		return nil, a.mayNot("%s task %q", verb, unsure[never])
 	case len(unsure) == 0:
 		return nil, nil
 	case len(unsure) > itemsMax:
@@ -102,14 +110,55 @@ func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID
 	}
 	for _, id := range unsure {
 		action, stored := actions[stint.TaskID(id)]
-		switch {
-		case !stored:
+		if !stored || !a.principal.May(verb, action, id) {
 			missing = append(missing, stint.TaskID(id))
-		case !a.principal.May(verb, action, id):
-			return nil, a.mayNot("%s task %q", verb, id)
 		}
 	}
 	return missing, nil
+}
+
+// mayGet asks for the tasks only that the principal may read, and notes the others as absent.
+func (a *asking) mayGet(r *stintv1.GetTasksRequest) (err error) {
+	if a.absent, err = a.missing(access.Read, r.GetIds()); err != nil {
+		return err
+	}
+	absent := make(map[string]bool, len(a.absent))
+	for _, id := range a.absent {
+		absent[string(id)] = true
+	}
+	a.foundOnly = r.GetFoundOnly()
+	r.Ids = slices.DeleteFunc(r.GetIds(), func(id string) bool { return absent[id] })
+	return nil
+}
+
+// mayTakeOver returns an error unless the principal may end the stored tasks whose IDs it wants to
+// give to others. That an ID is taken cannot be kept from whoever may insert tasks with it.
+func (a *asking) mayTakeOver(ids []string) error {
+	var unsure []string
+	for _, id := range ids {
+		if !a.principal.MayByID(access.Control, id) {
+			unsure = append(unsure, id)
+		}
+	}
+	switch {
+	case !a.principal.Has(access.Control):
+		return a.mayNot("%s tasks", access.Control)
+	case len(unsure) == 0:
+		return nil
+	case len(unsure) > itemsMax:
+		return errItems()
+	}
+	actions, err := a.store.FindActions(a.ctx, wire.ToIDs(unsure))
+	if err != nil {
+		return err
+	}
+	for _, id := range unsure {
+		action, stored := actions[stint.TaskID(id)]
+		if stored && !a.principal.May(access.Control, action, id) {
+			return a.mayNot("%s task %q", access.Control, id)
+		}
+	}
+	return nil
 }
 
 // mayInsert returns an error unless the principal may insert tasks, read those stored tasks that
@@ -190,7 +239,7 @@ func (a *asking) mayReplace(tasks []*stintv1.Task) error {
 	if err := a.mayInsert(tasks); err != nil {
 		return err
 	}
-	return a.may(access.Control, ids)
+	return a.mayTakeOver(ids)
 }
 
 // mayDebounce returns an error unless the principal may replace the task, and the one that runs
@@ -302,7 +351,9 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 	}
 	for _, p := range []part{
 		{len(r.GetHold()) + len(r.GetReturn()), func() error { return a.has(access.Own) }},
-		{len(r.GetMustExist()), func() error { return a.may(access.Read, r.GetMustExist()) }},
+		{len(r.GetMustExist()), func() error {
+			return a.mayChange(access.Read, r.GetMustExist())
+		}},
 		{len(r.GetInsert()), func() error { return a.mayInsert(r.GetInsert()) }},
 		{len(r.GetReplace()), func() error { return a.mayReplace(r.GetReplace()) }},
 		{len(r.GetDebounce()), func() error { return a.mayDebounceAll(r.GetDebounce()) }},
@@ -381,14 +432,24 @@ func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		procedure, asks := request.Spec().Procedure, g.asks(ctx)
 		if err := g.may(asks, procedure, request.Any()); err != nil {
-			return nil, err
+			return nil, asks.redacted(err, request.Any())
 		}
 		response, err := next(ctx, request)
-		trim := g.service.policies[procedure].trim
-		if trim != nil && err == nil && asks.principal != nil {
-			trim(asks, response.Any())
+		if asks.principal == nil {
+			return response, err
 		}
-		return response, err
+		var answer any
+		if trim := g.service.policies[procedure].trim; err == nil {
+			answer = response.Any()
+			if trim != nil {
+				trim(asks, answer)
+			}
+		}
+		err = asks.redacted(err, request.Any())
+		if err = asks.addAbsent(answer, err); err != nil {
+			return nil, err
+		}
+		return response, nil
 	}
 }
 
@@ -400,7 +461,8 @@ func (g *guard) WrapStreamingHandler(
 	next connect.StreamingHandlerFunc,
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
-		return next(ctx, &guarded{stream, g, g.asks(ctx)})
+		asks := g.asks(ctx)
+		return asks.redacted(next(ctx, &guarded{stream, g, asks}), nil)
 	}
 }
 

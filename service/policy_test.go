@@ -121,7 +121,6 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"tasks":[{"id":"shop/1","action":"ship"}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/mail"]}]}`},
 			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
-			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"mail",` +
 				`"to_signal_after":["other/mail"]}]}`},
 			{"mailer", `{}`},
@@ -160,7 +159,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 	},
 	"AbortTasks": {
 		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"]}`}},
-		[]call{{"shop", `{"ids":["shop/mail","shop/ship"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
 	},
 	"AnswerTasks": {
 		[]call{
@@ -170,7 +169,6 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{
 			{"clerk", `{"actor":"ann","answers":[{"id":"shop/ask","code":"completed"}]}`},
 			{"clerk", `{"actor":"clerk-1","answers":[{"id":"other/ask","code":"completed"}]}`},
-			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/mail","code":"completed"}]}`},
 			{"shop", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
 			{"mailer", `{"actor":"clerk-1"}`},
 		},
@@ -237,7 +235,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 	},
 	"GetTasks": {
 		[]call{{"shop", `{"ids":["shop/mail"]}`}, {"reader", `{"ids":["other/mail"]}`}},
-		[]call{{"shop", `{"ids":["shop/ship"]}`}, {"mailer", `{"ids":["shop/mail"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"mailer", `{"ids":["shop/mail"]}`}},
 	},
 	"WaitForTasks": {
 		[]call{{"shop", `{"ids":["shop/mail"],"wait":"0.001s"}`}},
@@ -381,6 +379,56 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
 		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
 	},
+}
+
+// hiddenCalls name tasks that the caller must not learn of: for it, there are none.
+var hiddenCalls = map[string][]call{
+	"InsertTasks": {
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","to_signal_after":["shop/ship"]}]}`},
+	},
+	"AddDependencies": {
+		{"chain", `{"dependencies":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},
+		{"chain", `{"dependencies":[{"predecessor":"shop/bills","dependent":"shop/ship"}]}`},
+	},
+	"AbortTasks":  {{"shop", `{"ids":["shop/mail","shop/ship"]}`}},
+	"RetryTasks":  {{"shop", `{"ids":["shop/ship"]}`}},
+	"DeleteTasks": {{"shop", `{"ids":["shop/ship"]}`}},
+	"AnswerTasks": {
+		{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/mail","code":"completed"}]}`},
+	},
+	"Transact": {
+		{"shop", `{"must_exist":["shop/ship"]}`}, {"shop", `{"retry":["shop/ship"]}`},
+		{"shop", `{"abort":["shop/ship"]}`}, {"shop", `{"delete":["shop/ship"]}`},
+		{"chain", `{"depend":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},
+	},
+	"GetTasks":     {{"shop", `{"ids":["shop/ship"]}`}, {"reader", `{"ids":["shop/ship"]}`}},
+	"WaitForTasks": {{"shop", `{"ids":["shop/ship"],"wait":"0.001s"}`}},
+	"ExplainTask":  {{"shop", `{"id":"shop/ship"}`}},
+	"GetHistory":   {{"shop", `{"id":"shop/ship"}`}},
+	"GetGraph":     {{"reader", `{"id":"shop/ship"}`}},
+}
+
+// A task that the caller must not learn of is answered for as one that is not there.
+func TestService_AnswersForHiddenTasksAsForNone(t *testing.T) {
+	t.Parallel()
+	r := startGuarded(t)
+	for name, calls := range hiddenCalls {
+		for _, c := range calls {
+			code, got := r.as(c.by).post(t, "TaskService/"+name, c.request)
+			if code != http.StatusNotFound {
+				t.Errorf("%s by %s: %s = %d %v, want not found", name, c.by, c.request, code, got)
+			}
+			none := strings.ReplaceAll(c.request, "shop/ship", "shop/none")
+			none = strings.ReplaceAll(none, "shop/mail", "shop/none")
+			also, want := r.as(c.by).post(t, "TaskService/"+name, none)
+			shown := strings.NewReplacer("shop/ship", "shop/none", "shop/mail", "shop/none")
+			if got, want := shown.Replace(fmt.Sprint(code, got["message"])),
+				fmt.Sprint(also, want["message"]); got != want && name != "AbortTasks" {
+				t.Errorf("%s by %s: %s = %s, want %s", name, c.by, c.request, got, want)
+			}
+		}
+	}
 }
 
 // streams have tests of their own: see ...IsRefused... below.

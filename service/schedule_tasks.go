@@ -119,8 +119,23 @@ func (a *asking) mayPut(schedules []*stintv1.Schedule, replaces bool) error {
 	if !replaces || len(names) == 0 {
 		return nil
 	}
-	_, err := a.mayRunStored(names)
-	return err
+	return a.mayTakeSchedules(names)
+}
+
+// mayTakeSchedules returns an error unless the principal may have those of these schedules insert
+// their tasks that are stored, whose place others are to take. That a name is taken cannot be kept
+// from whoever may have a schedule of it, but nothing of the stored one is told.
+func (a *asking) mayTakeSchedules(names []string) error {
+	stored, err := listSchedules(a.ctx, a.store, names)
+	if err != nil {
+		return err
+	}
+	for _, message := range wire.FromScheduleInfos(stored, false) {
+		if a.mayRun(message.GetSchedule()) != nil {
+			return a.mayNot("replace schedule %q", message.GetSchedule().GetName())
+		}
+	}
+	return nil
 }
 
 // mayRunAll returns an error unless the principal may have all of these stored schedules insert
@@ -142,7 +157,8 @@ func (a *asking) mayRunAll(names []string) error {
 }
 
 // mayRunStored returns which of these schedules are stored, or an error unless the principal may
-// have these insert their tasks.
+// have these insert their tasks. Those that it may neither see nor have insert their tasks are left
+// out, as if they were not stored.
 func (a *asking) mayRunStored(names []string) (map[string]bool, error) {
 	stored, err := listSchedules(a.ctx, a.store, names)
 	if err != nil {
@@ -151,6 +167,9 @@ func (a *asking) mayRunStored(names []string) (map[string]bool, error) {
 	found := make(map[string]bool, len(stored))
 	for _, message := range wire.FromScheduleInfos(stored, false) {
 		if err := a.mayRun(message.GetSchedule()); err != nil {
+			if !a.seesSchedule(message.GetSchedule()) {
+				continue
+			}
 			return nil, err
 		}
 		found[message.GetSchedule().GetName()] = true
@@ -183,15 +202,23 @@ func (a *asking) mayRun(schedule *stintv1.Schedule) error {
 // it may see.
 func (a *asking) trimSchedules(r *stintv1.ListSchedulesResponse) {
 	r.Schedules = slices.DeleteFunc(r.GetSchedules(), func(info *stintv1.ScheduleInfo) bool {
+		if !a.seesSchedule(info.GetSchedule()) {
+			return true
+		}
 		below := info.GetSchedule().GetName() + "/"
 		for _, task := range info.GetSchedule().GetTasks() {
-			if !a.principal.MayBelow(access.Read, task.GetAction(), below) {
-				return true
-			}
 			if !a.principal.MayBelow(access.ReadBodies, task.GetAction(), below) {
 				task.Content = nil
 			}
 		}
 		return false
+	})
+}
+
+// seesSchedule reports whether the principal may see all tasks of a schedule.
+func (a *asking) seesSchedule(schedule *stintv1.Schedule) bool {
+	below := schedule.GetName() + "/"
+	return !slices.ContainsFunc(schedule.GetTasks(), func(task *stintv1.Task) bool {
+		return !a.principal.MayBelow(access.Read, task.GetAction(), below)
 	})
 }

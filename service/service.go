@@ -103,6 +103,7 @@ type Service struct {
 	authenticate func(r *http.Request) (*access.Principal, error)
 	limits       limits
 	policies     map[string]policy
+	seal         seal
 	metrics      Metrics      // or nil
 	accessLog    *slog.Logger // or nil
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
+	"github.com/stint-tasks/stint/service/access"
 )
 
 // tasks are the verbs of stint.v1.TaskService.
@@ -176,7 +177,11 @@ func (t *tasks) ListTasks(
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stint.State(state))
 	}
-	page, err := t.store.ListTasks(ctx, filter)
+	list := t.store.ListTasks
+	if by := callerOf(ctx).principal; !by.MayAll(access.Read) {
+		list = t.listHidden
+	}
+	page, err := list(ctx, filter)
 	return &stintv1.ListTasksResponse{
 		Tasks: wire.FromInfos(page.Tasks, false), Next: string(page.Next),
 		Looked: wire.Int32(page.Looked),

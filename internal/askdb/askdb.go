@@ -17,6 +17,9 @@ var setPath string
 //go:embed sql/clock.sql
 var clock string
 
+//go:embed sql/system_identifier.sql
+var systemIdentifier string
+
 // A Conn begins transactions: a connection, or a pool of them.
 type Conn interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
@@ -30,6 +33,15 @@ func InTx(ctx context.Context, conn Conn, work func(tx pgx.Tx) error) error {
 		}
 		return work(tx)
 	})
+}
+
+// SystemIdentifier is a number that only those know who reach the server or its standbys.
+func SystemIdentifier(ctx context.Context, tx pgx.Tx) (int64, error) {
+	var number int64
+	if err := tx.QueryRow(ctx, systemIdentifier).Scan(&number); err != nil {
+		return 0, fmt.Errorf("read the system identifier: %w", err)
+	}
+	return number, nil
 }
 
 // Now is the time on the database's clock.

@@ -29,6 +29,11 @@ func (p *Principal) MayByID(verb Verb, id string) bool {
 	})
 }
 
+// MayEver reports whether the principal may do something on a task of an ID with some action.
+func (p *Principal) MayEver(verb Verb, id string) bool {
+	return p.some(func(g *Grant) bool { return g.allows(verb) && fits(anyOr(g.IDs), id) })
+}
+
 // MayAll reports whether the principal may do something on all tasks.
 func (p *Principal) MayAll(verb Verb) bool {
 	return p.some(func(g *Grant) bool {

@@ -1,0 +1,220 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/wire"
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// restricted reports whether there may be tasks that the principal must not learn of.
+func (a *asking) restricted() bool { return !a.principal.MayAll(access.Read) }
+
+// addAbsent makes an answer of the tasks that are there one of all that were asked for: those that
+// the principal must not learn of are missing, as if they were not stored.
+func (a *asking) addAbsent(answer any, err error) error {
+	if len(a.absent) == 0 {
+		return err
+	}
+	missing := &stint.TaskError{}
+	found, ok := answer.(*stintv1.GetTasksResponse)
+	switch {
+	case err == nil && ok && a.foundOnly:
+		found.Missing = uniqueIDs(append(found.GetMissing(), wire.FromIDs(a.absent)...))
+		return nil
+	case err == nil, errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing):
+		ids := uniqueIDs(slices.Concat(missing.IDs, a.absent))
+		return &stint.TaskError{IDs: ids, Err: stint.ErrTaskNotFound}
+	}
+	return err
+}
+
+func uniqueIDs[ID ~string](ids []ID) []ID {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// unnamed says in an error that it does not name everything.
+const unnamed = ", and others that the caller may not read"
+
+// redacted takes out of an error what the principal must not learn: which tasks there are, besides
+// those that the request names, and in which states. Every error of a call goes through it.
+func (a *asking) redacted(err error, request any) error {
+	if err == nil || a.principal == nil || !a.restricted() {
+		return err
+	}
+	var cycle *stint.CycleError
+	var dependencies *stint.DependencyError
+	var schedules *stint.ScheduleError
+	var argument *stint.ArgumentError
+	var tasks *stint.TaskError
+	switch {
+	case errors.As(err, &schedules):
+		left := a.toldNames(schedules.Names, request)
+		return replaced(err, schedules, &stint.ScheduleError{Names: left, Err: schedules.Err},
+			len(left) < len(schedules.Names))
+	case errors.As(err, &argument):
+		of := *argument
+		if len(a.told([]stint.TaskID{of.ID}, request)) == 0 {
+			of.ID = ""
+		}
+		return replaced(err, argument, &of, of.ID != argument.ID)
+	case errors.As(err, &cycle):
+		left := a.told(cycle.Path, request)
+		if len(left) == len(cycle.Path) || len(cycle.Path) == 0 {
+			return err
+		}
+		if cycle.Path[0] == left.first() { // it is at both ends, or at none
+			left = left[:len(left)-1]
+		}
+		return replaced(err, cycle, &stint.CycleError{Path: left.closed()}, true)
+	case errors.As(err, &dependencies):
+		return replaced(err, dependencies, a.redactedEdges(dependencies), false)
+	case errors.As(err, &tasks):
+		left := a.told(tasks.IDs, request)
+		if errors.Is(tasks.Err, stint.ErrInvalidToken) && errors.Is(err, stint.ErrTaskNotFound) {
+			// Whether there is a task that is not the caller's.
+			return replaced(err, tasks, &stint.TaskError{IDs: left, Err: stint.ErrInvalidToken},
+				len(left) < len(tasks.IDs))
+		}
+		return replaced(err, tasks, &stint.TaskError{IDs: left, Err: tasks.Err},
+			len(left) < len(tasks.IDs))
+	}
+	return err
+}
+
+// replaced puts an error in the place of one that it wraps, and says so if that named more.
+func replaced(err, part, by error, less bool) error {
+	verb, behind := strings.CutSuffix(err.Error(), part.Error())
+	if !behind {
+		verb = ""
+	}
+	if less {
+		return fmt.Errorf("%s%w%s", verb, by, unnamed)
+	}
+	return fmt.Errorf("%s%w", verb, by)
+}
+
+// redactedEdges leaves the states out of tasks that the principal may use, but not read.
+func (a *asking) redactedEdges(err *stint.DependencyError) error {
+	var ids []stint.TaskID
+	for _, refused := range err.Refused {
+		ids = append(ids, refused.Predecessor, refused.Dependent)
+	}
+	readable := a.readable(uniqueIDs(ids))
+	left := &stint.DependencyError{Refused: slices.Clone(err.Refused)}
+	for i := range left.Refused {
+		refused := &left.Refused[i]
+		if !readable[refused.Predecessor] {
+			refused.PredecessorState = ""
+		}
+		if !readable[refused.Dependent] {
+			refused.DependentState = ""
+		}
+	}
+	return left
+}
+
+// toldIDs are the tasks of an error that the principal may be told of.
+type toldIDs []stint.TaskID
+
+func (ids toldIDs) first() stint.TaskID {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+// closed adds the first of the tasks along a cycle at its end.
+func (ids toldIDs) closed() []stint.TaskID {
+	if len(ids) == 0 {
+		return nil
+	}
+	return append(slices.Clone(ids), ids[0])
+}
+
+// told returns those of some tasks that the principal knows from its request, or may read.
+func (a *asking) told(ids []stint.TaskID, request any) toldIDs {
+	known := textsOf(request)
+	var unknown []stint.TaskID
+	for _, id := range ids {
+		if !known[string(id)] && !a.hasStreamed(string(id)) {
+			unknown = append(unknown, id)
+		}
+	}
+	readable := a.readable(uniqueIDs(unknown))
+	return slices.DeleteFunc(slices.Clone(ids), func(id stint.TaskID) bool {
+		return !known[string(id)] && !a.hasStreamed(string(id)) && !readable[id]
+	})
+}
+
+// toldNames returns those of some schedules that the principal knows from its request.
+func (a *asking) toldNames(names []string, request any) []string {
+	known := textsOf(request)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known[name] })
+}
+
+// readable are those of some tasks that the principal may read; none if that cannot be found out.
+func (a *asking) readable(ids []stint.TaskID) map[stint.TaskID]bool {
+	readable := map[stint.TaskID]bool{}
+	if len(ids) == 0 || len(ids) > itemsMax {
+		return readable
+	}
+	actions, err := a.store.FindActions(a.ctx, ids)
+	if err != nil {
+		return readable
+	}
+	for id, action := range actions {
+		readable[id] = a.principal.May(access.Read, action, string(id))
+	}
+	return readable
+}
+
+// textsOf returns every text in a message, the IDs that it names among them.
+func textsOf(request any) map[string]bool {
+	texts := map[string]bool{}
+	if message, ok := request.(proto.Message); ok {
+		addTexts(texts, message.ProtoReflect())
+	}
+	return texts
+}
+
+func addTexts(into map[string]bool, message protoreflect.Message) {
+	add := func(kind protoreflect.Kind, value protoreflect.Value) {
+		switch kind {
+		case protoreflect.StringKind:
+			into[value.String()] = true
+		case protoreflect.MessageKind:
+			addTexts(into, value.Message())
+		default: // no text
+		}
+	}
+	for field, value := range fieldsOf(message) {
+		switch {
+		case field.IsMap(): // no map holds IDs
+		case field.IsList():
+			for i := range value.List().Len() {
+				add(field.Kind(), value.List().Get(i))
+			}
+		default:
+			add(field.Kind(), value)
+		}
+	}
+}
+
+func fieldsOf(
+	message protoreflect.Message,
+) map[protoreflect.FieldDescriptor]protoreflect.Value {
+	fields := map[protoreflect.FieldDescriptor]protoreflect.Value{}
+	maps.Insert(fields, message.Range)
+	return fields
+}
