@@ -62,9 +62,10 @@ const (
 
 // A Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
-	keys   *keys
-	parser *jwt.Parser
-	claim  string
+	keys      *keys
+	parser    *jwt.Parser
+	validator *jwt.Validator
+	claim     string
 }
 
 // New returns a verifier, once it has read the keys: so a wrong address is noticed early.
@@ -91,9 +92,12 @@ func New(ctx context.Context, options Options) (*Verifier, error) {
 	return &Verifier{
 		keys: keys, claim: cmp.Or(options.Claim, "sub"),
 		parser: jwt.NewParser(
-			jwt.WithValidMethods(options.Algorithms), jwt.WithIssuer(options.Issuer),
-			jwt.WithAudience(options.Audience), jwt.WithExpirationRequired(),
-			jwt.WithLeeway(leeway), jwt.WithStrictDecoding(),
+			jwt.WithValidMethods(options.Algorithms), jwt.WithStrictDecoding(),
+			jwt.WithoutClaimsValidation(), // the validator comes after checkTimes
+		),
+		validator: jwt.NewValidator(
+			jwt.WithIssuer(options.Issuer), jwt.WithAudience(options.Audience),
+			jwt.WithExpirationRequired(), jwt.WithLeeway(leeway),
 		),
 	}, nil
 }
@@ -101,7 +105,8 @@ func New(ctx context.Context, options Options) (*Verifier, error) {
 // Principal returns the name of the caller to whom a token was issued. The error is [ErrInvalid] if
 // the token is malformed, longer than 16 KiB, signed by an unknown key or an algorithm that is not
 // among the options', of another issuer or for another audience, not valid yet or no longer by more
-// than 30 s, without an expiry, or without the claim. It is another one if the token's key is not
+// than 30 s, without an expiry, without the claim, or if one of its times is none: exp, nbf and iat
+// are numbers of seconds, up to the year 9999. It is another one if the token's key is not
 // known and the keys cannot be read now, or ctx ends before they are: the caller may ask again.
 func (v *Verifier) Principal(ctx context.Context, token string) (string, error) {
 	if len(token) > tokenBytesMax {
@@ -120,11 +125,38 @@ func (v *Verifier) Principal(ctx context.Context, token string) (string, error) 
 	case err != nil:
 		return "", invalid(reason(err))
 	}
+	if err := checkTimes(claims); err != nil {
+		return "", err
+	}
+	if err := v.validator.Validate(claims); err != nil {
+		return "", invalid(reason(err))
+	}
 	name, ok := lookUp(claims, v.claim).(string)
 	if !ok || name == "" {
 		return "", invalid(fmt.Sprintf("it has no text as the claim %q", v.claim))
 	}
 	return name, nil
+}
+
+// secondsMax is the end of the year 9999. Far beyond it a number of seconds overflows, and a time
+// that is to come would pass for one that is over.
+const secondsMax = 253402300799
+
+// checkTimes refuses times that are none.
+func checkTimes(claims jwt.MapClaims) error {
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		value, given := claims[name]
+		seconds, ok := value.(float64)
+		switch {
+		case given && !ok:
+			return invalid("its claim " + name + " is not a number")
+		case seconds > secondsMax || seconds < -secondsMax:
+			return invalid("its claim " + name + " is not a number of seconds up to the year 9999")
+		case given && name == "exp" && seconds == 0: // which would pass for none
+			return invalid("it has expired")
+		}
+	}
+	return nil
 }
 
 // keyOf returns the key that has signed a token with this header, if it is what it says.

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -198,7 +199,7 @@ func TestPrincipal_RefusesWhatProvesNothing(t *testing.T) {
 		"it is for another audience":          {with("aud", "x"), with("aud", []string{"x"})},
 		"it lacks":                            {without("exp"), without("iss"), without("aud")},
 		"it has no text as the claim \"sub\"": {without("sub"), with("sub", 7), with("sub", "")},
-		"its claims are wrong":                {with("exp", "tomorrow")},
+		"its claim exp is not a number":       {with("exp", "tomorrow"), with("exp", nil)},
 	} {
 		for _, claims := range claims {
 			wantInvalid(t, verifier, r.sign(t, claims), reason)
@@ -332,4 +333,36 @@ func TestPrincipal_ReadsTheFileAgain(t *testing.T) {
 			t.Fatalf("the old key: %v, the new one: %v", gone, err)
 		}
 	}
+}
+
+// A time that is none is called so, whatever it would pass for.
+func TestVerifier_SaysWhichTimeIsNone(t *testing.T) {
+	t.Parallel()
+	r := newSigner(t, "r", jwt.SigningMethodEdDSA)
+	verifier := newVerifier(t, jwtauth.Options{JWKS: fileOf(t, setOf(t, r))})
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		for _, value := range []any{
+			"tomorrow", "NaN", "4102444800", "", true, nil, []any{4102444800}, map[string]any{},
+		} {
+			wantInvalid(t, verifier, r.sign(t, with(name, value)),
+				"its claim "+name+" is not a number")
+		}
+		for _, value := range []float64{
+			1e300, -1e300, math.MaxFloat64, math.MaxInt64, math.MinInt64, 1e19, -1e12,
+			253402300800, float64(time.Now().UnixNano()), float64(time.Now().UnixMilli()),
+		} {
+			wantInvalid(t, verifier, r.sign(t, with(name, value)),
+				"its claim "+name+" is not a number of seconds")
+		}
+	}
+	for _, claims := range []jwt.MapClaims{
+		with("exp", 253402300799), with("exp", 4102444800.75), with("nbf", -1), with("nbf", 0.5),
+		with("nbf", -62135596800), with("iat", 1e9+0.25), with("iat", 4102444800),
+	} {
+		wantPrincipal(t, verifier, r.sign(t, claims), "mailer")
+	}
+	for _, exp := range []any{0, -1, 0.5, -253402300799} {
+		wantInvalid(t, verifier, r.sign(t, with("exp", exp)), "it has expired")
+	}
+	wantInvalid(t, verifier, r.sign(t, with("nbf", 253402300799)), "it is not valid yet")
 }
