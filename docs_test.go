@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,6 +58,7 @@ func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
 	}
 	cited := map[string]bool{}
 	rule := regexp.MustCompile(`\bR\d{1,2}\b`)
+	whole := regexp.MustCompile(`\bR1 to (R\d{1,2})\b`)
 	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -71,6 +73,11 @@ func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
 			cited[name] = cited[name] || path != page
 			if !rules[name] {
 				t.Errorf("%s cites %s, which is not in %s", path, name, page)
+			}
+		}
+		for _, last := range whole.FindAllStringSubmatch(string(text), -1) {
+			if want := fmt.Sprintf("R%d", len(rules)); last[1] != want {
+				t.Errorf("%s says %q, but the last rule is %s", path, last[0], want)
 			}
 		}
 		return err
