@@ -13,7 +13,8 @@ type Claim struct {
 	Group    string
 	Duration time.Duration // for how long the client will own the task: 1 ms to ten years
 
-	// Depends are tasks that must be there, unchanged. They are not claimed themselves.
+	// Depends are tasks that must be there, unchanged. They are not claimed themselves, so a claim
+	// that depends on all available tasks of its group, such as on the only one, finds none.
 	Depends []int64
 }
 

@@ -49,6 +49,21 @@ func TestClaim_FindsNothingInAGroupWithoutTasks(t *testing.T) {
 	}
 }
 
+func TestClaim_GivesNoTaskThatItDependsOn(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	only := idsOf(add(t, store, "g", "a"))
+	request := taskstore.Claim{Client: ann, Group: "g", Duration: time.Hour, Depends: only}
+	if task, found, err := store.Claim(t.Context(), request); found || err != nil {
+		t.Errorf("Claim = %+v, %t, %v, want nothing", task, found, err)
+	}
+	other := add(t, store, "g", "b")[0]
+	if task, found, err := store.Claim(t.Context(), request); !found || err != nil ||
+		string(task.Data) != "b" || task.ID == other.ID {
+		t.Errorf("Claim = %+v, %t, %v, want the other task", task, found, err)
+	}
+}
+
 // A worker that was too slow finds that another has its task.
 func TestClaim_GivesAnExpiredTaskToAnother(t *testing.T) {
 	t.Parallel()

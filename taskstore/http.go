@@ -53,6 +53,21 @@ import (
 //
 //	{"tasks": [], "error": {"changes": [14], "deletes": [16], "depends": [12], "owned": [18]}}
 //
+// The tasks of a claim's depends are not claimed: a claim that depends on the only available task
+// of its group is answered with no task, and no error.
+//
+// Limits, beyond which a request is refused with 413 or 400:
+//
+//	adds, updates, deletes and depends   10000 together in an update, or in a claim
+//	data                                 1048576 bytes (1 MiB) of a task, 16777216 of a call
+//	group                                1 to 255 bytes
+//	timespec                             -253402300799999 to 253402300799999, in the year 9999
+//	duration                             1 to 315360000000, which are ten years of 365 days
+//	clientid, id                         1 to 9223372036854775807
+//	body of a request                    33554432 bytes (32 MiB)
+//	answer                               67108864 bytes (64 MiB); ask for fewer tasks
+//	IDs in /tasks                        10000
+//
 // Lists that would be empty are left out of error, which is null after a success. Requests that
 // fail for other reasons are answered in the same form, with a list of texts in bugs.
 //
