@@ -516,8 +516,10 @@ class _Signals:
     A handler runs between any two steps of the main thread, which may hold a lock just then. So it
     only wakes a thread up that calls stop.
 
-    A child that a handler has forked inherits all this. What it is sent is for itself.
+    A child that a handler has forked inherits none of this: what it is sent is for itself.
     """
+
+    handling: Optional[_Signals] = None  # that of the main thread, while it is there
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.came = False
@@ -530,8 +532,19 @@ class _Signals:
         for number in (signal.SIGTERM, signal.SIGINT):
             # None stands for a handler that is not Python's.
             self._before[number] = signal.getsignal(number) or signal.SIG_DFL
+        _Signals.handling = self
         for number in self._before:
             signal.signal(number, self._handle)
+
+    @staticmethod
+    def forked() -> None:
+        """Does in a child what restore does in this process.
+
+        A signal that came later might stay unseen there: in a child that another thread than the
+        main one has forked, Python 3.13 runs handlers only where a system call was interrupted.
+        """
+        if _Signals.handling:
+            _Signals.handling.restore()
 
     def _handle(self, number: int, _: Any) -> None:
         for each, before in self._before.items():
@@ -552,4 +565,9 @@ class _Signals:
             return
         for number, before in self._before.items():
             signal.signal(number, before)
+        _Signals.handling = None
         self._write.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Signals.forked)
