@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -72,6 +73,9 @@ type connection struct {
 	ready chan struct{} // closed when the attempt has ended
 	store Store
 	err   error
+
+	known   atomic.Bool // the database is not that of another shard
+	claimed atomic.Bool // and says so
 }
 
 // New returns a cluster. It connects to a shard when the shard is first needed.
@@ -101,8 +105,9 @@ func New(topology Topology, options Options) (*Cluster, error) {
 func (c *Cluster) Topology() Topology { return c.topology }
 
 // Store returns the store of a shard, for everything that concerns this shard alone. The cluster
-// closes it. If there is no such shard, the error is [ErrUnknownShard]; if the shard cannot be
-// reached, the next call tries again.
+// closes it. If there is no such shard, the error is [ErrUnknownShard]; if its database says that
+// it is another shard, it is [ErrWrongShard], in a [*ShardError]; if the shard cannot be reached,
+// the next call tries again.
 func (c *Cluster) Store(ctx context.Context, shard string) (Store, error) {
 	url, err := c.topology.URL(shard)
 	if err != nil {
@@ -117,7 +122,13 @@ func (c *Cluster) Store(ctx context.Context, shard string) (Store, error) {
 	}
 	select {
 	case <-opening.ready:
-		return opening.store, opening.err
+		if opening.err != nil {
+			return nil, opening.err
+		}
+		if err := opening.identify(ctx, shard); err != nil {
+			return nil, err
+		}
+		return opening.store, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -55,9 +56,19 @@ type pooled struct {
 	pool *pgxpool.Pool
 }
 
-// Close closes the store and its pool.
+// Close closes the store and its pool. It waits for connections no longer than ctx allows, and no
+// longer than some seconds: their server may be silent.
 func (p *pooled) Close(ctx context.Context) error {
 	err := p.Store.Close(ctx)
-	p.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		p.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-time.After(settleFor):
+	}
 	return err
 }

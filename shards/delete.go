@@ -34,16 +34,16 @@ func (c *Cluster) deleteTasks(ctx context.Context, ids []ID) (Affected, error) {
 	if _, err := c.byShard(ids); err != nil {
 		return Affected{}, err
 	}
-	w := c.walkFrom(ids...)
+	w := walkFrom(c, ids...)
 	if err := w.all(ctx); err != nil {
 		return Affected{}, err
 	}
 	if err := w.refuseDelete(ids); err != nil {
 		return Affected{}, err
 	}
-	deleted, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
-		stint.Affected, error,
-	) {
+	deleted, err := c.change(ctx, ids, func(
+		ctx context.Context, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
 		return store.DeleteTasks(ctx, some)
 	})
 	if ctx.Err() != nil { // what is begun is finished
@@ -105,9 +105,11 @@ func (c *Cluster) forget(ctx context.Context, reported map[ID]ID) (deleted int, 
 		for report := range reported {
 			reports = append(reports, report)
 		}
-		err := c.each(ctx, reports, func(shard string, _ Store, some []stint.TaskID) error {
+		err := c.each(ctx, reports, func(
+			ctx context.Context, shard string, store Store, some []stint.TaskID,
+		) error {
 			for ids := range slices.Chunk(some, checkedTasks) {
-				missing, err := c.missing(ctx, shard, ids)
+				missing, err := missing(ctx, store, ids)
 				if err != nil {
 					return err
 				}
@@ -121,7 +123,9 @@ func (c *Cluster) forget(ctx context.Context, reported map[ID]ID) (deleted int, 
 		if err != nil || len(orphans) == 0 {
 			return deleted, err
 		}
-		err = c.each(ctx, orphans, func(_ string, store Store, some []stint.TaskID) error {
+		err = c.each(ctx, orphans, func(
+			ctx context.Context, _ string, store Store, some []stint.TaskID,
+		) error {
 			n, err := deleteUnanswered(ctx, store, some)
 			deleted += n
 			return err

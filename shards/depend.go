@@ -63,17 +63,16 @@ func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency
 		between = append(between, d)
 	}
 	for shard, some := range local {
-		store, err := c.Store(ctx, shard)
-		if err == nil {
-			err = inShard(shard, store.AddDependencies(ctx, some))
-		}
+		err := c.ask(ctx, shard, func(ctx context.Context, store Store) error {
+			return store.AddDependencies(ctx, some)
+		})
 		if err != nil {
 			return said("add dependencies", err)
 		}
 	}
 	for _, d := range between {
 		if err := c.addBetween(ctx, d); err != nil {
-			return fmt.Errorf("add dependency of %s on %s: %w", d.Dependent, d.Predecessor, err)
+			return said(fmt.Sprintf("add dependency of %s on %s", d.Dependent, d.Predecessor), err)
 		}
 	}
 	return nil
@@ -94,30 +93,31 @@ func newLink(d Dependency, attempt int) (link, error) {
 }
 
 func (c *Cluster) addBetween(ctx context.Context, d Dependency) error {
-	there, err := c.Store(ctx, d.Predecessor.Shard)
-	if err != nil {
-		return err
+	for _, shard := range []string{d.Predecessor.Shard, d.Dependent.Shard} {
+		if err := c.claim(ctx, shard); err != nil {
+			return err
+		}
 	}
-	before, err := find(ctx, there, d.Predecessor.Task)
+	before, err := findAt(ctx, c, d.Predecessor)
 	switch {
 	case err != nil:
-		return inShard(d.Predecessor.Shard, err)
+		return err
 	case before == nil:
 		return inShard(d.Predecessor.Shard,
 			&stint.TaskError{IDs: []stint.TaskID{d.Predecessor.Task}, Err: stint.ErrTaskNotFound})
-	}
-	here, err := c.Store(ctx, d.Dependent.Shard)
-	if err != nil {
-		return err
 	}
 	for attempt := 0; ; attempt++ {
 		l, err := newLink(d, attempt)
 		if err != nil {
 			return err
 		}
-		again, err := place(ctx, here, l)
+		again := false
+		err = c.ask(ctx, d.Dependent.Shard, func(ctx context.Context, here Store) (err error) {
+			again, err = place(ctx, here, l)
+			return err
+		})
 		if err != nil {
-			return inShard(d.Dependent.Shard, err)
+			return err
 		}
 		if !again {
 			return c.finishLink(ctx, l)
@@ -164,20 +164,16 @@ func place(ctx context.Context, here Store, l link) (again bool, err error) {
 // there is no predecessor, it takes the edge back. It may be called any number of times, by several
 // at once: what the first of them decides holds.
 func (c *Cluster) finishLink(ctx context.Context, l link) error {
-	there, err := c.Store(ctx, l.Predecessor.Shard)
-	if err != nil {
-		return err
-	}
 	_, reports, err := edge(reporting{l.Predecessor, l.Dependent.Shard}, l.Placeholder, l.Report)
 	if err != nil {
 		return err
 	}
-	err = inShard(l.Predecessor.Shard, there.InsertTasks(ctx, []stint.Task{reports}))
+	err = c.insertInto(ctx, l.Predecessor.Shard, []stint.Task{reports})
 	if err == nil || errors.Is(err, stint.ErrTaskExists) {
-		var path []stint.TaskID
-		path, err = c.path(ctx, l.Dependent, l.Predecessor)
-		if path != nil {
-			err = &stint.CycleError{Path: append(path, path[0])}
+		var cycle []stint.TaskID
+		cycle, err = path(ctx, c, l.Dependent, l.Predecessor)
+		if cycle != nil {
+			err = &stint.CycleError{Path: append(cycle, cycle[0])}
 		}
 	}
 	if err != nil && !isRefusal(err) {
@@ -195,26 +191,25 @@ func isRefusal(err error) bool {
 // decideLink keeps an edge or, for a reason, takes it back, as the first to decide says. It returns
 // why the edge was taken back.
 func (c *Cluster) decideLink(ctx context.Context, l link, refusal error) error {
-	here, err := c.Store(ctx, l.Dependent.Shard)
-	if err != nil {
-		return err
-	}
 	answer := stint.Answer{ID: l.Decision, Code: stint.StatusCompleted}
 	if refusal != nil {
 		answer.Code, answer.Status = stint.StatusAborted, refusal.Error()
 	}
-	verdicts, err := here.AnswerTasks(ctx, clusterActor, []stint.Answer{answer})
-	if err != nil {
-		return inShard(l.Dependent.Shard, err)
-	}
-	if err := verdicts[0]; err != nil {
-		if !errors.Is(err, stint.ErrTaskFinished) {
-			return inShard(l.Dependent.Shard, err)
+	err := c.ask(ctx, l.Dependent.Shard, func(ctx context.Context, here Store) error {
+		verdicts, err := here.AnswerTasks(ctx, clusterActor, []stint.Answer{answer})
+		if err == nil {
+			err = verdicts[0]
 		}
-		decided, err := find(ctx, here, l.Decision)
+		return err
+	})
+	if err != nil {
+		if !errors.Is(err, stint.ErrTaskFinished) {
+			return err
+		}
+		decided, err := findAt(ctx, c, ID{l.Dependent.Shard, l.Decision})
 		switch {
 		case err != nil:
-			return inShard(l.Dependent.Shard, err)
+			return err
 		case decided == nil || decided.StatusCode == stint.StatusCompleted:
 			return nil
 		case refusal == nil:

@@ -27,6 +27,12 @@
 // [Cluster.Graph], [Cluster.Explain], [Cluster.ListTasks] and [Cluster.Stats] show the tasks of all
 // shards. A shard that is away is named in what they return, beside the tasks of the others.
 //
+// # Names
+//
+// A database is marked with the name of its shard when it is first used as one, so that a topology
+// that swaps or renames shards is refused with [ErrWrongShard]. docs/scale.md says how to rename
+// one.
+//
 // # Within a shard
 //
 // Within a shard everything is as without a cluster: workers, verbs and tools need not know of it.

@@ -12,8 +12,8 @@ import (
 type Explanation struct {
 	stint.Explanation
 
-	// Remote are the tasks of other shards that it waits for, as far as WaitsFor names placeholders
-	// of them.
+	// Remote are the tasks of other shards among WaitsFor, in the same order. There they have IDs
+	// as [ID.String] writes them, and what is known of the placeholders of them.
 	Remote []RemoteTask
 }
 
@@ -28,15 +28,16 @@ type RemoteTask struct {
 // Explain is [stint.Store.Explain] on the task's shard, and asks the shards of the tasks that it
 // waits for how these are. A shard that is away is no error: the explanation names it.
 func (c *Cluster) Explain(ctx context.Context, id ID) (Explanation, error) {
-	store, err := c.Store(ctx, id.Shard)
+	var why stint.Explanation
+	err := c.ask(ctx, id.Shard, func(ctx context.Context, store Store) (err error) {
+		why, err = store.Explain(ctx, id.Task)
+		return err
+	})
 	if err != nil {
 		return Explanation{}, said("explain", err)
 	}
-	why, err := store.Explain(ctx, id.Task)
-	if err != nil {
-		return Explanation{}, said("explain", inShard(id.Shard, err))
-	}
 	all := Explanation{Explanation: why}
+	all.WaitsFor, all.BecauseOf = inNames(why.WaitsFor), inNames(why.BecauseOf)
 	for _, before := range why.WaitsFor {
 		of, ok := StandsFor(before.ID)
 		if !ok {
@@ -47,6 +48,16 @@ func (c *Cluster) Explain(ctx context.Context, id ID) (Explanation, error) {
 		all.Remote = append(all.Remote, remote)
 	}
 	return all, nil
+}
+
+// inNames returns tasks by the names that the caller knows, without the others.
+func inNames(tasks []stint.TaskInfo) (all []stint.TaskInfo) {
+	for _, task := range tasks {
+		if task.ID = inName(task.ID); !IsOwn(task.ID) {
+			all = append(all, task)
+		}
+	}
+	return all
 }
 
 // get looks a task up, but not for long: its shard may be away.

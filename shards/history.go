@@ -8,13 +8,10 @@ import (
 
 // History is [stint.Store.History] on the task's shard.
 func (c *Cluster) History(ctx context.Context, id ID) (stint.History, error) {
-	store, err := c.Store(ctx, id.Shard)
-	if err != nil {
-		return stint.History{}, said("history", err)
-	}
-	history, err := store.History(ctx, id.Task)
-	if err != nil {
-		return stint.History{}, said("history", inShard(id.Shard, err))
-	}
-	return history, nil
+	var history stint.History
+	err := c.ask(ctx, id.Shard, func(ctx context.Context, store Store) (err error) {
+		history, err = store.History(ctx, id.Task)
+		return err
+	})
+	return history, said("history", err)
 }

@@ -74,8 +74,11 @@ func IsOwnAction(action string) bool {
 }
 
 // IsOwn reports whether a task was inserted by a cluster for itself: it opens or closes an insert,
-// finishes an edge, reports to another shard, or stands for a task of another shard.
+// finishes an edge, reports to another shard, stands for a task of another shard, or names its own.
 func IsOwn(id stint.TaskID) bool {
+	if id == nameTask {
+		return true
+	}
 	for _, prefix := range []string{
 		gatePrefix, guardPrefix, decisionPrefix, reportPrefix, placeholderPrefix, linkPrefix,
 	} {

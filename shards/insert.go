@@ -42,7 +42,7 @@ func (c *Cluster) InsertTasks(ctx context.Context, tasks []Task) error {
 		err = c.insert(ctx, p)
 	}
 	if err != nil {
-		return fmt.Errorf("insert tasks: %w", err)
+		return said("insert tasks", err)
 	}
 	return nil
 }
@@ -59,6 +59,11 @@ func (c *Cluster) insert(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
+	for shard := range p.parts {
+		if err := c.claim(ctx, shard); err != nil {
+			return err
+		}
+	}
 	if err := c.insertGated(ctx, p); err != nil {
 		c.undo(ctx, p)
 		return err
@@ -74,11 +79,9 @@ func (c *Cluster) insert(ctx context.Context, p *plan) error {
 }
 
 func (c *Cluster) insertInto(ctx context.Context, shard string, tasks []stint.Task) error {
-	store, err := c.Store(ctx, shard)
-	if err != nil {
-		return err
-	}
-	return inShard(shard, store.InsertTasks(ctx, tasks))
+	return c.ask(ctx, shard, func(ctx context.Context, store Store) error {
+		return store.InsertTasks(ctx, tasks)
+	})
 }
 
 // insertBehind inserts a part behind its gate. If IDs are taken by tasks behind another gate, that
@@ -90,13 +93,13 @@ func (c *Cluster) insertBehind(ctx context.Context, shard string, tasks []stint.
 	if !errors.Is(err, stint.ErrTaskExists) || !errors.As(err, &taken) || len(taken.IDs) == 0 {
 		return err
 	}
-	store, failed := c.Store(ctx, shard)
-	if failed != nil {
-		return failed
-	}
-	graph, failed := store.Graph(ctx, taken.IDs[0])
+	var graph *stint.Graph
+	failed := c.ask(ctx, shard, func(ctx context.Context, store Store) (err error) {
+		graph, err = store.Graph(ctx, taken.IDs[0])
+		return err
+	})
 	if failed != nil && !errors.Is(failed, stint.ErrTaskNotFound) {
-		return inShard(shard, failed)
+		return failed
 	}
 	// The error must not be ErrTaskExists, too.
 	if failed != nil || slices.ContainsFunc(graph.Tasks, func(task stint.TaskInfo) bool {
@@ -144,7 +147,7 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 	if err != nil {
 		return err
 	}
-	failed := p.parts[p.decides].placed(inShard(p.decides, store.InsertTasks(ctx, tasks)))
+	failed := p.parts[p.decides].placed(c.insertInto(ctx, p.decides, tasks))
 	switch {
 	case failed == nil, changedNothing(failed):
 		return failed

@@ -42,7 +42,8 @@ func (c *Cluster) look(
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &bad), errors.Is(err, stint.ErrTaskNotFound),
-		errors.Is(err, ErrUnknownShard), errors.Is(err, stint.ErrClosed):
+		errors.Is(err, ErrUnknownShard), errors.Is(err, ErrWrongShard),
+		errors.Is(err, stint.ErrClosed):
 		return nil, inShard(shard, err)
 	case brief.Err() != nil:
 		err = fmt.Errorf("no answer within %v: %w", lookFor, err)

@@ -12,15 +12,15 @@ import (
 
 // A walk goes from a task to those that wait for it, from shard to shard.
 type walk struct {
-	cluster *Cluster
-	from    map[ID]ID // how each task was reached
-	next    []ID      // tasks that were reached on another shard
-	states  map[ID]stint.State
+	at     asker
+	from   map[ID]ID // how each task was reached
+	next   []ID      // tasks that were reached on another shard
+	states map[ID]stint.State
 }
 
-func (c *Cluster) walkFrom(starts ...ID) *walk {
+func walkFrom(at asker, starts ...ID) *walk {
 	w := &walk{
-		cluster: c, from: make(map[ID]ID, len(starts)), states: map[ID]stint.State{},
+		at: at, from: make(map[ID]ID, len(starts)), states: map[ID]stint.State{},
 	}
 	for _, start := range starts {
 		if _, seen := w.from[start]; !seen {
@@ -44,8 +44,8 @@ func (w *walk) all(ctx context.Context) error {
 
 // path returns the tasks from one to another along edges, each waiting for the one before it; nil
 // if there are none. Tasks that a cluster has inserted for itself are left out.
-func (c *Cluster) path(ctx context.Context, from, to ID) ([]stint.TaskID, error) {
-	w := c.walkFrom(from)
+func path(ctx context.Context, at asker, from, to ID) ([]stint.TaskID, error) {
+	w := walkFrom(at, from)
 	if err := w.all(ctx); err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func (c *Cluster) path(ctx context.Context, from, to ID) ([]stint.TaskID, error)
 // along goes to all tasks of a shard that wait for one, or for others in its network from which the
 // walk is to go on, and over the edges from there.
 func (w *walk) along(ctx context.Context, start ID) error {
-	store, err := w.cluster.Store(ctx, start.Shard)
-	if err != nil {
+	var graph *stint.Graph
+	err := w.at.ask(ctx, start.Shard, func(ctx context.Context, store Store) (err error) {
+		graph, err = store.Graph(ctx, start.Task)
 		return err
-	}
-	graph, err := store.Graph(ctx, start.Task)
+	})
 	if errors.Is(err, stint.ErrTaskNotFound) {
 		return nil
 	}
@@ -113,15 +113,16 @@ func (w *walk) along(ctx context.Context, start ID) error {
 			}
 		}
 	}
-	return w.over(ctx, store, start.Shard, reports)
+	return w.over(ctx, start.Shard, reports)
 }
 
 // over goes on at the placeholders that tasks report to.
-func (w *walk) over(
-	ctx context.Context, store Store, shard string, reports []stint.TaskID,
-) error {
+func (w *walk) over(ctx context.Context, shard string, reports []stint.TaskID) error {
 	found := map[stint.TaskID]*stint.TaskInfo{}
-	if err := getAll(ctx, store, reports, found); err != nil {
+	err := w.at.ask(ctx, shard, func(ctx context.Context, store Store) error {
+		return getAll(ctx, store, reports, found)
+	})
+	if err != nil {
 		return err
 	}
 	for _, id := range reports {

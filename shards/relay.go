@@ -148,6 +148,9 @@ func (r *relay) repeated(ctx context.Context, shard string, work func(Store) err
 // control finishes the inserts of a shard.
 func (r *relay) control(ctx context.Context, shard string) {
 	r.repeated(ctx, shard, func(store Store) error {
+		if err := r.cluster.claim(ctx, shard); err != nil {
+			return err
+		}
 		w, err := worker.New(store, worker.Options{Logger: warnlog.Only(r.cluster.logger)},
 			worker.Handle(decisionAction, r.cluster.performDecision),
 			worker.Handle(linkAction, r.cluster.performLink),

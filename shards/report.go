@@ -168,11 +168,7 @@ func (r *reporter) answer() stint.Answer {
 
 // deliver answers the placeholders, as many at once as results allow.
 func (b *reports) deliver(ctx context.Context, here Store, c *Cluster, to string) error {
-	store, err := c.Store(ctx, to)
-	if err != nil {
-		return err
-	}
-	if err := inShard(to, b.deliverAll(ctx, store)); err != nil {
+	if err := c.ask(ctx, to, b.deliverAll); err != nil {
 		return err
 	}
 	return b.awaitRetries(ctx, here)

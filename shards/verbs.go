@@ -18,7 +18,9 @@ import (
 // [*ShardError] for each shard; the others are still returned.
 func (c *Cluster) GetTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
 	found := make(map[ID]stint.TaskInfo, len(ids))
-	err := c.each(ctx, ids, func(shard string, store Store, some []stint.TaskID) error {
+	err := c.each(ctx, ids, func(
+		ctx context.Context, shard string, store Store, some []stint.TaskID,
+	) error {
 		infos, err := store.GetTasks(ctx, some)
 		for _, info := range infos {
 			found[ID{shard, info.ID}] = info
@@ -34,28 +36,45 @@ func (c *Cluster) GetTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, err
 	return infos, said("get tasks", err)
 }
 
-// WaitForTask is [stint.Store.WaitForTask] on the task's shard.
+// WaitForTask is [stint.Store.WaitForTask] on the task's shard. If that is silent from the
+// beginning, the error is [ErrNoAnswer]; later the call waits on.
 func (c *Cluster) WaitForTask(ctx context.Context, id ID) (stint.TaskInfo, error) {
-	store, err := c.Store(ctx, id.Shard)
+	infos, err := c.waitForTasks(ctx, []ID{id})
 	if err != nil {
 		return stint.TaskInfo{}, said("wait for task", err)
 	}
-	info, err := store.WaitForTask(ctx, id.Task)
-	return info, said("wait for task", inShard(id.Shard, err))
+	return infos[0], nil
 }
 
 // WaitForTasks is [stint.Store.WaitForTasks] on each shard concerned, on all of them at once. If
-// one of the tasks cannot be waited for, it returns the error at once, in a [*ShardError].
+// one of the tasks cannot be waited for, it returns the error at once, in a [*ShardError]; if a
+// shard is silent from the beginning, the error is [ErrNoAnswer].
 func (c *Cluster) WaitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
+	infos, err := c.waitForTasks(ctx, ids)
+	return infos, said("wait for tasks", err)
+}
+
+func (c *Cluster) waitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
 	byShard, err := c.byShard(ids)
 	if err != nil {
-		return nil, said("wait for tasks", err)
+		return nil, err
 	}
 	waits, waiting := errgroup.WithContext(ctx)
 	var mutex sync.Mutex
 	found := make(map[ID]stint.TaskInfo, len(ids))
 	for shard, some := range byShard {
 		waits.Go(func() error {
+			// A wait goes on where the shard is away, so it must not begin there.
+			err := c.ask(waiting, shard, func(ctx context.Context, store Store) error {
+				_, err := nameOf(ctx, store)
+				if isNotAllowed(err) {
+					return nil
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
 			store, err := c.Store(waiting, shard)
 			if err != nil {
 				return err
@@ -70,7 +89,7 @@ func (c *Cluster) WaitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo,
 		})
 	}
 	if err := waits.Wait(); err != nil {
-		return nil, said("wait for tasks", err)
+		return nil, err
 	}
 	infos := make([]stint.TaskInfo, len(ids))
 	for i, id := range ids {
@@ -84,9 +103,9 @@ func (c *Cluster) WaitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo,
 //
 // Each shard does it for itself: after an error, it is done on those that the error does not name.
 func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affected, error) {
-	affected, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
-		stint.Affected, error,
-	) {
+	affected, err := c.change(ctx, ids, func(
+		ctx context.Context, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
 		return store.AbortTasks(ctx, some, status)
 	})
 	return affected, said("abort tasks", err)
@@ -97,9 +116,9 @@ func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affe
 // [stint.ErrPredecessorAborted] as long as they are not. Each shard does it for itself, as with
 // [Cluster.AbortTasks].
 func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
-	affected, err := c.change(ctx, ids, func(store Store, some []stint.TaskID) (
-		stint.Affected, error,
-	) {
+	affected, err := c.change(ctx, ids, func(
+		ctx context.Context, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
 		return store.RetryTasks(ctx, some)
 	})
 	return affected, said("retry tasks", err)
@@ -116,11 +135,13 @@ type Affected struct {
 
 func (c *Cluster) change(
 	ctx context.Context, ids []ID,
-	verb func(store Store, some []stint.TaskID) (stint.Affected, error),
+	verb func(ctx context.Context, store Store, some []stint.TaskID) (stint.Affected, error),
 ) (Affected, error) {
 	var all Affected
-	err := c.each(ctx, ids, func(shard string, store Store, some []stint.TaskID) error {
-		changed, err := verb(store, some)
+	err := c.each(ctx, ids, func(
+		ctx context.Context, shard string, store Store, some []stint.TaskID,
+	) error {
+		changed, err := verb(ctx, store, some)
 		for _, id := range changed.Tasks {
 			all.Tasks = append(all.Tasks, ID{shard, id})
 		}
@@ -133,7 +154,7 @@ func (c *Cluster) change(
 // each calls a verb on each shard, with the tasks of that shard, shard by shard in order.
 func (c *Cluster) each(
 	ctx context.Context, ids []ID,
-	verb func(shard string, store Store, some []stint.TaskID) error,
+	verb func(ctx context.Context, shard string, store Store, some []stint.TaskID) error,
 ) error {
 	byShard, err := c.byShard(ids)
 	if err != nil {
@@ -141,11 +162,9 @@ func (c *Cluster) each(
 	}
 	var errs []error
 	for _, shard := range slices.Sorted(maps.Keys(byShard)) {
-		store, err := c.Store(ctx, shard)
-		if err == nil {
-			err = inShard(shard, verb(shard, store, byShard[shard]))
-		}
-		errs = append(errs, err)
+		errs = append(errs, c.ask(ctx, shard, func(ctx context.Context, store Store) error {
+			return verb(ctx, shard, store, byShard[shard])
+		}))
 	}
 	return errors.Join(errs...)
 }
@@ -162,9 +181,10 @@ func (c *Cluster) byShard(ids []ID) (map[string][]stint.TaskID, error) {
 	return all, nil
 }
 
+// said says which call has failed, in the words of its caller.
 func said(call string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", call, err)
+	return fmt.Errorf("%s: %w", call, inWords(err))
 }

@@ -116,7 +116,8 @@ func exitCode(err error) int {
 		return exitDone
 	case is(syscall.EPIPE) && !errors.As(err, &network):
 		return exitReaderGone
-	case is(errInput, stint.ErrInvalidArgument, shards.ErrUnknownShard), errors.As(err, &parsing):
+	case is(errInput, stint.ErrInvalidArgument, shards.ErrUnknownShard, shards.ErrWrongShard),
+		errors.As(err, &parsing):
 		return exitUsage
 	case is(stint.ErrTaskNotFound, stint.ErrScheduleNotFound):
 		return exitNotFound
@@ -134,7 +135,8 @@ func exitCode(err error) int {
 		return exitFindings
 	case is(stint.ErrRefused):
 		return exitNotAllowed
-	case is(errUnreachable, client.ErrUnavailable), errors.As(err, &connecting), isLost(err):
+	case is(errUnreachable, client.ErrUnavailable, shards.ErrNoAnswer),
+		errors.As(err, &connecting), isLost(err):
 		return exitUnreachable
 	case is(context.Canceled, errInterrupted):
 		return exitInterrupted

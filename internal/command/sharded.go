@@ -214,19 +214,26 @@ func (s *sharded) Explain(
 	why, remote := found.Explanation, found.Remote
 	why.Task.ID = name
 	for i, before := range why.WaitsFor {
-		why.WaitsFor[i] = named(id.Shard, before)
-		if _, ok := shards.StandsFor(before.ID); ok {
+		if len(remote) > 0 && isRemote(before, remote[0].ID.String()) {
 			why.WaitsFor[i] = s.remote(remote[0])
 			remote = remote[1:]
+			continue
 		}
+		why.WaitsFor[i] = named(id.Shard, before)
 	}
 	for i, before := range why.BecauseOf {
-		why.BecauseOf[i] = named(id.Shard, before)
-		if of, ok := shards.StandsFor(before.ID); ok {
-			why.BecauseOf[i].ID = stint.TaskID(of.String())
+		if !isRemote(before, string(before.ID)) {
+			why.BecauseOf[i] = named(id.Shard, before)
 		}
 	}
 	return why, err
+}
+
+// isRemote reports whether a task that another one waits for stands for one of another shard, of
+// this name.
+func isRemote(before stint.TaskInfo, name string) bool {
+	return before.Action == stint.External && string(before.ID) == name &&
+		strings.Contains(name, "/")
 }
 
 // remote returns what is known of a task of another shard.
@@ -389,6 +396,7 @@ func (s *sharded) check(ctx context.Context) ([]doctor.Finding, error) {
 		return nil, err
 	}
 	found, err := s.cluster.Check(ctx)
+	err = s.noteSilent(err)
 	var findings []doctor.Finding
 	for _, one := range found {
 		findings = append(findings, doctor.Finding{
@@ -397,6 +405,23 @@ func (s *sharded) check(ctx context.Context) ([]doctor.Finding, error) {
 		})
 	}
 	return findings, err
+}
+
+// noteSilent notes the shards that did not answer, and returns the other errors.
+func (s *sharded) noteSilent(err error) error {
+	all := []error{err}
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		all = many.Unwrap()
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(all), func(one error) bool {
+		var at *shards.ShardError
+		away := errors.As(one, &at) && exitCode(at) == exitUnreachable
+		if away {
+			s.note(at.Shard, at)
+		}
+		return away
+	})...)
 }
 
 // Close closes the cluster.
