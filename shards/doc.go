@@ -38,7 +38,8 @@
 // Within a shard everything is as without a cluster: workers, verbs and tools need not know of it.
 // Between shards it is the same but for this:
 //
-//   - An end takes effect on another shard a moment later, or when that shard is back.
+//   - An end takes effect on another shard a moment later, or when that shard is back. What only an
+//     aborted task with [stint.Task.FailFast] needs on other shards is aborted some seconds later.
 //   - A task that is told how many tasks it waited for ([stint.OwnedTask]) counts a join of another
 //     shard as one, and one more where it waited for the insert to be decided.
 //   - A retry reaches other shards when the task is completed: until then, tasks there that it

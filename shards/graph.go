@@ -42,10 +42,7 @@ const (
 // if it is the task's own shard, the error says so. If there is no such task, the error is
 // [stint.ErrTaskNotFound], in a [*ShardError].
 func (c *Cluster) Graph(ctx context.Context, id ID) (*Graph, error) {
-	n := &network{
-		cluster: c, tasks: map[ID]stint.TaskInfo{}, beside: map[ID][]ID{}, before: map[ID][]ID{},
-		gone: map[ID]bool{}, away: map[string]*ShardError{},
-	}
+	n := c.newNetwork()
 	err := n.load(ctx, id)
 	switch {
 	case err != nil:
@@ -76,6 +73,13 @@ type network struct {
 	order   []*ShardError // the shards that are away, as they were met
 	looks   int
 	cut     bool
+}
+
+func (c *Cluster) newNetwork() *network {
+	return &network{
+		cluster: c, tasks: map[ID]stint.TaskInfo{}, beside: map[ID][]ID{}, before: map[ID][]ID{},
+		gone: map[ID]bool{}, away: map[string]*ShardError{},
+	}
 }
 
 // around collects the tasks around one, the nearest first.

@@ -203,6 +203,7 @@ func edge(r reporting, stands, name stint.TaskID) (here, there stint.Task, err e
 	there = stint.Task{
 		ID: name, Action: reportAction + r.to, After: []stint.TaskID{r.of.Task},
 		OnAbort: stint.RunAnyway, MaxTries: stint.UnlimitedTries,
+		FailFast: true, // see canceller
 	}
 	there.Body, err = json.Marshal(report{r.of.Task, r.to, stands})
 	return here, there, err

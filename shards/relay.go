@@ -82,6 +82,7 @@ func (r *relay) startAll(ctx context.Context) {
 	}
 	for _, shard := range names {
 		r.start(ctx, shard, func() { r.control(ctx, shard) })
+		r.start(ctx, shard+" cancelled", func() { r.cancel(ctx, shard) })
 		for _, to := range targets {
 			if to != shard {
 				r.start(ctx, shard+"/"+to, func() { r.reports(ctx, shard, to) })

@@ -115,13 +115,38 @@ func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affe
 // because of the tasks is retried when these are completed; to name it, too, is refused with
 // [stint.ErrPredecessorAborted] as long as they are not. Each shard does it for itself, as with
 // [Cluster.AbortTasks].
+//
+// Where [stint.Task.FailFast] has aborted more than depended on the failed task, retry these tasks
+// with it, as on one shard; the edges between them and to what had completed are put in order.
 func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
-	affected, err := c.change(ctx, ids, func(
+	affected, err := c.retryTasks(ctx, ids)
+	return affected, said("retry tasks", err)
+}
+
+func (c *Cluster) retryTasks(ctx context.Context, ids []ID) (Affected, error) {
+	placeholders, reporters, err := c.cutEdges(ctx, ids)
+	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) { // which the verb says of all
+		return Affected{}, err
+	}
+	all := slices.Concat(ids, placeholders) // before what reports to them
+	affected, err := c.change(ctx, all, func(
 		ctx context.Context, store Store, some []stint.TaskID,
 	) (stint.Affected, error) {
 		return store.RetryTasks(ctx, some)
 	})
-	return affected, said("retry tasks", err)
+	named := len(affected.Tasks)
+	affected.Tasks = slices.DeleteFunc(affected.Tasks, func(id ID) bool { return IsOwn(id.Task) })
+	affected.Others += named - len(affected.Tasks)
+	if ctx.Err() != nil { // what is begun is finished
+		var cancel context.CancelFunc
+		ctx, cancel = settling(ctx)
+		defer cancel()
+	}
+	return affected, errors.Join(err, c.each(ctx, reporters, func(
+		ctx context.Context, _ string, store Store, some []stint.TaskID,
+	) error {
+		return reopen(ctx, store, some)
+	}))
 }
 
 // Affected says which tasks a call changed.
