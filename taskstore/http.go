@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/warnlog"
 	"github.com/stint-tasks/stint/taskstore/internal/wire"
 )
 
@@ -77,11 +79,12 @@ import (
 //	405  the method does not fit the path
 //	409  tasks are not there, or owned by another client: nothing was done
 //	413  the request or its answer is too large
-//	500  the database failed, which is logged; a POST may have taken effect: see [Store.Update]
+//	500  the database failed, which is logged to [slog.Default] as it is when Handler is called, at
+//	     once or counted within a minute; a POST may have taken effect: see [Store.Update]
 //
 // The handler asks nobody who he is. Put what does in front of it.
 func Handler(store *Store) http.Handler {
-	h := &handler{store: store}
+	h := &handler{store: store, failures: outage.NewTallies(warnlog.Or(nil))}
 	h.endpoints = map[string]endpoint{
 		"groups": {http.MethodGet, false, h.groups},
 		"task":   {http.MethodGet, true, h.task},
@@ -95,6 +98,7 @@ func Handler(store *Store) http.Handler {
 
 type handler struct {
 	store     *Store
+	failures  *outage.Tallies
 	endpoints map[string]endpoint
 }
 
@@ -132,8 +136,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, answer := refusal(err)
 	if status == http.StatusInternalServerError && r.Context().Err() == nil {
-		slog.ErrorContext(r.Context(), "task store: request failed",
-			"method", r.Method, "endpoint", first, "error", err)
+		h.failures.Failed(r.Context(),
+			outage.Kind{What: "task store: request failed", Level: slog.LevelError},
+			slog.String("method", r.Method), slog.String("endpoint", first),
+			slog.Any("error", err))
 	}
 	write(w, status, answer)
 }

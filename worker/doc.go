@@ -89,8 +89,9 @@
 //
 // Of warnings and errors about tasks, the first of each kind and action is logged at once. Those of
 // the next minute are counted, and logged together at its end or when the worker stops: one record
-// about the last of them, with the attributes failures, since and for if there were several. Each by
-// itself is logged at the level Debug, and its text is in the status and the history of its task.
+// about the last of them, with the attributes failures, since and for if there were several. Each
+// by itself is logged at the level Debug, and its text is in the status and the history of its
+// task.
 //
 // # Telemetry
 //

@@ -339,14 +339,18 @@ func (h *hostileObserver) fail() {
 	h.do()
 }
 
-func (h *hostileObserver) Begin(string)                                      { h.fail() }
-func (h *hostileObserver) End(string, worker.Outcome, time.Duration)         { h.fail() }
-func (h *hostileObserver) Enabled(context.Context, slog.Level) bool          { return true }
-func (h *hostileObserver) Handle(context.Context, slog.Record) error         { h.fail(); return nil }
-func (h *hostileObserver) WithAttrs([]slog.Attr) slog.Handler                { h.fail(); return h }
-func (h *hostileObserver) WithGroup(string) slog.Handler                     { h.fail(); return h }
-func (h *hostileObserver) Tracer(string, ...trace.TracerOption) trace.Tracer { return tracer{of: h} }
-func (h *hostileObserver) Meter(string, ...metric.MeterOption) metric.Meter  { return meter{of: h} }
+func (h *hostileObserver) Begin(string)                              { h.fail() }
+func (h *hostileObserver) End(string, worker.Outcome, time.Duration) { h.fail() }
+func (h *hostileObserver) Enabled(context.Context, slog.Level) bool  { return true }
+func (h *hostileObserver) Handle(context.Context, slog.Record) error { h.fail(); return nil }
+func (h *hostileObserver) WithAttrs([]slog.Attr) slog.Handler        { h.fail(); return h }
+func (h *hostileObserver) WithGroup(string) slog.Handler             { h.fail(); return h }
+
+func (h *hostileObserver) Tracer(string, ...trace.TracerOption) trace.Tracer {
+	return tracer{of: h}
+}
+
+func (h *hostileObserver) Meter(string, ...metric.MeterOption) metric.Meter { return meter{of: h} }
 
 type (
 	tracer struct {

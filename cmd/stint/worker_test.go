@@ -5,8 +5,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,6 +89,9 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 		`--log-level "loud":`:    {"--dir", dir, "--log-level", "loud"},
 		"--retry-base 0s":        {"--dir", dir, "--retry-base", "0"},
 		"--retry-max 1s":         {"--dir", dir, "--retry-base", "2s", "--retry-max", "1s"},
+		"form host:port":         {"--dir", dir, "--metrics", "9464"},
+		"beyond this machine":    {"--dir", dir, "--metrics", ":9464"},
+		"--metrics, which is":    {"--dir", dir, "--insecure"},
 		"unexpected argument":    {"--dir", dir, "more"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
@@ -128,6 +134,69 @@ func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	db.run(t, "", "actors").wantExit(t, 0).wantOutput(t, "me", "later, never, slow")
 	working.end(t)
 	db.run(t, "", "actors").wantExit(t, 0, "no actors")
+}
+
+var (
+	metricNamed = regexp.MustCompile(`\bstint_[a-z_]+`)
+	served      = regexp.MustCompile(`http://[0-9.:]+/metrics`)
+)
+
+// The alerts and the dashboard of the documentation work with what a worker serves by itself.
+func TestWorker_ServesTheMetricsThatAlertsAskFor(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	dir := programtest.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
+	db.run(t, "", "limit", "good", "--concurrency", "2").wantExit(t, 0)
+	working := work(t, db.env, dir, "--metrics", "127.0.0.1:0")
+	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
+		stint.Task{ID: "bad", Action: "bad", PostResult: true})
+	db.wait(t, "good")
+	db.wait(t, "bad")
+	working.says(t, "serving metrics")
+	address := served.FindString(working.output.String())
+	var text string
+	eventually(t, "counts of both", func() bool {
+		text = page(t, address, "")
+		return strings.Contains(text,
+			`stint_worker_performances_total{action="bad",outcome="aborted"} 1`) &&
+			strings.Contains(text,
+				`stint_worker_performances_total{action="good",outcome="completed"} 1`)
+	})
+	for _, path := range []string{"../../docs/alerts.yml", "../../docs/grafana.json"} {
+		asked, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range metricNamed.FindAllString(string(asked), -1) {
+			if !strings.HasPrefix(name, "stint_service_") && !strings.Contains(text, name) {
+				t.Errorf("%s asks for %s, which is not served", path, name)
+			}
+		}
+	}
+	if got := page(t, address, "evil.example"); !strings.Contains(got, "only requests for") {
+		t.Errorf("a page of another host is told %.100q", got)
+	}
+	working.end(t)
+}
+
+// page gets a page; host is what the request says that it is for, if not the address.
+func page(t *testing.T, address, host string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestWorker_KeepsWhatItIsToldTo(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *serveSetup) handler(
 	}))
 	all = answering(of.Answers(), http.NewCrossOriginProtection().Handler(all))
 	if s.identify == nil && !s.insecure {
-		all = fromThisMachine(all)
+		all = fromThisMachine(all, "stint help serve says how to have it ask")
 	}
 	return all
 }
@@ -61,13 +61,12 @@ func answering(answers, next http.Handler) http.Handler {
 
 // fromThisMachine refuses requests for a host that is not this machine: a page in a browser may
 // have the name of its host resolved to this machine, and so call a service that asks nobody who he
-// is.
-func fromThisMachine(next http.Handler) http.Handler {
+// is. The advice says how to have it answer others.
+func fromThisMachine(next http.Handler, advice string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(hostOf(r.Host)) {
 			http.Error(w, "this service asks nobody who he is, so it answers only requests for "+
-				"localhost, 127.0.0.1 or [::1]; stint help serve says how to have it ask",
-				http.StatusForbidden)
+				"localhost, 127.0.0.1 or [::1]; "+advice, http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

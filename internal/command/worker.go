@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -30,6 +31,8 @@ type workerSetup struct {
 	completed, aborted    keeping
 	tries                 triesKept
 	logLevel              string
+	metrics               string
+	insecure              bool
 }
 
 const (
@@ -92,7 +95,13 @@ ended, with the last lines that the program wrote to standard error, for stint s
 
 The worker logs on standard error, with --json as JSON lines: at the level info which
 database it works on, and that it starts and stops; at warn programs that fail; at error
-tasks that it could not return; and at debug when each task begins and ends.
+tasks that it could not return; and at debug when each task begins and ends. The first
+program that fails for an action is logged at once, those of the next minute together,
+with their number and the last of them; each by itself at debug, and in stint show.
+
+With --metrics the worker serves /metrics to Prometheus: how its tasks end, how long they
+take, how many are under way, and how many there are in the database (with --server, the
+service tells that). Without --insecure only this machine is answered.
 
 It needs Unix, where it can end a program together with the processes that the program
 started; elsewhere, write a worker in Go.`
@@ -109,7 +118,8 @@ func (p *program) workerCommand() *cobra.Command {
 		Example: `  stint worker --dir /etc/stint/worker.d
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
-  stint worker --dir programs --keep-completed 7d --keep-aborted forever`,
+  stint worker --dir programs --keep-completed 7d --keep-aborted forever
+  stint worker --dir programs --metrics localhost:9464`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -149,6 +159,10 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
 	s.tries.bind(flags)
+	flags.StringVar(&s.metrics, "metrics", "",
+		"serve metrics to Prometheus at this `address`: host:port (default: not)")
+	flags.BoolVar(&s.insecure, "insecure", false,
+		"serve the metrics also beyond this machine, to whoever asks")
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
@@ -183,7 +197,7 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 		s.concurrency = runtime.GOMAXPROCS(0)
 	}
 	s.grace = max(s.grace, 1) // for the worker, 0 means its default
-	return checkTimeout(cmd, s.timeout)
+	return cmp.Or(s.checkMetrics(), checkTimeout(cmd, s.timeout))
 }
 
 // checkKeep refuses flags that are about pruning where the worker prunes nothing.
@@ -228,20 +242,36 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 			logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
 				slog.String("database", db.name()))
 		}
-		var handling []worker.HandlerOption
-		if s.timeout > 0 {
-			handling = append(handling, worker.WithTimeout(s.timeout))
-		}
-		w, err := worker.New(db.store, worker.Options{
-			Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
-			StopGrace: s.grace, Logger: logger,
-			Retry: worker.Retry{Base: s.retryBase, Max: s.retryMax},
-		}, directory.Handlers(handling...)...)
+		return s.work(ctx, db, directory, logger)
+	})
+}
+
+// work performs tasks until ctx ends.
+func (s *workerSetup) work(
+	ctx context.Context, db *database, directory *programs.Directory, logger *slog.Logger,
+) (err error) {
+	options := worker.Options{
+		Actor: stint.ActorID(s.actor), Concurrency: s.concurrency, Lease: s.lease,
+		StopGrace: s.grace, Logger: logger,
+		Retry: worker.Retry{Base: s.retryBase, Max: s.retryMax},
+	}
+	if s.metrics != "" {
+		metrics, stop, err := s.serveMetrics(ctx, logger, db)
 		if err != nil {
 			return err
 		}
-		return runWorker(ctx, w, directory)
-	})
+		defer func() { err = errors.Join(err, stop()) }()
+		options.Metrics = metrics
+	}
+	var handling []worker.HandlerOption
+	if s.timeout > 0 {
+		handling = append(handling, worker.WithTimeout(s.timeout))
+	}
+	w, err := worker.New(db.store, options, directory.Handlers(handling...)...)
+	if err != nil {
+		return err
+	}
+	return runWorker(ctx, w, directory)
 }
 
 // runWorker runs the worker until ctx has ended and the programs under way have ended, or the user

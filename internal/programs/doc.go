@@ -4,10 +4,10 @@
 // # Which actions
 //
 // [Open] reads the directory once. A file's name is an action if the file is regular (a symbolic
-// link to a regular file will do), executable, and not hidden by a leading dot. Copies that editors,
-// patches and package managers leave are ignored, too: greet~, #greet#, and names that end with
-// .bak, .old, .orig, .rej, .swp, .tmp, .dpkg-*, .ucf-*, .rpmnew, .rpmorig or .rpmsave. Whoever wants
-// such an action names it. A task with any other action is left to other workers.
+// link to a regular file will do), executable, and not hidden by a leading dot. Copies that
+// editors, patches and package managers leave are ignored, too: greet~, #greet#, and names that end
+// with .bak, .old, .orig, .rej, .swp, .tmp, .dpkg-*, .ucf-*, .rpmnew, .rpmorig or .rpmsave. Whoever
+// wants such an action names it. A task with any other action is left to other workers.
 //
 // # What a program is given
 //

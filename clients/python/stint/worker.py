@@ -14,13 +14,14 @@ import threading
 import time
 import traceback
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, Optional, Set, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar
 
 from . import tasks as t
 from .client import Client
 from .connection import Cancel, Cancelled
 from .errors import AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused
 from .errors import SchemaVersion, StintError, Unavailable
+from .metrics import Address, Performances, Server, address_of
 from .tasks import Content, Duration, OwnedTask, Return
 
 # How long a call waits for tasks.
@@ -38,6 +39,8 @@ _RECONNECT_FIRST = 0.1
 _RECONNECT_MAX = 5.0
 # How long a worker that stops waits for the answers to its last calls.
 _LAST_CALLS = 5.0
+# How long failures of a kind are counted before they are logged again.
+_QUIET = 60.0
 # How much of a traceback a status holds.
 _STATUS_LINES = 20
 _STATUS_BYTES = 16 << 10
@@ -89,6 +92,48 @@ class _Lines(logging.Handler):
         self.text = (self.text + self.format(record) + "\n")[-_STATUS_BYTES:]
 
 
+class _Failures:
+    """Logs failures: the first of a kind at once, those of the next minute together at its end.
+
+    Each of them by itself is logged at the level DEBUG.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # By kind: until when it is quiet, how many were not logged, and the last of them.
+        self._kinds: Dict[str, Tuple[float, int, str]] = {}
+
+    def failed(self, kind: str, text: str) -> None:
+        now = time.monotonic()
+        with self._lock:
+            until, number, _ = self._kinds.get(kind, (0.0, 0, ""))
+            quiet = now < until
+            if quiet:
+                self._kinds[kind] = (until, number + 1, text)
+            else:
+                self._kinds[kind] = (now + _QUIET, 0, "")
+        if not quiet:
+            self._tell(text, number + 1)
+        elif _log.isEnabledFor(logging.DEBUG):
+            _log.debug("%s", text)
+
+    def tell(self, now: float) -> None:
+        """Logs what was counted until now and may be logged by then."""
+        with self._lock:
+            due = [(kind, number, text) for kind, (until, number, text) in self._kinds.items()
+                   if number and until <= now]
+            for kind, _, _ in due:
+                self._kinds[kind] = (time.monotonic() + _QUIET, 0, "")
+        for _, number, text in due:
+            self._tell(text, number)
+
+    @staticmethod
+    def _tell(text: str, number: int) -> None:
+        if number > 1:
+            text = f"{text}\n({number} failures like this one since the last warning)"
+        _log.warning("%s", text)
+
+
 class HeldTask(OwnedTask):
     """A task that a handler performs.
 
@@ -110,6 +155,7 @@ class HeldTask(OwnedTask):
         self._log = _Lines()
         self._logger: Optional[logging.Logger] = None
         self._returning = False  # who sets it, with the lock of the worker, returns the task
+        self._ended_as = "lost"  # for the metrics: how the performance has ended
 
     def set_status(self, status: str, progress: float = 0.0) -> None:
         """Records a text for people, and the progress of the task, from 0 to 1."""
@@ -212,11 +258,13 @@ class Worker:
     lease: how long tasks stay with a worker that has died. A third of it later, and so on, one call
         extends the leases of all tasks.
     grace: how long handlers may continue when the worker stops.
+    metrics: where run serves /metrics to Prometheus: a port of this machine, or "host:port" for
+        others, too: nobody is asked who he is. Default: nowhere.
     """
 
     def __init__(
         self, client: Client, actor: Optional[str] = None, concurrency: int = 4,
-        lease: Duration = 30.0, grace: Duration = 20.0,
+        lease: Duration = 30.0, grace: Duration = 20.0, metrics: Optional[Address] = None,
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument("concurrency must be at least 1")
@@ -227,6 +275,10 @@ class Worker:
         self._concurrency = concurrency
         self._lease = t.seconds(lease)
         self._grace = t.seconds(grace)
+        self._metrics_at = None if metrics is None else address_of(metrics)
+        self._metrics: Optional[Server] = None  # as long as it runs
+        self._performances = Performances()
+        self._failures = _Failures()
         self._handlers: Dict[str, Callable[[HeldTask], Optional[Content]]] = {}
         self._queue: queue.SimpleQueue = queue.SimpleQueue()
         self._polling = Cancel()
@@ -243,6 +295,7 @@ class Worker:
 
         def decorate(handler: Handler) -> Handler:
             self._handlers[action] = handler
+            self._performances.know(action)
             return handler
 
         return decorate
@@ -274,6 +327,8 @@ class Worker:
         threads = [threading.Thread(target=self._beat, name="stint-lease", daemon=True)]
         for _ in range(self._concurrency):
             threads.append(threading.Thread(target=self._work, name="stint-task", daemon=True))
+        if self._metrics_at:
+            self._metrics = Server(self._performances, self._metrics_at)
         signals = _Signals(self.stop)
         waits = True
         try:
@@ -293,6 +348,9 @@ class Worker:
         finally:
             try:
                 self._end()
+                self._failures.tell(float("inf"))
+                if self._metrics:
+                    self._metrics.close()
             finally:
                 signals.restore()
 
@@ -315,7 +373,7 @@ class Worker:
             except (Refused, InvalidArgument, SchemaVersion):
                 raise
             except StintError as error:
-                _log.warning("could not own tasks: %s", error)
+                self._failures.failed("own", f"could not own tasks: {error}")
                 pause = min(max(2 * pause, _RECONNECT_FIRST), _RECONNECT_MAX)
                 self._polling.pause(random.uniform(pause / 2, pause))
                 continue
@@ -359,12 +417,14 @@ class Worker:
             task = self._queue.get()
             if task is None:
                 return
+            begun = self._performances.begin(task.action)
             try:
                 if not self._stopped_before(task):
                     self._perform(task)
             except Exception:  # a defect must not end the thread
                 _log.exception("task %s stays until its lease expires", task.id)
             finally:
+                self._performances.end(task.action, task._ended_as, begun)
                 with self._changed:
                     if self._held.pop(task.token, None):
                         self._changed.notify_all()
@@ -384,14 +444,17 @@ class Worker:
             if task._returning or task._handed_on:
                 return  # somebody else does what is to be done
             task._returning = True
+            task._ended_as = _outcome_of(task, given)
         try:
             self._give([given], [task])
         except StintError as error:  # the outcome cannot be stored, a result too large for example
             _log.warning("task %s could not be returned: %s", task.id, error)
-            status = f"could not be returned: {error}"
+            given = _again(task, f"could not be returned: {error}", None)
+            task._ended_as = _outcome_of(task, given)
             try:
-                self._give([_again(task, status, None)], [task])
+                self._give([given], [task])
             except StintError as error:
+                task._ended_as = "lost"
                 _log.error("task %s stays until its lease expires: %s", task.id, error)
 
     def _outcome(self, task: HeldTask) -> Return:
@@ -409,13 +472,16 @@ class Worker:
             return Return.of(task, "aborted", status=_cut(abort.status), log=_cut(task._log.text))
         except BaseException:  # also SystemExit: it would end this thread only
             text = traceback.format_exc()
-            _log.warning("task %s failed, try %d:\n%s", task.id, task.try_, text)
+            self._failures.failed(
+                f"action {task.action}", f"task {task.id} failed, try {task.try_}:\n{text}")
             return _again(task, "\n".join(text.splitlines()[-_STATUS_LINES:]), None)
 
     def _give_back(self, held: List[HeldTask]) -> None:
         """Returns tasks to be tried again, with their tries refunded."""
         if not held:
             return
+        for task in held:
+            task._ended_as = "stopped"
         try:
             self._give([Return.of(task, "pending", release=True) for task in held], held)
         except StintError as error:
@@ -431,8 +497,10 @@ class Worker:
                 break
             except (Unavailable, Limited) as error:
                 ambiguous = ambiguous or error.ambiguous
-                _log.warning("could not return tasks: %s", error)
+                self._failures.failed("return", f"could not return tasks: {error}")
                 if self._ended.wait(pause) or all(task.lost.is_set() for task in held):
+                    for task in held:
+                        task._ended_as = "lost"
                     return
                 pause = min(2 * pause, 5)
         for task, verdict in zip(held, verdicts):
@@ -441,6 +509,7 @@ class Worker:
             if isinstance(verdict, InvalidToken):
                 task.lost.set()
             if verdict is not None:
+                task._ended_as = "lost"
                 _log.warning("task %s was not returned: %s", task.id, verdict)
 
     def _beat(self) -> None:
@@ -448,6 +517,7 @@ class Worker:
         pause = self._lease / _BEAT_PART
         while not self._ended.wait(pause * random.uniform(0.8, 1)):
             failed = self._extend()
+            self._failures.tell(time.monotonic())
             with self._changed:
                 until = [task._until for task in self._held.values() if not task.lost.is_set()]
             pause = self._lease / (_AGAIN_PART if failed else _BEAT_PART)
@@ -473,7 +543,7 @@ class Worker:
             kept = self._client._extend(
                 self._actor, held, self._lease, max(0.01, min(self._lease / _ATTEMPT_PART, left)))
         except StintError as error:
-            _log.warning("could not extend the leases: %s", error)
+            self._failures.failed("extend", f"could not extend the leases: {error}")
             return True
         except Exception:  # a defect must not end the beat
             _log.exception("could not extend the leases")
@@ -493,6 +563,15 @@ def _again(task: HeldTask, status: str, after: Optional[Duration]) -> Return:
     pause = _pause_after(task.try_) if after is None else after
     return Return.of(task, "pending", status=_cut(status), retry_after=pause,
                      log=_cut(task._log.text))
+
+
+def _outcome_of(task: HeldTask, given: Return) -> str:
+    """Returns the outcome of a performance whose task is returned like this."""
+    if given.code != "pending":
+        return given.code
+    if given.release:
+        return "snoozed"
+    return "aborted" if 0 < task.max_tries <= task.try_ else "retried"
 
 
 def _pause_after(try_: int) -> float:

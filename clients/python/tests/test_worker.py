@@ -1,12 +1,15 @@
 """Workers, in this process and as processes of their own that are killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 from unittest import mock
 
 import stint
@@ -75,6 +78,71 @@ class WorkerTest(ServiceTest):
         self.assertIn("KeyError: 'what'", failed.status)
         self.assertIn("in handle", failed.status)
         self.eventually(lambda: "TypeError" in self.info("wrong").status)
+
+    def test_metrics_are_those_that_alerts_ask_for(self):
+        def handle(task):
+            if task.body != b"completed":
+                raise {b"aborted": stint.Abort("no"), b"retried": stint.Retry("no", after=3600),
+                       b"snoozed": stint.Snooze(3600)}[task.body]
+
+        bodies = ["completed", "aborted", "retried", "snoozed"]
+        self.client.insert([self.task(body, body) for body in bodies])
+        self.client.insert([self.task("last", "retried", max_tries=1)])
+        worker = self.worker(handle, metrics=0)
+        end = self.run_worker(worker)
+        port = self.eventually(lambda: worker._metrics and worker._metrics.port)
+
+        def get(path="/metrics", **headers):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            try:
+                with opener.open(request, timeout=PATIENCE) as response:
+                    return response.status, response.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, ""
+
+        def counted():
+            text = get()[1]
+            wanted = {"completed": 1, "aborted": 2, "retried": 1, "snoozed": 1, "stopped": 0,
+                      "lost": 0}
+            return all(
+                f'stint_worker_performances_total{{action="{self.action}",outcome="{outcome}"}} {n}'
+                in text for outcome, n in wanted.items()) and text
+
+        text = self.eventually(counted)
+        self.assertIn(f'stint_worker_running{{action="{self.action}"}} 0', text)
+        self.assertIn(f'stint_worker_duration_seconds_count{{action="{self.action}"}} 5', text)
+        documents = os.path.join(os.path.dirname(__file__), "../../../docs")
+        for document in ("alerts.yml", "grafana.json"):
+            with open(os.path.join(documents, document), encoding="utf-8") as file:
+                for name in re.findall(r"stint_worker_[a-z_]+", file.read()):
+                    self.assertIn(name, text)
+        self.assertEqual(get("/")[0], 404)
+        self.assertEqual(get(Host="evil.example")[0], 403)
+        self.assertEqual(end(), [])
+        with self.assertRaises(OSError):
+            get()
+
+    def test_metrics_need_an_address(self):
+        for wrong in (-1, 65536, "", ":", ":80", "host", "host:x", True):
+            with self.assertRaises(stint.InvalidArgument, msg=wrong):
+                Worker(self.client, metrics=wrong)
+
+    def test_failures_of_an_action_are_counted_behind_the_first(self):
+        def handle(task):
+            raise stint_error
+
+        stint_error = ValueError("what")
+        names = [f"f{n}" for n in range(20)]
+        self.client.insert([self.task(name, max_tries=1, post_result=True) for name in names])
+        with self.assertLogs("stint", "WARNING") as logs:
+            end = self.run_worker(self.worker(handle))
+            self.client.wait([self.name(name) for name in names], timeout=PATIENCE)
+            self.assertEqual(end(), [])
+        self.assertEqual(len(logs.output), 2, logs.output)
+        self.assertIn("ValueError: what", logs.output[0])
+        self.assertIn("(19 failures like this one", logs.output[1])
 
     def test_an_exception_as_a_status_is_its_text(self):
         def handle(task):
