@@ -163,9 +163,9 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 		}
 		<-time.After(pause)
 	}
-	steps := []step{{name: "drop_session", args: []any{s.session.id}}}
-	if !pending.empty() {
-		steps = append(steps, s.notifyStep(pending, false))
+	if pending.empty() {
+		pending = nil
 	}
-	return s.sendAlone(ctx, conn, conn, nil, steps)
+	drop := step{name: "drop_session", args: []any{s.session.id}}
+	return s.sendAlone(ctx, conn, conn, pending, []step{drop})
 }

@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func parseKeys(text string) []int64 {
 // notification is only a hint.
 func (s *Store) notify(ctx context.Context, pending *notices) {
 	switch {
-	case pending.empty():
+	case pending.empty(), s.isQuiet():
 	case s.pending != nil:
 		s.pending.merge(pending)
 	case s.tx == nil:
@@ -126,9 +127,16 @@ func (s *Store) notify(ctx context.Context, pending *notices) {
 	}
 }
 
+// isQuiet reports whether the store notifies nobody.
+func (s *Store) isQuiet() bool { return s.quiet || s.session == nil }
+
 // logUnsent logs an error if others were not told of changes that they may wait for. It does so
 // even if the caller has left.
 func (s *Store) logUnsent(ctx context.Context, err error) {
+	if isCode(err, codeLimitExceeded) {
+		err = fmt.Errorf("the server's queue of notifications is full, which one session causes "+
+			"that listens and stays in a transaction; stint check names the oldest: %w", err)
+	}
 	s.failed(context.WithoutCancel(ctx), s.logs.unsent, err)
 }
 
@@ -136,7 +144,7 @@ func (s *Store) logUnsent(ctx context.Context, err error) {
 // does so only while there is little to notify: it saves those who wait a round trip, but it does
 // not save the server any work.
 func (s *Store) early(expected *notices) *notices {
-	if s.tx != nil || expected.empty() || !s.notifier.idle() {
+	if s.tx != nil || s.isQuiet() || expected.empty() || !s.notifier.idle() {
 		return nil
 	}
 	return expected
@@ -230,8 +238,10 @@ func (s *Store) sendPending(ctx context.Context, pause time.Duration) {
 		heard, err := s.sendNotices(context.WithoutCancel(ctx), &pending)
 		pause = pauseAfter(heard)
 		if err != nil {
-			s.logUnsent(ctx, err)
 			pause = notifyPauseFailed
+		}
+		if err != nil || heard > 0 {
+			s.logUnsent(ctx, err)
 		}
 	}
 }
@@ -249,8 +259,11 @@ func (s *Store) sendNotices(ctx context.Context, pending *notices) (heard int64,
 }
 
 // queueNotices puts notifications into a batch, after the commit that they tell of.
-func (s *Store) queueNotices(batch *pgx.Batch, pending *notices) {
-	s.queueNotify(batch, pending, func(heard int64) { s.notifier.rest(s, heard) })
+func (s *Store) queueNotices(batch *pgx.Batch, pending *notices, heard *int64) {
+	s.queueNotify(batch, pending, func(n int64) {
+		*heard = n
+		s.notifier.rest(s, n)
+	})
 }
 
 // queueNotify puts notifications into a batch, in an implicit transaction of their own.
@@ -259,7 +272,6 @@ func (s *Store) queueNotify(batch *pgx.Batch, pending *notices, heard func(int64
 	batch.Queue(s.statements[notify.name], notify.args...).Exec(
 		func(tag pgconn.CommandTag) error {
 			heard(tag.RowsAffected())
-			s.logUnsent(context.Background(), nil)
 			return nil
 		})
 }

@@ -391,7 +391,7 @@ func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	store, pool := newStoreAndPool(t, stint.Options{PollOnly: true})
+	store, pool := newStoreAndPool(t, stint.Options{})
 	exec(t, pool, "ALTER TABLE stint.sessions RENAME TO elsewhere")
 	exec(t, pool, "INSERT INTO stint.elsewhere (id, grace, topics) VALUES (1, '1 s', '{}')")
 	exec(t, pool, "CREATE VIEW stint.sessions AS "+
@@ -409,7 +409,7 @@ func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{posting}), nil)
 	quiet := func() { // nothing is being told, so the next verb tries to
 		t.Helper()
-		another := openStore(t, pool, stint.Options{PollOnly: true})
+		another := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		store = another
 	}
 	quiet()

@@ -25,8 +25,8 @@ var departures = map[string]func(){
 	"exits":  runtime.Goexit,
 }
 
-// departs makes a call in a goroutine of its own, and reports whether it was left in that way. If it
-// was, it must be in the way of the caller's code, and no other.
+// departs makes a call in a goroutine of its own, and reports whether it did not return. It must
+// then have been left in the way of the caller's code, and no other.
 func departs(t *testing.T, how string, call func() error) bool {
 	t.Helper()
 	type end struct {

@@ -25,6 +25,7 @@ const (
 	codeUndefinedTable       = "42P01"
 	codeLockNotAvailable     = "55P03"
 	codeCompletionUnknown    = "40003"
+	codeLimitExceeded        = "54000"
 	classConnectionException = "08"
 
 	codeFeatureNotSupported   = "0A000"
@@ -70,7 +71,7 @@ func (s *Store) do(ctx context.Context, r request) error {
 	early := s.early(r.expected)
 	late := r.expected
 	switch {
-	case early != nil:
+	case early != nil, s.isQuiet():
 		late = nil
 	case s.tx != nil && s.pending == nil && !late.empty():
 		r.steps = append(r.steps, s.notifyStep(late, false))
@@ -216,11 +217,12 @@ func (s *Store) send(
 		}))
 		batch.Queue("commit")
 	}
+	var heard int64
 	if pending != nil {
-		s.queueNotices(batch, pending)
+		s.queueNotices(batch, pending, &heard)
 	}
 	err := wire.SendBatch(ctx, batch).Close()
-	if err != nil && committed && pending != nil {
+	if pending != nil && committed && (err != nil || heard > 0) {
 		s.logUnsent(ctx, err)
 		return nil
 	}
@@ -292,7 +294,7 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	pending := &notices{}
 	err := s.within(ctx, pgx.ReadCommitted, pgx.ReadWrite, func(tx pgx.Tx) error {
 		within := &Store{
-			core: s.core, tx: tx, callersTx: s.callersTx, pending: pending,
+			core: s.core, tx: tx, callersTx: s.callersTx, pending: pending, quiet: s.quiet,
 			afterClose: s.afterClose,
 		}
 		return work(within)

@@ -338,11 +338,10 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 			if pinged {
 				return errors.New("the session does not hear its ping")
 			}
-			if err := s.ping(ctx, conn); err != nil {
+			if pinged, err = s.ping(ctx, conn); err != nil {
 				return err
 			}
 			silence.Reset(around(pingEvery))
-			pinged = true
 		}
 	}
 }
@@ -379,11 +378,18 @@ func (s *Store) keepUp(ctx context.Context, conn *pgx.Conn) error {
 	return s.update(ctx, conn)
 }
 
-func (s *Store) ping(ctx context.Context, conn *pgx.Conn) error {
+// ping sends a notification that is to come back. If the server's queue is full, it has sent none,
+// but the server has answered.
+func (s *Store) ping(ctx context.Context, conn *pgx.Conn) (sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	ping := step{name: "ping_session", unplanned: true, args: []any{s.schema, kindPing}}
-	return s.sendAlone(ctx, conn, conn, nil, []step{ping})
+	err = s.sendAlone(ctx, conn, conn, nil, []step{ping})
+	if isCode(err, codeLimitExceeded) {
+		s.logUnsent(ctx, err)
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // pass wakes those whom a notification concerns.

@@ -41,9 +41,11 @@ type Options struct {
 	Grace time.Duration
 
 	// PollOnly makes the store work without a session, the connection on which it listens for
-	// notifications. Use it behind a pooler that gives each transaction another connection, and
-	// where the server has no LISTEN (R20). Waiting calls then poll every PollInterval, one for all
-	// that wait to own tasks of the same actions, and actors cannot be registered.
+	// notifications, and send none. Use it behind a pooler that gives each transaction another
+	// connection, and where the server has no LISTEN or is to have no NOTIFY (R20). Waiting calls
+	// then poll every PollInterval, one for all that wait to own tasks of the same actions, and
+	// actors cannot be registered. Other stores, even if they listen, notice what this one does
+	// when they poll next.
 	PollOnly bool
 
 	// PollInterval is how often waiting calls poll: the most that a lost notification costs (R19)
@@ -131,6 +133,8 @@ type Store struct {
 	// afterClose says that verbs work even after the store is closed, for the work that is left
 	// then.
 	afterClose bool
+	// quiet says that the verbs notify nobody.
+	quiet bool
 	// unhurried says that the caller decides how long a transaction of the store's own takes.
 	unhurried bool
 	// isBrief says that the database may take only so long to answer (brief).
@@ -278,11 +282,29 @@ func (r Retention) withDefaults() (Retention, error) {
 // another task wait for it, up to 999 tasks that were inserted together with it are handed out to
 // nobody until tx ends.
 //
-// If somebody listens, the verbs notify in tx, so tx cannot be prepared for two-phase commit. A
-// wait that begins between a verb and the commit is not woken: it polls.
+// If somebody listens, the verbs notify in tx, unless it is [Quiet] or the store is PollOnly. A
+// transaction that notifies cannot be prepared for two-phase commit, and its commit fails if the
+// server's queue of notifications is full (SQLSTATE 54000): nothing in tx can prevent that. A wait
+// that begins between a verb and the commit is not woken: it polls.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
-	return &Store{core: s.core, tx: tx, callersTx: true}
+	quiet, isQuiet := tx.(quietTx)
+	if isQuiet {
+		tx = quiet.Tx
+	}
+	return &Store{core: s.core, tx: tx, callersTx: true, quiet: isQuiet}
 }
+
+type quietTx struct{ pgx.Tx }
+
+// Quiet returns a transaction in which verbs notify nobody, for [Store.WithTx] and for what takes a
+// transaction for it, such as Task.ReturnIn of the package worker:
+//
+//	err := store.WithTx(stint.Quiet(tx)).InsertTasks(ctx, tasks)
+//
+// So tx can be prepared for two-phase commit, its commit does not take its turn among all that
+// notify on the server, and it does not fail if the server's queue of notifications is full. Others
+// notice what tx did when they poll next, within [Options.PollInterval].
+func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
 
 // Schema returns the name of the database schema that the store works on.
 func (s *Store) Schema() string { return s.schema }

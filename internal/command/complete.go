@@ -147,7 +147,7 @@ func (p *program) lookUp(
 	ctx, cancel := context.WithTimeout(cmd.Context(), longest)
 	defer cancel()
 	work := func(ctx context.Context, db *database) error { return look(ctx, db.tasks()) }
-	options := readOptions()
+	options := p.storeOptions()
 	// Without an answer there is nothing to offer.
 	if p.topology != "" {
 		_ = p.withShards(ctx, work)

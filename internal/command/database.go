@@ -51,16 +51,17 @@ func (db *database) tasks() taskVerbs {
 func (p *program) withStore(
 	ctx context.Context, work func(ctx context.Context, db *database) error,
 ) error {
-	return p.withStoreOf(ctx, readOptions(), work)
+	return p.withStoreOf(ctx, p.storeOptions(), work)
 }
 
-// readOptions are the options of most sub-commands. These can wait for the next poll, so they need
-// no session, and work through any pooler. They do not maintain, since they do not know how long
-// tasks are to be kept. They log nothing: the sub-command says what came of it.
-func readOptions() stint.Options {
+// storeOptions are the options of most sub-commands. One that waits can do so for the next poll, so
+// it needs no session, and works through any pooler; the others tell those who listen what they
+// did. They do not maintain, since they do not know how long tasks are to be kept. They log nothing:
+// the sub-command says what came of it.
+func (p *program) storeOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{
-		PollOnly: true, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
+		PollOnly: p.waits, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

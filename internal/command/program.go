@@ -21,6 +21,8 @@ type program struct {
 
 	// quiet leaves out which database is used, where something else says it.
 	quiet bool
+	// waits says that the sub-command does nothing but wait.
+	waits bool
 	// completing says that a shell asks what a word may be, so no server is started.
 	completing bool
 

@@ -46,7 +46,7 @@ stay; with --dry-run would_prune alone.`,
 			keep := stint.Retention{
 				Completed: completed.retention(), Aborted: aborted.retention(),
 			}
-			options := readOptions()
+			options := p.storeOptions()
 			options.Retention = keep
 			return p.withStoreOf(cmd.Context(), options,
 				func(ctx context.Context, db *database) error {

@@ -81,7 +81,7 @@ func (p *program) withShards(
 		return said(errInput, "invalid --topology or %s: %v", topologyVariable, err)
 	}
 	cluster, err := shards.New(topology, shards.Options{
-		Connect: p.connectShard, Logger: readOptions().Logger,
+		Connect: p.connectShard, Logger: p.storeOptions().Logger,
 	})
 	if err != nil {
 		return err
@@ -95,9 +95,9 @@ func (p *program) withShards(
 func (p *program) connectShard(ctx context.Context, shard, url string) (shards.Store, error) {
 	address, isService := serviceAt(url)
 	if !isService {
-		return shards.ConnectWith(readOptions())(ctx, shard, url)
+		return shards.ConnectWith(p.storeOptions())(ctx, shard, url)
 	}
-	c, err := p.newClient(address, readOptions().Logger)
+	c, err := p.newClient(address, p.storeOptions().Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ be missed, and is then not found. While the database cannot be reached, wait con
 }
 
 func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Duration) error {
+	p.waits = true
 	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
 		var task stint.TaskInfo
 		err := within(ctx, timeout, func(ctx context.Context) (err error) {

@@ -116,6 +116,10 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			return c.askRows(ctx, "wraparound", "check_databases", readEach(c, say))
 		},
 		func() error { return c.askClock(ctx) },
+		func() error {
+			return c.askRows(ctx, "notifications", "check_notifications",
+				readEach(c, queueFindings))
+		},
 	}
 	working := []func() error{
 		func() error {
