@@ -4,6 +4,7 @@ package stint_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -242,5 +243,52 @@ func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
 	wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "actor", []string{"act"}), nil)
 	if got := setting(); got != "1h" {
 		t.Errorf("idle_session_timeout is %s, want what the database has", got)
+	}
+}
+
+// Behind a pooler that knows no prepared statements, the driver as it is set up by default fails,
+// and the error says which setting helps, which does.
+func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
+	t.Parallel()
+	direct := testdb.New(t)
+	t.Cleanup(func() { checkStore(t, direct) })
+	pool := behindPooler(t, direct, "transaction", 4)
+	byDefault := poolOf(t, pool, func(config *pgxpool.Config) {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	})
+	store := openStore(t, byDefault, stint.Options{
+		PollOnly: true, Maintenance: stint.MaintainNever,
+	})
+	var failed error
+	for i := range 100 {
+		calls := make([]<-chan outcome[any], 4)
+		for k := range calls {
+			task := stint.Task{ID: stint.TaskID(fmt.Sprint(i, " ", k)), Action: "act"}
+			calls[k] = start(func() (any, error) {
+				return nil, store.ReplaceTasks(t.Context(), []stint.Task{task})
+			})
+		}
+		for _, call := range calls {
+			if _, err := ends(t, "ReplaceTasks", call); err != nil {
+				failed = err
+			}
+		}
+		if failed != nil {
+			break
+		}
+	}
+	if failed == nil || !strings.Contains(failed.Error(), "default_query_exec_mode=exec") {
+		t.Errorf("ReplaceTasks = %v", failed)
+	}
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		advised := poolOf(t, pool, func(config *pgxpool.Config) {
+			config.ConnConfig.DefaultQueryExecMode = mode
+		})
+		store := openStore(t, advised, stint.Options{
+			PollOnly: true, Maintenance: stint.MaintainNever,
+		})
+		everyVerb(t, store, false, mode.String())
 	}
 }

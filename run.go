@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/advice"
 )
 
 // schemaVersion is the version of the migrations that the statements of this release are written
@@ -23,6 +25,7 @@ const (
 	codeSerializationFailure = "40001"
 	codeDeadlockDetected     = "40P01"
 	codeUndefinedTable       = "42P01"
+	codeDuplicatePrepared    = "42P05"
 	codeLockNotAvailable     = "55P03"
 	codeCompletionUnknown    = "40003"
 	codeLimitExceeded        = "54000"
@@ -135,14 +138,14 @@ func (s *Store) retryDeadlocks(call func() error) error {
 func (s *Store) execute(ctx context.Context, early *notices, steps []step) error {
 	if s.tx != nil {
 		opening := []string{"savepoint stint", s.statements["keep_planner"]}
-		return s.send(ctx, s.tx, s.tx.Conn(), opening,
-			"rollback to savepoint stint", "release savepoint stint", nil, steps)
+		return advice.On(s.send(ctx, s.tx, s.tx.Conn(), opening,
+			"rollback to savepoint stint", "release savepoint stint", nil, steps))
 	}
 	err := s.withConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return s.sendAlone(ctx, conn, conn.Conn(), early, steps)
 	})
 	if !isMisread(err) {
-		return err
+		return advice.On(err)
 	}
 	err = s.transactOnce(ctx, func(s *Store) error { return s.run(ctx, steps...) })
 	if err == nil {
@@ -161,7 +164,7 @@ func isMisread(err error) bool {
 		return false
 	}
 	switch pgErr.Code {
-	case codeInsufficientPrivilege, codeUndefinedTable:
+	case codeInsufficientPrivilege, codeUndefinedTable, codeDuplicatePrepared:
 		return false
 	case codeFeatureNotSupported: // such as a plan whose result is of another type
 		return true
@@ -318,13 +321,13 @@ func (s *Store) within(
 		}
 		return finish(ctx, tx, mode, use)
 	}
-	return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+	return advice.On(s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery(level, mode)})
 		if err != nil {
 			return err
 		}
 		return finish(ctx, tx, mode, use)
-	})
+	}))
 }
 
 // finish lets use work in a transaction that has begun, and ends it. It undoes it also if use does
@@ -362,7 +365,7 @@ func undo(ctx context.Context, tx pgx.Tx, err error) error {
 // the limit on idling and the durability.
 func (s *Store) beginQuery(level pgx.TxIsoLevel, mode pgx.TxAccessMode) string {
 	begin := fmt.Sprintf("begin isolation level %s %s; set local jit = off; "+
-		"set local search_path = pg_catalog, pg_temp", level, mode)
+		"set local row_security = off; set local search_path = pg_catalog, pg_temp", level, mode)
 	if !s.unhurried {
 		begin += "; " + s.statements["limit_idling"]
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/advice"
 )
 
 // DefaultSchema is the database schema used by [Migrate] and by a store with zero options.
@@ -244,8 +246,12 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 	if err == nil && isDistributed {
 		err = distributed(quoted)
 	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errors.New("the table stint_schema_version is empty, or row level security hides " +
+			"its row from this role")
+	}
 	if err != nil {
-		return 0, fmt.Errorf("schema version: %w", err)
+		return 0, fmt.Errorf("schema version: %w", advice.On(err))
 	}
 	return version, nil
 }

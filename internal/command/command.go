@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint/internal/advice"
 )
 
 // Run runs the command and returns its exit code, as described by "stint help exit-codes". If ctx
@@ -30,6 +32,7 @@ func Run(
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = advice.On(err)
 	code := exitCode(err)
 	switch {
 	case err == nil:

@@ -112,6 +112,11 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 		},
 		func() error { return c.askSchema(ctx) },
 		func() error {
+			say := func(tables []secured) []Finding { return securityFindings(c.schema, tables) }
+			return c.askRows(ctx, "row security", "check_row_security",
+				readAll(c, pgx.RowToStructByName[secured], say), c.schema)
+		},
+		func() error {
 			say := func(h horizon) []Finding { return horizonFindings("database", h, settings) }
 			return c.askRows(ctx, "wraparound", "check_databases", readEach(c, say))
 		},

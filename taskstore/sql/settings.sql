@@ -7,6 +7,9 @@
 -- next.
 VALUES (set_config('search_path', 'pg_catalog, pg_temp', true)),
        (set_config('bytea_output', 'hex', true)),
+       (set_config('extra_float_digits', '1', true)),
+       (set_config('array_nulls', 'on', true)),
+       (set_config('row_security', 'off', true)),
        (set_config('plan_cache_mode', 'force_generic_plan', true)),
        (set_config('enable_seqscan', 'off', true)),
        (set_config('enable_bitmapscan', 'off', true)),

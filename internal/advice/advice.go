@@ -1,0 +1,74 @@
+// Package advice adds to errors of the server what to do about them, where their text is of no use
+// to those who meet them.
+package advice
+
+import (
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The codes and routines of PostgreSQL by which the errors are told apart: texts may be translated.
+const (
+	codeDuplicatePrepared = "42P05"
+	codeUnknownPrepared   = "26000"
+	codeProtocolViolation = "08P01"
+	codeIdleInTransaction = "25P03"
+	codeNotPrivileged     = "42501"
+
+	routineBind     = "exec_bind_message"
+	routineSecurity = "check_enable_rls"
+)
+
+const (
+	pooler = "a pooler seems to stand between that gives each transaction another connection and " +
+		"does not support prepared statements, such as PgBouncer before 1.21: add " +
+		"default_query_exec_mode=exec to the URL of the database, as in ?default_query_exec_mode=exec"
+	rowSecurity = "row level security hides tasks from this role, so nothing can be relied upon: " +
+		"ALTER TABLE ... DISABLE ROW LEVEL SECURITY, or, for the owner, ... NO FORCE ROW LEVEL " +
+		"SECURITY, or ALTER ROLE ... BYPASSRLS; stint check names the tables"
+	idle = "the server ended the transaction since the process did not go on with it for the five " +
+		"seconds that Stint allows, or for less by the server's " +
+		"idle_in_transaction_session_timeout: it was stopped, or got no processor; nothing was " +
+		"done, so call again"
+)
+
+// An advised error is an error of the server with what to do about it.
+type advised struct {
+	err    error
+	advice string
+}
+
+func (a *advised) Error() string { return a.err.Error() + ": " + a.advice }
+func (a *advised) Unwrap() error { return a.err }
+
+// On returns err, with advice if there is any.
+func On(err error) error {
+	var already *advised
+	if text := on(err); text != "" && !errors.As(err, &already) {
+		return &advised{err, text}
+	}
+	return err
+}
+
+func on(err error) string {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return ""
+	}
+	switch pgErr.Code {
+	case codeDuplicatePrepared, codeUnknownPrepared:
+		return pooler
+	case codeProtocolViolation:
+		if pgErr.Routine == routineBind {
+			return pooler
+		}
+	case codeIdleInTransaction:
+		return idle
+	case codeNotPrivileged:
+		if pgErr.Routine == routineSecurity {
+			return rowSecurity
+		}
+	}
+	return ""
+}
