@@ -68,6 +68,7 @@ func (s *Store) copyTables(ctx context.Context, tables []copiedTable) error {
 func (s *Store) copyTo(
 	ctx context.Context, table string, columns []string, rows pgx.CopyFromSource,
 ) error {
+	defer s.pulse.hold()()
 	_, err := s.tx.CopyFrom(ctx, pgx.Identifier{s.schema, table}, columns, rows)
 	return err
 }

@@ -138,8 +138,9 @@ func (s *Store) retryDeadlocks(call func() error) error {
 func (s *Store) execute(ctx context.Context, early *notices, steps []step) error {
 	if s.tx != nil {
 		opening := []string{"savepoint stint", s.statements["keep_planner"]}
-		return advice.On(s.send(ctx, s.tx, s.tx.Conn(), opening,
-			"rollback to savepoint stint", "release savepoint stint", nil, steps))
+		defer s.pulse.hold()()
+		return advice.On(s.pulse.explain(s.send(ctx, s.tx, s.tx.Conn(), opening,
+			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
 	}
 	err := s.withConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return s.sendAlone(ctx, conn, conn.Conn(), early, steps)
@@ -298,7 +299,11 @@ func (s *Store) transactOnce(ctx context.Context, work func(*Store) error) error
 	err := s.within(ctx, pgx.ReadCommitted, pgx.ReadWrite, func(tx pgx.Tx) error {
 		within := &Store{
 			core: s.core, tx: tx, callersTx: s.callersTx, pending: pending, quiet: s.quiet,
-			afterClose: s.afterClose,
+			afterClose: s.afterClose, pulse: s.pulse,
+		}
+		if s.tx == nil && !s.unhurried {
+			within.pulse = newPulse(tx.Conn())
+			defer within.pulse.end()
 		}
 		return work(within)
 	})
@@ -315,18 +320,20 @@ func (s *Store) within(
 	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode, use func(pgx.Tx) error,
 ) error {
 	if s.tx != nil {
+		release := s.pulse.hold()
 		tx, err := s.tx.Begin(ctx)
+		release()
 		if err != nil {
 			return err
 		}
-		return finish(ctx, tx, mode, use)
+		return finish(ctx, tx, mode, s.pulse, use)
 	}
 	return advice.On(s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery(level, mode)})
 		if err != nil {
 			return err
 		}
-		return finish(ctx, tx, mode, use)
+		return finish(ctx, tx, mode, nil, use)
 	}))
 }
 
@@ -334,16 +341,18 @@ func (s *Store) within(
 // not return: it may run code of the caller's, such as the sequence of InsertTasksFrom, which may
 // panic or end its goroutine.
 func finish(
-	ctx context.Context, tx pgx.Tx, mode pgx.TxAccessMode, use func(pgx.Tx) error,
+	ctx context.Context, tx pgx.Tx, mode pgx.TxAccessMode, pulse *pulse, use func(pgx.Tx) error,
 ) error {
 	returned := false
 	defer func() {
 		if !returned {
+			defer pulse.hold()()
 			_ = undo(ctx, tx, nil) // a connection that is still in a transaction is closed
 		}
 	}()
 	err := use(tx)
 	returned = true
+	defer pulse.hold()()
 	if err != nil || mode != pgx.ReadWrite {
 		return undo(ctx, tx, err)
 	}
@@ -385,6 +394,7 @@ func (s *Store) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	for _, name := range names {
 		batch.Queue(s.statements[name])
 	}
+	defer s.pulse.hold()()
 	return tx.SendBatch(ctx, batch).Close()
 }
 

@@ -87,7 +87,10 @@ func ownedBy(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 			found record;
 		BEGIN
 			FOR found IN SELECT oid::regclass AS name FROM pg_class
-				WHERE relnamespace = 'stint'::regnamespace AND relkind IN ('r', 'v', 'p')
+				WHERE relnamespace = 'stint'::regnamespace AND relkind IN ('r', 'v', 'p', 'S')
+				AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid
+				                AND classid = 'pg_class'::regclass AND deptype IN ('a', 'i')
+				                AND relkind = 'S')
 			LOOP
 				EXECUTE 'ALTER TABLE ' || found.name || ' OWNER TO `+role+`';
 			END LOOP;

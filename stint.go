@@ -120,7 +120,8 @@ const (
 //
 // If a process is stopped in the middle of a verb, or its host is lost, the server ends the
 // transaction after five seconds, so that others do not wait for it; if the process goes on, the
-// verb fails as if the connection had broken. This limit does not apply to [Store.InsertTasksFrom],
+// verb fails as if the connection had broken. However long a verb on many tasks takes, a process
+// that is merely busy is not stopped. This limit does not apply to [Store.InsertTasksFrom],
 // which lasts as long as its sequence, and to verbs in the caller's transaction.
 type Store struct {
 	*core
@@ -133,6 +134,8 @@ type Store struct {
 	// afterClose says that verbs work even after the store is closed, for the work that is left
 	// then.
 	afterClose bool
+	// pulse keeps a transaction of the store's own from idling; nil in the caller's.
+	pulse *pulse
 	// quiet says that the verbs notify nobody.
 	quiet bool
 	// unhurried says that the caller decides how long a transaction of the store's own takes.

@@ -51,6 +51,9 @@ func On(err error) error {
 	return err
 }
 
+// OnIdling returns err with the advice for a transaction that idled for too long.
+func OnIdling(err error) error { return &advised{err, idle} }
+
 func on(err error) string {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
