@@ -29,7 +29,8 @@ const followUpSuffix = "+"
 //     behind it, and runs after the one in progress, however that ends: it is made to wait for it,
 //     with [RunAnyway]. It starts quiet after this call at the earliest. Further calls change it as
 //     long as it waits for that one: callers that wait for it, and tasks that depend on it, go on
-//     to do so. Once the first one has ended, they replace it under the ID of the task again, which
+//     to do so, and it goes on to wait for others. All else of it is new: its tries, its history,
+//     its steps and whatever an earlier task of that ID had, such as FailFast. Once the first one has ended, they replace it under the ID of the task again, which
 //     in turn waits for one under the other ID that is in progress.
 //
 // So the newest task is never dropped, it runs after all before it have ended, and there is at most
@@ -158,8 +159,9 @@ func (s *Store) debounceOnce(
 }
 
 // redefineFollowUp gives a task that waits for one in progress the definition of another, if there
-// is one. It keeps its key, and with it its edge: the return of the one in progress has to look
-// again whenever it gets an edge, and in a flood of calls would never come to an end.
+// is one. It keeps its key, and with it its edges: the return of the one in progress has to look
+// again whenever it gets an edge, and in a flood of calls would never come to an end. Nothing else
+// of the old task stays.
 func (s *Store) redefineFollowUp(
 	ctx context.Context, task Task, ids []TaskID, quiet, atMost time.Duration,
 ) (done bool, err error) {
@@ -188,7 +190,7 @@ func (s *Store) redefineFollowUp(
 	return true, s.run(ctx,
 		step{name: "drop_definitions", args: []any{[]int64{was.key}}},
 		debouncedStep(&task, was.key, true, calls.first(old), nil),
-		step{name: "postpone_blocked", args: []any{was.key, task.NotBefore}})
+		step{name: "renew_blocked", args: []any{was.key, task.NotBefore}})
 }
 
 func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *int64) step {

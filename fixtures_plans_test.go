@@ -153,7 +153,7 @@ var sample = map[string]struct {
 	"hold_follow_up": {"'a', 'b'", []string{
 		"tasks_id_key", "leased_pkey", "edges_after", "blocked_pkey",
 	}},
-	"postpone_blocked": {"7, now()", []string{"blocked_pkey"}},
+	"renew_blocked": {"7, now()", []string{"blocked_pkey", "fail_fast_pkey", "tries_key"}},
 	"insert_tasks": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}', " +
 			"'{k}'", nil,
