@@ -1,10 +1,13 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,17 +20,22 @@ import (
 // that failed, was lost or was put off.
 //
 // The record is made once. The call is made at least once: if the process dies, or the task is
-// lost, between the end of do and the record, the next try makes the call again. What must not be
-// done twice outside of the database takes a key of idempotency, such as the ID of the task with
-// the name of the step; what is done in the database takes [StepIn]. If do returns an error,
-// nothing is recorded, and Step returns that error.
+// lost, between the end of do and the record, the next try makes the call again. So does an owner
+// that has lost the task without knowing, once, of a step that the next owner has recorded since.
+// What must not be done twice outside of the database takes a key of idempotency, such as the ID of
+// the task with the name of the step; what is done in the database takes [StepIn]. If do returns an
+// error, nothing is recorded, and Step returns that error.
 //
 // A step is known by its name, not by its place, so that code may change between two tries: a step
 // that is new is called, one that is gone is ignored. In one try a name serves one step: a loop
-// adds its index. The value is kept as JSON, at most 1 MiB; a task may have 1,000 steps with values
-// of 16 MiB together. Names are 1 to 255 bytes. What exceeds this is an error [stint.ErrTooLarge],
-// in a [*stint.ArgumentError], and so are bad names. A recorded value that does not fit T is an
-// error that names the step; it stays recorded.
+// adds its index. A name of a [Sleep] is none of a step. Names are 1 to 255 bytes of UTF-8 without
+// NUL; a task may have 1,000 steps. What is wrong with the name or the number is found before do is
+// called: the error is a [*stint.ArgumentError], for too much a [stint.ErrTooLarge].
+//
+// The value is kept as JSON, at most 1 MiB, and 16 MiB together with those of the other steps. If
+// it cannot be kept, which is known only when do has returned, the error is also an [Abort]: a
+// handler that returns it has the task aborted, since every try would make the call again. A
+// recorded value that does not fit T is an error that names the step; it stays recorded.
 //
 // Ctx and task are those of the handler. If ctx ends, which it does when the worker stops or the
 // task is lost, it ends for do as well; what do returns all the same is recorded, unless the task
@@ -51,24 +59,27 @@ func takeStep[T any](
 	if err != nil || known {
 		return valueOf[T](recorded, err)
 	}
-	done := false
-	defer func() { task.steps.end(name, done) }()
+	kept := -1 // how many bytes were recorded
+	defer func() { task.steps.end(name, kept) }()
 	if value, err = do(ctx); err != nil {
 		return value, err
 	}
-	encoded, err := json.Marshal(value)
+	encoded, err := encode(value)
 	if err != nil {
 		return value, err
 	}
-	kept, err := recordStep(ctx, task, name, encoded)
-	done = err == nil
-	return valueOf[T](kept, err)
+	recorded, err = recordStep(ctx, task, name, encoded)
+	if err == nil {
+		kept = len(recorded)
+	}
+	return valueOf[T](recorded, unkept(err))
 }
 
 // StepIn is [Step] in a transaction of the handler: the value is recorded if and only if tx is
 // committed, together with what do wrote in tx. So a step whose effects are in the database takes
 // effect exactly once. The handler commits tx; it may repeat the transaction after a failure, with
-// the same name.
+// the same name. A name that a transaction of this try has committed is refused, as is one of a
+// Step.
 //
 // A worker whose [Queue] is not a store has no transactions, and gets [ErrNotStore].
 func StepIn[T any](
@@ -91,6 +102,9 @@ func takeStepIn[T any](
 	if !ok {
 		return value, ErrNotStore
 	}
+	if err := checkStepName(name); err != nil {
+		return value, err
+	}
 	store := queue.WithTx(tx)
 	// Nobody else can be given the task from here on, so nobody else records the step.
 	if err := store.HoldOwnership(ctx, []stint.OwnedTask{task.OwnedTask}); err != nil {
@@ -100,26 +114,45 @@ func takeStepIn[T any](
 	if err != nil {
 		return value, err
 	}
-	for _, recorded := range steps {
-		if recorded.Name == name {
-			return valueOf[T](recorded.Result, nil)
-		}
+	recorded, known, err := task.steps.beginIn(ctx, tx, name, steps)
+	if err != nil || known {
+		return valueOf[T](recorded, err)
 	}
 	if value, err = do(ctx); err != nil {
 		return value, err
 	}
-	encoded, err := json.Marshal(value)
+	encoded, err := encode(value)
 	if err != nil {
 		return value, err
 	}
-	kept, err := store.RecordStep(ctx, task.OwnedTask, name, encoded)
-	return valueOf[T](kept, err)
+	recorded, err = store.RecordStep(ctx, task.OwnedTask, name, encoded)
+	return valueOf[T](recorded, unkept(err))
+}
+
+// encode returns a value as it is recorded. If it cannot be, no try can record it.
+func encode(value any) ([]byte, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, Abort(fmt.Errorf("the value cannot be recorded: %w", err))
+	}
+	return encoded, nil
+}
+
+// unkept is the error of a record. If the value is too large, no try can record it.
+func unkept(err error) error {
+	if errors.Is(err, stint.ErrTooLarge) {
+		return Abort(fmt.Errorf("the value cannot be recorded: %w", err))
+	}
+	return err
 }
 
 // valueOf reads what was recorded.
 func valueOf[T any](recorded []byte, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
+	}
+	if bytes.HasPrefix(recorded, []byte(sleepPrefix)) {
+		return value, errKind("step", "sleep")
 	}
 	if err := json.Unmarshal(recorded, &value); err != nil {
 		return value, fmt.Errorf("the recorded value does not fit %T: %w", value, err)
@@ -152,7 +185,7 @@ func sleepFor(ctx context.Context, task *Task, name string, d time.Duration) err
 		return err
 	}
 	if known {
-		if d, err = valueOf[time.Duration](recorded, nil); err != nil {
+		if d, err = sleepOf(recorded); err != nil {
 			return err
 		}
 		if left := d - task.steps.ago(name); left > 0 {
@@ -160,16 +193,33 @@ func sleepFor(ctx context.Context, task *Task, name string, d time.Duration) err
 		}
 		return nil
 	}
-	encoded, err := json.Marshal(d)
+	kept := -1
+	defer func() { task.steps.end(name, kept) }()
+	recorded, err = recordStep(ctx, task, name, fmt.Append(nil, sleepPrefix, d.Nanoseconds()))
 	if err != nil {
 		return err
 	}
-	_, err = recordStep(ctx, task, name, encoded)
-	task.steps.end(name, err == nil)
-	if err != nil {
-		return err
-	}
+	kept = len(recorded)
 	return Snooze(d)
+}
+
+// sleepPrefix is ahead of the nanoseconds of a sleep, and makes it no value of a step, which is
+// JSON.
+const sleepPrefix = "sleep "
+
+// sleepOf reads what was recorded of a sleep.
+func sleepOf(recorded []byte) (time.Duration, error) {
+	text, ok := strings.CutPrefix(string(recorded), sleepPrefix)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil {
+		return 0, errKind("sleep", "step")
+	}
+	return time.Duration(n), nil
+}
+
+func errKind(wanted, found string) error {
+	return argumentError("name", fmt.Sprintf(
+		"must be another one for a %s: the task has a %s with this name", wanted, found))
 }
 
 // recordStep records a step that has been taken. It does so also if ctx has just ended, since the
@@ -187,54 +237,4 @@ func recordStep(ctx context.Context, task *Task, name string, value []byte) ([]b
 			return kept, err
 		}
 	}
-}
-
-// taskSteps are the steps of one performance.
-type taskSteps struct {
-	mutex sync.Mutex
-	// loaded is when the answer came that has the recorded steps; zero if none has.
-	loaded   time.Time
-	recorded map[string]stint.RecordedStep
-	// taken are the steps of this try, those under way among them.
-	taken map[string]bool
-}
-
-// begin begins a step, and returns its value if that is recorded.
-func (s *taskSteps) begin(
-	ctx context.Context, task *Task, name string,
-) (value []byte, known bool, err error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.loaded.IsZero() {
-		steps, err := task.queue.Steps(ctx, task.OwnedTask)
-		if err != nil {
-			return nil, false, err
-		}
-		s.loaded, s.taken = now(), map[string]bool{}
-		s.recorded = make(map[string]stint.RecordedStep, len(steps))
-		for _, recorded := range steps {
-			s.recorded[recorded.Name] = recorded
-		}
-	}
-	if s.taken[name] {
-		return nil, false, argumentError("name",
-			"must be used for one step in a try: add the index of a loop, for example")
-	}
-	s.taken[name] = true
-	recorded, known := s.recorded[name]
-	return recorded.Result, known, nil
-}
-
-// end ends a step. One that failed may be taken again.
-func (s *taskSteps) end(name string, done bool) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.taken[name] = done
-}
-
-// ago is how long ago a step of an earlier try was recorded, at least.
-func (s *taskSteps) ago(name string) time.Duration {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.recorded[name].Ago + now().Sub(s.loaded)
 }

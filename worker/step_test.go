@@ -312,7 +312,8 @@ func TestStepIn_TakesEffectOnce(t *testing.T) {
 				})
 				return value, err
 			}
-			if _, err := inTx(); task.Try == 1 {
+			if task.Try == 1 {
+				_, err := inTx()
 				wantErr(t, "first try", err, errRolledBack)
 			}
 			value, err := inTx() // the same name, since the first was undone

@@ -20,7 +20,7 @@ from . import tasks as t
 from .client import Client
 from .connection import Cancel, Cancelled
 from .errors import AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused
-from .errors import SchemaVersion, StintError, Unavailable
+from .errors import SchemaVersion, StintError, TooLarge, Unavailable
 from .metrics import Address, Performances, Server, address_of
 from .tasks import Content, Duration, OwnedTask, Return
 
@@ -44,6 +44,13 @@ _QUIET = 60.0
 # How much of a traceback a status holds.
 _STATUS_LINES = 20
 _STATUS_BYTES = 16 << 10
+
+# How many steps a task may have, and how long their names and their values may be.
+_STEPS_MAX = 1000
+_STEPS_BYTES_MAX = 16 << 20
+_STEP_NAME_MAX = 255
+# Ahead of the nanoseconds of a sleep, which makes it no value of a step.
+_SLEEP = b"sleep "
 
 _log = logging.getLogger("stint")
 
@@ -152,6 +159,7 @@ class HeldTask(OwnedTask):
         self._recorded: Optional[Dict[str, t.Message]] = None  # once they have been asked for
         self._asked = 0.0  # when that was, by this process's clock
         self._taken: Set[str] = set()
+        self._kept = 0  # bytes of the values that are recorded
         self._log = _Lines()
         self._logger: Optional[logging.Logger] = None
         self._returning = False  # who sets it, with the lock of the worker, returns the task
@@ -170,12 +178,18 @@ class HeldTask(OwnedTask):
 
         The record is made once; the call is made again if the process dies, or the task is lost,
         before the record. A name serves one step in a try. The value is kept as JSON, at most 1 MiB.
-        If call raises an exception, nothing is recorded.
+        If call raises an exception, nothing is recorded. A name that is no good, and a task that
+        has too many steps, are refused before the call. If the value cannot be kept, it raises
+        Abort, since every try would make the call again.
         """
         recorded = self._recorded_step(name)
-        if recorded is not None:
-            return json.loads(t.to_step_result(recorded))
-        return self._record_step(name, call)
+        if recorded is None:
+            result = self._record_step(name, lambda: _to_json(name, call()))
+        else:
+            result = t.to_step_result(recorded)
+        if result.startswith(_SLEEP):
+            raise InvalidArgument(f"the step {name!r} is recorded as a sleep: name it otherwise")
+        return json.loads(result)
 
     def sleep(self, name: str, pause: Duration) -> None:
         """Is a step that takes a time, for which it holds no worker.
@@ -193,34 +207,51 @@ class HeldTask(OwnedTask):
                 with self._stepping:
                     self._taken.discard(name)
                 raise InvalidArgument("the pause must be more than 0")
-            left = self._record_step(name, lambda: nanoseconds) / 1e9
+            result, ago = self._record_step(name, lambda: _SLEEP + b"%d" % nanoseconds), 0.0
         else:
+            result = t.to_step_result(recorded)
             ago = t.to_duration(recorded.get("ago")).total_seconds()
             ago += time.monotonic() - self._asked
-            left = json.loads(t.to_step_result(recorded)) / 1e9 - ago
+        if not result.startswith(_SLEEP):
+            raise InvalidArgument(f"the sleep {name!r} is recorded as a step: name it otherwise")
+        left = int(result[len(_SLEEP):]) / 1e9 - ago
         if left > 0:
             raise Snooze(left)
 
     def _recorded_step(self, name: str) -> Optional[t.Message]:
         """Notes that a step is taken, and returns it if it is recorded."""
+        _check_step(name)
         with self._stepping:
             if self._recorded is None:
                 self._asked = time.monotonic()
                 self._recorded = self._client._steps(self)
+                self._kept = sum(len(t.to_step_result(step)) for step in self._recorded.values())
             if name in self._taken:
                 raise InvalidArgument(f"the step {name!r} was taken in this try: "
                                       "add the index of a loop, for example")
+            if name not in self._recorded:
+                count = len(self._taken.union(self._recorded))
+                if count >= _STEPS_MAX or self._kept >= _STEPS_BYTES_MAX:
+                    raise TooLarge(f"the step {name!r} has no room: a task may have {_STEPS_MAX} "
+                                   f"steps, with values of {_STEPS_BYTES_MAX} bytes together")
             self._taken.add(name)
             return self._recorded.get(name)
 
-    def _record_step(self, name: str, call: Callable[[], Any]) -> Any:
+    def _record_step(self, name: str, call: Callable[[], bytes]) -> bytes:
         try:
-            value = json.dumps(call())
-            return json.loads(self._client.record_step(self, name, value))
+            value = call()
+            try:
+                kept = self._client.record_step(self, name, value)
+            except TooLarge as error:
+                raise Abort(f"the value of the step {name!r} cannot be recorded: {error}") \
+                    from error
         except BaseException:
             with self._stepping:
                 self._taken.discard(name)
             raise
+        with self._stepping:
+            self._kept += len(kept)
+        return kept
 
     @property
     def logger(self) -> logging.Logger:
@@ -235,6 +266,26 @@ class HeldTask(OwnedTask):
             logger.addHandler(self._log)
             self._logger = logger
         return self._logger
+
+
+def _check_step(name: str) -> None:
+    """Refuses a name with which no step can be recorded."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"the name of a step must be text: {error}") from error
+    if size > _STEP_NAME_MAX:
+        raise TooLarge(f"the name of a step has {size} bytes, and may have {_STEP_NAME_MAX}")
+    if size == 0 or "\0" in name:
+        raise InvalidArgument("the name of a step must not be empty, or contain a NUL")
+
+
+def _to_json(name: str, value: Any) -> bytes:
+    """Returns a value as it is recorded. If it cannot be, no try can record it."""
+    try:
+        return json.dumps(value).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Abort(f"the value of the step {name!r} cannot be recorded: {error}") from error
 
 
 class Worker:

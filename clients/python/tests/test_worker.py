@@ -217,6 +217,57 @@ class WorkerTest(ServiceTest):
         self.assertEqual(done.result, b"1")
         self.assertGreaterEqual(len(slept), 1)
 
+    def test_a_step_that_cannot_be_recorded_is_not_taken(self):
+        calls = []
+
+        def handle(task):
+            for name in ("", "x" * 256, "a\0b", "\ud800"):
+                for take in (lambda n: task.step(n, lambda: calls.append(n)),
+                             lambda n: task.sleep(n, 1)):
+                    with self.assertRaises(stint.InvalidArgument):
+                        take(name)
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual(calls, [])
+
+    def test_a_value_that_cannot_be_recorded_aborts_the_task(self):
+        calls = []
+
+        def handle(task):
+            def call():
+                calls.append(task.id)
+                return "x" * (1 << 20) if task.id == self.name("a") else object()
+            task.step("large", call)
+
+        self.insert("a", "b", post_result=True)
+        self.run_worker(self.worker(handle))
+        for name in "ab":
+            [done] = self.client.wait(self.name(name), timeout=PATIENCE)
+            self.assertEqual((done.state, calls.count(done.id)), ("aborted", 1))
+            self.assertIn("the value of the step 'large' cannot be recorded", done.status)
+
+    def test_a_step_and_a_sleep_are_told_apart(self):
+        def handle(task):
+            step = lambda name: task.step(name, lambda: 7)
+            sleep = lambda name: task.sleep(name, 0.001)
+            takes = (step, sleep) if task.try_ == 1 else (sleep, step)
+            for take, name in zip(takes, ("one", "two")):
+                if task.try_ == 1:
+                    try:
+                        take(name)
+                    except stint.Snooze:
+                        raise stint.Retry(after=0)
+                else:
+                    with self.assertRaisesRegex(stint.InvalidArgument, f"{name}.* is recorded as"):
+                        take(name)
+
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(handle))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.state, done.tries), ("completed", 2))
+
     def test_the_history_tells_of_each_try_with_its_log(self):
         def handle(task):
             task.logger.info("try %d", task.try_)
