@@ -27,11 +27,12 @@ const followUpSuffix = "+"
 //     of that. Its tries count anew.
 //   - If it is in progress, the new task is inserted under another ID, that of the task with "+"
 //     behind it, and runs after the one in progress, however that ends: it is made to wait for it,
-//     with [RunAnyway]. It starts quiet after this call at the earliest. Further calls change it as
-//     long as it waits for that one: callers that wait for it, and tasks that depend on it, go on
-//     to do so, and it goes on to wait for others. All else of it is new: its tries, its history,
-//     its steps and whatever an earlier task of that ID had, such as FailFast. Once the first one has ended, they replace it under the ID of the task again, which
-//     in turn waits for one under the other ID that is in progress.
+//     with [RunAnyway]. It starts quiet after this call at the earliest. Further calls change it
+//     as long as it waits for that one: callers that wait for it, and tasks that depend on it, go
+//     on to do so, and it goes on to wait for others. All else of it is new: its tries, its
+//     history, its steps and whatever an earlier task of that ID had, such as FailFast. Once the
+//     first one has ended, they replace it under the ID of the task again, which in turn waits for
+//     one under the other ID that is in progress.
 //
 // So the newest task is never dropped, it runs after all before it have ended, and there is at most
 // one that has not started. A task that starts at atMost waits for a worker like any other. Both
