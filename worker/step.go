@@ -79,7 +79,7 @@ func takeStep[T any](
 // committed, together with what do wrote in tx. So a step whose effects are in the database takes
 // effect exactly once. The handler commits tx; it may repeat the transaction after a failure, with
 // the same name. A name that a transaction of this try has committed is refused, as is one of a
-// Step.
+// Step: also if only the reply to the commit was lost, where the next try gets the value.
 //
 // A worker whose [Queue] is not a store has no transactions, and gets [ErrNotStore].
 func StepIn[T any](
