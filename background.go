@@ -98,7 +98,9 @@ func pauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, unsent, abandoned, parked, callback *outage.Log }
+type failureLogs struct {
+	waited, owned, unsent, abandoned, parked, starved, unreserved, callback *outage.Log
+}
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
@@ -107,7 +109,11 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 		unsent: outage.New(logger, "others were not told of tasks they may wait for"),
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),
-		parked:   outage.New(logger, "tasks may be parked a second too long"),
+		parked: outage.New(logger, "tasks may be parked a second too long"),
+		starved: outage.New(logger, "an owner's call went over a connection besides the pool, which "+
+			"is too small"),
+		unreserved: outage.New(logger, "owners' calls wait for the pool, since no connection "+
+			"besides it can be opened"),
 		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 )
 
 // lookMax is how long a look of those who wait lets the database take to answer. A server that is
@@ -24,26 +24,30 @@ func (s *Store) brief() *Store {
 	return &within
 }
 
-// withConn calls use with a connection of the pool.
+// withConn calls use with a connection of the pool, or the reserve.
 func (s *Store) withConn(
-	ctx context.Context, use func(ctx context.Context, conn *pgxpool.Conn) error,
+	ctx context.Context, use func(ctx context.Context, conn *pgx.Conn) error,
 ) error {
-	if !s.isBrief {
-		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return use(ctx, conn) })
+	acquire := s.acquire
+	if s.isBrief {
+		acquire = s.acquireBriefly
 	}
-	conn, err := s.acquireBriefly(ctx)
+	conn, err := acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer conn.release()
+	if !s.isBrief {
+		return use(ctx, conn.Conn)
+	}
 	brief, cancel := context.WithTimeout(ctx, lookMax)
 	defer cancel()
-	return silentIf(brief, ctx, use(brief, conn))
+	return silentIf(brief, ctx, use(brief, conn.Conn))
 }
 
 // acquireBriefly acquires a connection. It gives up if the pool has handed out none to anybody for
-// lookMax: among many who wait for one, the turn of the last may come later than that.
-func (s *Store) acquireBriefly(ctx context.Context) (*pgxpool.Conn, error) {
+// so long: among many who wait for one, the turn of the last may come later than that.
+func (s *Store) acquireBriefly(ctx context.Context) (lent, error) {
 	brief, cancel := context.WithCancel(ctx)
 	defer cancel()
 	acquired := s.pool.Stat().AcquireCount()
@@ -61,9 +65,13 @@ func (s *Store) acquireBriefly(ctx context.Context) (*pgxpool.Conn, error) {
 	})
 	close(started)
 	defer watch.Stop()
-	conn, err := s.pool.Acquire(brief)
+	conn, err := s.acquire(brief)
 	if err = silentIf(brief, ctx, err); errors.Is(err, errSilent) {
-		err = fmt.Errorf("no connection of the pool became free or could be made: %w", err)
+		reason := errors.New("no connection of the pool became free or could be made")
+		if s.isExhausted() {
+			reason = s.exhausted()
+		}
+		err = fmt.Errorf("%w: %w", reason, err)
 	}
 	return conn, err
 }

@@ -44,7 +44,7 @@ func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 	if err != nil {
 		t.Fatalf("acquireBriefly behind others = %v", err)
 	}
-	defer conn.Release()
+	defer conn.release()
 	for range pieces {
 		if err := <-asked; err != nil {
 			t.Error(err)

@@ -132,6 +132,7 @@ func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error 
 // spend bars a claim and gives back the tasks that were handed out under it. If a caller has
 // repeated the call, the tasks are that caller's, and only all makes spend take them.
 func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) error {
+	s = s.asOwner(&s.reserves.patient, 0)
 	spent := false
 	err := s.run(ctx,
 		step{name: "bar_claim", args: []any{int64(c), string(actor)}},

@@ -70,6 +70,7 @@ func (s *Store) extendTogether(
 func (s *Store) extendLeases(
 	ctx context.Context, key extendKey, owned []OwnedTask, hasty bool,
 ) ([]bool, error) {
+	s = s.asOwner(&s.reserves.prompt, key.lease)
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
 	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })

@@ -48,6 +48,7 @@ func (s *Store) setStatus(
 func (s *Store) whileOwned(
 	ctx context.Context, owned []OwnedTask, found map[performance]bool, steps ...step,
 ) error {
+	s = s.asOwner(&s.reserves.patient, 0)
 	if err := s.run(ctx, steps...); err != nil {
 		return err
 	}

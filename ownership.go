@@ -256,7 +256,7 @@ func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 	}
 	keys, claims := keysAndClaims(all)
 	owned := map[performance]bool{}
-	err = s.brief().run(ctx, step{
+	err = s.brief().asOwner(&s.reserves.patient, 0).run(ctx, step{
 		name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *Store) attendActor(
 		return false, err
 	}
 	superseded := false
-	err = s.run(ctx, step{
+	err = s.asOwner(&s.reserves.prompt, 0).run(ctx, step{
 		name: "attend_actor",
 		args: []any{remote.Session, string(remote.Actor), attendant, remote.Epoch, actions},
 		read: func(rows pgx.Rows) (err error) {

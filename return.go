@@ -231,6 +231,7 @@ func (s *Store) returnTogether(
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, hasty bool,
 ) ([]error, error) {
+	s = s.asOwner(&s.reserves.patient, 0)
 	verdicts := make([]error, len(returns))
 	pending := make([]int, 0, len(returns)) // those without a verdict, to be sorted by key
 	repeats := map[int]int{}                // the first return of the same task and token, by place

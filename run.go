@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/advice"
 )
@@ -142,8 +141,8 @@ func (s *Store) execute(ctx context.Context, early *notices, steps []step) error
 		return advice.On(s.pulse.explain(s.send(ctx, s.tx, s.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
 	}
-	err := s.withConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		return s.sendAlone(ctx, conn, conn.Conn(), early, steps)
+	err := s.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return s.sendAlone(ctx, conn, conn, early, steps)
 	})
 	if !isMisread(err) {
 		return advice.On(err)
@@ -328,13 +327,16 @@ func (s *Store) within(
 		}
 		return finish(ctx, tx, mode, s.pulse, use)
 	}
-	return advice.On(s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery(level, mode)})
-		if err != nil {
-			return err
-		}
-		return finish(ctx, tx, mode, nil, use)
-	}))
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return advice.On(err)
+	}
+	defer conn.release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery(level, mode)})
+	if err != nil {
+		return advice.On(err)
+	}
+	return advice.On(finish(ctx, tx, mode, nil, use))
 }
 
 // finish lets use work in a transaction that has begun, and ends it. It undoes it also if use does

@@ -225,8 +225,19 @@ func (s *Store) attendOnce(
 	return 0, s.listen(ctx, conn)
 }
 
-// connectSession opens a connection as the pool does.
+// connectSession opens the connection of the session.
 func (s *Store) connectSession(ctx context.Context) (*pgx.Conn, error) {
+	return s.connect(ctx, func(config *pgx.ConnConfig) {
+		config.OnNotification = nil // the pool's handler would keep them from the session
+		// The wait for notifications is interrupted often, which must not break the connection.
+		config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
+		}
+	})
+}
+
+// connect opens a connection as the pool does, but for what adapt changes.
+func (s *Store) connect(ctx context.Context, adapt func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	pool := s.pool.Config()
@@ -236,11 +247,7 @@ func (s *Store) connectSession(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	config.OnNotification = nil // the pool's handler would keep them from the session
-	// The wait for notifications is interrupted often, which must not break the connection.
-	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
-	}
+	adapt(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err

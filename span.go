@@ -84,31 +84,38 @@ func follows(performances []performance, i int) bool {
 
 // setApart cuts owned tasks out of the rows of leased that they share with others, before the
 // caller's transaction changes them: that transaction would lock their neighbours until it ends.
-// The cut is made in a separate transaction, for which a connection must be free at once. If none
-// is, or if that transaction fails, the caller's transaction cuts the tasks out itself, and others
-// wait for it.
+// The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
+// can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
+// itself, and others wait for it.
 func (s *Store) setApart(ctx context.Context, spans []span) {
-	const connectMax, runMax = 100 * time.Millisecond, 5 * time.Second
+	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
 	if !s.callersTx || len(spans) == 0 {
 		return
 	}
-	exhausted := func() bool {
-		stat := s.pool.Stat()
-		return stat.AcquiredConns() >= stat.MaxConns()
-	}
-	if exhausted() {
+	hopeless := func() bool { return s.isExhausted() && s.reserves.prompt.isAway() }
+	if hopeless() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, runMax)
 	defer cancel()
-	// Others may have taken the last connection. If some are left, the machine is only slow.
-	timer := time.AfterFunc(connectMax, func() {
-		if exhausted() {
-			cancel()
+	acquiring, acquired := context.WithCancel(ctx)
+	go func() {
+		for acquiring.Err() == nil && !hopeless() { // otherwise the machine is only slow
+			select {
+			case <-time.After(lookEvery):
+			case <-acquiring.Done():
+			}
 		}
-	})
-	defer timer.Stop()
-	own := &Store{core: s.core, afterClose: s.afterClose}
+		acquired()
+	}()
+	own := (&Store{core: s.core, afterClose: s.afterClose}).asOwner(&s.reserves.prompt, 0)
+	conn, err := own.acquire(acquiring)
+	acquired()
+	if err != nil {
+		return
+	}
+	defer conn.release()
+	own.conn = conn.Conn
 	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
 }
 

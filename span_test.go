@@ -208,12 +208,13 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAloneHoweverSlowThePool(t *testing.
 	wantErr(t, "ReturnTask of a neighbour", err, nil)
 }
 
-// Where the pool has no other connection, the transaction does it all.
+// Where no other connection can be had, the transaction does it all.
 func TestWithTx_NeedsNoSecondConnection(t *testing.T) {
 	t.Parallel()
-	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) { config.MaxConns = 1 })
+	pool, full, _, _ := reserved(t, testdb.New(t))
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
 	owned := ownShared(t, store, pool)
+	full.Store(true)
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -43,6 +43,7 @@ func (s *Store) recordOne(ctx context.Context, call recordedCall) (recordAnswer,
 func (s *Store) recordTogether(
 	ctx context.Context, _ struct{}, calls []recordedCall, shared bool,
 ) ([]recordAnswer, error) {
+	s = s.asOwner(&s.reserves.patient, 0)
 	answers := make([]recordAnswer, len(calls))
 	steps := append(limitWaiting(shared), recording(calls, answers))
 	return answers, s.do(ctx, request{steps: steps})
@@ -114,6 +115,7 @@ func (s *Store) listOne(ctx context.Context, owned OwnedTask) (listAnswer, error
 func (s *Store) listTogether(
 	ctx context.Context, _ struct{}, calls []OwnedTask, shared bool,
 ) ([]listAnswer, error) {
+	s = s.asOwner(&s.reserves.patient, 0)
 	stillOwned, found := map[performance]bool{}, map[int64][]RecordedStep{}
 	steps := append(limitWaiting(shared), s.listing(ctx, calls, stillOwned, found)...)
 	if err := s.do(ctx, request{steps: steps}); err != nil {

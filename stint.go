@@ -142,6 +142,12 @@ type Store struct {
 	unhurried bool
 	// isBrief says that the database may take only so long to answer (brief).
 	isBrief bool
+	// conn is the connection of all statements, if the store has acquired one ahead of them.
+	conn *pgx.Conn
+	// reserve is where an owner's verb gets a connection if it has waited for one of the pool for
+	// reserveAfter; nil for all other verbs.
+	reserve      *reserve
+	reserveAfter time.Duration
 }
 
 // core is what a store shares with the ones that WithTx derives from it.
@@ -165,6 +171,7 @@ type core struct {
 	maintainer *maintainer
 	// session is nil if the store polls only.
 	session  *session
+	reserves reserves
 	notifier notifier
 	awaiting awaiting
 	waiting  waiting
@@ -280,8 +287,8 @@ func (r Retention) withDefaults() (Retention, error) {
 // do; if PostgreSQL reports a deadlock, roll back and begin again.
 //
 // If a task was handed out together with others, a verb first separates it from them, on another
-// connection of the pool. If none is free at that moment, nobody can return or extend the others
-// until tx ends. A ready task is not separated: if a verb in tx takes it, aborts it or makes
+// connection: of the pool, or besides it. If none can be had, nobody can return or extend the
+// others until tx ends. A ready task is not separated: if a verb in tx takes it, aborts it or makes
 // another task wait for it, up to 999 tasks that were inserted together with it are handed out to
 // nobody until tx ends.
 //
@@ -312,6 +319,10 @@ func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
 // Schema returns the name of the database schema that the store works on.
 func (s *Store) Schema() string { return s.schema }
 
+// PoolSize returns how many connections the store's pool opens at most. Handlers that hold one for
+// as long as they run cannot run in larger numbers: see worker.Options.Concurrency.
+func (s *Store) PoolSize() int { return int(s.pool.Stat().MaxConns()) }
+
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
 // every verb returns [ErrClosed]. Close ends verbs that wait, but does not interrupt others that
 // are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].
@@ -322,6 +333,8 @@ func (s *Store) Close(ctx context.Context) error {
 	// Tasks that are being handed out at this moment are owned before the session ends and hands
 	// them on.
 	err := s.draining.stop(ctx)
+	s.reserves.prompt.close()
+	s.reserves.patient.close()
 	if err := errors.Join(err, s.background.stop(ctx)); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}

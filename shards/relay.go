@@ -152,7 +152,9 @@ func (r *relay) control(ctx context.Context, shard string) {
 		if err := r.cluster.claim(ctx, shard); err != nil {
 			return err
 		}
-		w, err := worker.New(store, worker.Options{Logger: warnlog.Only(r.cluster.logger)},
+		// Only the verbs: these handlers hold no connection, so the pool is large enough for all.
+		queue := struct{ worker.Queue }{store}
+		w, err := worker.New(queue, worker.Options{Logger: warnlog.Only(r.cluster.logger)},
 			worker.Handle(decisionAction, r.cluster.performDecision),
 			worker.Handle(linkAction, r.cluster.performLink),
 			worker.Handle(guardAction, func(

@@ -76,16 +76,19 @@
 //
 // Besides what handlers use, a worker needs a few connections of the store's pool: two for owning,
 // two for returning, and one for the heartbeat. If handlers hold every connection of the pool, the
-// heartbeat cannot get through, so make the pool larger than what the handlers use.
+// store opens up to two besides it for heartbeats and returns, so no task is lost; but handlers
+// wait for one another, and so does the hand-out. So give a worker no more slots than its handlers
+// have connections, or a larger pool. It says at its start if it has more slots than the pool has
+// connections; handlers that do not use the pool may.
 //
 // # Logs
 //
 // Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts, stops, and
 // gives a task back because it stops. Warn: a handler failed or aborted its task, or still runs a
-// second after its time-out; the database cannot be reached, and will be tried again. Error: a
-// handler panicked, or a task could not be returned. Records about a task have the attributes task,
-// action and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
-// default logger of log/slog.
+// second after its time-out; the database cannot be reached, and will be tried again; there are
+// more slots than connections. Error: a handler panicked, or a task could not be returned. Records
+// about a task have the attributes task, action and try. Tokens are never logged. Without
+// [Options.Logger], warnings and errors go to the default logger of log/slog.
 //
 // Of warnings and errors about tasks, the first of each kind and action is logged at once. Those of
 // the next minute are counted, and logged together at its end or when the worker stops: one record

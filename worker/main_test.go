@@ -28,7 +28,13 @@ var soon = worker.Retry{Base: time.Microsecond, Max: time.Microsecond}
 
 func newStore(t *testing.T, pool *pgxpool.Pool) *stint.Store {
 	t.Helper()
-	store, err := stint.New(pool, stint.Options{PollInterval: 20 * time.Millisecond})
+	return newStoreOn(t, pool, stint.Options{})
+}
+
+func newStoreOn(t *testing.T, pool *pgxpool.Pool, options stint.Options) *stint.Store {
+	t.Helper()
+	options.PollInterval = 20 * time.Millisecond
+	store, err := stint.New(pool, options)
 	if err != nil {
 		t.Fatal(err)
 	}

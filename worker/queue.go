@@ -43,4 +43,5 @@ var _ Queue = (*stint.Store)(nil)
 // A txQueue is a Queue whose verbs can take part in a transaction: a store.
 type txQueue interface {
 	WithTx(tx pgx.Tx) *stint.Store
+	PoolSize() int
 }

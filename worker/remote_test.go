@@ -37,6 +37,7 @@ var storeOnly = []string{
 	"TestRun_LeavesNoGoroutines",
 	"TestWorker_ReturnsAllThatWasDoneInAnOutage",
 	"TestWorker_AReturnThatMustWaitHoldsUpNobodyElse",
+	"TestWorker_KeepsLeasesWhileHandlersHoldThePool", "TestRun_WarnsOfMoreSlots",
 }
 
 func isRemote() bool { return os.Getenv(remoteVariable) != "" }

@@ -37,6 +37,8 @@ func (e *execution) run(ctx context.Context) error {
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker starts",
 		slog.String("actor", string(e.options.Actor)), slog.Any("actions", e.names()))
 
+	e.warnOfPool(ctx)
+
 	var tending sync.WaitGroup
 	tended, endTending := context.WithCancel(base)
 	registered := make(chan struct{})
@@ -55,6 +57,31 @@ func (e *execution) run(ctx context.Context) error {
 	tending.Wait()
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker has stopped")
 	return err
+}
+
+// warnOfPool says if handlers that hold connections of the pool would wait for one another.
+func (e *execution) warnOfPool(ctx context.Context) {
+	store, ok := e.queue.(txQueue)
+	slots := e.slots()
+	if !ok || slots <= store.PoolSize() {
+		return
+	}
+	e.logger.LogAttrs(ctx, slog.LevelWarn, "the worker has more slots than its pool has "+
+		"connections: handlers that use the pool wait for one another; if they do, set "+
+		"worker.Options.Concurrency, or pool_max_conns of the pool",
+		slog.Int("slots", slots), slog.Int("connections", store.PoolSize()))
+}
+
+// slots is how many tasks can be performed at once.
+func (w *Worker) slots() int {
+	slots := 0
+	for _, of := range w.actions {
+		if of.concurrency == 0 {
+			return w.options.Concurrency
+		}
+		slots += of.concurrency
+	}
+	return min(slots, w.options.Concurrency)
 }
 
 // stop waits for the performances under way, first for the grace, then for a moment more.

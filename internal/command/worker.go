@@ -267,7 +267,9 @@ func (s *workerSetup) work(
 	if s.timeout > 0 {
 		handling = append(handling, worker.WithTimeout(s.timeout))
 	}
-	w, err := worker.New(db.store, options, directory.Handlers(handling...)...)
+	// Only the verbs: programs hold no connection, so the pool is large enough for all slots.
+	queue := struct{ worker.Queue }{db.store}
+	w, err := worker.New(queue, options, directory.Handlers(handling...)...)
 	if err != nil {
 		return err
 	}
