@@ -63,7 +63,8 @@ WITH dependent AS MATERIALIZED (
     ) AS scheduled
 ), owned AS MATERIALIZED (
     -- An owned task ends if it is overdue, or if its lease has expired on its last try.
-    SELECT named.key, leased.claim, leased.tries, leased.status, named.overdue, lease.actor
+    SELECT named.key, named.max_tries, leased.claim, leased.tries, leased.status, named.overdue,
+           lease.actor
     FROM named
     CROSS JOIN LATERAL (
         SELECT leased.*
@@ -115,11 +116,29 @@ FROM (
     FROM later
     UNION ALL
     -- A task that ends because its last try has expired keeps the complement of its claim, which is
-    -- no claim: it counts as not returned until its owner says why it failed (note_late).
+    -- no claim: it counts as not returned until its owner says why it failed (note_late). Until
+    -- then the status says what that of reclaim_leases does.
     SELECT owned.key, CASE WHEN owned.overdue THEN 6 /* expired */ ELSE 2 /* tries */ END,
            CASE WHEN owned.overdue THEN NULL ELSE ~owned.claim END, owned.tries, NULL, NULL,
-           owned.actor, owned.status
+           owned.actor,
+           CASE
+               WHEN owned.overdue THEN owned.status
+               ELSE concat_ws(E'\n',
+                   'lease expired on try ' || owned.tries
+                       || ' of ' || owned.max_tries
+                       || coalesce(', ' || nullif(expired.times, 1) || ' times by now', ''),
+                   'its owner ' || owned.actor || ' did not extend it',
+                   CASE WHEN expired.times = 1 THEN left(owned.status, 10000) END)
+           END
     FROM owned
+    CROSS JOIN LATERAL (
+        SELECT CASE
+                   WHEN owned.status LIKE 'lease expired on try %' THEN 1 + coalesce(
+                       regexp_substr(owned.status, '^.*, ([0-9]{1,6}) times by now', 1, 1, 'n', 1)
+                           ::integer, 1)
+                   ELSE 1
+               END
+    ) AS expired (times)
     UNION ALL
     SELECT waiting.key, 6 /* expired */, NULL, waiting.tries, NULL, NULL, NULL, waiting.status
     FROM waiting

@@ -96,7 +96,7 @@ WITH last AS MATERIALIZED (
     RETURNING leased.*, held.actor, held.owned_at
 ), task AS MATERIALIZED (
     SELECT gone.*, task.key, task.action, task.priority, task.deadline, task.limit_key,
-           task.max_tries = 0 OR gone.tries < task.max_tries AS again
+           task.max_tries, task.max_tries = 0 OR gone.tries < task.max_tries AS again
     FROM gone
     CROSS JOIN LATERAL (
         SELECT tasks.key, tasks.action, tasks.priority, tasks.deadline, tasks.max_tries,
@@ -112,16 +112,35 @@ WITH last AS MATERIALIZED (
            task.limited_action
     FROM task
     WHERE NOT task.again
+), said AS MATERIALIZED (
+    -- The status says how often the lease has expired since somebody last said something else: the
+    -- first line, by which list_errors groups, is the same for all owners.
+    SELECT task.*,
+           concat_ws(E'\n',
+               'lease expired on try ' || task.tries
+                   || coalesce(' of ' || nullif(task.max_tries, 0), '')
+                   || coalesce(', ' || nullif(expired.times, 1) || ' times by now', ''),
+               'its owner ' || task.actor || ' did not extend it',
+               CASE WHEN expired.times = 1 THEN left(task.status, 10000) END) AS expiry
+    FROM task
+    CROSS JOIN LATERAL (
+        SELECT CASE
+                   WHEN task.status LIKE 'lease expired on try %' THEN 1 + coalesce(
+                       regexp_substr(task.status, '^.*, ([0-9]{1,6}) times by now', 1, 1, 'n', 1)
+                           ::integer, 1)
+                   ELSE 1
+               END
+    ) AS expired (times)
+    WHERE task.again
 ), again AS (
     -- The position 0 puts the tasks ahead of the others of their priority. They are marked late, so
     -- that their owner may still return them until somebody else is given them.
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, completed, aborted, late, action, priority, deadline,
          actor, status)
-    SELECT 0, task.key, task.key, task.claim, task.tries, task.completed, task.aborted, true,
-           task.action, task.priority, task.deadline, task.actor, task.status
-    FROM task
-    WHERE task.again
+    SELECT 0, said.key, said.key, said.claim, said.tries, said.completed, said.aborted, true,
+           said.action, said.priority, said.deadline, said.actor, said.expiry
+    FROM said
 ), remembered AS (
     INSERT INTO stint.tries (key, claim, owned_at, tries, outcome, actor, status)
     SELECT task.key, task.claim, task.owned_at, task.tries, 4 /* expired */, task.actor, task.status

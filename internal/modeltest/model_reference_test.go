@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -253,15 +255,42 @@ func (r *reference) settle(ending bool) {
 			task.position, task.place = r.positions, 0
 		case task.state == stint.StateInProgress && task.until <= r.now && task.exhausted():
 			if ending {
+				task.sayExpired()
 				r.end(task, stint.StateAborted, stint.CauseTries)
 				task.unsaid = true
 			}
 		case task.state == stint.StateInProgress && task.until <= r.now:
 			task.state, task.late = stint.StateReady, true
 			task.position, task.place = 0, task.key
+			task.sayExpired()
 		}
 	}
 	r.positions++
+}
+
+// sayExpired says in the status that the lease has expired, and how often.
+func (t *referenceTask) sayExpired() {
+	times, last := 1, ""
+	often := t.status[strings.LastIndex(t.status, ", ")+1:]
+	switch _, err := fmt.Sscanf(often, " %d times", &times); {
+	case !strings.HasPrefix(t.status, "lease expired on try "):
+		if times = 1; t.status != "" {
+			last = "\n" + t.status
+		}
+	case err != nil:
+		times = 2
+	default:
+		times++
+	}
+	tries := strconv.Itoa(t.tries)
+	if t.MaxTries != stint.UnlimitedTries {
+		tries += " of " + strconv.Itoa(cmp.Or(t.MaxTries, 25))
+	}
+	if often = ""; times > 1 {
+		often = fmt.Sprintf(", %d times by now", times)
+	}
+	t.status = fmt.Sprintf("lease expired on try %s%s\nits owner %s did not extend it%s", tries,
+		often, t.actor, last)
 }
 
 func (r *reference) maintain() {

@@ -3,6 +3,7 @@ package sqlfile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ var (
 	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
 )
 
+// grammar are what looks like a function, and belongs to the grammar.
+var grammar = []string{"coalesce", "greatest", "least", "nullif", "unnest"}
+
 // InFull puts the schema before the functions and types of a statement. The driver prepares
 // statements before the transaction that sets the path, and so under the caller's path: somebody's
 // function of the same name, whose arguments fit better, could make that fail, and somebody's type
@@ -38,7 +42,7 @@ func InFull(text string) string {
 		switch name := strings.TrimSuffix(call, "("); {
 		case strings.ContainsAny(name, ".ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
 			return call
-		case name == "coalesce", name == "greatest", name == "least", name == "unnest":
+		case slices.Contains(grammar, name):
 			return call
 		}
 		return "pg_catalog." + call
