@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// lookMax is how long a look of those who wait lets the database take to answer. A server that is
-// frozen answers nothing, while its connections stand for as long as its system does: without a
-// limit, all who wait would wait for it long after another server has taken over.
+// lookMax is how long a look of those who wait lets the database be silent, before its answer and
+// from one row of it to the next. A server that is frozen answers nothing, while its connections
+// stand for as long as its system does: without a limit, all who wait would wait for it long after
+// another server has taken over. An answer that keeps coming may take any time, on a slow line.
 const lookMax = 10 * time.Second
 
 var errSilent = fmt.Errorf("the database has not answered for %v", lookMax)
@@ -24,9 +26,10 @@ func (s *Store) brief() *Store {
 	return &within
 }
 
-// withConn calls use with a connection of the pool, or the reserve.
+// withConn calls use with a connection of the pool, or the reserve. Use calls heard whenever the
+// database has said something.
 func (s *Store) withConn(
-	ctx context.Context, use func(ctx context.Context, conn *pgx.Conn) error,
+	ctx context.Context, use func(ctx context.Context, conn *pgx.Conn, heard func()) error,
 ) error {
 	acquire := s.acquire
 	if s.isBrief {
@@ -38,11 +41,36 @@ func (s *Store) withConn(
 	}
 	defer conn.release()
 	if !s.isBrief {
-		return use(ctx, conn.Conn)
+		return use(ctx, conn.Conn, func() {})
 	}
-	brief, cancel := context.WithTimeout(ctx, lookMax)
+	brief, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return silentIf(brief, ctx, use(brief, conn.Conn))
+	silence := time.AfterFunc(s.silence, cancel)
+	defer silence.Stop()
+	return silentIf(brief, ctx, use(brief, conn.Conn, func() { silence.Reset(s.silence) }))
+}
+
+// listening returns steps that call heard at each row.
+func listening(steps []step, heard func()) []step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		if read := steps[i].read; read != nil {
+			steps[i].read = func(rows pgx.Rows) error { return read(heardRows{rows, heard}) }
+		}
+	}
+	return steps
+}
+
+// heardRows are rows that call heard as they come.
+type heardRows struct {
+	pgx.Rows
+	heard func()
+}
+
+func (r heardRows) Next() bool {
+	next := r.Rows.Next()
+	r.heard()
+	return next
 }
 
 // acquireBriefly acquires a connection. It gives up if the pool has handed out none to anybody for
@@ -53,7 +81,7 @@ func (s *Store) acquireBriefly(ctx context.Context) (lent, error) {
 	acquired := s.pool.Stat().AcquireCount()
 	var watch *time.Timer
 	started := make(chan struct{})
-	watch = time.AfterFunc(lookMax, func() {
+	watch = time.AfterFunc(s.silence, func() {
 		<-started
 		now := s.pool.Stat().AcquireCount()
 		if now == acquired || brief.Err() != nil { // or the call is over, and Stop came too late
@@ -61,7 +89,7 @@ func (s *Store) acquireBriefly(ctx context.Context) (lent, error) {
 			return
 		}
 		acquired = now
-		watch.Reset(lookMax)
+		watch.Reset(s.silence)
 	})
 	close(started)
 	defer watch.Stop()

@@ -185,7 +185,7 @@ func remember(c claim) step { return step{name: "remember_claim", args: []any{in
 // again answers a repeated call with the tasks that were handed out under its claim before, as far
 // as the actor still owns them.
 func (h *handOut) again(ctx context.Context) error {
-	ask := step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read}
+	ask := h.claimed()
 	spent := false
 	err := h.store.run(ctx,
 		remember(h.claim),

@@ -40,3 +40,16 @@ func NewPruner(store *Store) func(context.Context) error { return store.newPrune
 // store that maintains does once a second.
 func FailFastWalk(ctx context.Context, s *Store) error { return (&failFaster{store: s}).pass(ctx) }
 func FailFastLook(ctx context.Context, s *Store) error { return (&failFaster{store: s}).look(ctx) }
+
+// Shorten makes a store deliver so many bytes of bodies in a hand-out, send so many at once, and
+// wait so long for a silent database.
+func Shorten(s *Store, handOut, piece int, silence time.Duration) {
+	s.handOutBytes, s.pieceBytes, s.silence = handOut, piece, silence
+}
+
+// Waiting is how many tasks are waited for.
+func Waiting(s *Store) int {
+	s.waiting.mutex.Lock()
+	defer s.waiting.mutex.Unlock()
+	return len(s.waiting.waiters)
+}

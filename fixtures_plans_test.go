@@ -27,7 +27,8 @@ var sample = map[string]struct {
 	"ping_session":    {"'stint', 'ping'", nil},
 	"prepare_session": {"", nil},
 	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
-	"waited_tasks":    {"'{5,70}'", []string{"finished_pkey", "tasks_pkey"}},
+	"read_bodies":     {"'{5,70}', 100", []string{"tasks_pkey"}},
+	"waited_tasks":    {"'{5,70}', 100", []string{"finished_pkey", "tasks_pkey"}},
 	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks": {"3", nil},
 	"check_store":     {"10", nil},
@@ -36,7 +37,7 @@ var sample = map[string]struct {
 	"carve_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
 	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_spans":   {"7", []string{"leases_pkey", "leased_pkey"}},
-	"claimed_tasks":   {"7", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"claimed_tasks":   {"7, 1000, 100", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
 	"external_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "ready_pkey", "finished_pkey", "answer_keys_pkey",
 	}},
@@ -228,11 +229,13 @@ var sample = map[string]struct {
 	"lock_dependencies": {"", []string{"dependency_lock_pkey"}},
 	"owned_task":        {"5, 7", []string{"leased_pkey"}},
 	"own_few": {
-		"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false, false",
+		"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false, false, " +
+			"1000, 100",
 		[]string{"ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
 	},
 	"own_tasks": {
-		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true",
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true, " +
+			"1000, 100",
 		[]string{
 			"leases_pkey", "limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 		},

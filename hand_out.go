@@ -35,8 +35,9 @@ type handOut struct {
 	rows []ownedRow
 	next nextDue
 	underLimits
-	// unread says that an answer came that could not be read.
-	unread bool
+	// unread says that an answer came that could not be read; reading that the tasks are owned, and
+	// bodies are yet to be read.
+	unread, reading bool
 	// floors are the least ranks of ready tasks, by action: one for each priority found.
 	floors map[string][]int64
 	// pending is what others may wait for.
@@ -48,6 +49,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if request.awaits {
 		s = s.brief()
 	}
+	request.maxTasks = s.sizes.most(request)
 	h := &handOut{ownRequest: request, store: s}
 	err := h.run(ctx)
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil && !errors.Is(err, errSilent) {
@@ -57,20 +59,11 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		h.taken = true
 		err = h.again(ctx)
 	}
-	switch {
-	case err == nil || s.tx != nil:
-	case errors.Is(err, errSilent): // which would last
-		s.draining.start(func(context.Context) { s.abandon(h.claim, h.actor) })
-	case ctx.Err() != nil:
-		s.abandon(h.claim, h.actor)
-	}
-	// The spans may have been committed, though their tasks could not be read.
-	unread := h.unread || len(h.spans) > 0 && !wasCutOff(err) && ctx.Err() == nil
-	if err != nil && unread {
-		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
+	if err == nil {
+		err = h.readBodies(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, h.fail(ctx, err)
 	}
 	if s.tx == nil {
 		s.queues.Learn(h.scan, h.floors)
@@ -84,6 +77,26 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	s.notify(ctx, &h.pending)
 	return h, nil
+}
+
+// fail gives back what was handed out and cannot be delivered because of err.
+func (h *handOut) fail(ctx context.Context, err error) error {
+	s := h.store
+	switch {
+	case s.tx != nil:
+	case ctx.Err() != nil:
+		s.abandon(h.claim, h.actor)
+		return err
+	case errors.Is(err, errSilent), h.reading && wasCutOff(err): // which would last
+		s.draining.start(func(context.Context) { s.abandon(h.claim, h.actor) })
+		return err
+	}
+	// The spans may have been committed, though their tasks could not be read.
+	unread := h.unread || (len(h.spans) > 0 || h.reading) && !wasCutOff(err) && ctx.Err() == nil
+	if unread {
+		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
+	}
+	return err
 }
 
 // run scans the queues once and, if it finds nothing, perhaps again.
@@ -175,6 +188,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
+			h.store.inlineBytes(), h.store.pieceBytes,
 		},
 		read: read,
 	}
@@ -220,7 +234,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	for range attempts {
 		err = h.store.run(ctx,
 			step{name: "bar_claim", args: []any{int64(h.claim), string(h.actor)}},
-			step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read})
+			h.claimed())
 		if err != nil || len(h.rows) > 0 {
 			return err
 		}
@@ -236,6 +250,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 
 type ownedRow struct {
 	key  int64
+	size int   // of the body, also if that is yet to be read
 	rank int64 // places the span in the queue
 	task OwnedTask
 }
@@ -250,7 +265,9 @@ func (h *handOut) read(rows pgx.Rows) error {
 		var signals, posts, alone, limited bool
 		var floor *int64
 		var limitKey *string
-		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &row.task.Try,
+		var size *int
+		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &size,
+			&row.task.Try,
 			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
 			&row.rank, &floor, &limitKey, &limited)
 		if err != nil {
@@ -262,6 +279,9 @@ func (h *handOut) read(rows pgx.Rows) error {
 		}
 		if of := h.spanOf(row.key); of != nil {
 			row.rank, floor, signals, alone = of.rank, of.floor, of.signals, of.lo == of.hi
+		}
+		if size != nil {
+			row.size = *size
 		}
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
@@ -305,14 +325,18 @@ func (h *handOut) cannotRead(err error) error {
 // tasks returns the tasks in the order of their spans, which is the order of priority and age, and
 // within a span in the order of insertion.
 func (h *handOut) tasks() []OwnedTask {
-	slices.SortFunc(h.rows, func(a, b ownedRow) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
-	})
+	h.sort()
 	tasks := make([]OwnedTask, len(h.rows))
 	for i := range h.rows {
 		tasks[i] = h.rows[i].task
 	}
 	return tasks
+}
+
+func (h *handOut) sort() {
+	slices.SortFunc(h.rows, func(a, b ownedRow) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
+	})
 }
 
 // giveBackUnread gives back the tasks that were handed out under a claim, in an answer that cannot

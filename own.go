@@ -133,11 +133,25 @@ func (s *Store) release(abandoned ownAnswer) {
 
 // abandon gives back what may have been handed out under a claim whose caller has left, unless a
 // caller has repeated the call.
+//
+// The hand-out may still be under way: a server that sends an answer notices only then that nobody
+// takes it. So abandon tries for a while, unless the store is closed.
 func (s *Store) abandon(c claim, actor ActorID) {
-	ctx, cancel := undoing(context.Background())
-	defer cancel()
+	const attempts, pause = 12, time.Second // a minute, if each attempt has to wait
 	within := &Store{core: s.core, afterClose: true}
-	err := within.spend(ctx, c, actor, false)
+	attempt := func() error {
+		ctx, cancel := undoing(context.Background())
+		defer cancel()
+		return within.spend(ctx, c, actor, false)
+	}
+	err := attempt()
+	for try := 1; err != nil && try < attempts && !s.closed.Load(); try++ {
+		select {
+		case <-time.After(pause):
+			err = attempt()
+		case <-s.closing:
+		}
+	}
 	s.failed(context.Background(), s.logs.abandoned, err)
 }
 

@@ -166,7 +166,7 @@ func (h *handOut) handOutSteps() []step {
 		own.name, own.args = "own_limited", append(own.args, h.lookAt)
 	}
 	return append(steps, own,
-		step{name: "claimed_tasks", args: []any{int64(h.claim)}, read: h.read, behind: true})
+		h.claimedBehind())
 }
 
 // readSpans reads the spans that were handed out, the keys of which tasks were parked, and the

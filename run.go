@@ -141,7 +141,10 @@ func (s *Store) execute(ctx context.Context, early *notices, steps []step) error
 		return advice.On(s.pulse.explain(s.send(ctx, s.tx, s.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
 	}
-	err := s.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
+		if s.isBrief {
+			return s.sendAlone(ctx, conn, conn, early, listening(steps, heard))
+		}
 		return s.sendAlone(ctx, conn, conn, early, steps)
 	})
 	if !isMisread(err) {

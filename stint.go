@@ -156,6 +156,10 @@ type core struct {
 	schema     string
 	statements statements
 	writing    map[string]bool // which of them write
+	// handOutBytes, pieceBytes and silence are the constants, except in tests.
+	handOutBytes, pieceBytes int
+	silence                  time.Duration
+
 	keep       Retention
 	history    HistoryOptions
 	durability Durability
@@ -178,6 +182,7 @@ type core struct {
 	owners   owners
 	groups
 	queues  queuefloors.Floors
+	sizes   sizes
 	limited limitedActions
 	later   laterLooks
 	keys    keyring
@@ -234,6 +239,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	c := &core{
 		pool: pool, schema: opts.Schema, statements: loaded, writing: writingStatements(),
+		handOutBytes: handOutBytes, pieceBytes: pieceBytes, silence: lookMax,
 		keep: keep, history: opts.History,
 		durability: opts.Durability, poll: opts.PollInterval,
 		logger: opts.Logger, logs: newFailureLogs(opts.Logger),

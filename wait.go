@@ -245,17 +245,30 @@ func (s *Store) watchWaited(ctx context.Context) {
 // checkWaited gives those who wait for one of the tasks the outcome, if there is one.
 func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 	return s.run(ctx, step{
-		name: "waited_tasks", args: []any{keys},
+		name: "waited_tasks", args: []any{keys, s.pieceBytes},
 		read: func(rows pgx.Rows) error {
+			var result []byte
 			for rows.Next() {
 				var key int64
 				var end ending
+				var size *int
+				var begins int
+				var piece []byte
 				err := rows.Scan(&key, &end.cause, &end.tries, &end.actor, &end.at, &end.status,
-					&end.result)
+					&size, &begins, &piece)
 				if err != nil {
 					return err
 				}
-				s.waiting.deliver(key, end)
+				if begins == 0 {
+					result = nil
+				}
+				if size != nil {
+					result = append(slices.Grow(result, *size-len(result)), piece...)
+				}
+				if size == nil || len(result) == *size {
+					end.result = result
+					s.waiting.deliver(key, end)
+				}
 			}
 			return rows.Err()
 		},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/wire"
@@ -44,37 +42,12 @@ func (o *owners) OwnTasks(
 	if err != nil && !over {
 		return nil, err
 	}
-	if owned, err = o.cut(ctx, owned); err != nil {
-		return nil, connect.NewError(connect.CodeUnavailable, err) // the caller repeats it
-	}
 	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, nil
 }
 
-// ownedMax is how many tasks a call is given at most: their bodies are all here before an answer is
-// made of those that fit.
+// ownedMax is how many tasks a call is given at most. The store sees to it that their bodies fit
+// into an answer.
 const ownedMax = 1000
-
-// cut gives back the tasks at the end whose bodies would make an answer too large.
-func (o *owners) cut(
-	ctx context.Context, owned []stint.OwnedTask,
-) ([]stint.OwnedTask, error) {
-	size := 0
-	for i := range owned {
-		size += len(owned[i].Body)
-		if i == 0 || size <= answerBytes {
-			continue
-		}
-		returns := make([]stint.Return, 0, len(owned)-i)
-		for _, task := range owned[i:] {
-			returns = append(returns, stint.Return{
-				ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
-			})
-		}
-		_, err := o.store.ReturnTasks(ctx, returns) // one that is lost is given back as well
-		return owned[:i], err
-	}
-	return owned, nil
-}
 
 func (o *owners) ReleaseClaim(
 	ctx context.Context, r *stintv1.ReleaseClaimRequest,

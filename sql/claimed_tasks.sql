@@ -6,12 +6,17 @@
 -- the reading of the tasks to it.
 --
 --   $1 claim  bigint
-SELECT task.key, task.id, task.action, task.body, leased.tries, task.max_tries, lease.deadline,
+--   $2 bytes  integer
+--   $3 piece  integer: as in own_tasks
+SELECT task.key, task.id, task.action,
+       CASE WHEN octet_length(task.body) <= lease.most THEN task.body END,
+       octet_length(task.body), leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
        span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
-    SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans
+    SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans,
+           least($3::integer, greatest(2048, $2::integer / nullif(leases.size, 0))) AS most
     FROM stint.leases
     WHERE leases.claim = $1::bigint
     OFFSET 0

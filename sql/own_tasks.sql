@@ -13,6 +13,11 @@
 --                 times, with ranks that do not overlap
 --   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
 --   $10 chosen    boolean: to hand out nothing under a claim that is known already
+--   $11 bytes     integer: of all bodies together, about
+--   $12 piece     integer: of one body
+--
+-- Longer bodies are left out, and read by read_bodies once the tasks are owned: a slow line would
+-- otherwise hold up the commit, and a caller that gives up would not know what it was given.
 --
 -- If some of the actions have limits, nothing is handed out: own_limited does that for all of them.
 -- Those with limits come with the answer, in rows with the key 0.
@@ -175,8 +180,15 @@ WITH limited AS MATERIALIZED (
            array_agg(ARRAY[taken.lo, taken.last] ORDER BY taken.before)
     FROM taken
     HAVING count(*) > 0
+), inline AS MATERIALIZED (
+    SELECT least(
+               $12::integer, greatest(2048, $11::integer / sum(taken.last - taken.lo + 1))
+           )::integer AS most
+    FROM taken
 )
-SELECT task.key, task.id, task.action, task.body, taken.tries + 1 AS tries, task.max_tries,
+SELECT task.key, task.id, task.action,
+       CASE WHEN octet_length(task.body) <= (SELECT inline.most FROM inline) THEN task.body END,
+       octet_length(task.body), taken.tries + 1 AS tries, task.max_tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
        taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
        taken.rank, taken.floor, task.limit_key, false AS limited
@@ -200,5 +212,6 @@ CROSS JOIN LATERAL (
     WHERE tasks.key BETWEEN taken.lo AND taken.last
 ) AS task
 UNION ALL
-SELECT 0, '', limited.action, NULL, 0, 0, NULL, NULL, NULL, false, false, false, 0, NULL, NULL, true
+SELECT 0, '', limited.action, NULL, NULL, 0, 0, NULL, NULL, NULL, false, false, false, 0, NULL,
+       NULL, true
 FROM limited
