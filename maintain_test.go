@@ -385,3 +385,32 @@ func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 		t.Errorf("a token shows in the log: %s", lines.String())
 	}
 }
+
+// No lease is taken back ahead of its deadline, of tasks with tries left and of others.
+func TestMaintain_TakesNoLeaseBackEarly(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	const leases = 40
+	for i, task := range numbered("t", leases) {
+		task.MaxTries = 1 + i%2
+		insert(t, store, task)
+		ownOne(t, store)
+	}
+	exec(t, pool, `WITH due AS (
+			SELECT claim, row_number() OVER (ORDER BY claim) * interval '50 ms' AS later
+			FROM stint.leases
+		)
+		UPDATE stint.leases SET deadline = statement_timestamp() + due.later
+		FROM due WHERE leases.claim = due.claim`)
+	exec(t, pool, "CREATE TABLE due AS SELECT claim, deadline FROM stint.leases")
+	for left := leases; left > 0; {
+		maintain(t, store)
+		early := yields[int](t, pool, `SELECT count(*) FROM due
+			WHERE deadline > clock_timestamp() AND claim NOT IN (SELECT claim FROM stint.leased)`)
+		if early > 0 {
+			t.Fatalf("%d tasks are taken back ahead of the deadlines of their leases", early)
+		}
+		left = yields[int](t, pool, "SELECT count(*) FROM stint.leased")
+	}
+}
