@@ -157,21 +157,35 @@ func TestListTasks_UnpacksWhatAPageHolds(t *testing.T) {
 // rowsLookedAt is how many rows all parts of a statement look at. What it does is undone.
 func rowsLookedAt(t *testing.T, pool *pgxpool.Pool, name, args string) float64 {
 	t.Helper()
+	plan := explained(t, pool, name, args)
+	return plan.rows()
+}
+
+// explained is what EXPLAIN ANALYZE tells of a statement. What it does is undone.
+func explained(t *testing.T, pool *pgxpool.Pool, name, args string) planNode {
+	t.Helper()
 	tx := begin(t, pool)
-	for _, statement := range []string{
-		statements(t)["set_planner"], "PREPARE measured AS " + statements(t)[name],
-	} {
-		_, err := tx.Exec(t.Context(), statement)
-		wantErr(t, name, err, nil)
+	settings := []string{"set_planner"}
+	if slices.Contains(freePlans, name) {
+		settings = []string{"set_path", "plan_for_all"}
+	}
+	for _, setting := range settings {
+		_, err := tx.Exec(t.Context(), statements(t)[setting])
+		wantErr(t, setting, err, nil)
+	}
+	_, err := tx.Exec(t.Context(), "PREPARE measured AS "+statements(t)[name])
+	wantErr(t, name, err, nil)
+	if args != "" {
+		args = "(" + args + ")"
 	}
 	var plans []struct{ Plan planNode }
-	err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE measured("+
-		args+")", pgx.QueryExecModeSimpleProtocol).Scan(&plans)
+	err = tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE measured"+
+		args, pgx.QueryExecModeSimpleProtocol).Scan(&plans)
 	wantErr(t, "EXPLAIN", err, nil)
 	_, err = tx.Exec(t.Context(), "DEALLOCATE measured")
 	wantErr(t, "DEALLOCATE", err, nil)
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-	return plans[0].Plan.rows()
+	return plans[0].Plan
 }
 
 // A planNode is a part of what EXPLAIN ANALYZE tells.
@@ -183,6 +197,8 @@ type planNode struct {
 	// These are means of the loops, as the rows are.
 	Filtered float64 `json:"Rows Removed by Filter"`
 	Unjoined float64 `json:"Rows Removed by Join Filter"`
+
+	Batches float64 `json:"Hash Batches"`
 }
 
 // rows is how many rows all parts of a plan have looked at.
@@ -192,6 +208,15 @@ func (n *planNode) rows() float64 {
 		rows += n.Plans[i].rows()
 	}
 	return rows
+}
+
+// batches is into how many files the hash join of a plan is cut that is cut into the most.
+func (n *planNode) batches() float64 {
+	batches := n.Batches
+	for i := range n.Plans {
+		batches = max(batches, n.Plans[i].batches())
+	}
+	return batches
 }
 
 // An edge from a task that waits for nothing closes no cycle, whatever lies ahead of it.

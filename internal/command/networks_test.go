@@ -105,8 +105,9 @@ func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulk {
 	}
 	t.Cleanup(func() { b.ok(b.db.direct.Close(context.WithoutCancel(b.Context()))) })
 	_, err := pool.Exec(b.Context(), `DO $$ DECLARE t text; BEGIN
-		FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'stint' AND tablename IN ('tasks', 'ready', 'scheduled', 'blocked',
-		'leased', 'leases', 'finished', 'edges', 'joined', 'deadlines', 'fail_fast', 'settling')
+		FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'stint' AND tablename IN (
+			'tasks', 'ready', 'scheduled', 'blocked', 'leased', 'leases', 'finished', 'edges',
+			'joined', 'deadlines', 'fail_fast', 'settling')
 		LOOP EXECUTE format('DELETE FROM stint.%I', t); END LOOP; END $$`)
 	b.ok(err)
 	return b
