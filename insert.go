@@ -178,9 +178,10 @@ func readyNotices(tasks []Task, graph *insertGraph) *notices {
 // error, and if the sequence panics, nothing is added.
 //
 // Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
-// in the store; [Task.ToSignalAfter] is refused with an [*ArgumentError], so there can be no cycle.
-// [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without an ID
-// gets a random one, which the caller does not learn; so a call without IDs whose outcome is
+// in the store, however short the stream is; others are refused with [ErrTaskNotFound], also if the
+// task comes later. [Task.ToSignalAfter] is refused with an [*ArgumentError]. So there can be no
+// cycle. [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without
+// an ID gets a random one, which the caller does not learn; so a call without IDs whose outcome is
 // unknown cannot be repeated safely.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
@@ -192,7 +193,7 @@ func (s *Store) InsertTasksFrom(
 		var piece []Task
 		bytes := 0
 		flush := func() error {
-			err := s.insertTasks(ctx, piece)
+			err := s.insertPiece(ctx, piece)
 			var refused *ArgumentError
 			if errors.As(err, &refused) {
 				refused.Index += int(inserted)
@@ -227,6 +228,57 @@ func (s *Store) InsertTasksFrom(
 		return 0, fmt.Errorf("insert tasks: %w", err)
 	}
 	return inserted, nil
+}
+
+// insertPiece inserts a piece of a stream. A task that waits for a later one of the piece is
+// refused as if that were in the next piece: what a stream may say does not depend on its cuts.
+func (s *Store) insertPiece(ctx context.Context, piece []Task) error {
+	later := laterNamed(piece)
+	if len(later) == 0 {
+		return explainOrder(piece, s.insertTasks(ctx, piece))
+	}
+	giveIDs(piece)
+	for i := range piece {
+		if err := checkTask(&piece[i], i); err != nil {
+			return err
+		}
+	}
+	return explainOrder(piece, s.takenOr(ctx, piece, taskError(later, ErrTaskNotFound)))
+}
+
+// laterNamed are the IDs of tasks for which others wait that come ahead of them.
+func laterNamed(piece []Task) (later []TaskID) {
+	waits := func(task Task) bool { return len(task.After) > 0 }
+	if !slices.ContainsFunc(piece, waits) {
+		return nil
+	}
+	first := make(map[TaskID]int, len(piece))
+	for i := len(piece) - 1; i >= 0; i-- {
+		first[piece[i].ID] = i
+	}
+	for i := range piece {
+		for _, id := range piece[i].After {
+			if first[id] > i {
+				later = append(later, id)
+			}
+		}
+	}
+	return later
+}
+
+// explainOrder says of a task that waits for one that is not found what to do.
+func explainOrder(piece []Task, err error) error {
+	var missing *TaskError
+	if !errors.Is(err, ErrTaskNotFound) || !errors.As(err, &missing) {
+		return err
+	}
+	for i := range piece {
+		if slices.Contains(piece[i].After, missing.IDs[0]) {
+			return fmt.Errorf("task %q waits for one that is neither earlier in the stream nor in "+
+				"the store; put those first that others wait for: %w", string(piece[i].ID), err)
+		}
+	}
+	return err
 }
 
 // unlessTaken runs insert and, if it fails because IDs are taken, finds out which. A transaction
