@@ -13,6 +13,7 @@ import (
 type caller struct {
 	principal *access.Principal // nil if the service asks nobody who he is
 	*place
+	room *room // for its messages
 	// control is that of the connection.
 	control *http.ResponseController
 	// again finds out who the caller is by now, for streams; nil if nobody is asked.
@@ -51,7 +52,7 @@ func (s *Service) admitted(next http.Handler) http.Handler {
 			return
 		}
 		defer entered.leave()
-		by.place = entered
+		by.place, by.room = entered, &room{budget: s.budget, name: by.name()}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
 	})
 }

@@ -27,9 +27,14 @@ type Limits struct {
 	// Rate is how many calls may begin in a second, on average; so many may begin at once. Default:
 	// no limit.
 	Rate float64
-	// RequestBytes is the size of a request at most. A service may hold that much for each request
-	// under way. Default: 65 MiB, the largest body of a task and what is around it.
+	// RequestBytes is the size of a request at most. Default: 65 MiB, the largest body of a task and what is around it.
 	RequestBytes int
+	// Bytes is how many bytes of requests and answers the service holds at a time, of all
+	// principals, half of them of one, but no fewer than RequestBytes. A call for which there is no
+	// room waits, ahead of being read, and is refused after half a minute. Messages of up to 32 KiB
+	// do not count, nor does what is around a message: a large one takes up to three times as many
+	// bytes of memory. Default: 256 MiB.
+	Bytes int64
 	// TransferTime is how long a request may take to arrive from its first byte on, and its answer
 	// to be read. Streams have longer. Default: a minute.
 	TransferTime time.Duration
@@ -57,7 +62,7 @@ const (
 )
 
 func (l Limits) negative() bool {
-	return min(l.Calls, l.Waiting, l.Streams, l.RequestBytes) < 0 || l.Rate < 0 ||
+	return min(l.Calls, l.Waiting, l.Streams, l.RequestBytes) < 0 || l.Rate < 0 || l.Bytes < 0 ||
 		min(l.StreamTime, l.TransferTime) < 0
 }
 
@@ -83,6 +88,9 @@ func (l Limits) withDefaults(streams int) Limits {
 	}
 	if l.RequestBytes == 0 {
 		l.RequestBytes = requestBytesDefault
+	}
+	if l.Bytes == 0 {
+		l.Bytes = bytesDefault
 	}
 	if l.TransferTime == 0 {
 		l.TransferTime = transferTimeDefault

@@ -109,6 +109,9 @@ func (o *owners) GetInputs(
 	if r.GetPaged() {
 		bytesMax = answerBytes
 	}
+	if err := callerOf(ctx).room.hold(ctx, int64(bytesMax)); err != nil {
+		return nil, err
+	}
 	inputs, next, err := o.store.InputsPage(ctx, owned, stint.Cursor(r.GetAfter()), bytesMax)
 	switch {
 	case err != nil:

@@ -102,6 +102,7 @@ type Service struct {
 
 	authenticate func(r *http.Request) (*access.Principal, error)
 	limits       limits
+	budget       *budget
 	policies     map[string]policy
 	seal         seal
 	metrics      Metrics      // or nil
@@ -146,6 +147,8 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		metrics: options.Metrics, accessLog: options.AccessLog,
 	}
 	s.failures = outage.NewTallies(s.logger)
+	s.budget = newBudget(s.limits.Bytes, max(s.limits.RequestBytes, answerBytesMax),
+		s.authenticate != nil)
 	s.unready = outage.New(s.logger, "the service is not ready")
 	s.draining, s.drain = context.WithCancel(context.Background())
 	handlerOptions := []connect.HandlerOption{
@@ -156,7 +159,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(recorder{}),
 		connect.WithInterceptors(options.Interceptors...),
-		connect.WithInterceptors(&translator{s}, &guard{s}),
+		connect.WithInterceptors(&translator{s}, weigher{}, &guard{s}),
 	}
 	s.refusals = connect.NewErrorWriter(handlerOptions...)
 	mux := http.NewServeMux()
@@ -165,7 +168,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure, s.impatient(handler))
 	mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
 	mux.Handle(stintv1connect.NewClusterServiceHandler(&sharded{s}, handlerOptions...))
-	s.handler = s.observed(posted(s.timed(s.admitted(s.sized(mux)))))
+	s.handler = s.observed(posted(s.timed(s.admitted(s.sized(s.weighed(mux))))))
 	return s, nil
 }
 
@@ -177,6 +180,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Guard returns a handler that passes on the requests of principals that may do something which is
 // no verb of this service, such as [access.TaskStore], within their limits.
 func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
+	next = s.weighed(next)
 	return s.timed(s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if principal := Principal(r.Context()); !principal.Has(verb) {
 			http.Error(w, stint.ErrRefused.Error()+": it needs a grant of "+string(verb),

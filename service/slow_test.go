@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,5 +115,40 @@ func TestService_LetsWhoeverWaitsWait(t *testing.T) {
 	err = r.pool.QueryRow(t.Context(), "SELECT max(epoch) FROM stint.actors").Scan(&epoch)
 	if err != nil || epoch != 1 {
 		t.Errorf("the stream of the actor is the %d. one, %v", epoch, err)
+	}
+}
+
+// Large requests wait for room ahead of being read, whether they say how large they are or not, and
+// whoever is slow to send one keeps it for as long as a request may take to arrive, and no longer.
+func TestService_HoldsNoMoreBytesThanItsLimit(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const size = 90_000
+	r := startWith(t, service.Options{Limits: service.Limits{
+		Bytes: size + 1000, RequestBytes: size + 500, TransferTime: time.Second,
+	}})
+	slow := r.dial(t)
+	_, err := fmt.Fprintf(slow, "POST /stint.v1.TaskService/GetTasks HTTP/1.1\r\nHost: stint\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)
+	wantErr(t, "Write", err, nil)
+	var under sync.WaitGroup
+	for i := range 20 {
+		under.Go(func() {
+			text := fmt.Sprintf(`{"tasks":[{"id":"%d","action":"act","text":%q}]}`, i,
+				strings.Repeat("x", size-100))
+			var body io.Reader = strings.NewReader(text)
+			if i%2 == 0 {
+				body = io.MultiReader(body) // which does not say how large it is
+			}
+			code, answer := r.send(t, "TaskService/InsertTasks", "application/json", body)
+			if code != http.StatusOK {
+				t.Errorf("InsertTasks %d = %d %s", i, code, answer)
+			}
+		})
+	}
+	under.Wait()
+	code, answer := r.post(t, "TaskService/GetTasks", `{"ids":["1"]}`)
+	if code != http.StatusOK {
+		t.Errorf("GetTasks = %d %v", code, answer)
 	}
 }

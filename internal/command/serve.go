@@ -144,6 +144,8 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 		"let a stream of tasks take this `time` at most (default 1h)")
 	flags.Float64Var(&s.limits.Rate, "max-rate", 0,
 		"calls a second for each principal, `n` on average (default: any)")
+	flags.Int64Var(&s.limits.Bytes, "max-bytes", 0,
+		"bytes of requests and answers of all callers at a time, `n` at most (default 256 MiB)")
 	flags.IntVar(&s.limits.RequestBytes, "max-request-bytes", 0,
 		"size of a request, `n` at most (default 65 MiB)")
 	flags.Int32Var(&s.connections, "connections", connectionsDefault,
@@ -173,9 +175,9 @@ func (s *serveSetup) check() error {
 	case (s.certificate == "") != (s.key == ""):
 		return said(errInput, "--tls-cert and --tls-key belong together")
 	case min(s.limits.Calls, s.limits.Waiting, s.limits.Streams, s.limits.RequestBytes) < 0,
-		s.limits.Rate < 0, s.limits.StreamTime < 0:
+		s.limits.Rate < 0, s.limits.StreamTime < 0, s.limits.Bytes < 0:
 		return said(errInput, "--max-calls, --max-waiting, --max-streams, --max-stream-time, "+
-			"--max-rate and --max-request-bytes must not be negative")
+			"--max-rate, --max-bytes and --max-request-bytes must not be negative")
 	case s.connections < 1:
 		return said(errInput, "invalid --connections %d: must be at least 1", s.connections)
 	case !slices.Contains(durabilities(), s.durability):
