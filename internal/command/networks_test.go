@@ -100,7 +100,7 @@ func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulk {
 		T: t, db: &database{pool: pool}, seed: seed,
 		draw: rand.New(rand.NewPCG(seed, 0)),
 	}
-	if err := b.db.open(readOptions()); err != nil {
+	if err := b.db.open(new(program).storeOptions()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.ok(b.db.direct.Close(context.WithoutCancel(b.Context()))) })

@@ -229,7 +229,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	if err != nil {
 		return err
 	}
-	// Not readOptions: callers that wait are to know at once, and dead workers are to be noticed.
+	// Not storeOptions: callers that wait are to know at once, and dead workers are to be noticed.
 	options := stint.Options{Logger: logger, History: history, Retention: stint.Retention{
 		Completed: s.completed.retention, Aborted: s.aborted.retention,
 	}}
