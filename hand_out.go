@@ -93,11 +93,23 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	}
 	// The spans may have been committed, though their tasks could not be read.
 	unread := h.unread || (len(h.spans) > 0 || h.reading) && !wasCutOff(err) && ctx.Err() == nil
-	if unread {
-		err = errors.Join(err, s.giveBackUnread(ctx, h.claim))
+	if !unread {
+		return err
+	}
+	if failed := s.giveBackUnread(ctx, h.claim); failed != nil {
+		return &undeliveredError{errors.Join(err, failed)}
 	}
 	return err
 }
+
+// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever has
+// chosen that gets them by repeating the call.
+type undeliveredError struct{ error }
+
+func (e *undeliveredError) Unwrap() error { return e.error }
+
+// Undelivered is how the service tells the error from others.
+func (*undeliveredError) Undelivered() {}
 
 // run scans the queues once and, if it finds nothing, perhaps again.
 func (h *handOut) run(ctx context.Context) error {

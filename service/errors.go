@@ -70,6 +70,10 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 		return connect.NewError(connect.CodeCanceled, err)
 	}
 	s.log(ctx, procedure, err)
+	if owned := undelivered(nil); errors.As(err, &owned) {
+		return connect.NewError(connect.CodeUnavailable,
+			errors.New("tasks were handed out that could not be delivered: repeat the claim"))
+	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" {
 		return connect.NewError(connect.CodeInternal,
@@ -80,6 +84,13 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 			fmt.Errorf("the database of shard %s does not answer", at.Shard))
 	}
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
+}
+
+// An undelivered error of a store says that tasks are owned under the claim of a call. It goes for
+// whatever the database refuses, so it is looked for ahead of that.
+type undelivered interface {
+	error
+	Undelivered()
 }
 
 // log logs that a call has failed: at once if it is the first for a minute, else with the others at

@@ -31,7 +31,7 @@ func TestLimits_RefuseCallsTooManyOfOnePrincipal(t *testing.T) {
 	})
 	r.as("root").wantPosted(t, "TaskService/GetStats", `{}`, `{"pruning_behind":"0s"}`)
 	r.as("root").wantLimited(t, "TaskService/GetStats", `{}`)
-	r.as("reader").wantPosted(t, "TaskService/GetStats", `{}`, `{"pruning_behind":"0s"}`)
+	r.as("keeper").wantPosted(t, "TaskService/GetStats", `{}`, `{"pruning_behind":"0s"}`)
 }
 
 // Calls that wait are limited for themselves: they keep no other call waiting.

@@ -23,8 +23,8 @@ const (
 // listHidden lists a page of the tasks that pass a filter for a caller who must not learn of the
 // others, which the store passes over. So the page depends on none of them: it ends where it is
 // full or where there are no more tasks, however many others lie between; its cursor is the ID of
-// its last task, or sealed; and there is a next page only if that has a task. A look that takes too long ends the page, too. That
-// tells of the others no more than the time that it takes.
+// its last task, or sealed; and there is a next page only if that has a task. A look that takes too
+// long ends the page, too. That tells of the others no more than the time that it takes.
 func (s *Service) listHidden(ctx context.Context, filter stint.Filter) (stint.TaskPage, error) {
 	var err error
 	byID := !filter.NewestFirst &&
