@@ -227,6 +227,10 @@ func (e Explanation) describeChances(text *strings.Builder) {
 		fmt.Fprintf(text, "\nnobody has asked for %q", e.Task.Action)
 	case e.Now.Sub(e.AskedAt) > askedLately:
 		fmt.Fprintf(text, "\nnobody has asked for %q since %s", e.Task.Action, stamp(e.AskedAt))
+		if e.Task.State == StateReady {
+			text.WriteString(": no worker, or none with a free slot, such as one whose handlers " +
+				"all wait for other tasks")
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/waits"
 )
 
 // waitedTasksMax is how many of the tasks that are waited for one look covers.
@@ -68,6 +70,7 @@ func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 	if err := waitable(ids, found); err != nil {
 		return nil, err
 	}
+	defer waits.Begin(ctx, s, ids)()
 	finished := make(chan waitOutcome, len(found))
 	var waiters []*waiter
 	for _, task := range found {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/waits"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -330,6 +331,7 @@ func (c *Client) waitForTasks(
 	request := &stintv1.WaitForTasksRequest{
 		Ids: wire.FromIDs(ids), Wait: wire.FromDuration(pollFor),
 	}
+	defer waits.Begin(ctx, c, ids)()
 	waiting, cancel := c.untilClosed(ctx)
 	defer cancel()
 	for finished := false; !finished; {

@@ -26,6 +26,11 @@
 // owned it.) Tasks of actions without a concurrency of their own come in the order of priority and
 // age. An action with a concurrency of its own gets its turn even if others keep the worker busy.
 //
+// A handler that waits for another task keeps its slot. If handlers that wait have all slots that
+// the task could have, they wait for ever. The worker warns of that after ten seconds if they call
+// WaitForTask or WaitForTasks of a store or a client with their context. It is better to insert a
+// task that comes after the other one ([stint.Task.After]), and to end.
+//
 // # Ownership
 //
 // A worker extends all its leases with one statement at regular intervals. The context of a handler
@@ -86,9 +91,10 @@
 // Debug: a task begins, is completed or snoozed, or was lost. Info: the worker starts, stops, and
 // gives a task back because it stops. Warn: a handler failed or aborted its task, or still runs a
 // second after its time-out; the database cannot be reached, and will be tried again; there are
-// more slots than connections. Error: a handler panicked, or a task could not be returned. Records
-// about a task have the attributes task, action and try. Tokens are never logged. Without
-// [Options.Logger], warnings and errors go to the default logger of log/slog.
+// more slots than connections; handlers that wait for other tasks have taken all slots. Error: a
+// handler panicked, or a task could not be returned. Records about a task have the attributes task,
+// action and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
+// default logger of log/slog.
 //
 // Of warnings and errors about tasks, the first of each kind and action is logged at once. Those of
 // the next minute are counted, and logged together at its end or when the worker stops: one record

@@ -35,6 +35,7 @@ type execution struct {
 	returns     *returnGroup
 	returnCalls returnCalls
 	outage      serverOutage
+	waits       handlerWaits
 
 	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance

@@ -51,6 +51,7 @@ func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
 		return Performed{}, false, err
 	}
 	e := newExecution(w)
+	e.waits.slots = 1
 	base := context.WithoutCancel(ctx)
 	begun := e.newPerformances(base, owned, until)
 	p := begun[0]

@@ -69,7 +69,7 @@ func (e *execution) newPerformances(
 		p := &performance{
 			task: task, of: e.actions[owned[i].Action], begun: now(), until: until,
 		}
-		p.ctx, p.end = context.WithCancelCause(base)
+		p.ctx, p.end = context.WithCancelCause(e.watchWaits(base, p))
 		begun[i] = p
 	}
 	e.telemetry.begin(begun)

@@ -38,6 +38,7 @@ var storeOnly = []string{
 	"TestWorker_ReturnsAllThatWasDoneInAnOutage",
 	"TestWorker_AReturnThatMustWaitHoldsUpNobodyElse",
 	"TestWorker_KeepsLeasesWhileHandlersHoldThePool", "TestRun_WarnsOfMoreSlots",
+	"TestRun_WarnsOfHandlersThatWaitForASlot", "TestRun_WarnsOfNoOtherWaits",
 }
 
 func isRemote() bool { return os.Getenv(remoteVariable) != "" }

@@ -28,6 +28,7 @@ func newExecution(w *Worker) *execution {
 		returnCalls: returnCalls{changed: make(chan struct{}, 1)},
 	}
 	e.returns = e.newReturnGroup()
+	e.waits.slots = w.slots()
 	return e
 }
 

@@ -80,7 +80,9 @@ type Worker struct {
 	telemetry *telemetry
 	actions   map[string]*handling
 	failures  *outage.Tallies
-	started   atomic.Bool
+	// waitsAfter is how long a handler may wait for other tasks before the worker looks at that.
+	waitsAfter time.Duration
+	started    atomic.Bool
 }
 
 // New returns a worker that performs tasks of queue, which is a *[stint.Store] or a client of a
@@ -111,7 +113,7 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	}
 	w := &Worker{
 		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
-		failures: outage.NewTallies(options.Logger),
+		failures: outage.NewTallies(options.Logger), waitsAfter: waitsAfterDefault,
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")

@@ -1,0 +1,29 @@
+// Package waits tells a worker that one of its handlers waits for other tasks: while it waits, it
+// keeps its slot.
+package waits
+
+import "context"
+
+// A Watch is told that the call that got the context waits for tasks with these IDs, by source: a
+// store, or a client of a service. The function that it returns ends the wait.
+type Watch func(source any, ids []string) (over func())
+
+type key struct{}
+
+// With returns a context in which watch is told of waits.
+func With(ctx context.Context, watch Watch) context.Context {
+	return context.WithValue(ctx, key{}, watch)
+}
+
+// Begin tells the watch of the context, if it has one, that a call waits for tasks.
+func Begin[ID ~string](ctx context.Context, source any, ids []ID) (over func()) {
+	watch, ok := ctx.Value(key{}).(Watch)
+	if !ok {
+		return func() {}
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return watch(source, texts)
+}

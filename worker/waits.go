@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/waits"
+)
+
+const (
+	// waitsAfterDefault is how long a handler may wait before the worker looks whether it waits for
+	// a slot, and how long the next look is away.
+	waitsAfterDefault = 10 * time.Second
+	// waitsAskedMax is how many tasks a look asks about.
+	waitsAskedMax = 20
+	// waitsNamedMax is how many of the tasks that a handler waits for a record names, and
+	// waitsNamedBytesMax how much of their IDs.
+	waitsNamedMax, waitsNamedBytesMax = 5, 1 << 10
+)
+
+// handlerWaits are the calls by which handlers wait for other tasks while they keep their slots.
+type handlerWaits struct {
+	// slots is how many tasks the execution can perform at once.
+	slots int
+
+	mutex sync.Mutex // guards the fields below; it is never held with that of the execution
+	calls map[*handlerWait]bool
+	timer *time.Timer // runs, or looks, while there are calls
+}
+
+type handlerWait struct {
+	p      *performance
+	source explainer
+	ids    []string
+	since  time.Time
+}
+
+// An explainer is the store, or the client of a service, that has the tasks a handler waits for.
+type explainer interface {
+	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
+}
+
+// watchWaits returns a context whose waits for tasks are those of the handler of p.
+func (e *execution) watchWaits(ctx context.Context, p *performance) context.Context {
+	return waits.With(ctx, func(source any, ids []string) func() {
+		of, ok := source.(explainer)
+		if !ok {
+			return func() {}
+		}
+		w, call := &e.waits, &handlerWait{p: p, source: of, ids: ids, since: now()}
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		if len(w.calls) == 0 {
+			w.calls = map[*handlerWait]bool{}
+			w.timer = time.AfterFunc(e.waitsAfter, e.lookAtWaits)
+		}
+		w.calls[call] = true
+		return func() {
+			w.mutex.Lock()
+			defer w.mutex.Unlock()
+			if delete(w.calls, call); len(w.calls) == 0 {
+				w.timer.Stop()
+			}
+		}
+	})
+}
+
+// lookAtWaits warns if a handler waits for a task that gets no slot, since all that it could have
+// are taken by handlers that wait. It comes again as long as handlers wait.
+func (e *execution) lookAtWaits() {
+	w := &e.waits
+	w.mutex.Lock()
+	timer := w.timer
+	w.mutex.Unlock()
+	next := e.waitsAfter
+	if e.warnOfWaits() {
+		next = outage.Every
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if len(w.calls) > 0 && w.timer == timer {
+		timer.Reset(next)
+	}
+}
+
+// warnOfWaits reports whether it has warned.
+func (e *execution) warnOfWaits() bool {
+	calls, waiting := e.waitCalls()
+	if !waiting.fill(e) {
+		return false
+	}
+	// Those of a look are chosen anew each time.
+	//nolint:gosec // spreads the looks, hides nothing
+	rand.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+	asked := 0
+	for _, call := range calls {
+		for _, i := range rand.Perm(len(call.ids)) { //nolint:gosec // as above
+			if asked++; asked > waitsAskedMax {
+				return false
+			}
+			if stuck, ok := e.withoutSlot(call, call.ids[i], waiting); ok {
+				e.warnOfWait(call, stuck, waiting)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// slotsWaiting are how many slots are taken by handlers that wait, by action.
+type slotsWaiting map[string]int
+
+func (s slotsWaiting) all() (n int) {
+	for _, of := range s {
+		n += of
+	}
+	return n
+}
+
+// without reports whether no task of the action can begin before a handler that waits has ended.
+func (s slotsWaiting) without(e *execution, action string) bool {
+	of := e.actions[action]
+	return of != nil &&
+		(s.all() >= e.waits.slots || of.concurrency > 0 && s[action] >= of.concurrency)
+}
+
+// fill reports whether that holds for any action.
+func (s slotsWaiting) fill(e *execution) bool {
+	for action := range s {
+		if s.without(e, action) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitCalls returns the calls that have waited for long, and the slots of all that wait.
+func (e *execution) waitCalls() ([]*handlerWait, slotsWaiting) {
+	held := map[*performance]bool{}
+	for _, p := range e.performances() {
+		held[p] = true
+	}
+	w := &e.waits
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	var long []*handlerWait
+	waiting := slotsWaiting{}
+	for call := range w.calls {
+		if now().Sub(call.since) >= e.waitsAfter {
+			long = append(long, call)
+		}
+		if held[call.p] { // else it has let go of its slot; each has one, however many calls
+			delete(held, call.p)
+			waiting[call.p.task.Action]++
+		}
+	}
+	return long, waiting
+}
+
+// withoutSlot returns the task that holds a handler's wait for a task up, if it is ready and has no
+// slot: the task itself, or one that it waits for at one remove.
+func (e *execution) withoutSlot(
+	call *handlerWait, id string, waiting slotsWaiting,
+) (stuck stint.TaskInfo, ok bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(call.p.ctx), attemptMax)
+	defer cancel()
+	why, err := call.source.Explain(ctx, stint.TaskID(id))
+	if err != nil {
+		return stuck, false // it may be gone, or the server away, which others say
+	}
+	for _, info := range append([]stint.TaskInfo{why.Task}, why.WaitsFor...) {
+		if info.State == stint.StateReady && waiting.without(e, info.Action) {
+			return info, true
+		}
+	}
+	return stuck, false
+}
+
+func (e *execution) warnOfWait(call *handlerWait, stuck stint.TaskInfo, waiting slotsWaiting) {
+	named := strings.Join(call.ids[:min(len(call.ids), waitsNamedMax)], " ")
+	named = strings.ToValidUTF8(named[:min(len(named), waitsNamedBytesMax)], "")
+	e.count(call.p, slog.LevelWarn, "handlers that wait for other tasks have taken all slots, and "+
+		"a task that they wait for has none: let a task that comes after it (stint.Task.After) go "+
+		"on instead of waiting, give its action slots of its own (another worker), or more slots",
+		slog.String("waits_for", named), slog.Int("waits_for_tasks", len(call.ids)),
+		slog.String("without_slot", string(stuck.ID)),
+		slog.String("without_slot_action", stuck.Action),
+		slog.Int("waiting", waiting.all()), slog.Int("slots", e.waits.slots))
+}
