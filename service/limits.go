@@ -33,8 +33,10 @@ type Limits struct {
 	// Bytes is how many bytes of requests and answers the service holds at a time, of all
 	// principals, half of them of one, but no fewer than RequestBytes. A call for which there is no
 	// room waits, ahead of being read, and is refused after half a minute. Messages of up to 32 KiB
-	// do not count, nor does what is around a message: a large one takes up to three times as many
-	// bytes of memory. Default: 256 MiB.
+	// do not count, nor does what is around a message: a large one takes up to five times as many
+	// bytes of memory. Of answers, those of GetTasks and GetInputs count before their bodies are
+	// read, the others once they have come from the database; those of [Service.Guard] never.
+	// Default: 256 MiB.
 	Bytes int64
 	// TransferTime is how long a request may take to arrive from its first byte on, and its answer
 	// to be read. Streams have longer. Default: a minute.
