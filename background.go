@@ -110,8 +110,8 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),
 		parked: outage.New(logger, "tasks may be parked a second too long"),
-		starved: outage.New(logger, "an owner's call went over a connection besides the pool, which "+
-			"is too small"),
+		starved: outage.New(logger, "an owner's call went over a connection besides the pool, "+
+			"which is too small"),
 		unreserved: outage.New(logger, "owners' calls wait for the pool, since no connection "+
 			"besides it can be opened"),
 		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),

@@ -100,25 +100,34 @@ func crowds() map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int) {
 		"dependents that wait": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
+			t.Helper()
 			behind(t, store, n)
 		},
 		"dependents that are ready": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
+			t.Helper()
 			behind(t, store, n)
 			finish(t, store, "hub", stint.StatusCompleted)
 		},
 		"dependents that were aborted": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
+			t.Helper()
 			behind(t, store, n)
 			aborts("hub")(t, store)
 		},
-		"predecessors": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
+		"predecessors": func(
+			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
+		) {
+			t.Helper()
 			tasks := numbered("t", n)
 			insert(t, store, append(tasks, after("last", named(tasks)...))...)
 		},
-		"spans of a lease": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
+		"spans of a lease": func(
+			t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int,
+		) {
+			t.Helper()
 			tasks := numbered("t", n)
 			for i := range tasks {
 				tasks[i].Deadline = time.Now().Add(time.Hour) // so that each is a span
@@ -129,11 +138,17 @@ func crowds() map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int) {
 				t.Errorf("%d spans are owned, want %d", spans, n)
 			}
 		},
-		"tasks of a lease": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
+		"tasks of a lease": func(
+			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
+		) {
+			t.Helper()
 			insert(t, store, numbered("t", n)...)
 			own(t, store, n)
 		},
-		"leases": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
+		"leases": func(
+			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
+		) {
+			t.Helper()
 			insert(t, store, numbered("t", n)...)
 			for range n {
 				ownOne(t, store)
@@ -142,6 +157,7 @@ func crowds() map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int) {
 		"keys with slots, and parked keys": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
+			t.Helper()
 			tasks := append(numbered("t", n), numbered("u", n)...)
 			for i := range tasks {
 				tasks[i].Key = fmt.Sprint(i % n)

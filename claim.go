@@ -53,8 +53,8 @@ func (c Claim) claim() claim {
 // ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
 // sets Repeated and calls again, at any store on the schema, until it gets one. If tasks were
 // handed out under the claim, the answer has those with the actions that the actor still owns,
-// under a new lease, and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses a new claim; one
-// that has handed out nothing may be used again.
+// under a new lease, and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses
+// a new claim; one that has handed out nothing may be used again.
 //
 // While another call under the claim is still at work, a call that finds nothing else to hand out
 // answers without tasks. So a caller whose earlier answer was lost, and that is not going to call

@@ -37,14 +37,16 @@ func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 	expireLeases(t, pool)
 	maintain(t, store)
 	want("bounded", "lease expired on try 3 of 3, 3 times by now"+blame)
-	if got := info(t, store, "bounded"); got.AbortCause != stint.CauseTries || got.Actor != "actor" {
+	got := info(t, store, "bounded")
+	if got.AbortCause != stint.CauseTries || got.Actor != "actor" {
 		t.Errorf("ended as %+v", got)
 	}
 	problems, err := store.Problems(t.Context(), 100)
 	wantErr(t, "Problems", err, nil)
 	said := 0
 	for _, group := range problems.Errors {
-		if strings.HasPrefix(group.Error, "lease expired on try") && !strings.Contains(group.Error, "\n") {
+		if strings.HasPrefix(group.Error, "lease expired on try") &&
+			!strings.Contains(group.Error, "\n") {
 			said += group.Tasks
 		}
 	}

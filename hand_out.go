@@ -102,8 +102,8 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever has
-// chosen that gets them by repeating the call.
+// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever
+// has chosen that gets them by repeating the call.
 type undeliveredError struct{ error }
 
 func (e *undeliveredError) Unwrap() error { return e.error }

@@ -63,7 +63,8 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if err := (&dropper{store: s}).pass(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
-	if err := (&scheduleFirer{store: s}).pass(ctx); err != nil { // last, since one that fails stays there
+	// Last, since a schedule that fails stays there.
+	if err := (&scheduleFirer{store: s}).pass(ctx); err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
 	return nil

@@ -137,8 +137,8 @@ func (s *Store) exhausted() error {
 	return fmt.Errorf("all %d connections of the pool are in use", s.pool.Stat().MaxConns())
 }
 
-// askReserve waits for the reserve until ctx ends. It returns nil if it did not get it, or none that
-// can be used.
+// askReserve waits for the reserve until ctx ends. It returns nil if it did not get it, or none
+// that can be used.
 func (s *Store) askReserve(ctx context.Context) *spare {
 	const attempts = 3 // an unused one may be from before a restart of the server
 	for range attempts {

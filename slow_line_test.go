@@ -62,9 +62,9 @@ func slowLine(t *testing.T, direct *pgxpool.Pool, perSecond int) *pgxpool.Pool {
 
 // trickle passes on so many bytes a second.
 func trickle(client io.WriteCloser, server io.ReadCloser, perSecond int) {
-	defer client.Close() //nolint:errcheck // as below
-	defer server.Close() //nolint:errcheck // whoever reads from it notices
-	const slices = 50    // of a second
+	defer client.Close()
+	defer server.Close()
+	const slices = 50 // of a second
 	chunk := make([]byte, perSecond/slices)
 	for {
 		n, err := server.Read(chunk)
@@ -178,8 +178,11 @@ func TestWaitForTask_GetsALargeResultOverASlowLine(t *testing.T) {
 	direct := testdb.New(t)
 	near := openStore(t, direct, stint.Options{Maintenance: stint.MaintainNever})
 	store := onSlowLine(t, direct)
-	tasks := []stint.Task{{ID: "a", Action: "act", PostResult: true},
-		{ID: "b", Action: "act", PostResult: true}, {ID: "c", Action: "act", PostResult: true}}
+	tasks := []stint.Task{
+		{ID: "a", Action: "act", PostResult: true},
+		{ID: "b", Action: "act", PostResult: true},
+		{ID: "c", Action: "act", PostResult: true},
+	}
 	insert(t, near, tasks...)
 	results := map[stint.TaskID][]byte{
 		"a": bytes.Repeat([]byte("result"), 200<<10), "b": {}, "c": []byte("short"),
@@ -209,7 +212,8 @@ func TestOwnTasks_RefundsWhatWasNeverDelivered(t *testing.T) {
 	testrun.Long(t)
 	for name, piece := range map[string]int{"in the answer": 1 << 20, "behind it": 16 << 10} {
 		for _, silent := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", silent", false: ", left"}[silent], func(t *testing.T) {
+			end := map[bool]string{true: ", silent", false: ", left"}[silent]
+			t.Run(name+end, func(t *testing.T) {
 				t.Parallel()
 				direct := testdb.New(t)
 				near := openStore(t, direct, stint.Options{Maintenance: stint.MaintainNever})

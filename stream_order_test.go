@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,19 +22,21 @@ func TestInsertTasksFrom_TakesDependenciesOnEarlierTasksOnly(t *testing.T) {
 		want        error
 		names       stint.TaskID
 	}{
-		"earlier":             {after("a"), after("b", "a"), nil, ""},
-		"stored":              {after("a", "stored"), after("b", "stored", "a"), nil, ""},
-		"earlier join":        {join("a"), after("b", "a"), nil, ""},
-		"later":               {after("a", "b"), after("b"), stint.ErrTaskNotFound, "b"},
-		"later join":          {after("a", "b"), join("b"), stint.ErrTaskNotFound, "b"},
-		"join of later":       {join("a", "b"), after("b"), stint.ErrTaskNotFound, "b"},
-		"later external":      {after("a", "x"), external, stint.ErrTaskNotFound, "x"},
-		"never":               {after("a", "never"), after("b"), stint.ErrTaskNotFound, "never"},
-		"never, at the end":   {after("a"), after("b", "never"), stint.ErrTaskNotFound, "never"},
-		"each other":          {after("a", "b"), after("b", "a"), stint.ErrTaskNotFound, "b"},
-		"itself":              {after("a", "a"), after("b"), stint.ErrCycle, ""},
-		"twice":               {after("a"), after("a", "stored"), stint.ErrTaskExists, "a"},
-		"later, which exists": {after("a", "stored"), after("stored"), stint.ErrTaskExists, "stored"},
+		"earlier":           {after("a"), after("b", "a"), nil, ""},
+		"stored":            {after("a", "stored"), after("b", "stored", "a"), nil, ""},
+		"earlier join":      {join("a"), after("b", "a"), nil, ""},
+		"later":             {after("a", "b"), after("b"), stint.ErrTaskNotFound, "b"},
+		"later join":        {after("a", "b"), join("b"), stint.ErrTaskNotFound, "b"},
+		"join of later":     {join("a", "b"), after("b"), stint.ErrTaskNotFound, "b"},
+		"later external":    {after("a", "x"), external, stint.ErrTaskNotFound, "x"},
+		"never":             {after("a", "never"), after("b"), stint.ErrTaskNotFound, "never"},
+		"never, at the end": {after("a"), after("b", "never"), stint.ErrTaskNotFound, "never"},
+		"each other":        {after("a", "b"), after("b", "a"), stint.ErrTaskNotFound, "b"},
+		"itself":            {after("a", "a"), after("b"), stint.ErrCycle, ""},
+		"twice":             {after("a"), after("a", "stored"), stint.ErrTaskExists, "a"},
+		"later, which exists": {
+			after("a", "stored"), after("stored"), stint.ErrTaskExists, "stored",
+		},
 	} {
 		for _, between := range []int{0, 20_100} {
 			tasks := append([]stint.Task{test.first}, numbered("t", between)...)
@@ -48,7 +51,7 @@ func TestInsertTasksFrom_TakesDependenciesOnEarlierTasksOnly(t *testing.T) {
 			if len(test.first.After) == 0 {
 				waiting = test.last.ID
 			}
-			if test.want == stint.ErrTaskNotFound &&
+			if errors.Is(test.want, stint.ErrTaskNotFound) &&
 				!strings.Contains(err.Error(), fmt.Sprintf("task %q waits", waiting)) {
 				t.Errorf("%s: %v does not say that %s waits", call, err, waiting)
 			}

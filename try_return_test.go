@@ -83,8 +83,10 @@ func TestTryReturnTasks_IsRefusedInATransaction(t *testing.T) {
 // everyReturn are returns of each kind, of one task each.
 func everyReturn(owned []stint.OwnedTask) []stint.Return {
 	kinds := []stint.Return{
-		{Code: stint.StatusCompleted}, {Code: stint.StatusCompleted, Result: []byte("r")},
-		{Code: stint.StatusAborted, Status: "why"}, {Code: stint.StatusPending},
+		{Code: stint.StatusCompleted},
+		{Code: stint.StatusCompleted, Result: []byte("r")},
+		{Code: stint.StatusAborted, Status: "why"},
+		{Code: stint.StatusPending},
 		{Code: stint.StatusPending, RetryAfter: time.Hour},
 		{Code: stint.StatusPending, Release: true},
 		{Code: stint.StatusPending, Release: true, RetryAfter: time.Hour},

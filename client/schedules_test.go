@@ -93,8 +93,10 @@ func TestPutSchedules_SaysWhatTheStoreSays(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, stint.Options{})
 	for _, wrong := range []stint.Schedule{
-		{Name: "s", Spec: "@every 1h"}, {Name: "s", Spec: "CRON_TZ=Asia/Tokyo @daily"},
-		{Name: "s", Spec: "0 0 8 ? * MON-FRI"}, {Name: "s", Spec: "@daily", Zone: "localtime"},
+		{Name: "s", Spec: "@every 1h"},
+		{Name: "s", Spec: "CRON_TZ=Asia/Tokyo @daily"},
+		{Name: "s", Spec: "0 0 8 ? * MON-FRI"},
+		{Name: "s", Spec: "@daily", Zone: "localtime"},
 	} {
 		wrong.Tasks = []stint.Task{{Action: "act"}}
 		want := r.store.PutSchedules(t.Context(), []stint.Schedule{wrong})

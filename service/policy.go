@@ -93,7 +93,9 @@ func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID
 	unsure := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return a.principal.MayByID(verb, id)
 	})
-	never := slices.IndexFunc(unsure, func(id string) bool { return !a.principal.MayEver(verb, id) })
+	never := slices.IndexFunc(unsure, func(id string) bool {
+		return !a.principal.MayEver(verb, id)
+	})
 	switch {
 	case !a.principal.Has(verb):
 		return nil, a.mayNot("%s tasks", verb)

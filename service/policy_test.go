@@ -398,8 +398,10 @@ var hiddenCalls = map[string][]call{
 		{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/mail","code":"completed"}]}`},
 	},
 	"Transact": {
-		{"shop", `{"must_exist":["shop/ship"]}`}, {"shop", `{"retry":["shop/ship"]}`},
-		{"shop", `{"abort":["shop/ship"]}`}, {"shop", `{"delete":["shop/ship"]}`},
+		{"shop", `{"must_exist":["shop/ship"]}`},
+		{"shop", `{"retry":["shop/ship"]}`},
+		{"shop", `{"abort":["shop/ship"]}`},
+		{"shop", `{"delete":["shop/ship"]}`},
 		{"chain", `{"depend":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},
 	},
 	"GetTasks":     {{"shop", `{"ids":["shop/ship"]}`}, {"reader", `{"ids":["shop/ship"]}`}},

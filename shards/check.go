@@ -58,7 +58,7 @@ func distinct(errs []error) error {
 	heard := map[string]bool{}
 	for i := 0; i < len(errs); i++ {
 		err := errs[i]
-		if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of Join
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
 			errs = append(slices.Clone(errs), many.Unwrap()...)
 			continue
 		}

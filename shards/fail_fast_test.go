@@ -118,7 +118,8 @@ func TestFailFast_DoesOverShardsWhatItDoesInOneDatabase(t *testing.T) {
 			alone := of.Task
 			for _, before := range tasks {
 				if random.IntN(2) == 0 {
-					of.After = append(of.After, shards.ID{Shard: before.Shard, Task: before.Task.ID})
+					named := shards.ID{Shard: before.Shard, Task: before.Task.ID}
+					of.After = append(of.After, named)
 					alone.After = append(alone.After, before.Task.ID)
 				}
 			}

@@ -23,9 +23,9 @@ type WrongShardError struct {
 }
 
 func (e *WrongShardError) Error() string {
-	return fmt.Sprintf("%v: the database at the URL of %q is that of shard %q, as the task %q there "+
-		"says; mend the topology, or, if the shard has been renamed or its database copied on "+
-		"purpose, delete that task there, as the documentation of shards says",
+	return fmt.Sprintf("%v: the database at the URL of %q is that of shard %q, as the task %q "+
+		"there says; mend the topology, or, if the shard has been renamed or its database copied "+
+		"on purpose, delete that task there, as the documentation of shards says",
 		ErrWrongShard, e.Shard, e.Found, nameTask)
 }
 

@@ -57,8 +57,8 @@ func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 				t.Errorf("Check = %v, %v", found, err)
 			}
 			owned := d.own(t, "us")
-			wantErr(t, "ReturnTask", d.stores["us"].ReturnTask(t.Context(), owned.ID, owned.Token, "",
-				stint.StatusCompleted), nil)
+			wantErr(t, "ReturnTask", d.stores["us"].ReturnTask(t.Context(), owned.ID, owned.Token,
+				"", stint.StatusCompleted), nil)
 			d.topology = good
 			d.relay(t, shards.Options{})
 			d.awaitState(t, "eu/mail", "ready")

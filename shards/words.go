@@ -16,12 +16,10 @@ func inWords(err error) error {
 		return nil
 	case *ShardError:
 		return &ShardError{err.Shard, inWords(err.Err)}
-	case interface{ Unwrap() []error }:
-		if !namesOwn(err.(error)) { //nolint:forcetypeassert // as it was given
-			break
-		}
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok && namesOwn(err) {
 		var all []error
-		for _, one := range err.Unwrap() {
+		for _, one := range many.Unwrap() {
 			all = append(all, inWords(one))
 		}
 		return errors.Join(all...)
@@ -55,7 +53,7 @@ func namesOwn(err error) bool {
 	var tasks *stint.TaskError
 	var refused *stint.DependencyError
 	var cycle *stint.CycleError
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // see inWords
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(many.Unwrap(), namesOwn)
 	}
 	switch {

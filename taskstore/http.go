@@ -79,8 +79,8 @@ import (
 //	405  the method does not fit the path
 //	409  tasks are not there, or owned by another client: nothing was done
 //	413  the request or its answer is too large
-//	500  the database failed, which is logged to [slog.Default] as it is when Handler is called, at
-//	     once or counted within a minute; a POST may have taken effect: see [Store.Update]
+//	500  the database failed, which is logged to [slog.Default] as it is when Handler is called,
+//	     at once or counted within a minute; a POST may have taken effect: see [Store.Update]
 //
 // The handler asks nobody who he is. Put what does in front of it.
 func Handler(store *Store) http.Handler {

@@ -143,7 +143,9 @@ func hostileCases() map[string]hostileCase {
 		add("MarshalJSON: "+how, &hostileError{write: do}, tries, "hostile")
 	}
 	var recursive *hostileError
-	recursive = &hostileError{is: func() bool { return errors.Is(recursive, errors.ErrUnsupported) }}
+	recursive = &hostileError{is: func() bool {
+		return errors.Is(recursive, errors.ErrUnsupported)
+	}}
 	add("Is calls itself", recursive, tries, "hostile")
 	add("As of nothing", &hostileError{as: func() bool { return true }}, tries, "hostile")
 	for name, value := range map[string]any{

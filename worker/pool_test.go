@@ -32,8 +32,8 @@ func smallPool(t *testing.T, direct *pgxpool.Pool, conns int32) *pgxpool.Pool {
 	return pool
 }
 
-// Handlers that hold all connections of the pool until their leases have been extended, while others
-// wait for one, keep their tasks: each is performed once.
+// Handlers that hold all connections of the pool until their leases have been extended, while
+// others wait for one, keep their tasks: each is performed once.
 func TestWorker_KeepsLeasesWhileHandlersHoldThePool(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

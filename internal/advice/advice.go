@@ -23,12 +23,13 @@ const (
 const (
 	pooler = "a pooler seems to stand between that gives each transaction another connection and " +
 		"does not support prepared statements, such as PgBouncer before 1.21: add " +
-		"default_query_exec_mode=exec to the URL of the database, as in ?default_query_exec_mode=exec"
+		"default_query_exec_mode=exec to the URL of the database, as in " +
+		"?default_query_exec_mode=exec"
 	rowSecurity = "row level security hides tasks from this role, so nothing can be relied upon: " +
 		"ALTER TABLE ... DISABLE ROW LEVEL SECURITY, or, for the owner, ... NO FORCE ROW LEVEL " +
 		"SECURITY, or ALTER ROLE ... BYPASSRLS; stint check names the tables"
-	idle = "the server ended the transaction since the process did not go on with it for the five " +
-		"seconds that Stint allows, or for less by the server's " +
+	idle = "the server ended the transaction since the process did not go on with it for the " +
+		"five seconds that Stint allows, or for less by the server's " +
 		"idle_in_transaction_session_timeout: it was stopped, or got no processor; nothing was " +
 		"done, so call again"
 )

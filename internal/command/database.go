@@ -56,8 +56,8 @@ func (p *program) withStore(
 
 // storeOptions are the options of most sub-commands. One that waits can do so for the next poll, so
 // it needs no session, and works through any pooler; the others tell those who listen what they
-// did. They do not maintain, since they do not know how long tasks are to be kept. They log nothing:
-// the sub-command says what came of it.
+// did. They do not maintain, since they do not know how long tasks are to be kept. They log
+// nothing: the sub-command says what came of it.
 func (p *program) storeOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{

@@ -97,15 +97,11 @@ func (c *checkup) ask(topic string, question func() error) error {
 // examine asks what one connection can answer. On a hot standby it leaves out what only the primary
 // knows.
 func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
-	var server server
-	var settings map[string]string
+	server, settings, err := c.examineServer(ctx)
+	if err != nil {
+		return false, err
+	}
 	questions := []func() error{
-		func() (err error) {
-			if server, settings, err = c.askServer(ctx); err == nil {
-				c.find(serverFindings(server, settings)...)
-			}
-			return err
-		},
 		func() error {
 			return c.askRows(ctx, "settings", "check_overrides",
 				readAll(c, pgx.RowTo[string], overrideFindings))
@@ -126,7 +122,29 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 				readEach(c, queueFindings))
 		},
 	}
-	working := []func() error{
+	if !server.Standby {
+		questions = append(questions, c.working(ctx, settings)...)
+	}
+	for _, question := range questions {
+		if err := question(); err != nil {
+			return false, err
+		}
+	}
+	return server.Standby, nil
+}
+
+func (c *checkup) examineServer(
+	ctx context.Context,
+) (server server, settings map[string]string, err error) {
+	if server, settings, err = c.askServer(ctx); err == nil {
+		c.find(serverFindings(server, settings)...)
+	}
+	return server, settings, err
+}
+
+// working are the questions that only a primary can answer.
+func (c *checkup) working(ctx context.Context, settings map[string]string) []func() error {
+	return []func() error{
 		func() error {
 			say := func(t table) []Finding {
 				return append(tableFindings(c.schema, t),
@@ -161,20 +179,6 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			})
 		},
 	}
-	for _, question := range questions {
-		if err := question(); err != nil {
-			return false, err
-		}
-	}
-	if server.Standby {
-		return true, nil
-	}
-	for _, question := range working {
-		if err := question(); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 func (c *checkup) askLimits(ctx context.Context) error {

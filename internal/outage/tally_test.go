@@ -56,8 +56,9 @@ func TestTallies_TellTheFirstAtOnceThenCount(t *testing.T) {
 		wantLines(t, "first", all[:4],
 			`level=WARN msg="it fails" of=a n=0`, `level=WARN msg="it fails" of=b n=0`,
 			all[2], all[3])
-		if !strings.HasPrefix(all[2], `level=WARN msg="it fails" of=a n=54 failures=54 for=58.9s`) &&
-			!strings.HasPrefix(all[3], `level=WARN msg="it fails" of=a n=54 failures=54 for=58.9s`) {
+		const summary = `level=WARN msg="it fails" of=a n=54 failures=54 for=58.9s`
+		if !strings.HasPrefix(all[2], summary) &&
+			!strings.HasPrefix(all[3], summary) {
 			t.Errorf("after a minute: %q, want what was counted", all[2:4])
 		}
 		if all[2] != `level=WARN msg="it fails" of=b n=1` &&

@@ -114,7 +114,8 @@ func open(path string, actions []string) (*Directory, error) {
 // isLeftover reports whether a name is one that editors, patches and package managers give to a
 // copy of a file that they replace: a program of an older version would perform tasks.
 func isLeftover(name string) bool {
-	if strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
+	if strings.HasSuffix(name, "~") ||
+		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
 		return true
 	}
 	switch ending := filepath.Ext(name); ending {

@@ -40,8 +40,8 @@ func firstLineProblem(path string) string {
 	case !bytes.HasPrefix(line, []byte("#!")):
 		return ""
 	case bytes.HasSuffix(line, []byte("\r")):
-		return "its lines end with CR and LF, as on Windows, so that the CR is a part of the name " +
-			"or the argument of the interpreter: save it with LF alone"
+		return "its lines end with CR and LF, as on Windows, so that the CR is a part of the " +
+			"name or the argument of the interpreter: save it with LF alone"
 	}
 	fields := bytes.Fields(line[len("#!"):])
 	if len(fields) == 0 {

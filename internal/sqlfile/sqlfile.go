@@ -3,7 +3,6 @@ package sqlfile
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -29,8 +28,14 @@ var (
 	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
 )
 
-// grammar are what looks like a function, and belongs to the grammar.
-var grammar = []string{"coalesce", "greatest", "least", "nullif", "unnest"}
+// isGrammar reports whether a name looks like that of a function, and belongs to the grammar.
+func isGrammar(name string) bool {
+	switch name {
+	case "coalesce", "greatest", "least", "nullif", "unnest":
+		return true
+	}
+	return false
+}
 
 // InFull puts the schema before the functions and types of a statement. The driver prepares
 // statements before the transaction that sets the path, and so under the caller's path: somebody's
@@ -42,7 +47,7 @@ func InFull(text string) string {
 		switch name := strings.TrimSuffix(call, "("); {
 		case strings.ContainsAny(name, ".ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
 			return call
-		case slices.Contains(grammar, name):
+		case isGrammar(name):
 			return call
 		}
 		return "pg_catalog." + call
