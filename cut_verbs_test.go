@@ -197,7 +197,7 @@ func cutReturns() []cutVerb {
 	}, {
 		name:   "ReturnTask of a late owner",
 		given:  late(owning(returnOne(stint.StatusCompleted), "a")),
-		before: "a ready try 1", at: pgcut.Commits("revive_tasks"),
+		before: "a ready try 1" + expiredOnce, at: pgcut.Commits("revive_tasks"),
 		after: `a completed try 1 "said"`,
 	}, {
 		name:  "ReturnTasks",
@@ -275,8 +275,9 @@ func cutOwnerVerbs() []cutVerb {
 	}, {
 		name:   "ExtendTasksOwnership of a late owner",
 		given:  late(owning(extend, "a", "b")),
-		before: "a ready try 1, b ready try 1", at: pgcut.Commits("revive_tasks"),
-		after: "a in-progress try 1 long, b in-progress try 1 long",
+		before: "a ready try 1" + expiredOnce + ", b ready try 1" + expiredOnce,
+		at:     pgcut.Commits("revive_tasks"),
+		after:  "a in-progress try 1 long, b in-progress try 1 long",
 	}, {
 		name:   "SetStatus",
 		at:     pgcut.Commits("set_status"),
@@ -286,7 +287,7 @@ func cutOwnerVerbs() []cutVerb {
 	}, {
 		name:   "SetStatus of a late owner",
 		given:  late(owning(setHalf, "a")),
-		before: "a ready try 1", at: pgcut.Commits("revive_tasks"),
+		before: "a ready try 1" + expiredOnce, at: pgcut.Commits("revive_tasks"),
 		after: `a in-progress try 1 "half"`,
 	}, {
 		name:   "RecordStep",
@@ -363,7 +364,7 @@ func cutMaintenance() []cutVerb {
 		},
 		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
 		at:     pgcut.Commits("reclaim_leases"),
-		after:  "a ready, b ready, c completed try 1, d ready try 1",
+		after:  "a ready, b ready, c completed try 1, d ready try 1" + expiredOnce,
 	}, {
 		name: "Maintain ends", many: true,
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {

@@ -16,6 +16,9 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
+// expiredOnce is the status of a task of actor's whose lease has expired once, as described.
+const expiredOnce = ` "lease expired on try 1 of 25\nits owner actor did not extend it"`
+
 // A cutStore is a store whose one connection can be cut. Beside it, truth sees the same database
 // as it is.
 type cutStore struct {

@@ -144,7 +144,8 @@ func endingsByOthers() []waitEnding {
 	dated.Deadline = time.Now().Add(time.Hour)
 	return []waitEnding{{
 		name: "tries exhausted by an expiry", given: []stint.Task{once}, prepared: ownsUntilExpiry,
-		end: maintains, want: `w aborted/tries try 1, by "actor", ""`,
+		end: maintains, want: `w aborted/tries try 1 "lease expired on try 1 of 1\n` +
+			`its owner actor did not extend it", by "actor", ""`,
 	}, {
 		name: "cancelled", given: []stint.Task{waited()}, end: aborts("w"),
 		want: `w aborted/cancelled "no more", by "", ""`,

@@ -7,8 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-//go:embed fakes.sql
-var fakes string
+var (
+	//go:embed fakes.sql
+	fakes string
+	//go:embed fake_citus.sql
+	fakeCitus string
+	//go:embed fake_citus_schema.sql
+	fakeCitusSchema string
+)
 
 // Fake makes the schema "evil", full of fakes of PostgreSQL's functions, operators and types. A
 // fake that is called warns "diverted: " and its name, and moves the sequence evil.times.
@@ -23,24 +29,14 @@ func Fake(tb testing.TB, pool *pgxpool.Pool) {
 // 12 and up have it, and notes a schema there, unless it is empty.
 func FakeCitus(tb testing.TB, pool *pgxpool.Pool, schema string) {
 	tb.Helper()
-	_, err := pool.Exec(tb.Context(), `SET allow_system_table_mods = on;
-		CREATE TABLE pg_catalog.pg_dist_schema (
-			schemaid oid NOT NULL, colocationid int NOT NULL,
-			CONSTRAINT pg_dist_schema_pkey PRIMARY KEY (schemaid),
-			CONSTRAINT pg_dist_schema_unique_colocationid_index UNIQUE (colocationid)
-		);
-		GRANT SELECT ON pg_catalog.pg_dist_schema TO public;
-		INSERT INTO pg_catalog.pg_dist_schema
-		SELECT oid, 1 FROM pg_namespace WHERE nspname = 'public';
-		RESET allow_system_table_mods`)
+	_, err := pool.Exec(tb.Context(), fakeCitus)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	if schema == "" {
 		return
 	}
-	_, err = pool.Exec(tb.Context(), `INSERT INTO pg_catalog.pg_dist_schema
-		SELECT oid, 2 FROM pg_namespace WHERE nspname = $1`, schema)
+	_, err = pool.Exec(tb.Context(), fakeCitusSchema, schema)
 	if err != nil {
 		tb.Fatal(err)
 	}
