@@ -27,8 +27,8 @@ type Limits struct {
 	// Rate is how many calls may begin in a second, on average; so many may begin at once. Default:
 	// no limit.
 	Rate float64
-	// RequestBytes is the size of a request at most. Default: 65 MiB, the largest body of a task and
-	// what is around it.
+	// RequestBytes is the size of a request at most. Default: 65 MiB, the largest body of a task
+	// and what is around it.
 	RequestBytes int
 	// Bytes is how many bytes of requests and answers the service holds at a time, of all
 	// principals, half of them of one, but no fewer than RequestBytes. A call for which there is no

@@ -84,7 +84,8 @@ const (
 	// answerBytesMax is the size of the bodies and results in an answer, less than a client reads.
 	answerBytesMax = 72 << 20
 
-	// answerBytes is how much the results in a page of inputs have together, unless asked otherwise.
+	// answerBytes is how much the results in a page of inputs have together, unless asked
+	// otherwise.
 	answerBytes = 8 << 20
 )
 

@@ -18,11 +18,11 @@ const (
 	// quietFor is for how long a call may be under way before its shard is asked whether it is
 	// there, and answerFor is how long the shard then has.
 	quietFor  = 5 * time.Second
-	answerFor = 5 * time.Second
+	answerFor = 15 * time.Second // a busy machine is not silent
 )
 
 // ask calls a verb of a shard, which may take as long as it likes as long as the shard answers
-// somebody. If the shard is silent, the call ends with [ErrNoAnswer] after ten seconds.
+// somebody. If the shard is silent, the call ends with [ErrNoAnswer] after twenty seconds.
 func (c *Cluster) ask(
 	ctx context.Context, shard string, call func(ctx context.Context, store Store) error,
 ) error {

@@ -39,7 +39,7 @@ const checkedTasks = 1000
 // and for databases that are not those of their shards. A placeholder that nobody answers may be
 // deleted, as [Cluster.DeleteTasks] would have done, aborted, or answered
 // ([stint.Store.AnswerTasks]). Check changes nothing. A shard that cannot be reached, or is silent
-// for ten seconds ([ErrNoAnswer]), is an error, but the others are checked all the same. It asks
+// for twenty seconds ([ErrNoAnswer]), is an error, but the others are checked all the same. It asks
 // for the network of each placeholder that is not answered, so it may take long.
 func (c *Cluster) Check(ctx context.Context) ([]Inconsistency, error) {
 	names, at := c.known(), c.newRound()

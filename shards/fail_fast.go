@@ -14,7 +14,7 @@ const (
 	// cancelledEvery is how often a relay looks for placeholders that nothing needs any more.
 	cancelledEvery = time.Second
 	// lately is for how long a transaction may have been under way that has aborted one.
-	lately = 10 * time.Second
+	lately = time.Minute
 	// abortedFirst and abortedMax are how many aborted tasks a look asks for, first and then.
 	abortedFirst, abortedMax = 20, 1000
 )

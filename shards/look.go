@@ -65,7 +65,7 @@ type ShardStats struct {
 
 // Stats is [stint.Store.Stats] on all shards of a static topology, or on those of a pattern that
 // the cluster has used, in the order of their names. It includes the tasks that the cluster has
-// inserted for itself. A shard that is away, or does not answer within ten seconds, is no error:
+// inserted for itself. A shard that is away, or does not answer within twenty seconds, is no error:
 // its [ShardStats.Err] is set.
 func (c *Cluster) Stats(ctx context.Context) ([]ShardStats, error) {
 	names := c.known()
@@ -116,7 +116,7 @@ const listedTasksDefault = 100
 // come in the order of their IDs. The tasks that the cluster has inserted for itself are listed
 // like others; [IsOwn] tells.
 //
-// A shard that is away, or does not answer within ten seconds, is no error: the page names it, and
+// A shard that is away, or does not answer within twenty seconds, is no error: the page names it, and
 // goes on with the shards behind it. If the prefix names an unknown shard, the error is
 // [ErrUnknownShard].
 func (c *Cluster) ListTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
