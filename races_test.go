@@ -139,3 +139,28 @@ func TestRetryTasks_WatchesADeadlineThatIsAboutToBeForgotten(t *testing.T) {
 		t.Errorf("it is %s, though its deadline has passed", got.State)
 	}
 }
+
+// A task that is returned while another is made to wait for it is passed over, since the return
+// cannot see the edge: it would end without a signal, and the other would wait for ever.
+func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"))
+	owned := ownOne(t, store)
+	insert(t, store, after("b"))
+	args := yields[string](t, pool, `SELECT format('array[%s], array[%1$s], array[%s::bigint], ' ||
+			'''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', ''{NULL}'', true, true, true, 1, 1',
+			lo, claim)
+		FROM stint.leased`)
+	pausedAt(t, pool, "return_tasks", "returned", args, func() {
+		err := addDependency(t, store, "a", "b")
+		wantErr(t, "AddDependencies", err, nil)
+	})
+	if got := info(t, store, "a"); got.State != stint.StateInProgress {
+		t.Errorf("it is %s, though b has come to wait for it", got.State)
+	}
+	complete(t, store, owned)
+	if got := info(t, store, "b"); got.State != stint.StateReady {
+		t.Errorf("b is %s behind it", got.State)
+	}
+}
