@@ -180,17 +180,25 @@ WITH asked AS MATERIALIZED (
     FROM taken
     HAVING count(*) > 0
 )
-SELECT taken.lo, taken.last AS hi, taken.rank,
-       (SELECT floor.rank
-        FROM floor
-        WHERE floor.action = taken.action AND floor.priority = taken.priority) AS floor,
+SELECT taken.lo, taken.last AS hi, taken.rank, taken.floor,
        (SELECT true
         FROM stint.edges
         WHERE edges.after BETWEEN taken.lo AND taken.last
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_room
-FROM taken
+FROM (
+    -- Sorted in with the spans, as in own_tasks.
+    SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
+    FROM (
+        SELECT taken.action, taken.priority, taken.lo, taken.last, taken.rank,
+               NULL::bigint AS least
+        FROM taken
+        UNION ALL
+        SELECT floor.action, floor.priority, NULL, NULL, NULL, floor.rank FROM floor
+    ) AS met
+) AS taken
+WHERE taken.lo IS NOT NULL
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
        asked.room > 0

@@ -576,16 +576,24 @@ WITH asked AS MATERIALIZED (
     FROM run WHERE run.fate = 'taken'
     HAVING count(*) > 0
 )
-SELECT run.lo, run.hi, run.rank,
-       (SELECT floor.rank
-        FROM floor WHERE floor.action = run.action AND floor.priority = run.priority) AS floor,
+SELECT run.lo, run.hi, run.rank, run.floor,
        (SELECT true
         FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_room
-FROM run
-WHERE run.fate = 'taken'
+FROM (
+    -- Sorted in with what is taken, as in own_tasks.
+    SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
+    FROM (
+        SELECT run.action, run.priority, run.lo, run.hi, run.rank, NULL::bigint AS least
+        FROM run
+        WHERE run.fate = 'taken'
+        UNION ALL
+        SELECT floor.action, floor.priority, NULL, NULL, NULL, floor.rank FROM floor
+    ) AS met
+) AS run
+WHERE run.lo IS NOT NULL
 UNION ALL
 SELECT DISTINCT 0, 0, 0, NULL::bigint, NULL::boolean, coalesce(run.limit_key, run.known),
        run.action, false, false, true, false, false

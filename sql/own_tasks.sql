@@ -193,16 +193,26 @@ SELECT task.key, task.id, task.action,
        taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
        taken.rank, taken.floor, task.limit_key, false AS limited
 FROM (
-    SELECT taken.*,
+    SELECT floored.*,
            -- signals says whether other tasks wait for one of a span's
            (SELECT true
             FROM stint.edges
-            WHERE edges.after BETWEEN taken.lo AND taken.last
-            LIMIT 1) IS NOT NULL AS signals,
-           (SELECT floor.rank
+            WHERE edges.after BETWEEN floored.lo AND floored.last
+            LIMIT 1) IS NOT NULL AS signals
+    FROM (
+        -- Sorted in with the spans, the floors are looked at once. A join would look at each of
+        -- them for each span: where there are as many actions, that took longer than all the rest.
+        SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
+        FROM (
+            SELECT taken.action, taken.priority, taken.lo, taken.last, taken.tries,
+                   taken.completed, taken.aborted, taken.rank, NULL::bigint AS least
+            FROM taken
+            UNION ALL
+            SELECT floor.action, floor.priority, NULL, NULL, NULL, NULL, NULL, NULL, floor.rank
             FROM floor
-            WHERE floor.action = taken.action AND floor.priority = taken.priority) AS floor
-    FROM taken
+        ) AS met
+    ) AS floored
+    WHERE floored.lo IS NOT NULL
     OFFSET 0
 ) AS taken
 CROSS JOIN LATERAL (
