@@ -1,4 +1,4 @@
--- The catalog in which Citus notes the schemas that it distributes, as its version 12 and up have it.
+-- The catalog in which Citus notes the schemas that it distributes, as version 12 and up have it.
 SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_schema (
     schemaid oid NOT NULL, colocationid int NOT NULL,
