@@ -277,7 +277,8 @@ func cutOwnerVerbs() []cutVerb {
 		given:  late(owning(extend, "a", "b")),
 		before: "a ready try 1" + expiredOnce + ", b ready try 1" + expiredOnce,
 		at:     pgcut.Commits("revive_tasks"),
-		after:  "a in-progress try 1 long, b in-progress try 1 long",
+		after: "a in-progress try 1 long" + expiredOnce +
+			", b in-progress try 1 long" + expiredOnce,
 	}, {
 		name:   "SetStatus",
 		at:     pgcut.Commits("set_status"),
