@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,7 +149,9 @@ func askAll(t *testing.T, c *shards.Cluster) {
 			if err != nil || len(graph.Away) != 1 {
 				return err, false
 			}
-			return graph.Away[0], len(graph.Tasks) > 0
+			return graph.Away[0], slices.ContainsFunc(graph.Tasks, func(info shards.TaskInfo) bool {
+				return info.Shard == "3" && info.ID == "d" // also that lies behind 1/a
+			})
 		},
 		"Explain": func(ctx context.Context) (error, bool) {
 			why, err := c.Explain(ctx, idOf("1/c"))
