@@ -93,7 +93,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"TriggerSchedule", `{"name":"P/secret"}`},
 	{"TriggerSchedule", `{"name":"secret"}`},
 	{"DeleteSchedules", `{"names":["secret"]}`},
-	{"PutSchedules", `{"schedules":[{"name":"P/own","spec":"@daily","tasks":[{"action":"mail"}]}]}`},
+	{"PutSchedules", `{"schedules":[{"name":"P/own","spec":"@daily",` +
+		`"tasks":[{"action":"mail"}]}]}`},
 	{"EnsureSchedules", `{"schedules":[{"name":"P/own","spec":"@daily",` +
 		`"tasks":[{"action":"mail"}]}]}`},
 	{"InsertTasks", `{"tasks":[{"id":"P/n1","action":"mail","after":["P/hid"]}]}`},

@@ -149,7 +149,8 @@ func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	ids := wire.ToIDs(r.GetIds())
-	// It costs a round trip, also for one task: many calls for a large one must not be read at once.
+	// It costs a round trip, also for one task: many calls for a large one must not be read at
+	// once.
 	size, err := t.store.CountBytes(ctx, ids)
 	if len(ids) > 1 { // one task fits in any case
 		err = cmp.Or(err, sizeFits("ids", size))

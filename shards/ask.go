@@ -42,7 +42,7 @@ func (c *Cluster) ask(
 }
 
 func noAnswer(err error) error {
-	return fmt.Errorf("%w within %v: %w", ErrNoAnswer, quietFor+answerFor, err)
+	return fmt.Errorf("%w within %v: %w", ErrNoAnswer, lookFor, err)
 }
 
 // listen ends a call when its shard is silent.

@@ -38,8 +38,8 @@ const (
 // to 1,000 times, once for each part of the network that is connected within a shard. Parts of
 // different shards are not as of one instant.
 //
-// A shard that is away, or does not answer within twenty seconds, is no error: the graph names it. But
-// if it is the task's own shard, the error says so. If there is no such task, the error is
+// A shard that is away, or does not answer within twenty seconds, is no error: the graph names it.
+// But if it is the task's own shard, the error says so. If there is no such task, the error is
 // [stint.ErrTaskNotFound], in a [*ShardError].
 func (c *Cluster) Graph(ctx context.Context, id ID) (*Graph, error) {
 	n := c.newNetwork()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -21,8 +20,9 @@ type TaskInfo struct {
 // Name names the task in the cluster.
 func (t TaskInfo) Name() ID { return ID{t.Shard, t.ID} }
 
-// lookFor is how long a look across shards waits for one of them.
-const lookFor = 10 * time.Second
+// lookFor is how long a look across shards waits for one of them: as long as until a shard counts
+// as silent.
+const lookFor = quietFor + answerFor
 
 // look asks a shard, but not for long. If the shard is away, look returns why. The error is one of
 // the question, or of ctx.
@@ -46,7 +46,7 @@ func (c *Cluster) look(
 		errors.Is(err, stint.ErrClosed):
 		return nil, inShard(shard, err)
 	case brief.Err() != nil:
-		err = fmt.Errorf("no answer within %v: %w", lookFor, err)
+		err = noAnswer(err)
 	}
 	if errors.As(err, &away) {
 		return away, nil
@@ -116,8 +116,8 @@ const listedTasksDefault = 100
 // come in the order of their IDs. The tasks that the cluster has inserted for itself are listed
 // like others; [IsOwn] tells.
 //
-// A shard that is away, or does not answer within twenty seconds, is no error: the page names it, and
-// goes on with the shards behind it. If the prefix names an unknown shard, the error is
+// A shard that is away, or does not answer within twenty seconds, is no error: the page names it,
+// and goes on with the shards behind it. If the prefix names an unknown shard, the error is
 // [ErrUnknownShard].
 func (c *Cluster) ListTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
 	page, err := c.listTasks(ctx, filter)

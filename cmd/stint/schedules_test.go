@@ -135,7 +135,7 @@ func TestSchedule_RefusesBadInput(t *testing.T) {
 		`{"name":"a","spec":"@daily","tasks":[{"id":"x"}]}`:                    "action is missing",
 		`{"name":"a","spec":"@daily","overlap":"no","tasks":[{"action":"x"}]}`: "overlap",
 		`{"name":"a","spec":"@daily","window":"1","tasks":[{"action":"x"}]}`:   "window",
-		`{"name":"a","spec":"@every 1h","tasks":[{"action":"x"}]}`:             `spec: @every is not`,
+		`{"name":"a","spec":"@every 1h","tasks":[{"action":"x"}]}`:             "spec: @every is",
 		`{"name":"a","spec":"TZ=UTC @daily","tasks":[{"action":"x"}]}`:         `give "UTC" as`,
 		`{"name":"a","spec":"@daily","zone":"1","tasks":[{"action":"x"}]}`:     `"1" is no name`,
 		"{": "line 1",

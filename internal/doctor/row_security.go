@@ -22,8 +22,8 @@ func securityFindings(schema string, tables []secured) []Finding {
 		}
 		quoted := pgx.Identifier{schema, names[0]}.Sanitize()
 		findings = append(findings, found(s, "row security", "row level security is enabled on "+
-			"%s, and %s: stores fail that see only some of the tasks; for each of them ALTER TABLE %s "+
-			"%s", strings.Join(names, ", "), whom, quoted, repair))
+			"%s, and %s: stores fail that see only some of the tasks; for each of them ALTER "+
+			"TABLE %s %s", strings.Join(names, ", "), whom, quoted, repair))
 	}
 	var active, forced, others []string
 	for _, table := range tables {
