@@ -31,7 +31,7 @@ func TestOwnTasks_AWaitThatIsOverLeavesNothingOwned(t *testing.T) {
 	}), nil)
 	trap := proxy.Hold(pgcut.AtReply, pgcut.Executes("own_tasks"))
 	r.wantPosted(t, "WorkerService/OwnTasks", `{"actor":"curl","session":1,"claim":"42",`+
-		`"max_tasks":1,"actions":["mail"],"lease":"3600s","wait":"0.1s"}`, `{}`)
+		`"max_tasks":1,"actions":["mail"],"lease":"3600s","wait":"1s"}`, `{}`)
 	owned, err := truth.WaitToOwnTasks(t.Context(), "next", 1, []string{"mail"}, time.Hour)
 	if err != nil || owned[0].Try != 1 {
 		t.Errorf("WaitToOwnTasks = %v, %v", owned, err)

@@ -32,6 +32,7 @@ const (
 // could not have.
 var storeOnly = []string{
 	"TestReturnIn", "TestStepIn", "TestStep_CallsNoRecordedStepAgain",
+	"TestStep_CountsTheStepsOfThisTry", "TestStep_RefusesANameThatWasTakenInThisTry",
 	"TestStep_IsRecordedWhenTheDatabaseIsBack", "TestPerformNext_TellsWhatCameOfIt",
 	"TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext", "TestRun_EndsOnWhatCannotHeal",
 	"TestRun_LeavesNoGoroutines",

@@ -36,6 +36,8 @@ var databaseOnly = []string{
 	"TestWorker_IsInterruptedWhileTheDatabaseIsBusy",
 	// A worker on a service prunes nothing.
 	"TestWorker_KeepsWhatItIsToldTo",
+	// It serves its own metrics only; the service serves those of the store.
+	"TestWorker_ServesTheMetricsThatAlertsAskFor",
 	// They reach no database at all.
 	"TestUsage", "TestHelp", "TestToken_", "TestFilters_Refuse", "TestTop_NeedsATerminal",
 }
