@@ -191,8 +191,8 @@ func (p *peers) wantSound(t *testing.T) {
 	}
 }
 
-// awaitNothing waits until there are no tasks but decisions against inserts, guards that have ended,
-// and the name of the shard.
+// awaitNothing waits until there are no tasks but decisions against inserts, guards that have
+// ended, and the name of the shard.
 func (p *peers) awaitNothing(t *testing.T) {
 	t.Helper()
 	eventually(t, "an end of what was not inserted", func() bool {
