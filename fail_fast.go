@@ -157,7 +157,8 @@ var (
 	errHeld = errors.New("task is locked")
 )
 
-// settle aborts what only an aborted task needs, and notes that when nothing is left.
+// settle aborts what only an aborted task needs, and notes that when nothing is left, or only what
+// others need: a walk comes back to that, since these may be aborted, too.
 func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 	for range attemptsMax {
 		needs, err := f.needs(ctx, failed.key)
@@ -167,7 +168,7 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 		keys := needs.needless()
 		if len(keys) == 0 {
 			return f.store.run(ctx, step{
-				name: "note_failed", args: []any{failed.key, failed.finishedAt},
+				name: "note_failed", args: []any{failed.key, failed.finishedAt, len(needs.tasks) > 0},
 			})
 		}
 		err = f.abortAll(ctx, failed, keys, needs.reason())

@@ -321,7 +321,7 @@ func TestFailFast_OfAStructure(t *testing.T) {
 // A network of tasks, each with an order to be aborted, or not, by its owner.
 type fastNetwork struct {
 	tasks  []stint.Task
-	failed int // the one that fails
+	failed []int // those that fail, one after the other
 }
 
 func drawFastNetwork(t *rapid.T) fastNetwork {
@@ -343,14 +343,17 @@ func drawFastNetwork(t *rapid.T) fastNetwork {
 		}
 		drawn.tasks = append(drawn.tasks, task)
 	}
-	drawn.failed = rapid.IntRange(0, n-1).Draw(t, "failed")
+	drawn.failed = rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 3).Draw(t, "failed") //nolint:mnd // some
 	return drawn
 }
 
-// doomed are the tasks that are aborted when one is, by a reading of the words: it repeats two
+// doomed are the tasks that are aborted when some are, by a reading of the words: it repeats two
 // sentences until nothing changes.
 func (n fastNetwork) doomed() []stint.TaskID {
-	aborted := map[stint.TaskID]bool{n.tasks[n.failed].ID: true}
+	aborted := map[stint.TaskID]bool{}
+	for _, i := range n.failed {
+		aborted[n.tasks[i].ID] = true
+	}
 	// above are the tasks that a task waits for, directly or through aborted and unfinished others.
 	var above func(id stint.TaskID, met map[stint.TaskID]bool)
 	above = func(id stint.TaskID, met map[stint.TaskID]bool) {
@@ -404,7 +407,8 @@ func (n fastNetwork) doomed() []stint.TaskID {
 	return ids
 }
 
-// Whatever the network, what is aborted is what the words say, and nothing else.
+// Whatever the network, what is aborted is what the words say, and nothing else; and if several
+// fail, whenever each of them does.
 func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -419,9 +423,17 @@ func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 		if err := store.InsertTasks(ctx, slices.Clone(network.tasks)); err != nil {
 			t.Fatalf("InsertTasks = %v", err)
 		}
-		failed := network.tasks[network.failed].ID
-		if _, err := store.AbortTasks(ctx, []stint.TaskID{failed}, "fails"); err != nil {
-			t.Fatalf("AbortTasks = %v", err)
+		var failed []stint.TaskID
+		for _, i := range network.failed {
+			failed = append(failed, network.tasks[i].ID)
+			if _, err := store.AbortTasks(ctx, failed[len(failed)-1:], "fails"); err != nil {
+				t.Fatalf("AbortTasks = %v", err)
+			}
+			if rapid.Bool().Draw(t, "at once") {
+				if err := stint.FailFastLook(ctx, store); err != nil {
+					t.Fatalf("look = %v", err)
+				}
+			}
 		}
 		if err := store.Maintain(ctx); err != nil {
 			t.Fatalf("Maintain = %v", err)

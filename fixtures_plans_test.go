@@ -83,7 +83,7 @@ var sample = map[string]struct {
 		"edges_after", "finished_pkey", "tasks_pkey",
 	}},
 	"hold_failed": {"5, now()", []string{"fail_fast_pkey"}},
-	"note_failed": {"5, now()", []string{"fail_fast_pkey"}},
+	"note_failed": {"5, now(), true", []string{"fail_fast_pkey"}},
 	"drop_tries":  {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
 	"list_tries":  {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
 	"remember_tries": {

@@ -7,5 +7,6 @@
 --   $2 finished_at  timestamptz: when the task ended
 SELECT true AS held
 FROM stint.fail_fast
-WHERE fail_fast.key = $1::bigint AND fail_fast.settled_at IS DISTINCT FROM $2::timestamptz
+WHERE fail_fast.key = $1::bigint
+  AND (fail_fast.settled_at IS DISTINCT FROM $2::timestamptz OR fail_fast.shared)
 FOR UPDATE SKIP LOCKED

@@ -1,8 +1,14 @@
 -- name: note_failed
 --
--- Notes that what only an aborted task needed has been aborted. If the task has been retried and
--- aborted again meanwhile, it is not settled.
+-- Notes that what only an aborted task needed has been aborted, and whether it waits for something
+-- that others need. If the task has been retried and aborted again meanwhile, it is not settled.
 --
 --   $1 key          bigint
 --   $2 finished_at  timestamptz: when the task ended
-UPDATE stint.fail_fast SET settled_at = $2::timestamptz WHERE fail_fast.key = $1::bigint
+--   $3 shared       boolean
+--
+-- A walk that finds everything as it was writes nothing.
+UPDATE stint.fail_fast
+SET settled_at = $2::timestamptz, shared = $3::boolean
+WHERE fail_fast.key = $1::bigint
+  AND (fail_fast.settled_at IS DISTINCT FROM $2::timestamptz OR fail_fast.shared <> $3::boolean)

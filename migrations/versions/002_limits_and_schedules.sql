@@ -165,10 +165,12 @@ CREATE TABLE {{.schema}}.answer_keys (
 );
 
 -- Tasks that have what only they need aborted when they are. settled_at is when the task ended,
--- once that has been done.
+-- once that has been done. shared says that others still needed some of what it waits for: if these
+-- are aborted, too, nothing needs it any more.
 CREATE TABLE {{.schema}}.fail_fast (
-    key        bigint NOT NULL,
+    key        bigint  NOT NULL,
     settled_at timestamptz,
+    shared     boolean NOT NULL DEFAULT false,
 
     CONSTRAINT fail_fast_pkey PRIMARY KEY (key)
 );
