@@ -70,7 +70,8 @@ type Task struct {
 	// FailFast has what only this task needs aborted when this one is: the unfinished tasks that it
 	// waits for, and that nothing else waits for but tasks that were aborted, or go with it; and so
 	// on for those that they wait for. Tasks with PostResult stay, since somebody may wait for
-	// their results. It takes effect promptly behind the abort, within about a second. The cause is
+	// their results. It takes effect promptly behind the abort, within about a second; what others
+	// still needed then goes within about a minute after these are aborted, too. The cause is
 	// [CauseCancelled], the status names both this task and the one that failed, and owners are
 	// told as with [Store.AbortTasks]. To retry the network, name these tasks, too. Default: they
 	// go on.
