@@ -40,6 +40,9 @@
 //
 //   - An end takes effect on another shard a moment later, or when that shard is back. What only an
 //     aborted task with [stint.Task.FailFast] needs on other shards is aborted some seconds later.
+//   - That goes from a task to its predecessor on another shard if the task has FailFast, or its
+//     abort brings down one of the same call that has it. Otherwise the predecessor stays, also
+//     where other tasks that need it fail fast.
 //   - A task that is told how many tasks it waited for ([stint.OwnedTask]) counts a join of another
 //     shard as one, and one more where it waited for the insert to be decided.
 //   - A retry reaches other shards when the task is completed: until then, tasks there that it

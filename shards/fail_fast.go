@@ -13,8 +13,12 @@ import (
 const (
 	// cancelledEvery is how often a relay looks for placeholders that nothing needs any more.
 	cancelledEvery = time.Second
-	// lately is for how long a transaction may have been under way that has aborted one.
-	lately = time.Minute
+	// lately is for how long a transaction may have been under way that has aborted one. A walk
+	// through all of them finds the others.
+	lately    = 10 * time.Second
+	walkEvery = 10 * time.Minute
+	// walkShare is how much longer the pause between two walks is than a walk, at least.
+	walkShare = 50
 	// abortedFirst and abortedMax are how many aborted tasks a look asks for, first and then.
 	abortedFirst, abortedMax = 20, 1000
 )
@@ -35,13 +39,16 @@ type canceller struct {
 	shard   string
 	since   time.Time // what was aborted earlier is done, but for what was not committed
 	done    map[stint.TaskID]time.Time
+	// walked is when the last walk began, and took how long it took, by the clock of this process.
+	walked time.Time
+	took   time.Duration
 }
 
 func (r *relay) cancel(ctx context.Context, shard string) {
 	of := &canceller{cluster: r.cluster, shard: shard, done: map[stint.TaskID]time.Time{}}
 	r.repeated(ctx, shard, func(Store) error {
 		// A service may not let this relay look at all tasks. Its own relay does it then.
-		if err := of.look(ctx); err != nil && !isNotAllowed(err) {
+		if err := of.keepUp(ctx); err != nil && !isNotAllowed(err) {
 			return err
 		}
 		select {
@@ -50,6 +57,20 @@ func (r *relay) cancel(ctx context.Context, shard string) {
 		}
 		return nil
 	})
+}
+
+// keepUp looks at what was aborted lately, and now and then at everything.
+func (k *canceller) keepUp(ctx context.Context) error {
+	if time.Since(k.walked) < max(walkEvery, walkShare*k.took) {
+		return k.look(ctx)
+	}
+	began := time.Now()
+	k.since = time.Time{}
+	if err := k.look(ctx); err != nil {
+		return err
+	}
+	k.walked, k.took = began, time.Since(began)
+	return nil
 }
 
 // look goes through the tasks that were aborted since the last look, the latest first.

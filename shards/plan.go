@@ -110,10 +110,13 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 			return nil, at(err, i, tasks[i].Task.ID)
 		}
 	}
-	if err := checkCycle(tasks); err != nil {
+	order, edges, err := inOrder(tasks)
+	if err != nil {
 		return nil, err
 	}
+	passOn := passingOn(tasks, order, edges)
 	for i, task := range tasks {
+		task.Task.FailFast = task.Task.FailFast || passOn[i]
 		if err := p.add(topology, i, task); err != nil {
 			return nil, at(err, i, task.Task.ID)
 		}
@@ -336,13 +339,13 @@ func refuseSignals(tasks []Task) error {
 	return nil
 }
 
-// checkCycle refuses tasks that would wait for each other.
-func checkCycle(tasks []Task) error {
+// inOrder returns the places of tasks, each behind those that it waits for, and the edges between
+// them. It refuses tasks that would wait for each other.
+func inOrder(tasks []Task) (order []int32, edges []dag.Edge, err error) {
 	number := make(map[ID]int32, len(tasks))
 	for i, task := range tasks {
 		number[ID{task.Shard, task.Task.ID}] = int32(i)
 	}
-	var edges []dag.Edge
 	add := func(before, after ID) {
 		from, known := number[before]
 		if to, also := number[after]; known && also {
@@ -361,13 +364,36 @@ func checkCycle(tasks []Task) error {
 			add(id, ID{task.Shard, dependent})
 		}
 	}
-	_, cycle := dag.Order(len(tasks), edges)
+	order, cycle := dag.Order(len(tasks), edges)
 	if len(cycle) == 0 {
-		return nil
+		return order, edges, nil
 	}
 	path := make([]stint.TaskID, len(cycle))
 	for i, n := range cycle {
 		path[i] = stint.TaskID(ID{tasks[n].Shard, tasks[n].Task.ID}.String())
 	}
-	return &stint.CycleError{Path: path}
+	return nil, nil, &stint.CycleError{Path: path}
+}
+
+// passingOn returns which tasks are to have FailFast since their aborts bring down, on other
+// shards, tasks that have it: there, nobody sees what these tasks wait for.
+func passingOn(tasks []Task, order []int32, edges []dag.Edge) []bool {
+	before := make([][]int32, len(tasks))
+	for _, edge := range edges {
+		before[edge.To] = append(before[edge.To], edge.From)
+	}
+	brings, passOn := make([]bool, len(tasks)), make([]bool, len(tasks))
+	for _, i := range slices.Backward(order) {
+		of := tasks[i]
+		if of.Task.OnAbort != stint.AbortToo || !of.Task.FailFast && !brings[i] {
+			continue
+		}
+		for _, predecessor := range before[i] {
+			brings[predecessor] = true
+			if tasks[predecessor].Shard != of.Shard {
+				passOn[predecessor] = true
+			}
+		}
+	}
+	return passOn
 }
