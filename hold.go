@@ -11,7 +11,7 @@ import (
 
 // attemptsMax is how often a verb looks for tasks that change their states meanwhile. Each attempt
 // waits for the transaction that locks the task, so a second attempt hardly ever misses.
-const attemptsMax = 50
+const attemptsMax = 20
 
 // errUnstable occurs only in a transaction that is stricter than READ COMMITTED. The caller must
 // begin that transaction again.

@@ -326,6 +326,7 @@ func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
 	all := newReturnBatch(returns, refused, s.history.Tries > 0)
+	all.isLate = true
 	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
 	keys, claims := keysAndClaims(all.performances)
 	for n, i := range all.chosen {

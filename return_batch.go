@@ -25,6 +25,7 @@ type returnBatch struct {
 	performances []performance
 	spans        []returnSpan
 	settled      []bool // by place in chosen
+	isLate       bool   // it was refused before
 }
 
 // A returnSpan is returns that are alike.
@@ -152,6 +153,10 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 		steps = append(steps, s.makeRoom(lo, hi, claims, pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
+	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look
+		keys, claims := keysAndClaims(b.performances)
+		steps = append(steps, step{name: "hold_ownership", args: []any{keys, claims}})
+	}
 	return append(steps, step{
 		name: "return_tasks",
 		args: []any{
