@@ -167,8 +167,9 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 		}
 		keys := needs.needless()
 		if len(keys) == 0 {
+			shared := len(needs.tasks) > 0
 			return f.store.run(ctx, step{
-				name: "note_failed", args: []any{failed.key, failed.finishedAt, len(needs.tasks) > 0},
+				name: "note_failed", args: []any{failed.key, failed.finishedAt, shared},
 			})
 		}
 		err = f.abortAll(ctx, failed, keys, needs.reason())

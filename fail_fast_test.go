@@ -343,7 +343,7 @@ func drawFastNetwork(t *rapid.T) fastNetwork {
 		}
 		drawn.tasks = append(drawn.tasks, task)
 	}
-	drawn.failed = rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 3).Draw(t, "failed") //nolint:mnd // some
+	drawn.failed = rapid.SliceOfN(rapid.IntRange(0, n-1), 1, 3).Draw(t, "failed")
 	return drawn
 }
 
