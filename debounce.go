@@ -34,7 +34,8 @@ const followUpSuffix = "+"
 //     first one has ended, they replace it under the ID of the task again, which in turn waits for
 //     one under the other ID that is in progress.
 //
-// So the newest task is never dropped, it runs after all before it have ended, and there is at most
+// So no call drops the newest task (an abort does, also that of a task with FailFast that depends
+// on it), it runs after all before it have ended, and there is at most
 // one that has not started. A task that starts at atMost waits for a worker like any other. Both
 // times are on the database's clock, from the call on, also in a transaction that began before.
 //
