@@ -27,10 +27,9 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 		return err
 	})
 	wantErr(t, "WalkDir", err, nil)
-	documents, err := filepath.Glob("docs/*.md")
-	wantErr(t, "Glob", err, nil)
+	documents := allDocuments(t)
 	named := regexp.MustCompile("`((?:Test|Benchmark)\\w+)`")
-	for _, document := range append(documents, "README.md", "CONTRIBUTING.md") {
+	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		wantErr(t, "ReadFile", err, nil)
 		found := named.FindAllStringSubmatch(string(text), -1)
@@ -98,12 +97,7 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
-	documents, err := filepath.Glob("docs/*.md")
-	wantErr(t, "Glob", err, nil)
-	records, err := filepath.Glob("docs/adr/*.md")
-	wantErr(t, "Glob", err, nil)
-	documents = append(append(documents, records...), "README.md", "CONTRIBUTING.md")
-	for _, document := range documents {
+	for _, document := range allDocuments(t) {
 		text, err := os.ReadFile(document)
 		wantErr(t, "ReadFile", err, nil)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
@@ -134,5 +128,41 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 				t.Errorf("%s leads to %s, but there is no such section", document, found[1])
 			}
 		}
+	}
+}
+
+// allDocuments are the paths of the documents for users and contributors.
+func allDocuments(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "CONTRIBUTING.md"}
+	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			all = append(all, path)
+		}
+		return err
+	})
+	wantErr(t, "WalkDir", err, nil)
+	return all
+}
+
+// Each page is in the index, and the README fits on a few screens.
+func TestDocs_HaveAnIndex(t *testing.T) {
+	t.Parallel()
+	const most = 250
+	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
+	wantErr(t, "ReadFile", err, nil)
+	for _, document := range allDocuments(t) {
+		name, err := filepath.Rel("docs", document)
+		wantErr(t, "Rel", err, nil)
+		isPage := !strings.HasPrefix(name, "..") && !strings.HasPrefix(name, "adr") &&
+			name != "README.md"
+		if isPage && !strings.Contains(string(index), "]("+filepath.ToSlash(name)+")") {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	wantErr(t, "ReadFile", err, nil)
+	if lines := strings.Count(string(readme), "\n"); lines > most {
+		t.Errorf("README.md has %d lines, over %d", lines, most)
 	}
 }
