@@ -212,7 +212,7 @@ func TestService_HasMetrics(t *testing.T) {
 	}
 }
 
-// The command of the README prints what the README shows.
+// The command of the README prints what docs/start.md shows.
 func TestRun_PlacesAnOrderOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
