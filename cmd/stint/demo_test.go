@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/demo"
+	"github.com/stint-tasks/stint/cmd/stint/internal/demo"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )

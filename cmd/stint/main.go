@@ -12,7 +12,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // the zones of schedules, also where the system has none
 
-	"github.com/stint-tasks/stint/internal/command"
+	"github.com/stint-tasks/stint/cmd/stint/internal/command"
 )
 
 func main() {

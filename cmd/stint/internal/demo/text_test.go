@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/demo"
+	"github.com/stint-tasks/stint/cmd/stint/internal/demo"
 	"github.com/stint-tasks/stint/internal/golden"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/tasktree"
+	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
 )
 
 func plan(t *testing.T, file string) *tasktree.Plan {

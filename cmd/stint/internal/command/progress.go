@@ -10,8 +10,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
 	"github.com/stint-tasks/stint/internal/readable"
-	"github.com/stint-tasks/stint/internal/tasktree"
 )
 
 // progress returns show, which shows on standard error how far the tasks of a plan are, given what

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/demo"
+	"github.com/stint-tasks/stint/cmd/stint/internal/demo"
 )
 
 func (p *program) demoCommand() *cobra.Command {

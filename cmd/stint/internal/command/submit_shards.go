@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/tasktree"
+	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
 	"github.com/stint-tasks/stint/shards"
 )
 

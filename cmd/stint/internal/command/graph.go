@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/drawing"
+	"github.com/stint-tasks/stint/cmd/stint/internal/drawing"
 	"github.com/stint-tasks/stint/internal/readable"
 )
 

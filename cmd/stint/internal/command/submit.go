@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
 	"github.com/stint-tasks/stint/internal/readable"
-	"github.com/stint-tasks/stint/internal/tasktree"
 	"github.com/stint-tasks/stint/shards"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/stint-tasks/stint/internal/tasktree"
+	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
 )
 
 // ofQuickstart are the files of enq's quick start, word for word, and the same tasks in Stint's own
