@@ -251,11 +251,14 @@ func (b *bulk) changeAll(
 	return affected, left
 }
 
-// tables tells the states of all tasks, and the dependencies.
+// tables tells the states of all tasks, and the dependencies. Of several aborted tasks that needed
+// one, any may be the first to take it along, so the status does not say which it was.
 func (b *bulk) tables() string {
 	b.Helper()
 	rows, err := b.db.pool.Query(b.Context(), `
-		SELECT format('%s %s %s %s', id, state, tries, status) FROM stint.task_states
+		SELECT format('%s %s %s %s', id, state, tries,
+			regexp_replace(status, '^only .* needed it, which was aborted.*', 'not needed'))
+		FROM stint.task_states
 		UNION ALL
 		SELECT format('%s-%s', after.id, run.id)
 		FROM stint.edges
