@@ -117,8 +117,8 @@ func (s *Store) addNotices(d *dueScan, pending *notices) {
 	s.lookLater(parked)
 }
 
-// A duty is what a store remembers from one settleDue to the next.
-type duty struct {
+// A dueCursor is what a store remembers from one settleDue to the next.
+type dueCursor struct {
 	mutex sync.Mutex
 
 	// open are the scans that the last settleDue did not finish, since they achieved nothing. The
@@ -134,7 +134,7 @@ type duty struct {
 
 // take puts the scans that were left open in the place of new ones, and returns whether there were
 // some, and how many tasks to end at once.
-func (d *duty) take(scans []*dueScan) (resumed bool, atOnce int) {
+func (d *dueCursor) take(scans []*dueScan) (resumed bool, atOnce int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for i, scan := range scans {
@@ -148,14 +148,14 @@ func (d *duty) take(scans []*dueScan) (resumed bool, atOnce int) {
 	return resumed, max(dueTasksMax>>(2*d.doubt), 1)
 }
 
-func (d *duty) leave(open []*dueScan) {
+func (d *dueCursor) leave(open []*dueScan) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.open = open
 }
 
 // learn takes note of whether tasks failed to end.
-func (d *duty) learn(failed bool) {
+func (d *dueCursor) learn(failed bool) {
 	const doubtMax = 5 // a task at a time
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -172,7 +172,7 @@ func (d *duty) learn(failed bool) {
 func (s *Store) settleDue(ctx context.Context) error {
 	const walksMost = 2
 	var ends dueEnds
-	defer func() { s.duty.learn(ends.failures > 0) }()
+	defer func() { s.due.learn(ends.failures > 0) }()
 	for range walksMost {
 		resumed, ended, err := s.walkDue(ctx, &ends)
 		if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) settleDue(ctx context.Context) error {
 // and how many tasks ended.
 func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended int64, err error) {
 	scans := s.scanAll()
-	resumed, atOnce := s.duty.take(scans)
+	resumed, atOnce := s.due.take(scans)
 	ends.atOnce = atOnce
 	for n, vain := 1, 0; len(scans) > 0; n++ {
 		done, tasks, err := s.scanDue(ctx, scans, ends)
@@ -202,7 +202,7 @@ func (s *Store) walkDue(ctx context.Context, ends *dueEnds) (resumed bool, ended
 			vain = 0
 		}
 		if vain == vainScansMax {
-			s.duty.leave(scans)
+			s.due.leave(scans)
 			break
 		}
 		if n%scansAnew == 0 { // much of one kind must not keep the others waiting

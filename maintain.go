@@ -2,7 +2,6 @@ package stint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -45,29 +44,45 @@ func (s *Store) Maintain(ctx context.Context) error {
 			return fmt.Errorf("maintain: %w", err)
 		}
 	}
-	if err := s.settleDue(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
-	if err := (&failFaster{store: s}).pass(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
-	if err := s.sweep(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
-	if err := (&roomKeeper{store: s}).pass(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
-	if _, _, err := s.newPruner().pass(ctx); err != nil {
-		return fmt.Errorf("maintain: prune: %w", err)
-	}
-	if err := (&dropper{store: s}).pass(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
-	}
-	// Last, since a schedule that fails stays there.
-	if err := (&scheduleFirer{store: s}).pass(ctx); err != nil {
-		return fmt.Errorf("maintain: %w", err)
+	for _, duty := range s.duties() {
+		if duty.all == nil {
+			continue
+		}
+		if err := duty.all(ctx); err != nil {
+			return fmt.Errorf("maintain: %s: %w", duty.name, err)
+		}
 	}
 	return nil
+}
+
+// A duty is a part of maintenance. Maintain does all that is due; the background does some of it,
+// every so often.
+type duty struct {
+	name      string
+	every     time.Duration
+	all, some func(context.Context) error
+}
+
+// duties are the parts of maintenance, in the order of Maintain. Schedules come last, since one
+// that fails stays there.
+func (s *Store) duties() []duty {
+	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
+	room, pruner, dropper := &roomKeeper{store: s}, s.newPruner(), &dropper{store: s}
+	fire := (&scheduleFirer{store: s}).pass
+	prune := func(ctx context.Context) error {
+		_, _, err := pruner.pass(ctx)
+		return err
+	}
+	return []duty{
+		{"hand on and end tasks that are due", maintainEvery, s.settleDue, s.settleDue},
+		{"abort what only aborted tasks need", maintainEvery, failed.pass, failedLately.look},
+		{"come back to what aborted tasks need", sweepEvery, nil, failed.keepUp},
+		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
+		{"make room below limits", maintainEvery, room.pass, room.keepUp},
+		{"prune finished tasks", s.keep.pruneEvery(), prune, pruner.keepUp},
+		{"drop what is left of tasks that are gone", sweepEvery, dropper.pass, dropper.keepUp},
+		{"insert tasks of schedules", maintainEvery, fire, fire},
+	}
 }
 
 // sweep drops leases without a deadline whose tasks have all been returned.
@@ -103,17 +118,6 @@ func newMaintainer(store *Store, opts Options) (*maintainer, error) {
 	return m, nil
 }
 
-// each does several kinds of work one after the other, also if one fails.
-func each(work ...func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		var errs []error
-		for _, do := range work {
-			errs = append(errs, do(ctx))
-		}
-		return errors.Join(errs...)
-	}
-}
-
 // owning tells that the store is used to own tasks.
 func (m *maintainer) owning() {
 	if m.when == MaintainWhenOwning {
@@ -123,17 +127,9 @@ func (m *maintainer) owning() {
 
 func (m *maintainer) start() {
 	m.once.Do(func() {
-		m.store.repeat("hand on and end tasks that are due", maintainEvery, m.store.settleDue)
-		m.store.repeat("abort what only aborted tasks need", maintainEvery,
-			(&failFaster{store: m.store}).look)
-		m.store.repeat("drop what is left of tasks that are gone", sweepEvery,
-			each((&dropper{store: m.store}).keepUp, (&failFaster{store: m.store}).keepUp))
-		m.store.repeat("make room below limits", maintainEvery,
-			(&roomKeeper{store: m.store}).keepUp)
-		m.store.repeat("insert tasks of schedules", maintainEvery,
-			(&scheduleFirer{store: m.store}).pass)
-		m.store.repeat("prune finished tasks", m.store.keep.pruneEvery(),
-			m.store.newPruner().keepUp)
+		for _, duty := range m.store.duties() {
+			m.store.repeat(duty.name, duty.every, duty.some)
+		}
 		m.store.background.start(m.store.watchSessions)
 		m.store.watching()
 	})

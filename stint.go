@@ -189,7 +189,7 @@ type core struct {
 	asked   askedActions
 	claims  atomic.Int64 // counts the calls under claims of their callers
 	tries   tries
-	duty    duty
+	due     dueCursor
 	closed  atomic.Bool
 	checked atomic.Bool
 }
