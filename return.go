@@ -94,7 +94,7 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
 	verdicts, err := s.tryReturnTasks(ctx, returns)
 	if err != nil {
-		return nil, fmt.Errorf("return promptly: %w", err)
+		return nil, fmt.Errorf("try to return tasks: %w", err)
 	}
 	return verdicts, nil
 }
