@@ -152,3 +152,73 @@ func TestService_HoldsNoMoreBytesThanItsLimit(t *testing.T) {
 		t.Errorf("GetTasks = %d %v", code, answer)
 	}
 }
+
+// A request that waits for room keeps no other one of its connection from arriving.
+func TestService_ReadsRequestsBesideOneThatWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	const size = 2 << 20
+	r := startWith(t, service.Options{
+		Limits: service.Limits{Bytes: size, TransferTime: patience},
+	})
+	conn := r.dial(t) // takes all room
+	_, err := fmt.Fprintf(conn, "POST /stint.v1.TaskService/InsertTasks HTTP/1.1\r\nHost: stint\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", size)
+	wantErr(t, "write", err, nil)
+	const goOn = "HTTP/1.1 100 Continue"
+	said := make([]byte, len(goOn))
+	if _, err := io.ReadFull(conn, said); err != nil || string(said) != goOn {
+		t.Fatalf("the first request is answered by %q, %v", said, err)
+	}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	over := &http.Client{Transport: &http.Transport{Protocols: protocols, MaxConnsPerHost: 1}}
+	post := func(body io.Reader) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			r.address+"/stint.v1.TaskService/GetTasks", body)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := over.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	sent := &sending{left: size, begun: make(chan struct{})}
+	waiting := make(chan error, 1)
+	go func() { waiting <- post(sent) }()
+	<-sent.begun
+	for range 40 { // more than a connection may have unread by default
+		wantErr(t, "a call beside it", post(strings.NewReader(strings.Repeat(" ", 30<<10))), nil)
+	}
+	select {
+	case err := <-waiting:
+		t.Errorf("the request that is to wait has ended: %v", err)
+	default:
+	}
+	wantErr(t, "Close", conn.Close(), nil)
+	wantErr(t, "the request that waited", <-waiting, nil)
+}
+
+// A sending is a request of blanks, which says when a part of it is on its way.
+type sending struct {
+	left, given int
+	begun       chan struct{}
+}
+
+func (s *sending) Read(into []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(into), s.left)
+	for i := range into[:n] {
+		into[i] = ' '
+	}
+	const part = 256 << 10
+	if s.left -= n; s.given < part && s.given+n >= part {
+		close(s.begun)
+	}
+	s.given += n
+	return n, nil
+}
