@@ -1,0 +1,312 @@
+package service_test
+
+// A call of a procedure: who may make it, and who may not.
+type call struct{ by, request string }
+
+// calls are, for each procedure, those that are allowed, whatever comes of them, and those that are
+// refused.
+var calls = map[string]struct{ allowed, refused []call }{
+	"InsertTasks": {
+		[]call{
+			{"shop", `{"tasks":[{"id":"shop/1","action":"bill1"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/2","action":"mail","after":["shop/3"]},` +
+				`{"id":"shop/3","action":"mail"}]}`},
+			{"chain", `{"tasks":[{"id":"shop/4","action":"mail","after":["shop/mail"]}]}`},
+			{"root", `{"tasks":[{"action":"mail"}]}`},
+		},
+		[]call{
+			{"mailer", `{"tasks":[{"id":"shop/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"other/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"ship"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/mail"]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail",` +
+				`"to_signal_after":["other/mail"]}]}`},
+			{"mailer", `{}`},
+		},
+	},
+	"ReplaceTasks": {
+		[]call{{"shop", `{"tasks":[{"id":"shop/mail","action":"bill"}]}`}},
+		[]call{
+			{"shop", `{"tasks":[{"id":"shop/ship","action":"mail"}]}`},
+			{"mailer", `{"tasks":[{"id":"shop/mail","action":"mail"}]}`},
+		},
+	},
+	"Debounce": {
+		[]call{
+			{"shop", `{"task":{"id":"shop/mail","action":"bill"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"shop/9","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+		},
+		[]call{
+			{"shop", `{"task":{"id":"shop/ship","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"other/1","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"shop", `{"task":{"id":"shop/9","action":"ship"},"quiet":"1s","at_most":"1s"}`},
+			{"mailer", `{"task":{"id":"shop/mail","action":"mail"},"quiet":"1s","at_most":"1s"}`},
+			{"mailer", `{}`},
+		},
+	},
+	"AddDependencies": {
+		[]call{
+			{"chain", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`},
+		},
+		[]call{
+			{"shop", `{"dependencies":[{"predecessor":"shop/mail","dependent":"shop/bills"}]}`},
+			{"chain", `{"dependencies":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"chain", `{"dependencies":[{"predecessor":"shop/mail","dependent":"other/mail"}]}`},
+			{"reader", `{"dependencies":[]}`},
+		},
+	},
+	"AbortTasks": {
+		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
+	},
+	"AnswerTasks": {
+		[]call{
+			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"root", `{"actor":"x","answers":[{"id":"other/ask","code":"aborted"}]}`},
+		},
+		[]call{
+			{"clerk", `{"actor":"ann","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"clerk", `{"actor":"clerk-1","answers":[{"id":"other/ask","code":"completed"}]}`},
+			{"shop", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"mailer", `{"actor":"clerk-1"}`},
+		},
+	},
+	"InsertShardTasks": {
+		[]call{
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"}},` +
+				`{"shard":"2","task":{"id":"shop/2","action":"mail"},` +
+				`"after":[{"shard":"1","id":"shop/1"}]}]}`},
+			{"root", `{"tasks":[{"shard":"1","task":{"id":"a","action":"b","after":["c"],` +
+				`"to_signal_after":["d"]},"after":[{"shard":"2","id":"e"}]}]}`},
+		},
+		[]call{
+			{"mailer", `{}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"other/1","action":"mail"}}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"ship"}}]}`},
+			{"chain", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
+				`"after":["shop/mail"]}}]}`},
+			{"chain", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"}},` +
+				`{"shard":"2","task":{"id":"shop/2","action":"mail","after":["shop/1"]}}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"},` +
+				`"after":[{"shard":"2","id":"shop/mail"}]}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
+				`"to_signal_after":["shop/mail"]}}]}`},
+		},
+	},
+	"GetShardTasks": {
+		[]call{{"half", `{"tasks":[{"shard":"1","id":"shop/mail"}]}`}},
+		[]call{
+			{"half", `{"tasks":[{"shard":"1","id":"other/mail"}]}`},
+			{"shop", `{"tasks":[{"shard":"1","id":"shop/mail"}]}`},
+			{"mailer", `{}`},
+		},
+	},
+	"RetryTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"mailer", `{"ids":[]}`}},
+	},
+	"DeleteTasks": {
+		[]call{{"shop", `{"ids":["shop/nobody"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}},
+	},
+	"Transact": {
+		[]call{
+			{"shop", `{"must_exist":["shop/mail"],"insert":[{"id":"shop/9","action":"mail"}],` +
+				`"retry":["shop/nobody"]}`},
+			{"mailer", `{"return":[{"id":"a","token":"` + nobodysToken + `","code":"completed"}]}`},
+		},
+		[]call{
+			{"mailer", `{"must_exist":["shop/mail"]}`},
+			{"shop", `{"must_exist":["other/mail"]}`},
+			{"shop", `{"insert":[{"id":"x","action":"mail"}]}`},
+			{"shop", `{"replace":[{"id":"shop/ship","action":"mail"}]}`},
+			{"shop", `{"debounce":[{"task":{"id":"shop/8","action":"mail"}},` +
+				`{"task":{"id":"shop/ship","action":"mail"}}]}`},
+			{"chain", `{"depend":[{"predecessor":"other/mail","dependent":"shop/bills"}]}`},
+			{"reader", `{"as_seen":{"tasks":[{"id":"other/mail"}]}}`},
+			{"shop", `{"retry":["other/mail"]}`},
+			{"shop", `{"abort":["other/mail"]}`},
+			{"shop", `{"delete":["other/mail"]}`},
+			{"shop", `{"hold":[{"id":"a","token":"` + nobodysToken + `"}]}`},
+			{"shop", `{"return":[{"id":"a","token":"` + nobodysToken + `","code":"completed"}]}`},
+		},
+	},
+	"GetTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"]}`}, {"reader", `{"ids":["other/mail"]}`}},
+		[]call{{"shop", `{"ids":["other/mail"]}`}, {"mailer", `{"ids":["shop/mail"]}`}},
+	},
+	"WaitForTasks": {
+		[]call{{"shop", `{"ids":["shop/mail"],"wait":"0.001s"}`}},
+		[]call{{"shop", `{"ids":["shop/mail","other/mail"],"wait":"0.001s"}`}},
+	},
+	"ListTasks": {
+		[]call{
+			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m"}`},
+			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m","key":"k"}`},
+			{"reader", `{}`},
+			{"reader", `{"actions":["mail"]}`},
+			{"root", `{}`},
+		},
+		[]call{
+			{"shop", `{}`},
+			{"shop", `{"key":"k"}`},
+			{"shop", `{"id_prefix":"shop/"}`},
+			{"shop", `{"actions":["mail"]}`},
+			{"reader", `{"actions":["mail","ship"]}`},
+			{"mailer", `{"actions":["mail"]}`},
+		},
+	},
+	"ExplainTask": {
+		[]call{{"shop", `{"id":"shop/bills"}`}},
+		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
+	},
+	"GetHistory": {
+		[]call{{"shop", `{"id":"shop/bills"}`}},
+		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
+	},
+	"GetGraph": {
+		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
+	},
+	"GetStats":     {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+	"ListProblems": {[]call{{"reader", `{"limit":1}`}}, []call{{"mailer", `{"limit":1}`}}},
+	"ListActors":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+
+	"SetLimits": {
+		[]call{
+			{"keeper", `{"action":"mail","limits":{"concurrency":3}}`},
+			{"root", `{"action":"mail"}`},
+		},
+		[]call{
+			{"shop", `{"action":"mail","limits":{"concurrency":3}}`},
+			{"half", `{"action":"mail"}`},
+			{"reader", `{"action":"mail"}`},
+		},
+	},
+	"ListLimits": {[]call{{"reader", `{}`}}, []call{{"mailer", `{"actions":["mail"]}`}}},
+	"Pause": {
+		[]call{{"keeper", `{"actions":["mail"]}`}},
+		[]call{{"shop", `{"actions":["mail"]}`}, {"mailer", `{}`}},
+	},
+	"Resume": {
+		[]call{{"keeper", `{"actions":["mail"]}`}},
+		[]call{{"shop", `{"actions":["mail"]}`}, {"reader", `{}`}},
+	},
+	"PauseKeys": {
+		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},
+		[]call{{"shop", `{"action":"mail","keys":["a"]}`}},
+	},
+	"PutSchedules": {
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"}]}]}`},
+			{"shop", `{}`},
+		},
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"ship"}]}]}`},
+			{"shop", `{"schedules":[{"name":"other","spec":"@daily",` +
+				`"tasks":[{"action":"mail"}]}]}`},
+			{"shop", `{"schedules":[` + nightly +
+				`,"overlap":"wait","tasks":[{"action":"mail"}]}]}`},
+			{"reader", `{}`},
+		},
+	},
+	"EnsureSchedules": {
+		[]call{{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"}]}]}`}},
+		[]call{
+			{"shop", `{"schedules":[` + nightly + `,"tasks":[{"action":"mail"},` +
+				`{"id":"2","action":"ship"}]}]}`},
+			{"mailer", `{}`},
+		},
+	},
+	"ListSchedules":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+	"PauseSchedules":  {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}, {"mailer", `{}`}}},
+	"ResumeSchedules": {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}}},
+	"DeleteSchedules": {[]call{{"shop", `{}`}}, []call{{"reader", `{}`}}},
+	"TriggerSchedule": {
+		[]call{{"shop", `{"name":"none"}`}}, []call{{"reader", `{"name":"none"}`}},
+	},
+	"ResumeKeys": {
+		[]call{{"keeper", `{"action":"mail","keys":["a"]}`}},
+		[]call{{"shop", `{"action":"mail","keys":["a"]}`}},
+	},
+	"SetWeights": {
+		[]call{{"keeper", `{"action":"mail","weights":[{"key":"a","weight":3}]}`}},
+		[]call{{"shop", `{"action":"mail","weights":[{"key":"a","weight":3}]}`}},
+	},
+	"GetServiceInfo": {[]call{{"nobody", `{}`}}, nil},
+	"PruneTasks": {
+		[]call{{"keeper", `{"completed":"3600s"}`}, {"root", `{"dry_run":true}`}},
+		[]call{{"half", `{"aborted":"0s"}`}, {"shop", `{}`}, {"reader", `{"dry_run":true}`}},
+	},
+	"CheckStore": {
+		[]call{{"keeper", `{}`}, {"root", `{}`}},
+		[]call{{"half", `{}`}, {"reader", `{}`}},
+	},
+	"OwnTasks": {
+		[]call{{"mailer", `{"actor":"mailer-1","session":1,"claim":7,"max_tasks":1,` +
+			`"actions":["mail"],"lease":"60s"}`}},
+		[]call{
+			{"mailer", `{"actor":"mailer-1","actions":["mail","bill"]}`},
+			{"mailer", `{"actor":"other","actions":["mail"]}`},
+			{"shop", `{"actor":"mailer-1","actions":["mail"]}`},
+		},
+	},
+	"ReleaseClaim": {
+		[]call{{"mailer", `{"actor":"mailer-1","claim":7}`}},
+		[]call{{"mailer", `{"actor":"other","claim":7}`}, {"shop", `{"actor":"a","claim":7}`}},
+	},
+	"ExtendTasksOwnership": {
+		[]call{{"mailer", `{"actor":"mailer-1","lease":"60s"}`}},
+		[]call{{"mailer", `{"actor":"other","lease":"60s"}`}},
+	},
+	"ReturnTasks": {
+		[]call{{"mailer", `{"returns":[]}`}}, []call{{"shop", `{"returns":[]}`}},
+	},
+	"SetStatus": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"reader", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
+	"GetInputs": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
+	"RecordStep": {
+		[]call{{"mailer", `{"id":"a","name":"step","token":"` + nobodysToken + `"}`}},
+		[]call{{"reader", `{"id":"a","name":"step","token":"` + nobodysToken + `"}`}},
+	},
+	"ListSteps": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
+}
+
+// hiddenCalls name tasks that the caller must not learn of: for it, there are none.
+var hiddenCalls = map[string][]call{
+	"InsertTasks": {
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","to_signal_after":["shop/ship"]}]}`},
+	},
+	"AddDependencies": {
+		{"chain", `{"dependencies":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},
+		{"chain", `{"dependencies":[{"predecessor":"shop/bills","dependent":"shop/ship"}]}`},
+	},
+	"AbortTasks":  {{"shop", `{"ids":["shop/mail","shop/ship"]}`}},
+	"RetryTasks":  {{"shop", `{"ids":["shop/ship"]}`}},
+	"DeleteTasks": {{"shop", `{"ids":["shop/ship"]}`}},
+	"AnswerTasks": {
+		{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/mail","code":"completed"}]}`},
+	},
+	"Transact": {
+		{"shop", `{"must_exist":["shop/ship"]}`},
+		{"shop", `{"retry":["shop/ship"]}`},
+		{"shop", `{"abort":["shop/ship"]}`},
+		{"shop", `{"delete":["shop/ship"]}`},
+		{"chain", `{"depend":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},
+	},
+	"GetTasks":     {{"shop", `{"ids":["shop/ship"]}`}, {"reader", `{"ids":["shop/ship"]}`}},
+	"WaitForTasks": {{"shop", `{"ids":["shop/ship"],"wait":"0.001s"}`}},
+	"ExplainTask":  {{"shop", `{"id":"shop/ship"}`}},
+	"GetHistory":   {{"shop", `{"id":"shop/ship"}`}},
+	"GetGraph":     {{"reader", `{"id":"shop/ship"}`}},
+}
