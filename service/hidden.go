@@ -144,16 +144,13 @@ func (ids toldIDs) closed() []stint.TaskID {
 
 // told returns those of some tasks that the principal knows from its request, or may read.
 func (a *asking) told(ids []stint.TaskID, request any) toldIDs {
-	known := textsOf(request)
-	var unknown []stint.TaskID
-	for _, id := range ids {
-		if !known[string(id)] && !a.hasStreamed(string(id)) {
-			unknown = append(unknown, id)
-		}
+	texts := textsOf(request)
+	known := func(id stint.TaskID) bool {
+		return texts[string(id)] || a.hasStreamed(string(id)) || a.remembers(a.linked, string(id))
 	}
-	readable := a.readable(uniqueIDs(unknown))
+	readable := a.readable(uniqueIDs(slices.DeleteFunc(slices.Clone(ids), known)))
 	return slices.DeleteFunc(slices.Clone(ids), func(id stint.TaskID) bool {
-		return !known[string(id)] && !a.hasStreamed(string(id)) && !readable[id]
+		return !known(id) && !readable[id]
 	})
 }
 

@@ -43,10 +43,12 @@ type asking struct {
 	// streamed are the tasks that earlier messages of a stream insert, by hashes of their IDs. They
 	// are not stored before the stream has ended.
 	streamed map[uint64]struct{}
-	seed     maphash.Seed // of the hashes, which nobody can choose then
+	// linked are those that the messages of a stream name otherwise, which errors may name, too.
+	linked map[uint64]struct{}
+	seed   maphash.Seed // of the hashes, which nobody can choose then
 }
 
-// streamedMax is how many tasks of a stream are remembered: about 20 MB.
+// streamedMax is how many tasks of a stream are remembered, and of linked ones: about 20 MB each.
 const streamedMax = 1 << 20
 
 // on makes a policy's function of one for the messages of a procedure.
@@ -197,25 +199,38 @@ func (a *asking) mayInsertOne(task *stintv1.Task) bool {
 // mayInsertNext is mayInsert for the next message of a stream, which is judged as if it had all
 // messages before, as far as they are remembered.
 func (a *asking) mayInsertNext(r *stintv1.InsertTasksFromRequest) error {
+	if a.streamed == nil {
+		a.streamed, a.linked = map[uint64]struct{}{}, map[uint64]struct{}{}
+		a.seed = maphash.MakeSeed()
+	}
+	for _, task := range r.GetTasks() {
+		a.remember(a.linked, task.GetAfter()...)
+		a.remember(a.linked, task.GetToSignalAfter()...)
+	}
 	if err := a.mayInsert(r.GetTasks()); err != nil {
 		return err
 	}
-	if a.streamed == nil {
-		a.streamed, a.seed = map[uint64]struct{}{}, maphash.MakeSeed()
-	}
 	for _, task := range r.GetTasks() {
-		if len(a.streamed) < streamedMax {
-			a.streamed[maphash.String(a.seed, task.GetId())] = struct{}{}
-		}
+		a.remember(a.streamed, task.GetId())
 	}
 	return nil
 }
 
-func (a *asking) hasStreamed(id string) bool {
-	if a.streamed == nil {
+func (a *asking) remember(into map[uint64]struct{}, ids ...string) {
+	for _, id := range ids {
+		if len(into) < streamedMax {
+			into[maphash.String(a.seed, id)] = struct{}{}
+		}
+	}
+}
+
+func (a *asking) hasStreamed(id string) bool { return a.remembers(a.streamed, id) }
+
+func (a *asking) remembers(ids map[uint64]struct{}, id string) bool {
+	if ids == nil {
 		return false
 	}
-	_, has := a.streamed[maphash.String(a.seed, id)]
+	_, has := ids[maphash.String(a.seed, id)]
 	return has
 }
 
