@@ -222,7 +222,7 @@ func (e Explanation) describeChances(text *strings.Builder) {
 		fmt.Fprintf(text, "\nits deadline is %s", stamp(e.Task.Deadline))
 	}
 	switch {
-	case e.Task.Action == Spontaneous:
+	case e.Task.Action == Spontaneous, e.Task.Action == External: // nobody is given these
 	case e.AskedAt.IsZero():
 		fmt.Fprintf(text, "\nnobody has asked for %q", e.Task.Action)
 	case e.Now.Sub(e.AskedAt) > askedLately:

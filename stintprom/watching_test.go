@@ -24,7 +24,9 @@ type exported map[string]map[string][]string
 func exportedMetrics(t *testing.T) exported {
 	t.Helper()
 	store := newStore(t, testdb.New(t))
-	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
+	if err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "copy"}, {ID: "b", Action: stint.External},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.SetLimits(t.Context(), "copy", stint.Limits{Concurrency: 3}); err != nil {

@@ -483,6 +483,9 @@ func unservedFindings(actions []unserved) []Finding {
 	const old = 10 * time.Minute
 	var findings []Finding
 	for _, u := range actions {
+		if u.Action == stint.External { // nobody is given these
+			continue
+		}
 		s, asked := SeverityNote, "nobody has asked for it"
 		if u.Oldest >= old {
 			s = SeverityWarning
