@@ -189,11 +189,24 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 }
 
 // mayInsertOne reports whether the principal may insert a task, whatever it waits for. Relays do to
-// other tasks what the tasks of clusters say: these are for those who may control them.
+// other tasks what the tasks of clusters say, and believe them: these are for those who may control
+// what relays perform.
 func (a *asking) mayInsertOne(task *stintv1.Task) bool {
 	action, id := task.GetAction(), task.GetId()
-	return a.principal.May(access.Insert, action, id) && (!shards.IsOwnAction(action) ||
-		shards.IsOwn(stint.TaskID(id)) && a.principal.May(access.Control, action, id))
+	return a.principal.May(access.Insert, action, id) &&
+		(!shards.IsOwnAction(action) || shards.IsOwn(stint.TaskID(id))) && a.mayBeRelay(action, id)
+}
+
+// mayBeRelay reports whether the principal may do with a task what clusters do with their own: only
+// whoever may control what relays perform may make such a task, or end it as if it were a relay.
+func (a *asking) mayBeRelay(action, id string) bool {
+	switch {
+	case shards.IsOwnAction(action):
+		return a.principal.May(access.Control, action, id)
+	case shards.IsOwn(stint.TaskID(id)):
+		return a.principal.May(access.Control, shards.RelayAction, id)
+	}
+	return true
 }
 
 // mayInsertNext is mayInsert for the next message of a stream, which is judged as if it had all
@@ -332,6 +345,11 @@ func (a *asking) mayAnswer(r *stintv1.AnswerTasksRequest) error {
 	}
 	if !a.principal.MayAnswer(r.GetActor()) {
 		return a.mayNot("%s tasks as actor %q", access.Answer, r.GetActor())
+	}
+	for _, id := range ids {
+		if !a.mayBeRelay(stint.External, id) {
+			return a.mayNot("%s task %q, which is one of a cluster's own", access.Answer, id)
+		}
 	}
 	return a.mayChange(access.Answer, ids)
 }

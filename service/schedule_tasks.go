@@ -184,7 +184,7 @@ func (a *asking) mayRun(schedule *stintv1.Schedule) error {
 	below := schedule.GetName() + "/"
 	for _, task := range schedule.GetTasks() {
 		if !a.principal.MayBelow(access.Insert, task.GetAction(), below) ||
-			shards.IsOwnAction(task.GetAction()) {
+			shards.IsOwnAction(task.GetAction()) || !a.mayBeRelay(task.GetAction(), below) {
 			return a.mayNot("%s tasks %q with action %q by a schedule", access.Insert, below+"…",
 				task.GetAction())
 		}

@@ -3,7 +3,9 @@ package service_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stint-tasks/stint"
@@ -88,45 +90,75 @@ func TestInsertShardTasks_NeedsATopology(t *testing.T) {
 	}
 }
 
-// Whoever may insert tasks, but not control them, cannot make relays do it.
-func TestInsert_OfTasksOfAClusterNeedsControl(t *testing.T) {
+// Whoever may not control what relays perform can neither make them do it, nor name a shard, nor do
+// what they do.
+func TestService_TrustsRelaysAloneWithTasksOfACluster(t *testing.T) {
 	t.Parallel()
 	parsed, err := access.Parse([]byte(`
 producer:
   - verbs: [insert]
     actions: ["*"]
 half:
-  - verbs: [insert, control]
+  - verbs: [insert, control, answer]
     actions: ["*"]
     ids: ["shop/*"]
+asker:
+  - verbs: [insert, read, control, answer]
+    actions: [mail, stint.External]
 peer:
-  - verbs: [insert, control]
+  - verbs: [own, insert, read-bodies, control, answer]
     actions: ["stint.*"]
 `))
 	wantErr(t, "Parse", err, nil)
-	for _, test := range []struct {
-		principal string
-		id        stint.TaskID
-		action    string
-		want      error
+	r := startSharded(t, service.Options{
+		Authenticate: func(r *http.Request) (*access.Principal, error) {
+			name, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			return parsed.Principal(name), nil
+		},
+	})
+	const insert, external = `{"tasks":[{"id":"%s","action":"%s"}]}`, "stint.External"
+	const answer = `{"actor":"w","answers":[{"id":"%s","code":"completed","status":"%s"}]}`
+	for _, c := range []struct {
+		by, verb, id, action string
+		refused              bool
 	}{
-		{"producer", "a", "act", nil},
-		{"producer", "stint.guard/a", "stint.Guard", stint.ErrRefused},
-		{"half", "shop/a", "stint.Report/2", stint.ErrRefused},
-		{"peer", "stint.guard/a", "stint.Guard", nil},
+		{"producer", insert, "a", "act", false},
+		{"producer", insert, "stint.guard/a", "stint.Guard", true},
+		{"producer", insert, "stint.shard", external, true},
+		{"half", insert, "shop/a", "stint.Report/2", true},
+		{"asker", insert, "ask", external, false},
+		{"asker", insert, "stint.shard", external, true},
+		{"asker", insert, "stint.remote/2/a/b", external, true},
+		{"asker", insert, "stint.gate/a", "mail", true},
+		{"peer", insert, "stint.guard/a", "stint.Guard", false},
+		{"peer", insert, "stint.shard", external, false},
+		{"peer", insert, "stint.remote/2/a/b", external, false},
+		{"asker", answer, "ask", "", false},
+		{"asker", answer, "stint.remote/2/a/b", "", true},
+		{"peer", answer, "stint.remote/2/a/b", "", false},
 	} {
-		r := startSharded(t, service.Options{Authenticate: func(
-			*http.Request,
-		) (*access.Principal, error) {
-			return parsed.Principal(test.principal), nil
-		}})
-		c := testservice.Client(t, r.address, client.Options{})
-		task := stint.Task{ID: test.id, Action: test.action}
-		wantErr(t, "InsertTasks of "+test.principal, c.InsertTasks(t.Context(), []stint.Task{task}),
-			test.want)
-		if test.want != nil {
-			err := c.InsertShardTasks(t.Context(), []shards.Task{{Shard: "2", Task: task}})
-			wantErr(t, "InsertShardTasks of "+test.principal, err, test.want)
+		verbs := []string{"TaskService/InsertTasks"}
+		switch {
+		case c.verb == answer:
+			verbs = []string{"TaskService/AnswerTasks"}
+		case c.refused:
+			verbs = append(verbs, "TaskService/ReplaceTasks", "ClusterService/InsertShardTasks")
 		}
+		for _, verb := range verbs {
+			request := fmt.Sprintf(c.verb, c.id, c.action)
+			if strings.HasPrefix(verb, "Cluster") {
+				request = fmt.Sprintf(`{"tasks":[{"shard":"2","task":{"id":%q,"action":%q}}]}`,
+					c.id, c.action)
+			}
+			code, answer := r.as(c.by).post(t, verb, request)
+			if c.refused != (code == http.StatusForbidden) || !c.refused && code != http.StatusOK {
+				t.Errorf("%s: %s %s = %d %v", c.by, verb, request, code, answer)
+			}
+		}
+	}
+	code, said := r.as("producer").post(t, "TaskService/PutSchedules", `{"schedules":[{"name":`+
+		`"stint.gate","spec":"@daily","tasks":[{"action":"act"}]}]}`)
+	if code != http.StatusForbidden {
+		t.Errorf("PutSchedules = %d %v", code, said)
 	}
 }

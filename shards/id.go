@@ -63,6 +63,10 @@ func StandsFor(placeholder stint.TaskID) (ID, bool) {
 	return id, err == nil
 }
 
+// RelayAction is one of the actions of [IsOwnAction]: whoever may control all its tasks is trusted
+// like a relay.
+const RelayAction = decisionAction
+
 // IsOwnAction reports whether relays perform tasks of an action. Such tasks say what to open,
 // answer and delete on which shard, so whoever inserts them must be trusted with that.
 func IsOwnAction(action string) bool {
