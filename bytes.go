@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -26,4 +27,29 @@ func (s *Store) CountBytes(ctx context.Context, ids []TaskID) (int64, error) {
 		return 0, fmt.Errorf("count bytes: %w", err)
 	}
 	return size, nil
+}
+
+// valueBytesMax is more than any value of a task has.
+const valueBytesMax = math.MaxInt32
+
+// GetSmallTasks is [Store.GetTasks], but reads no body, result or text of more than most bytes.
+// What is left out has left bytes together; a task that is named twice counts twice.
+func (s *Store) GetSmallTasks(
+	ctx context.Context, ids []TaskID, most int,
+) (tasks []TaskInfo, left int64, err error) {
+	if tasks, left, err = s.getTasks(ctx, ids, most); err != nil {
+		return tasks, left, fmt.Errorf("get tasks: %w", err)
+	}
+	return tasks, left, nil
+}
+
+// WaitForSmallTasks is [Store.WaitForTasks], but reads no body or result of more than most bytes,
+// as [Store.GetSmallTasks] does: so a wait keeps none.
+func (s *Store) WaitForSmallTasks(
+	ctx context.Context, ids []TaskID, most int,
+) (tasks []TaskInfo, left int64, err error) {
+	if tasks, left, err = s.waitForTasks(ctx, ids, most); err != nil {
+		return nil, 0, fmt.Errorf("wait for tasks: %w", err)
+	}
+	return tasks, left, nil
 }

@@ -28,7 +28,7 @@ var sample = map[string]struct {
 	"prepare_session": {"", nil},
 	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
 	"read_bodies":     {"'{5,70}', 100", []string{"tasks_pkey"}},
-	"waited_tasks":    {"'{5,70}', 100", []string{"finished_pkey", "tasks_pkey"}},
+	"waited_tasks":    {"'{5,70}', 100, '{9,9}'", []string{"finished_pkey", "tasks_pkey"}},
 	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks": {"3", nil},
 	"check_store":     {"10", nil},
@@ -128,6 +128,10 @@ var sample = map[string]struct {
 		"leased_pkey", "leases_pkey",
 	}},
 	"get_tasks": {"'{a,b}'", []string{
+		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
+		"scheduled_pkey", "blocked_pkey",
+	}},
+	"small_tasks": {"'{a,b}', 100", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
 		"scheduled_pkey", "blocked_pkey",
 	}},

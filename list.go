@@ -18,38 +18,40 @@ import (
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID; the others are still returned.
 func (s *Store) GetTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
-	infos, err := s.getTasks(ctx, ids)
+	infos, _, err := s.getTasks(ctx, ids, valueBytesMax)
 	if err != nil {
 		return infos, fmt.Errorf("get tasks: %w", err)
 	}
 	return infos, nil
 }
 
-func (s *Store) getTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+func (s *Store) getTasks(
+	ctx context.Context, ids []TaskID, most int,
+) (infos []TaskInfo, left int64, err error) {
 	if err := checkIDs(ids); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(ids) == 0 {
-		return nil, s.checkOpen(ctx)
+		return nil, 0, s.checkOpen(ctx)
 	}
-	found, err := s.findTasks(ctx, ids)
+	found, err := s.findTasks(ctx, ids, most)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	infos := make([]TaskInfo, 0, len(ids))
+	infos = make([]TaskInfo, 0, len(ids))
 	var missing []TaskID
 	for _, id := range ids {
 		if task, ok := found[id]; ok {
-			infos = append(infos, task.info)
+			infos, left = append(infos, task.info), left+task.left
 		} else {
 			missing = append(missing, id)
 		}
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return infos, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
+		return infos, left, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
 	}
-	return infos, nil
+	return infos, left, nil
 }
 
 // FindActions returns the actions of tasks by their IDs, without the rest of them. IDs that no task
@@ -81,25 +83,35 @@ func (s *Store) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]strin
 type foundTask struct {
 	key  int64
 	info TaskInfo
+	left int64 // how many bytes of it were not read
 }
 
-// findTasks looks tasks up; IDs that no task has are left out.
-func (s *Store) findTasks(ctx context.Context, ids []TaskID) (map[TaskID]foundTask, error) {
+// findTasks looks tasks up, without their values of more than most bytes; IDs that no task has are
+// left out.
+func (s *Store) findTasks(
+	ctx context.Context, ids []TaskID, most int,
+) (map[TaskID]foundTask, error) {
 	found := make(map[TaskID]foundTask, len(ids))
-	err := s.run(ctx, step{
-		name: "get_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
-			for rows.Next() {
-				var task foundTask
-				var err error
-				if task.info, err = readInfo(rows, &task.key); err != nil {
-					return err
-				}
-				found[task.info.ID] = task
+	find := step{name: "get_tasks", args: []any{texts(ids)}}
+	if most < valueBytesMax {
+		find = step{name: "small_tasks", args: []any{texts(ids), most}}
+	}
+	find.read = func(rows pgx.Rows) error {
+		for rows.Next() {
+			var task foundTask
+			more := []any{&task.key, &task.left}
+			if most >= valueBytesMax {
+				more = more[:1]
 			}
-			return rows.Err()
-		},
-	})
+			var err error
+			if task.info, err = readInfo(rows, more...); err != nil {
+				return err
+			}
+			found[task.info.ID] = task
+		}
+		return rows.Err()
+	}
+	err := s.run(ctx, find)
 	return found, err
 }
 

@@ -34,7 +34,7 @@ var (
 		"list_tasks", "list_tries", "lock_dependents", "lock_dependencies", "lock_predecessors",
 		"lock_schedules",
 		"make_room", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
-		"schedule_bytes", "schema_version", "settle_tasks", "shared_tasks", "task_ids",
+		"schedule_bytes", "schema_version", "settle_tasks", "shared_tasks", "small_tasks", "task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}
 	monitoring = []string{
@@ -47,7 +47,7 @@ var (
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
 		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "pruning_behind",
 		"sample_tasks",
-		"schedule_bytes", "schema_version",
+		"schedule_bytes", "schema_version", "small_tasks",
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}
 	operating = []string{

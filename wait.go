@@ -33,7 +33,7 @@ const waitedTasksMax = 1000
 // the pool. A lost notification costs [Options.PollInterval]. While the database cannot be reached,
 // the call keeps waiting. It changes nothing, so it may be cancelled and repeated.
 func (s *Store) WaitForTask(ctx context.Context, id TaskID) (TaskInfo, error) {
-	infos, err := s.waitForTasks(ctx, []TaskID{id})
+	infos, _, err := s.waitForTasks(ctx, []TaskID{id}, valueBytesMax)
 	if err != nil {
 		return TaskInfo{}, fmt.Errorf("wait for task: %w", err)
 	}
@@ -44,62 +44,65 @@ func (s *Store) WaitForTask(ctx context.Context, id TaskID) (TaskInfo, error) {
 // returns them in the order asked. If one cannot be waited for, or is deleted meanwhile, it returns
 // the error at once; the [*TaskError] names every such task.
 func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
-	infos, err := s.waitForTasks(ctx, ids)
+	infos, _, err := s.waitForTasks(ctx, ids, valueBytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("wait for tasks: %w", err)
 	}
 	return infos, nil
 }
 
-func (s *Store) waitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, error) {
+func (s *Store) waitForTasks(
+	ctx context.Context, ids []TaskID, most int,
+) (infos []TaskInfo, left int64, err error) {
 	if s.tx != nil {
-		return nil, argumentError("store",
+		return nil, 0, argumentError("store",
 			"must not be in a transaction, where the wait would never end")
 	}
 	if err := checkIDs(ids); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(ids) == 0 {
-		return nil, s.checkOpen(ctx)
+		return nil, 0, s.checkOpen(ctx)
 	}
 	s.hear(kindFinished)
-	found, err := s.findTasks(ctx, ids)
+	found, err := s.findTasks(ctx, ids, most)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := waitable(ids, found); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer waits.Begin(ctx, s, ids)()
 	finished := make(chan waitOutcome, len(found))
 	var waiters []*waiter
 	for _, task := range found {
 		if !task.info.final() {
-			waiters = append(waiters, &waiter{task: task, finished: finished})
+			waiters = append(waiters, &waiter{task: task, most: most, finished: finished})
 		}
 	}
 	defer s.waiting.leave(waiters)
 	if !s.join(waiters) {
-		return nil, ErrClosed
+		return nil, 0, ErrClosed
 	}
 	for range waiters {
 		select {
 		case outcome := <-finished:
 			if outcome.err != nil {
-				return nil, outcome.err
+				return nil, 0, outcome.err
 			}
-			found[outcome.info.ID] = foundTask{info: outcome.info}
+			task := found[outcome.info.ID]
+			found[outcome.info.ID] = foundTask{info: outcome.info, left: task.left + outcome.left}
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		case <-s.closing:
-			return nil, ErrClosed
+			return nil, 0, ErrClosed
 		}
 	}
-	infos := make([]TaskInfo, len(ids))
+	infos = make([]TaskInfo, len(ids))
 	for i, id := range ids {
-		infos[i] = found[id].info
+		infos[i], left = found[id].info, left+found[id].left
 	}
-	return infos, nil
+	return infos, left, nil
 }
 
 // waitable returns an error if some of the tasks cannot be waited for.
@@ -130,11 +133,13 @@ func (info *TaskInfo) final() bool {
 // A waiter is a call that waits for a task.
 type waiter struct {
 	task     foundTask
+	most     int                // how long a result may be that it wants
 	finished chan<- waitOutcome // has room for the outcome
 }
 
 type waitOutcome struct {
 	info TaskInfo
+	left int64 // how many bytes its result has, if it was not read
 	err  error
 }
 
@@ -248,7 +253,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 // checkWaited gives those who wait for one of the tasks the outcome, if there is one.
 func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 	return s.run(ctx, step{
-		name: "waited_tasks", args: []any{keys, s.pieceBytes},
+		name: "waited_tasks", args: []any{keys, s.pieceBytes, s.waiting.mosts(keys)},
 		read: func(rows pgx.Rows) error {
 			var result []byte
 			for rows.Next() {
@@ -258,7 +263,7 @@ func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 				var begins int
 				var piece []byte
 				err := rows.Scan(&key, &end.cause, &end.tries, &end.actor, &end.at, &end.status,
-					&size, &begins, &piece)
+					&size, &begins, &piece, &end.unwanted)
 				if err != nil {
 					return err
 				}
@@ -285,15 +290,35 @@ type ending struct {
 	actor, status *string
 	at            pgtype.Timestamptz
 	result        []byte
+	unwanted      *int // how long the result is, if it was not read
+}
+
+// mosts returns for each task how long its result may be for one who waits for it.
+func (w *waiting) mosts(keys []int64) []int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	mosts := make([]int, len(keys))
+	for i, key := range keys {
+		for waiter := range w.waiters[key] {
+			mosts[i] = max(mosts[i], waiter.most)
+		}
+	}
+	return mosts
 }
 
 func (w *waiting) deliver(key int64, end ending) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for waiter := range w.waiters[key] {
+		if end.unwanted != nil && *end.unwanted <= waiter.most {
+			continue // it came during the look, so there is another one
+		}
 		waiter.finished <- end.outcome(waiter.task.info)
+		delete(w.waiters[key], waiter)
 	}
-	delete(w.waiters, key)
+	if len(w.waiters[key]) == 0 {
+		delete(w.waiters, key)
+	}
 }
 
 // outcome is what a waiter is told of a task; info describes the task when it was still unfinished.
@@ -311,5 +336,9 @@ func (e ending) outcome(info TaskInfo) waitOutcome {
 		info.Status = *e.status
 	}
 	info.place(stateCompleted+*e.cause, finite(e.at))
-	return waitOutcome{info: info}
+	outcome := waitOutcome{info: info}
+	if e.unwanted != nil {
+		outcome.left = int64(*e.unwanted)
+	}
+	return outcome
 }

@@ -325,6 +325,9 @@ func TestService_ReadsNoBodiesThatItDoesNotSend(t *testing.T) {
 			t.Errorf("%s = %d %.300s", procedure, code, text)
 		}
 	}
+	for _, wait := range []string{"0s", "0.001s", "1s"} {
+		r.wantPosted(t, "TaskService/WaitForTasks", `{"ids":["a"],"wait":"`+wait+`"}`, `{}`)
+	}
 	r.wantPosted(t, "TaskService/Transact", `{"must_exist":["a","a"]}`, `{}`)
 	code, answer := r.post(t, "TaskService/Transact", `{"must_exist":["b","a","b"]}`)
 	if code != http.StatusNotFound || !strings.Contains(fmt.Sprint(answer), `"b"`) {

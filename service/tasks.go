@@ -124,6 +124,9 @@ func fits(found []stint.TaskInfo) error {
 	return sizeFits("ids", size)
 }
 
+// aroundBytes is about what is around the values of a task in a message, and more.
+const aroundBytes = 2 << 10
+
 // willFit is fits for tasks that have not been read yet, unless there is only one: the same task
 // may be asked for many times.
 func (t *tasks) willFit(ctx context.Context, ids []stint.TaskID) error {
@@ -149,18 +152,15 @@ func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	ids := wire.ToIDs(r.GetIds())
-	// It costs a round trip, also for one task: many calls for a large one must not be read at
-	// once.
-	size, err := t.store.CountBytes(ctx, ids)
-	if len(ids) > 1 { // one task fits in any case
-		err = cmp.Or(err, sizeFits("ids", size))
-	}
-	if err = cmp.Or(err, callerOf(ctx).room.hold(ctx, size)); err != nil {
-		return nil, err
-	}
-	found, err := t.store.GetTasks(ctx, ids)
-	if err := fits(found); err != nil {
-		return nil, err
+	found, left, err := t.store.GetSmallTasks(ctx, ids, smallOf(ids))
+	if left > 0 {
+		if err := t.holdFor(ctx, found, left); err != nil {
+			return nil, err
+		}
+		found, err = t.store.GetTasks(ctx, ids)
+		if err := fits(found); err != nil {
+			return nil, err
+		}
 	}
 	response := &stintv1.GetTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}
 	var missing *stint.TaskError
@@ -169,6 +169,20 @@ func (t *tasks) GetTasks(
 		return response, nil
 	}
 	return response, err
+}
+
+// smallOf is how long a value of one of these tasks may be that is read without room: those of all
+// tasks are few bytes then.
+func smallOf(ids []stint.TaskID) int { return smallBytes / max(len(ids), 1) }
+
+// holdFor takes room for tasks of which so many bytes are yet to be read.
+func (t *tasks) holdFor(ctx context.Context, found []stint.TaskInfo, left int64) error {
+	if len(found) > 1 { // one task fits in any case
+		if err := sizeFits("ids", left); err != nil {
+			return err
+		}
+	}
+	return callerOf(ctx).room.hold(ctx, left+aroundBytes*int64(len(found)))
 }
 
 func (t *tasks) ListTasks(

@@ -51,14 +51,42 @@ func (t *tasks) WaitForTasks(
 		}
 	}
 	var found []stint.TaskInfo
+	var left int64
 	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
-		found, err = t.store.WaitForTasks(ctx, ids)
-		return cmp.Or(err, fits(found))
+		found, left, err = t.store.WaitForSmallTasks(ctx, ids, smallOf(ids))
+		return err
 	})
-	if over {
+	finished := !over
+	switch {
+	case over:
 		err = nil
+	case err == nil && left > 0:
+		finished, err = t.readWaited(ctx, ids, found, left)
 	}
-	return waited(found, !over, r), err
+	return waited(found, finished, r), err
+}
+
+// readWaited reads what was left out of tasks that have finished. It reports whether they still
+// have: they may have been retried since. A replaced one has no body any more.
+func (t *tasks) readWaited(
+	ctx context.Context, ids []stint.TaskID, ended []stint.TaskInfo, left int64,
+) (finished bool, err error) {
+	if err := t.holdFor(ctx, ended, left); err != nil {
+		return false, err
+	}
+	whole, err := t.store.GetTasks(ctx, ids)
+	if err := cmp.Or(err, fits(whole)); err != nil {
+		return false, err
+	}
+	finished = true
+	for i := range ended {
+		if ended[i].AbortCause == stint.CauseReplaced {
+			continue
+		}
+		ended[i] = whole[i]
+		finished = finished && !whole[i].FinishedAt.IsZero()
+	}
+	return finished, nil
 }
 
 func waited(
@@ -77,8 +105,8 @@ func waited(
 func (t *tasks) lookAtWaited(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, finished bool, err error) {
-	found, err = t.store.GetTasks(ctx, ids)
-	if err := cmp.Or(err, fits(found)); err != nil {
+	found, left, err := t.store.GetSmallTasks(ctx, ids, smallOf(ids))
+	if err != nil {
 		return nil, false, err
 	}
 	finished = true
@@ -95,5 +123,8 @@ func (t *tasks) lookAtWaited(
 			IDs: slices.Compact(silent), Err: stint.ErrNoPostResult,
 		}
 	}
-	return found, finished, nil
+	if finished && left > 0 {
+		finished, err = t.readWaited(ctx, ids, found, left)
+	}
+	return found, finished, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/service"
 )
 
 // finish owns a task and completes it.
@@ -98,6 +99,49 @@ func TestWait_HoweverShortHasTheErrorsOfAWait(t *testing.T) {
 			if code != http.StatusBadRequest || answer["code"] != "invalid_argument" {
 				t.Errorf("%s with a wait of %s = %d %v", verb, wait, code, answer)
 			}
+		}
+	}
+}
+
+// A wait and a look give what is too long to be read without room, however long the wait may be.
+func TestWait_GivesLongBodiesAndResults(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, service.Options{Limits: service.Limits{Bytes: 1 << 20}})
+	const size = 300 << 10
+	long := strings.Repeat("l", size)
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", PostResult: true, Body: []byte(long)},
+		{ID: "b", Action: "act", PostResult: true, Body: []byte("short")},
+	}), nil)
+	waits := make(chan string, 2)
+	for range cap(waits) { // before the end
+		go func() {
+			_, text := r.send(t, "TaskService/WaitForTasks", "application/json",
+				strings.NewReader(`{"ids":["a","b"],"text":true,"wait":"25s"}`))
+			waits <- string(text)
+		}()
+	}
+	r.awaitTopic(t, "finished")
+	for range 2 {
+		owned, err := r.store.OwnTasks(t.Context(), "worker", 1, []string{"act"}, time.Hour)
+		wantErr(t, "OwnTasks", err, nil)
+		_, err = r.store.ReturnTasks(t.Context(), []stint.Return{{
+			ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusCompleted,
+			Result: []byte(long),
+		}})
+		wantErr(t, "ReturnTasks", err, nil)
+	}
+	answers := []string{<-waits, <-waits}
+	for _, wait := range []string{"0s", "0.001s", "20s"} {
+		_, text := r.send(t, "TaskService/WaitForTasks", "application/json",
+			strings.NewReader(`{"ids":["a","b"],"text":true,"wait":"`+wait+`"}`))
+		answers = append(answers, string(text))
+	}
+	_, text := r.send(t, "TaskService/GetTasks", "application/json",
+		strings.NewReader(`{"ids":["a","b"],"text":true}`))
+	for i, answer := range append(answers, string(text)) {
+		if strings.Count(answer, long) != 3 || !strings.Contains(answer, "short") {
+			t.Errorf("answer %d has %d bytes: %.300s", i, len(answer), answer)
 		}
 	}
 }
