@@ -78,76 +78,71 @@ func costsOfCheck(
 	return costs
 }
 
+func insertBehindHub(t *testing.T, store *stint.Store, n int) {
+	t.Helper()
+	tasks := []stint.Task{after("hub")}
+	for i := range n {
+		tasks = append(tasks, after(stint.TaskID(fmt.Sprint(i)), "hub"))
+	}
+	insert(t, store, tasks...)
+}
+
+// ownAtOnce owns n tasks by one hand-out.
+func ownAtOnce(t *testing.T, store *stint.Store, n int) {
+	t.Helper()
+	owned, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+	if len(owned) != n {
+		t.Fatalf("OwnTasks = %d tasks, want %d", len(owned), n)
+	}
+}
+
 // crowds are many tasks that have something to do with one.
 func crowds() map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int) {
-	behind := func(t *testing.T, store *stint.Store, n int) {
-		t.Helper()
-		tasks := []stint.Task{after("hub")}
-		for i := range n {
-			tasks = append(tasks, after(stint.TaskID(fmt.Sprint(i)), "hub"))
-		}
-		insert(t, store, tasks...)
-	}
-	own := func(t *testing.T, store *stint.Store, n int) {
-		t.Helper()
-		owned, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, time.Hour)
-		wantErr(t, "OwnTasks", err, nil)
-		if len(owned) != n {
-			t.Fatalf("OwnTasks = %d tasks, want %d", len(owned), n)
-		}
-	}
 	return map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int){
 		"dependents that wait": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
 			t.Helper()
-			behind(t, store, n)
+			insertBehindHub(t, store, n)
 		},
 		"dependents that are ready": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
 			t.Helper()
-			behind(t, store, n)
+			insertBehindHub(t, store, n)
 			finish(t, store, "hub", stint.StatusCompleted)
 		},
 		"dependents that were aborted": func(
 			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
 		) {
 			t.Helper()
-			behind(t, store, n)
+			insertBehindHub(t, store, n)
 			aborts("hub")(t, store)
 		},
-		"predecessors": func(
-			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
-		) {
+		"predecessors": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
 			t.Helper()
 			tasks := numbered("t", n)
 			insert(t, store, append(tasks, after("last", named(tasks)...))...)
 		},
-		"spans of a lease": func(
-			t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int,
-		) {
+		"spans of a lease": func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, n int) {
 			t.Helper()
 			tasks := numbered("t", n)
 			for i := range tasks {
 				tasks[i].Deadline = time.Now().Add(time.Hour) // so that each is a span
 			}
 			insert(t, store, tasks...)
-			own(t, store, n)
+			ownAtOnce(t, store, n)
 			if spans := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); spans < n {
 				t.Errorf("%d spans are owned, want %d", spans, n)
 			}
 		},
-		"tasks of a lease": func(
-			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
-		) {
+		"tasks of a lease": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
 			t.Helper()
 			insert(t, store, numbered("t", n)...)
-			own(t, store, n)
+			ownAtOnce(t, store, n)
 		},
-		"leases": func(
-			t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int,
-		) {
+		"leases": func(t *testing.T, store *stint.Store, _ *pgxpool.Pool, n int) {
 			t.Helper()
 			insert(t, store, numbered("t", n)...)
 			for range n {
@@ -165,7 +160,7 @@ func crowds() map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, int) {
 			limits := stint.Limits{ConcurrencyPerKey: 1}
 			wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", limits), nil)
 			insert(t, store, tasks...)
-			own(t, store, n)
+			ownAtOnce(t, store, n)
 		},
 	}
 }

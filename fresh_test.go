@@ -78,69 +78,79 @@ func newKeepingStore(t *testing.T) (*stint.Store, *pgxpool.Pool) {
 	})
 }
 
+// newTask is what takes the place of a worn one.
+func newTask(id stint.TaskID) stint.Task {
+	return stint.Task{
+		ID: id, Action: "act", Body: []byte("new"),
+		Deadline: time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC),
+	}
+}
+
+func debounceNew(t *testing.T, store *stint.Store, id stint.TaskID) {
+	t.Helper()
+	err := store.Debounce(t.Context(), newTask(id), time.Hour, 3*time.Hour)
+	wantErr(t, "Debounce", err, nil)
+}
+
+func replaceByNew(t *testing.T, store *stint.Store, id stint.TaskID) {
+	t.Helper()
+	wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{newTask(id)}), nil)
+}
+
+// isFollowed makes a worn task one that waits for another one, which is in progress.
+func isFollowed(t *testing.T, store *stint.Store) {
+	t.Helper()
+	insert(t, store, stint.Task{ID: "a", Action: "act", Priority: 99})
+	insert(t, store, stint.Task{ID: "b", Action: "act", Priority: 99})
+	own(t, store, 2)
+	wantErr(t, "AddDependencies", addDependency(t, store, "a", "a+"), nil)
+}
+
+// replacements are ways in which a worn task is replaced by a new one.
+var replacements = map[string]struct {
+	old, id, fresh stint.TaskID // fresh is the ID of a task that is compared with
+	verb           func(*testing.T, *stint.Store, stint.TaskID)
+	before         func(*testing.T, *stint.Store)
+	keepsKey       bool
+}{
+	"ReplaceTasks of what is ready": {old: "a", id: "a", fresh: "b", verb: replaceByNew},
+	"ReplaceTasks of what is final": {
+		old: "a", id: "a", fresh: "b", verb: replaceByNew, before: func(
+			t *testing.T, store *stint.Store,
+		) {
+			t.Helper()
+			aborts("a")(t, store)
+		},
+	},
+	"Debounce of what is final": {
+		old: "a", id: "a", fresh: "b", verb: debounceNew, before: func(
+			t *testing.T, store *stint.Store,
+		) {
+			t.Helper()
+			aborts("a")(t, store)
+		},
+	},
+	"Debounce of what waits for its time": {
+		old: "a", id: "a", fresh: "b", verb: debounceNew, before: func(
+			t *testing.T, store *stint.Store,
+		) {
+			t.Helper()
+			owned := ownOne(t, store)
+			returnWith(t, store, owned, stint.Return{
+				Code: stint.StatusPending, RetryAfter: time.Hour,
+			})
+		},
+	},
+	"Debounce of a follow-up": {
+		old: "a+", id: "a", fresh: "b", verb: debounceNew, before: isFollowed, keepsKey: true,
+	},
+}
+
 // R5: what takes the ID of a task is a new task. It has nothing of the old one, whatever became of
 // that, but for what the verb says; and nothing is left of the old one.
 func TestReplacement_IsAsNew(t *testing.T) {
 	t.Parallel()
-	deadline := time.Now().Add(2 * time.Hour)
-	task := func(id stint.TaskID) stint.Task {
-		return stint.Task{ID: id, Action: "act", Body: []byte("new"), Deadline: deadline}
-	}
-	debounce := func(t *testing.T, store *stint.Store, id stint.TaskID) {
-		t.Helper()
-		err := store.Debounce(t.Context(), task(id), time.Hour, 3*time.Hour)
-		wantErr(t, "Debounce", err, nil)
-	}
-	replace := func(t *testing.T, store *stint.Store, id stint.TaskID) {
-		t.Helper()
-		wantErr(t, "ReplaceTasks", store.ReplaceTasks(t.Context(), []stint.Task{task(id)}), nil)
-	}
-	// follows makes a worn task one that waits for another one, which is in progress.
-	follows := func(t *testing.T, store *stint.Store) {
-		t.Helper()
-		insert(t, store, stint.Task{ID: "a", Action: "act", Priority: 99})
-		insert(t, store, stint.Task{ID: "b", Action: "act", Priority: 99})
-		own(t, store, 2)
-		wantErr(t, "AddDependencies", addDependency(t, store, "a", "a+"), nil)
-	}
-	for name, try := range map[string]struct {
-		old, id, fresh stint.TaskID // fresh is the ID of a task that is compared with
-		verb           func(*testing.T, *stint.Store, stint.TaskID)
-		before         func(*testing.T, *stint.Store)
-		keepsKey       bool
-	}{
-		"ReplaceTasks of what is ready": {old: "a", id: "a", fresh: "b", verb: replace},
-		"ReplaceTasks of what is final": {
-			old: "a", id: "a", fresh: "b", verb: replace, before: func(
-				t *testing.T, store *stint.Store,
-			) {
-				t.Helper()
-				aborts("a")(t, store)
-			},
-		},
-		"Debounce of what is final": {
-			old: "a", id: "a", fresh: "b", verb: debounce, before: func(
-				t *testing.T, store *stint.Store,
-			) {
-				t.Helper()
-				aborts("a")(t, store)
-			},
-		},
-		"Debounce of what waits for its time": {
-			old: "a", id: "a", fresh: "b", verb: debounce, before: func(
-				t *testing.T, store *stint.Store,
-			) {
-				t.Helper()
-				owned := ownOne(t, store)
-				returnWith(t, store, owned, stint.Return{
-					Code: stint.StatusPending, RetryAfter: time.Hour,
-				})
-			},
-		},
-		"Debounce of a follow-up": {
-			old: "a+", id: "a", fresh: "b", verb: debounce, before: follows, keepsKey: true,
-		},
-	} {
+	for name, try := range replacements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, pool := newKeepingStore(t)

@@ -3,6 +3,7 @@ package shards_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -122,10 +123,12 @@ func prepareSilent(t *testing.T, d *databases, c *shards.Cluster) {
 	}
 }
 
-// askAll calls all verbs, of which each must end.
-func askAll(t *testing.T, c *shards.Cluster) {
-	t.Helper()
-	calls := map[string]func(ctx context.Context) (error, bool){
+// A silentCall is a call of a verb, one shard of which is silent: its error, and whether it says
+// what the others have.
+type silentCall func(ctx context.Context) (error, bool)
+
+func looksOf(c *shards.Cluster) map[string]silentCall {
+	return map[string]silentCall{
 		"Check": func(ctx context.Context) (error, bool) {
 			found, err := c.Check(ctx)
 			return err, len(found) == 1 && found[0].Shard == "1"
@@ -176,6 +179,11 @@ func askAll(t *testing.T, c *shards.Cluster) {
 			_, err := c.WaitForTasks(ctx, []shards.ID{idOf("1/beside"), idOf("2/b")})
 			return err, true
 		},
+	}
+}
+
+func changesOf(c *shards.Cluster) map[string]silentCall {
+	return map[string]silentCall{
 		"DeleteTasks": func(ctx context.Context) (error, bool) {
 			_, err := c.DeleteTasks(ctx, []shards.ID{idOf("1/a")}) // what waits is on 2
 			return err, true
@@ -199,6 +207,13 @@ func askAll(t *testing.T, c *shards.Cluster) {
 			return err, true
 		},
 	}
+}
+
+// askAll calls all verbs, of which each must end.
+func askAll(t *testing.T, c *shards.Cluster) {
+	t.Helper()
+	calls := looksOf(c)
+	maps.Copy(calls, changesOf(c))
 	var all sync.WaitGroup
 	for name, call := range calls {
 		all.Go(func() {
