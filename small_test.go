@@ -69,7 +69,8 @@ func TestWaitForSmallTasks_LeavesOutWhatIsLong(t *testing.T) {
 			check("WaitForSmallTasks of a finished task", told, err)
 			tasks, left, err := store.GetSmallTasks(t.Context(), []stint.TaskID{"w"}, 1000)
 			check("GetSmallTasks", smallAnswer{tasks, left}, err)
-			tasks, left, err = store.GetSmallTasks(t.Context(), []stint.TaskID{"w", "no", "w"}, 1000)
+			twice := []stint.TaskID{"w", "no", "w"}
+			tasks, left, err = store.GetSmallTasks(t.Context(), twice, 1000)
 			wantTasks(t, "GetSmallTasks", err, stint.ErrTaskNotFound, "no")
 			if len(tasks) != 2 || left != 2*c.left {
 				t.Errorf("GetSmallTasks of a task twice = %d tasks, %d left", len(tasks), left)

@@ -161,8 +161,9 @@ func TestService_ReadsRequestsBesideOneThatWaitsForRoom(t *testing.T) {
 		Limits: service.Limits{Bytes: size, TransferTime: patience},
 	})
 	conn := r.dial(t) // takes all room
-	_, err := fmt.Fprintf(conn, "POST /stint.v1.TaskService/InsertTasks HTTP/1.1\r\nHost: stint\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", size)
+	_, err := fmt.Fprintf(conn, "POST /stint.v1.TaskService/InsertTasks HTTP/1.1\r\n"+
+		"Host: stint\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+		"Expect: 100-continue\r\n\r\n", size)
 	wantErr(t, "write", err, nil)
 	const goOn = "HTTP/1.1 100 Continue"
 	said := make([]byte, len(goOn))

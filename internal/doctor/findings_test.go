@@ -305,7 +305,8 @@ func TestMaintenanceFindings_TellWhatNobodySeesTo(t *testing.T) {
 	}), `note: the process of "a", "b" is gone, nobody has noticed yet, and 1 task is`,
 		"note: 1s ago, and 2 tasks are", "warning: 1m00s ago")
 	wantFindings(t, "actions", unservedFindings([]unserved{
-		{"act", 1, time.Minute, nil}, {"act", 7, time.Hour, ago(time.Hour)},
+		{"act", 1, time.Minute, nil},
+		{"act", 7, time.Hour, ago(time.Hour)},
 		{stint.External, 1, time.Hour, nil}, // waits for an answer from outside
 	}), `note: 1 task is ready with the action "act", the oldest inserted 1m00s ago, and nobody`,
 		"warning: asked for it for 1h00m")
