@@ -109,7 +109,7 @@ func TestOwners_AreNotWhoeverKnowsTheirNumbers(t *testing.T) {
 		`"lease":"3600s"`
 	owner := r.as("carrier")
 	token := owner.ownAll(t, own+"}")
-	stream := r.attend(t, "carrier", "mail", 1)
+	defer r.attend(t, "carrier", "mail", 1)() // whose end hands its tasks on
 	// The token that the claim would make where nobody is asked who he is.
 	plain := start(t).ownAll(t, own+"}")
 	if plain == token {
@@ -136,7 +136,6 @@ func TestOwners_AreNotWhoeverKnowsTheirNumbers(t *testing.T) {
 		}
 	}
 	r.attend(t, "biller", "bill", 2)() // a later connection, which ends
-	stream()
 	code, again := owner.post(t, "WorkerService/OwnTasks", own+`,"repeated":true}`)
 	if code != http.StatusOK || len(again["tasks"].([]any)) != 2 { //nolint:forcetypeassert // ok
 		t.Errorf("OwnTasks repeated = %d %v, want both tasks", code, again)
