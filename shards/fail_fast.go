@@ -64,7 +64,7 @@ func (k *canceller) keepUp(ctx context.Context) error {
 	if time.Since(k.walked) < max(walkEvery, walkShare*k.took) {
 		return k.look(ctx)
 	}
-	began := time.Now()
+	began := time.Now() //nolint:forbidigo // in this process, for its pauses
 	k.since = time.Time{}
 	if err := k.look(ctx); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // enqFile is a file of enq's quick start, word for word.
 func enqFile(t *testing.T, name string) string {
 	t.Helper()
-	dir := filepath.Join("..", "..", "internal", "tasktree", "testdata", "enq")
+	dir := filepath.Join("internal", "tasktree", "testdata", "enq")
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
