@@ -138,6 +138,21 @@ func (e *execution) outlast(p *performance, err error) {
 	}
 }
 
+// attemptFor is how long an attempt to return tasks may take.
+func attemptFor(returns ...stint.Return) time.Duration {
+	bytes := 0
+	for i := range returns {
+		bytes += len(returns[i].Result)
+	}
+	return attemptToSend(bytes)
+}
+
+// attemptToSend is attemptMax and, besides, as long as a slow line needs for so many bytes.
+func attemptToSend(bytes int) time.Duration {
+	const slow = 256 << 10 // a second
+	return attemptMax + time.Duration(bytes/slow)*time.Second
+}
+
 // returnTogether returns tasks, and lets go of the performances that are over after it: their
 // verdicts are nil. The error says that the server has not answered; then nothing has changed.
 func (e *execution) returnTogether(performances []*performance) ([]error, error) {
@@ -145,7 +160,8 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 	for i, p := range performances {
 		returns[i] = p.ret
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(performances[0].ctx), attemptMax)
+	ctx, cancel := context.WithTimeout(
+		context.WithoutCancel(performances[0].ctx), attemptFor(returns...))
 	defer cancel()
 	verdicts, err := e.queue.TryReturnTasks(ctx, returns)
 	if unanswered(err) {
@@ -179,7 +195,7 @@ func (e *execution) returnAlone(p *performance, err error) {
 			e.giveBack(p)
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptMax)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptFor(p.ret))
 		err = returnOne(ctx, e.queue, p.ret)
 		cancel()
 		if e.isOver(p, err) {

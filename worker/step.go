@@ -227,7 +227,8 @@ func errKind(wanted, found string) error {
 // ctx ends. The token decides whether the task is still owned.
 func recordStep(ctx context.Context, task *Task, name string, value []byte) ([]byte, error) {
 	attempt := func() ([]byte, error) {
-		recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+		recording, cancel := context.WithTimeout(
+			context.WithoutCancel(ctx), attemptToSend(len(value)))
 		defer cancel()
 		return task.queue.RecordStep(recording, task.OwnedTask, name, value)
 	}
