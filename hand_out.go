@@ -46,7 +46,7 @@ type handOut struct {
 
 // handOut makes an actor the owner of tasks.
 func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
-	if request.awaits {
+	if s.tx == nil {
 		s = s.brief()
 	}
 	request.maxTasks = s.sizes.most(request)
@@ -200,7 +200,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
-			h.store.inlineBytes(), h.store.pieceBytes,
+			h.inlineBytes(), h.store.pieceBytes,
 		},
 		read: read,
 	}

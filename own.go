@@ -23,6 +23,12 @@ import (
 // maxTasks must be positive; a value above 100,000 counts as 100,000. Values beyond the limits, and
 // an empty list of actions, are refused with an [*ArgumentError].
 //
+// An answer has as many tasks as have 8 MiB of bodies together, besides bodies of up to 2 KiB, and
+// always one: the rest is given back, with its tries refunded. While large bodies are on their way
+// the leases are extended. The call may take as long as a slow line needs, but it fails if the
+// database is silent for ten seconds, or the pool has a connection for nobody for as long; what it
+// may have handed out is then given back in the background.
+//
 // If the connection breaks before the answer arrives, the call asks on another connection for the
 // tasks that it may have been given. If ctx ends during the call, or the answer cannot be read, the
 // call gives its tasks back, with their tries refunded; [Store.Close] waits for that. Only if that

@@ -58,15 +58,20 @@ func (z *sizes) learn(actions []string, delivered, left int) {
 	}
 }
 
-// inlineBytes is how much the bodies have together that come with the hand-out itself. Half of the
-// whole is left for longer ones.
-func (s *Store) inlineBytes() int { return s.handOutBytes / 2 } //nolint:mnd // as it says
+// inlineBytes is how much the bodies have together that come with the hand-out itself. Nobody can
+// extend the leases until they have come, so it is no more than a slow line carries in a third of
+// the lease. Half of the whole is left for longer ones.
+func (h *handOut) inlineBytes() int {
+	const half, part, slow = 2, 3, 256 << 10 // a second
+	carried := min(h.lease, time.Minute).Seconds() * slow / part
+	return min(h.store.handOutBytes/half, int(carried))
+}
 
 // claimed reads the tasks that are owned under the claim.
 func (h *handOut) claimed() step {
 	return step{
 		name: "claimed_tasks", read: h.read,
-		args: []any{int64(h.claim), h.store.inlineBytes(), h.store.pieceBytes},
+		args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes},
 	}
 }
 

@@ -44,6 +44,8 @@ type Return struct {
 // ReturnTask ends the performance that token was given for, with a status text for people. With
 // [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is ready for
 // another try at once, or aborted with [CauseTries] if it has no tries left.
+// Unlike a hand-out, which is cut at 8 MiB of bodies, a return is cut at nothing: its results go to
+// the server together, for as long as a slow line needs, which ctx should allow.
 //
 // An owner whose lease has expired may still return the task, unless the task has ended or somebody
 // else has been given it (R8). If the lease of the last try expires, the task is aborted with

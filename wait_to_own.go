@@ -15,7 +15,7 @@ const contendedPause = time.Millisecond
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
 // such tasks are inserted or become ready, when scheduled ones are due and when leases expire.
 // Besides, one of the calls that wait at a store for the same actions polls every
-// [Options.PollInterval].
+// [Options.PollInterval]. An answer is cut at 8 MiB of bodies as there.
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once, and so is that it does

@@ -48,7 +48,7 @@ type question struct {
 type answer struct {
 	*question
 	owned []stint.OwnedTask
-	// at is when the leases began at the latest, or a little later.
+	// at is a little later than the leases began.
 	at  time.Time
 	err error
 }
@@ -249,25 +249,20 @@ func (a *asker) ask(ctx context.Context, q *question) {
 		actions = append(actions, g.actions...)
 	}
 	lease := a.options.Lease
-	// A question that waits has no time limit. Any other question has the lease as its limit, since
-	// the leases of its answer would have expired by then.
-	ctx = context.WithoutCancel(ctx)
-	if q.wait {
-		ctx, q.cancel = context.WithCancel(ctx)
-	} else {
-		ctx, q.cancel = context.WithTimeout(ctx, lease)
-	}
+	// No question has a time limit: the queue gives up a database that is silent, and keeps the
+	// leases of what it hands out while large bodies are on their way.
+	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer q.cancel()
-		ans := answer{question: q, at: now()}
+		own := a.queue.OwnTasks
 		if q.wait {
-			ans.owned, ans.err = a.queue.WaitToOwnTasks(ctx, a.options.Actor, q.max, actions, lease)
-			// The lease began a little earlier, after a wait that may have been long. If it was
-			// more than a little, the first heartbeat tells.
-			ans.at = now()
-		} else {
-			ans.owned, ans.err = a.queue.OwnTasks(ctx, a.options.Actor, q.max, actions, lease)
+			own = a.queue.WaitToOwnTasks
 		}
+		ans := answer{question: q}
+		ans.owned, ans.err = own(ctx, a.options.Actor, q.max, actions, lease)
+		// The leases began a little earlier, after a wait for tasks or for a connection that may
+		// have been long. If it was more than a little, the first heartbeat tells.
+		ans.at = now()
 		a.answers <- ans
 	}()
 }

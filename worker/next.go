@@ -44,12 +44,12 @@ func (w *Worker) PerformNext(ctx context.Context) (performed Performed, ok bool,
 }
 
 func (w *Worker) performNext(ctx context.Context) (Performed, bool, error) {
-	until := now().Add(w.options.Lease)
 	owned, err := w.queue.OwnTasks(ctx, w.options.Actor, 1, w.names(), w.options.Lease)
 	if err != nil || len(owned) == 0 {
 		w.failures.Flush() // a program that performs what is ready ends now
 		return Performed{}, false, err
 	}
+	until := now().Add(w.options.Lease) // a little too late, as in ask
 	e := newExecution(w)
 	e.waits.slots = 1
 	base := context.WithoutCancel(ctx)
