@@ -96,6 +96,13 @@ func (leaving) String() string {
 	return ""
 }
 
+// endless returns a value that cannot be printed to its end.
+func endless() any {
+	itself := map[string]any{}
+	itself["itself"] = itself
+	return itself
+}
+
 // A hostileCase is how a handler of the test ends, and how its task ends in its only try.
 type hostileCase struct {
 	end    func() (worker.Result, error)
@@ -149,7 +156,7 @@ func hostileCases() map[string]hostileCase {
 	add("Is calls itself", recursive, tries, "hostile")
 	add("As of nothing", &hostileError{as: func() bool { return true }}, tries, "hostile")
 	for name, value := range map[string]any{
-		"an error": unprintable{}, "text": "boom", "a nil pointer": op,
+		"an error": unprintable{}, "text": "boom", "a nil pointer": op, "no end": endless(),
 		"a hostile error": &hostileError{format: boom},
 	} {
 		cases["panics with "+name] = hostileCase{

@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/tail"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
@@ -49,7 +51,16 @@ func (t *Task) Logger() *slog.Logger {
 		logger := warnlog.Or(t.logger).With(slog.String("task", string(t.ID)),
 			slog.String("action", t.Action), slog.Int("try", t.Try))
 		t.log.logger = slog.New(slog.NewMultiHandler(logger.Handler(),
-			slog.NewTextHandler(&t.log, nil)))
+			slog.NewTextHandler(&t.log, &slog.HandlerOptions{ReplaceAttr: finite})))
 	})
 	return t.log.logger
+}
+
+// finite replaces a value of which the text has no end: other handlers may write it, such as that
+// for JSON.
+func finite(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindAny && safely.IsEndless(a.Value.Any()) {
+		a.Value = slog.StringValue(fmt.Sprintf("a %T, which is endless", a.Value.Any()))
+	}
+	return a
 }

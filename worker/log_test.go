@@ -27,10 +27,10 @@ func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	var logged bytes.Buffer
-	options := worker.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	options := worker.Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil))}
 	w := newWorker(t, store, options,
 		worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
-			task.Logger().Info("begun", "size", 3)
+			task.Logger().Info("begun", "size", 3, "all", endless())
 			task.Logger().Debug("not kept")
 			if task.Try == 1 {
 				task.Logger().Warn("much", "text", strings.Repeat("x", 20_000))
@@ -52,7 +52,7 @@ func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
 		log     string
 	}{
 		{stint.TryReturned, `^x{100,}\n$`},
-		{stint.TryAborted, `^time=\S+ level=INFO msg=begun size=3\n$`},
+		{stint.TryAborted, `^time=\S+ level=INFO msg=begun size=3 all=".* which is endless"\n$`},
 		{stint.TryReturned, `^x{100,}\n$`}, // counted anew
 	}
 	if len(history.Tries) != len(want) {
@@ -64,7 +64,8 @@ func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
 			t.Errorf("try %d is %.200s, want %v", i, fmt.Sprintf("%+v", try), want[i])
 		}
 	}
-	record := regexp.MustCompile(`level=INFO msg=begun task=a action=a try=1 size=3`)
+	record := regexp.MustCompile(
+		`"level":"INFO","msg":"begun","task":"a","action":"a","try":1,"size":3`)
 	if !record.MatchString(logged.String()) {
 		t.Errorf("the worker's logger got\n%.300s", logged.String())
 	}

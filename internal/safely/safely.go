@@ -35,6 +35,9 @@ func text(value any) (said string) {
 			said = fmt.Sprintf("a %T, which panics when it is printed", value)
 		}
 	}()
+	if IsEndless(value) {
+		return fmt.Sprintf("a %T, which is endless", value)
+	}
 	return fmt.Sprint(value)
 }
 

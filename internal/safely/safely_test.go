@@ -78,3 +78,34 @@ func TestCall_SaysHowItFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestIsEndless_FindsWhatHoldsItself(t *testing.T) {
+	t.Parallel()
+	type holder struct {
+		Next  any
+		other *holder
+	}
+	array, object := make([]any, 2), map[string]any{}
+	array[0], array[1], object["self"] = array, array, object
+	loop := &holder{Next: "end"}
+	loop.other = loop
+	for name, test := range map[string]struct {
+		value any
+		want  bool
+	}{
+		"slice": {array, true}, "map": {object, true}, "within": {holder{Next: object}, true},
+		"pointer": {&holder{Next: array}, true}, "key": {map[any]int{&object: 1}, false},
+		"long": {make([]int, 20_000), true},
+		"nil":  {nil, false}, "nil pointer": {(*holder)(nil), false}, "text": {"text", false},
+		"finite":                         {[]any{map[string]any{"a": holder{Next: []int{1}}}}, false},
+		"pointers that are not followed": {loop, false}, "error": {hostile{}, false},
+	} {
+		if got := safely.IsEndless(test.value); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	failure := safely.Call(func() { panic(object) })
+	if want := "a map[string]interface {}, which is endless"; failure.What != want {
+		t.Errorf("failure = %q, want %q", failure.What, want)
+	}
+}
