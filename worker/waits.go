@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,13 +99,10 @@ func (e *execution) warnOfWaits() bool {
 	// Those of a look are chosen anew each time.
 	//nolint:gosec // spreads the looks, hides nothing
 	rand.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
-	asked := 0
+	look := waitLook{e: e, waiting: waiting, seen: map[stint.TaskID]bool{}}
 	for _, call := range calls {
 		for _, i := range rand.Perm(len(call.ids)) { //nolint:gosec // as above
-			if asked++; asked > waitsAskedMax {
-				return false
-			}
-			if stuck, ok := e.withoutSlot(call, call.ids[i], waiting); ok {
+			if stuck, ok := look.withoutSlot(call, stint.TaskID(call.ids[i])); ok {
 				e.warnOfWait(call, stuck, waiting)
 				return true
 			}
@@ -113,26 +111,24 @@ func (e *execution) warnOfWaits() bool {
 	return false
 }
 
-// slotsWaiting are how many slots are taken by handlers that wait, by action.
-type slotsWaiting map[string]int
-
-func (s slotsWaiting) all() (n int) {
-	for _, of := range s {
-		n += of
-	}
-	return n
+// slotsWaiting are how many slots are taken by handlers that wait, by action, and whose these are.
+type slotsWaiting struct {
+	of    map[string]int
+	tasks map[stint.TaskID]bool
 }
+
+func (s slotsWaiting) all() int { return len(s.tasks) }
 
 // without reports whether no task of the action can begin before a handler that waits has ended.
 func (s slotsWaiting) without(e *execution, action string) bool {
 	of := e.actions[action]
 	return of != nil &&
-		(s.all() >= e.waits.slots || of.concurrency > 0 && s[action] >= of.concurrency)
+		(s.all() >= e.waits.slots || of.concurrency > 0 && s.of[action] >= of.concurrency)
 }
 
 // fill reports whether that holds for any action.
 func (s slotsWaiting) fill(e *execution) bool {
-	for action := range s {
+	for action := range s.of {
 		if s.without(e, action) {
 			return true
 		}
@@ -150,36 +146,83 @@ func (e *execution) waitCalls() ([]*handlerWait, slotsWaiting) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	var long []*handlerWait
-	waiting := slotsWaiting{}
+	waiting := slotsWaiting{map[string]int{}, map[stint.TaskID]bool{}}
 	for call := range w.calls {
 		if now().Sub(call.since) >= e.waitsAfter {
 			long = append(long, call)
 		}
 		if held[call.p] { // else it has let go of its slot; each has one, however many calls
 			delete(held, call.p)
-			waiting[call.p.task.Action]++
+			waiting.of[call.p.task.Action]++
+			waiting.tasks[call.p.task.ID] = true
 		}
 	}
 	return long, waiting
 }
 
+// A waitLook looks for what holds handlers up.
+type waitLook struct {
+	e       *execution
+	waiting slotsWaiting
+	seen    map[stint.TaskID]bool
+	asked   int
+}
+
 // withoutSlot returns the task that holds a handler's wait for a task up, if it is ready and has no
-// slot: the task itself, or one that it waits for at one remove.
-func (e *execution) withoutSlot(
-	call *handlerWait, id string, waiting slotsWaiting,
+// slot: the task itself, or one that it waits for, through all that are blocked in between.
+func (l *waitLook) withoutSlot(
+	call *handlerWait, id stint.TaskID,
 ) (stuck stint.TaskInfo, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(call.p.ctx), attemptMax)
 	defer cancel()
-	why, err := call.source.Explain(ctx, stint.TaskID(id))
-	if err != nil {
-		return stuck, false // it may be gone, or the server away, which others say
-	}
-	for _, info := range append([]stint.TaskInfo{why.Task}, why.WaitsFor...) {
-		if info.State == stint.StateReady && waiting.without(e, info.Action) {
-			return info, true
+	for ahead := []stint.TaskID{id}; len(ahead) > 0; ahead = ahead[1:] {
+		if l.seen[ahead[0]] {
+			continue
+		}
+		if l.asked++; l.asked > waitsAskedMax {
+			return stuck, false
+		}
+		l.seen[ahead[0]] = true
+		why, err := call.source.Explain(ctx, ahead[0])
+		if err != nil {
+			continue // it may be gone, or the server away, which others say
+		}
+		switch task := why.Task; task.State {
+		case stint.StateReady:
+			if l.waiting.without(l.e, task.Action) && !l.isHeld(&why) {
+				return task, true
+			}
+		case stint.StateBlocked:
+			for _, before := range why.WaitsFor {
+				if before.State == stint.StateBlocked || before.State == stint.StateReady &&
+					l.waiting.without(l.e, before.Action) {
+					ahead = append(ahead, before.ID)
+				}
+			}
+		default: // others have it, or its time has not come
 		}
 	}
 	return stuck, false
+}
+
+// isHeld reports whether a pause or a limit would keep a ready task from beginning if it had a slot.
+// A limit that handlers that wait have taken counts as slots do.
+func (l *waitLook) isHeld(why *stint.Explanation) bool {
+	by := why.Limits
+	if by == nil {
+		return false
+	}
+	others := func(owned []stint.TaskInfo) bool {
+		return slices.ContainsFunc(owned, func(t stint.TaskInfo) bool {
+			return !l.waiting.tasks[t.ID]
+		})
+	}
+	limits := by.Limits
+	return !by.PausedSince.IsZero() || !by.KeyPausedSince.IsZero() ||
+		by.NextAt.After(why.Now) || by.KeyNextAt.After(why.Now) ||
+		limits.Concurrency > 0 && by.InProgress >= limits.Concurrency && others(by.Owned) ||
+		limits.ConcurrencyPerKey > 0 && by.KeyInProgress >= limits.ConcurrencyPerKey &&
+			others(by.KeyOwned)
 }
 
 func (e *execution) warnOfWait(call *handlerWait, stuck stint.TaskInfo, waiting slotsWaiting) {

@@ -57,6 +57,12 @@ func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 		"the end of a network": {slots: 1, stuck: "child", children: []stint.Task{
 			child, {ID: "end", Action: "elsewhere", After: []stint.TaskID{"child"}},
 		}},
+		"a chain": {slots: 1, stuck: "child", children: []stint.Task{
+			child, {ID: "b", Action: "elsewhere", After: []stint.TaskID{"child"}},
+			{ID: "c", Action: "child", After: []stint.TaskID{"b"}},
+			{ID: "d", Action: "elsewhere", After: []stint.TaskID{"b", "c"}},
+			{ID: "end", Action: "child", After: []stint.TaskID{"d"}},
+		}},
 		"those of its action": {
 			slots: 5, options: many, stuck: "same",
 			children: []stint.Task{{ID: "same", Action: "parent", Priority: -1}},
