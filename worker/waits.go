@@ -205,7 +205,7 @@ func (l *waitLook) withoutSlot(
 	return stuck, false
 }
 
-// isHeld reports whether a pause or a limit would keep a ready task from beginning if it had a slot.
+// isHeld reports whether a pause or a limit would keep a ready task from beginning in a free slot.
 // A limit that handlers that wait have taken counts as slots do.
 func (l *waitLook) isHeld(why *stint.Explanation) bool {
 	by := why.Limits

@@ -58,7 +58,8 @@ func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 			child, {ID: "end", Action: "elsewhere", After: []stint.TaskID{"child"}},
 		}},
 		"a chain": {slots: 1, stuck: "child", children: []stint.Task{
-			child, {ID: "b", Action: "elsewhere", After: []stint.TaskID{"child"}},
+			child,
+			{ID: "b", Action: "elsewhere", After: []stint.TaskID{"child"}},
 			{ID: "c", Action: "child", After: []stint.TaskID{"b"}},
 			{ID: "d", Action: "elsewhere", After: []stint.TaskID{"b", "c"}},
 			{ID: "end", Action: "child", After: []stint.TaskID{"d"}},

@@ -97,7 +97,8 @@ func TestIsEndless_FindsWhatHoldsItself(t *testing.T) {
 		"pointer": {&holder{Next: array}, true}, "key": {map[any]int{&object: 1}, false},
 		"long": {make([]int, 20_000), true},
 		"nil":  {nil, false}, "nil pointer": {(*holder)(nil), false}, "text": {"text", false},
-		"finite":                         {[]any{map[string]any{"a": holder{Next: []int{1}}}}, false},
+		"finite": {[]any{map[string]any{"a": holder{Next: []int{1}}}}, false},
+
 		"pointers that are not followed": {loop, false}, "error": {hostile{}, false},
 	} {
 		if got := safely.IsEndless(test.value); got != test.want {
