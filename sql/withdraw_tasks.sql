@@ -62,7 +62,8 @@ WITH RECURSIVE reached (key, falls) AS (
         OFFSET 0 -- a fence: all are locked, not only those that the condition below lets through
         FOR UPDATE
     ) AS blocked
-    WHERE blocked.key = ANY ($1::bigint[])
+    -- A binary search: here, = ANY would go through all keys for each row.
+    WHERE ($1::bigint[])[width_bucket(blocked.key, $1::bigint[])] = blocked.key
 ), unqueued AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT held.key FROM held WHERE held.state = 2 /* ready */))
