@@ -61,6 +61,10 @@ func (c Claim) claim() claim {
 // again, calls [Store.ReleaseClaim]. If ctx ends during the call, what it has handed out is given
 // back, unless the call was repeated meanwhile: the claim is then spent.
 //
+// An answer is on its way to somebody else for as long as the line takes, and nobody extends the
+// leases meanwhile. So it has no more bodies than a line of 256 KiB a second carries in a third of
+// the lease, and no more than one of OwnTasks, but always one: choose a lease for the largest.
+//
 // Calls share no statement with others, unlike those of OwnTasks. In a transaction the call is
 // refused with an [*ArgumentError].
 func (s *Store) ClaimTasks(

@@ -59,12 +59,25 @@ func (z *sizes) learn(actions []string, delivered, left int) {
 }
 
 // inlineBytes is how much the bodies have together that come with the hand-out itself. Nobody can
-// extend the leases until they have come, so it is no more than a slow line carries in a third of
-// the lease. Half of the whole is left for longer ones.
+// extend the leases until they have come. Half of the whole is left for longer ones.
 func (h *handOut) inlineBytes() int {
-	const half, part, slow = 2, 3, 256 << 10 // a second
-	carried := min(h.lease, time.Minute).Seconds() * slow / part
-	return min(h.store.handOutBytes/half, int(carried))
+	const half = 2
+	return min(h.mostBytes()/half, h.carriedBytes())
+}
+
+// mostBytes is how much all bodies have together. A hand-out under a claim of the caller's goes on
+// to somebody far away, and nobody extends the leases until it has come.
+func (h *handOut) mostBytes() int {
+	if h.chosen.isSet() {
+		return min(h.store.handOutBytes, h.carriedBytes())
+	}
+	return h.store.handOutBytes
+}
+
+// carriedBytes is how much a slow line carries in a third of the lease.
+func (h *handOut) carriedBytes() int {
+	const part, slow = 3, 256 << 10 // a second
+	return int(min(h.lease, time.Minute).Seconds() * slow / part)
 }
 
 // claimed reads the tasks that are owned under the claim.
@@ -102,7 +115,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 		switch {
 		case !isLong(row):
 			kept = append(kept, row)
-		case len(long) == 0, bytes+row.size <= h.store.handOutBytes:
+		case len(long) == 0, bytes+row.size <= h.mostBytes():
 			bytes += row.size
 			kept, long = append(kept, row), append(long, row)
 		default:

@@ -17,5 +17,12 @@ func TestHandOut_BringsFewBodiesUnderAShortLease(t *testing.T) {
 		if got := h.inlineBytes(); got != want {
 			t.Errorf("under a lease of %v: %d bytes, want %d", lease, got, want)
 		}
+		if got := h.mostBytes(); got != handOutBytes {
+			t.Errorf("under a lease of %v: %d bytes in all", lease, got)
+		}
+		h.chosen.Number = 1
+		if got := h.mostBytes(); got != min(h.carriedBytes(), handOutBytes) {
+			t.Errorf("under a claim and a lease of %v: %d bytes in all", lease, got)
+		}
 	}
 }
