@@ -292,6 +292,9 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 		"abort": func(inside *stint.Store, _ stint.OwnedTask) error {
 			return errOf(inside.AbortTasks(t.Context(), []stint.TaskID{"r"}, ""))
 		},
+		"abort of what is scheduled": func(inside *stint.Store, _ stint.OwnedTask) error {
+			return errOf(inside.AbortTasks(t.Context(), []stint.TaskID{"s"}, ""))
+		},
 		"cycle": func(inside *stint.Store, _ stint.OwnedTask) error {
 			return inside.AddDependencies(t.Context(), []stint.Dependency{
 				{Predecessor: "d", Dependent: "r"},
@@ -300,14 +303,16 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 	} {
 		store, pool := newStoreAndPool(t, stint.Options{})
 		insert(t, store, after("p"), join("j", "p"), stint.Task{ID: "r", Action: "other"},
-			after("d", "p"))
+			after("d", "p"),
+			stint.Task{ID: "s", Action: "other", NotBefore: time.Now().Add(time.Hour)})
 		p := ownOne(t, store)
 		tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 		wantErr(t, "BeginTx", err, nil)
 		inside := store.WithTx(tx)
 		_, err = inside.ListTasks(t.Context(), stint.Filter{}) // takes the snapshot
 		wantErr(t, "ListTasks", err, nil)
-		insert(t, store, after("behind join", "j"), after("behind ready", "r"))
+		insert(t, store, after("behind join", "j"), after("behind ready", "r"),
+			after("behind scheduled", "s"))
 		wantErr(t, "AddDependencies", addDependency(t, store, "r", "d"), nil)
 		err = end(inside, p)
 		if err == nil {

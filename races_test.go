@@ -164,3 +164,63 @@ func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T
 		t.Errorf("b is %s behind it", got.State)
 	}
 }
+
+// Between the look that finds a lease expired on its last try and the end of the task its owner may
+// come back: the task goes on then.
+func TestMaintain_EndsNothingThatIsDueNoMore(t *testing.T) {
+	t.Parallel()
+	extends := func(t *testing.T, store *stint.Store, owned stint.OwnedTask) {
+		t.Helper()
+		kept, err := store.ExtendTasksOwnership(
+			t.Context(), "actor", []stint.OwnedTask{owned}, time.Hour)
+		if err != nil || !kept[0] {
+			t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+		}
+	}
+	releases := func(later time.Duration) func(*testing.T, *stint.Store, stint.OwnedTask) {
+		return func(t *testing.T, store *stint.Store, owned stint.OwnedTask) {
+			t.Helper()
+			returnWith(t, store, owned, stint.Return{
+				Code: stint.StatusPending, Release: true, RetryAfter: later,
+			})
+		}
+	}
+	for name, try := range map[string]struct {
+		before, meanwhile func(*testing.T, *stint.Store, stint.OwnedTask)
+		want              stint.State
+	}{
+		"extended":           {before: extends, want: stint.StateInProgress},
+		"extended meanwhile": {meanwhile: extends, want: stint.StateInProgress},
+		"released":           {before: releases(0), want: stint.StateReady},
+		"released for later": {before: releases(time.Hour), want: stint.StateScheduled},
+		"made to wait": {want: stint.StateBlocked, before: func(
+			t *testing.T, store *stint.Store, owned stint.OwnedTask,
+		) {
+			t.Helper()
+			releases(0)(t, store, owned)
+			wantErr(t, "AddDependencies", addDependency(t, store, "b", owned.ID), nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+			insert(t, store, stint.Task{ID: "a", Action: "act", MaxTries: 1},
+				stint.Task{ID: "b", Action: "other"})
+			owned := ownOne(t, store)
+			expireLeases(t, pool)
+			if try.before != nil {
+				try.before(t, store, owned)
+			}
+			args := yields[string](t, pool, "SELECT '1, 1, array[' || key || ']' FROM stint.tasks "+
+				"WHERE id = 'a'")
+			pausedAt(t, pool, "end_due_tasks", "named", args, func() {
+				if try.meanwhile != nil {
+					try.meanwhile(t, store, owned)
+				}
+			})
+			if got := info(t, store, "a"); got.State != try.want {
+				t.Errorf("it is %s, want it %s", got.State, try.want)
+			}
+		})
+	}
+}
