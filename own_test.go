@@ -392,12 +392,16 @@ func TestExtendTasksOwnership_LetsTheTasksThatAreNotNamedExpire(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 100)...)
 	owned := own(t, store, 100)
+	ownedAt := info(t, store, owned[20].ID).OwnedAt
 	exec(t, pool, "UPDATE stint.leases SET deadline = statement_timestamp() + interval '1 second'")
 	for range 2 { // the second time, the part split off is whole
 		kept, err := store.ExtendTasksOwnership(t.Context(), "actor", owned[20:50], time.Hour)
 		if err != nil || slices.Contains(kept, false) {
 			t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
 		}
+	}
+	if got := info(t, store, owned[20].ID).OwnedAt; !got.Equal(ownedAt) {
+		t.Errorf("it is owned since %v, want since the hand-out at %v", got, ownedAt)
 	}
 	exec(t, pool, "UPDATE stint.leases SET deadline = deadline - interval '1 minute'")
 	got := idsOf(own(t, store, 200))

@@ -282,6 +282,23 @@ func TestExtendRemoteOwnership_BindsLateTasksAgain(t *testing.T) {
 	wantState(t, store, stint.StateReady, "a", "b", "c")
 }
 
+// What was owned before anybody attended the actor is bound as far as it is extended.
+func TestExtendRemoteOwnership_BindsAPartOfALease(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, after("a"), after("b"))
+	actor := far()
+	owned := ownAs(t, store, actor.Actor, 2)
+	attend(t, store, actor, true)
+	kept, err := store.ExtendRemoteOwnership(t.Context(), actor, owned[:1], stint.NoExpiry)
+	if err != nil || !kept[0] {
+		t.Fatalf("ExtendRemoteOwnership = %v, %v", kept, err)
+	}
+	wantErr(t, "DismissActor", store.DismissActor(t.Context(), actor), nil)
+	wantState(t, store, stint.StateReady, "a")
+	wantState(t, store, stint.StateInProgress, "b")
+}
+
 // A service attends the connection of an actor in another process, and hands its tasks on when the
 // connection is gone.
 func ExampleStore_AttendActor() {
