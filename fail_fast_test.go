@@ -318,6 +318,20 @@ func TestFailFast_OfAStructure(t *testing.T) {
 	wantState(t, store, stint.StateReady, "report")
 }
 
+// What others need is aborted once these are, too, without FailFast, however much later.
+func TestFailFast_ComesBackToWhatOthersNeeded(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("bad"), stint.Task{ID: "shared", Action: "other"},
+		failFast("end", "bad", "shared"), after("else", "shared"))
+	fail(t, store, "bad")
+	maintain(t, store)
+	wantState(t, store, stint.StateReady, "shared")
+	aborts("else")(t, store)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "shared")
+}
+
 // A network of tasks, each with an order to be aborted, or not, by its owner.
 type fastNetwork struct {
 	tasks  []stint.Task

@@ -1,9 +1,11 @@
 package stint_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -292,4 +294,29 @@ func wantShares(t *testing.T, given, weights map[string]int, round int) {
 	if most-least > turn {
 		t.Fatalf("in round %d, with weights %v, %v were handed out", round, weights, given)
 	}
+}
+
+// L5: a key that had no room while others had their turns has saved up one turn, and no more.
+func TestFair_AKeyWithoutRoomSavesUpOneTurn(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
+	insert(t, store, ofKey("a", 100)...)
+	insert(t, store, ofKey("b", 100)...)
+	owned := own(t, store, 2)
+	if len(owned) != 2 || owned[0].ID[0] == owned[1].ID[0] {
+		t.Fatalf("OwnTasks gave %q, want one of each key", idsOf(owned))
+	}
+	slices.SortFunc(owned, func(a, b stint.OwnedTask) int { return cmp.Compare(a.ID, b.ID) })
+	own(t, store, 1) // none: both keys are held
+	complete(t, store, owned[1])
+	exec(t, pool, "UPDATE stint.turns SET pass = pass + 1000000000 WHERE limit_key = 'b'")
+	complete(t, store, owned[0])
+	for range 70 {
+		next := own(t, store, 1)
+		if next[0].ID[0] == 'b' {
+			return
+		}
+		complete(t, store, next...)
+	}
+	t.Error("b has had no turn among 70 tasks")
 }

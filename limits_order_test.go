@@ -233,3 +233,37 @@ func (m *orderModel) own(n int) int {
 	m.owned = append(m.owned, owned...)
 	return len(owned)
 }
+
+// L4: tasks of a full key that are seen behind others whose keys are not known stay in the queue:
+// one of these may be an older one of the same key.
+func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
+	insert(t, store, withKey("k", "k0", "k1")...)
+	running := wantHandOut(t, store, 1, "k0")
+	spans := numbered("t", 640)
+	for i := range spans {
+		spans[i].Key = string(spans[i].ID)
+	}
+	spans[30].Key = "k"
+	insert(t, store, spans...)
+	insert(t, store, withKey("k", "k2")...)
+	const some = 20
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.ready"); n > some {
+		t.Fatalf("%d rows are ready, more than a hand-out looks at", n)
+	}
+	complete(t, store, own(t, store, some)...) // k1 is parked
+	complete(t, store, running...)
+	complete(t, store, wantHandOut(t, store, 1, "k1")...)
+	for range 30 {
+		owned := own(t, store, 1)
+		complete(t, store, owned...)
+		switch owned[0].ID {
+		case spans[30].ID:
+			return
+		case "k2":
+			t.Fatal("k2 was handed out ahead of an older task of its key")
+		}
+	}
+	t.Error("the older task was not handed out")
+}

@@ -74,6 +74,34 @@ func wantOnce(t *testing.T, pool *pgxpool.Pool) {
 const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', " +
 	"false, true, 0"
 
+// L1, L3: a hand-out counts what another one has handed out since its snapshot.
+func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, used := range map[string]bool{
+		"concurrency per key": false, "concurrency per key, used": true, "rate per key": false,
+	} {
+		store, pool := newLimitedStore(t, ofOne()[strings.TrimSuffix(name, ", used")])
+		if used {
+			insert(t, store, withKey("a", "before")...)
+			complete(t, store, own(t, store, 1)...)
+		}
+		insert(t, store, ofKey("a", 4)...)
+		pausedBehind(t, pool, "own_limited", "queue.*, limits.action IS NOT", ownAll, func() {
+			tx := begin(t, pool) // what is locked is not parked
+			_, err := tx.Exec(t.Context(), `SELECT FROM stint.ready
+				WHERE lo > (SELECT min(lo) FROM stint.ready) FOR UPDATE`)
+			wantErr(t, "lock", err, nil)
+			if got := own(t, store, 1); len(got) != 1 {
+				t.Errorf("%s: %q were handed out meanwhile, want one", name, idsOf(got))
+			}
+			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+		})
+		if n := yields[int](t, pool, tasksIn("leased")); n != 1 {
+			t.Errorf("%s: %d tasks are in progress, want 1", name, n)
+		}
+	}
+}
+
 // A span from which a task is withdrawn while a hand-out is about to lock it is parked as what is
 // left of it.
 func TestOwnTasks_ParksASpanThatIsCutMeanwhile(t *testing.T) {

@@ -210,15 +210,22 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 // maintainers.
 func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	t.Parallel()
-	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
-	insert(t, store, withKey("a", "a0", "a1")...)
-	owned := wantHandOut(t, store, 10, "a0")
-	wantHandOut(t, store, 10) // a1 is parked, and its turn held
-	tx := begin(t, pool)
-	wantErr(t, "ReturnTask", store.WithTx(tx).ReturnTask(
-		t.Context(), "a0", owned[0].Token, "", stint.StatusCompleted), nil)
-	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-	eventually(t, soon, "a1 is handed out", func() bool { return len(own(t, store, 10)) == 1 })
+	for _, limits := range []stint.Limits{
+		{ConcurrencyPerKey: 1, Fair: true},
+		{ConcurrencyPerKey: 1, RatePerKey: stint.Rate{Tasks: 1, Per: time.Second, Burst: 1}},
+	} {
+		parker, pool := newLimitedStore(t, limits)
+		insert(t, parker, withKey("a", "a0", "a1")...)
+		owned := wantHandOut(t, parker, 10, "a0")
+		wantHandOut(t, parker, 10)                          // a1 is parked, and its turn held
+		wantErr(t, "Close", parker.Close(t.Context()), nil) // it looks no more
+		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+		tx := begin(t, pool)
+		wantErr(t, "ReturnTask", store.WithTx(tx).ReturnTask(
+			t.Context(), "a0", owned[0].Token, "", stint.StatusCompleted), nil)
+		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+		eventually(t, soon, "a1 is handed out", func() bool { return len(own(t, store, 10)) == 1 })
+	}
 }
 
 // L4: a task whose turn has come, and that somebody's transaction locks, holds up no other key.
@@ -312,4 +319,50 @@ func TestMaintain_BringsNoMoreBackThanAKeyHasTokensFor(t *testing.T) {
 	exec(t, pool, `UPDATE stint.key_rates
 		SET full_at = full_at - interval '2 h', wake_at = wake_at - interval '2 h'`)
 	wantStillParked(t, store, pool, 6)
+}
+
+// A task whose lease expired on its last try is in progress until it can end, although the other
+// tasks of its hand-out are taken back.
+func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2})
+	tasks := numbered("t", 1600) // in spans
+	tasks[0].MaxTries = 1
+	insert(t, store, tasks...)
+	wantHandOut(t, store, 4, "t000000", "t000001")
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); n != 1 {
+		t.Fatalf("the hand-out has %d rows", n)
+	}
+	insert(t, store, after("behind", "t000000"))
+	expireLeases(t, pool)
+	tx := begin(t, pool)
+	lockBlocked(t, tx, "behind")
+	maintain(t, store)
+	wantState(t, store, stint.StateInProgress, "t000000")
+	wantHandOut(t, store, 4, "t000001")
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	maintain(t, store)
+	wantState(t, store, stint.StateAborted, "t000000")
+	wantHandOut(t, store, 4, "t000002")
+}
+
+// A task that is tried again has the slot of this try, and no other.
+func TestOwnTasks_CountsATaskThatIsTriedAgainOnce(t *testing.T) {
+	t.Parallel()
+	for _, parked := range []bool{false, true} {
+		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
+		insert(t, store, withKey("k", "a", "b")...)
+		owned := wantHandOut(t, store, 2, "a", "b")
+		for _, i := range []int{1, 0} {
+			returnWith(t, store, owned[i], stint.Return{Code: stint.StatusPending})
+		}
+		wantHandOut(t, store, 1, "b") // its slot is the first now, and it was the second
+		if parked {
+			// Whoever has parked a died before it looked again.
+			exec(t, pool, `UPDATE stint.ready SET limit_key = 'k',
+				position = position | '-9223372036854775808'::bigint`)
+			maintain(t, store)
+		}
+		wantHandOut(t, store, 1, "a")
+	}
 }

@@ -413,3 +413,29 @@ func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
 		}
 	}
 }
+
+// R5, R18: who waits for a task that is replaced learns of it, however soon such tasks are pruned.
+func TestPrune_LeavesAReplacedTaskToThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	h := newHeardStore(t, stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: time.Microsecond},
+	})
+	insert(t, h.Store, waited())
+	waiting := h.waitFor(t, "w")
+	tx := begin(t, h.pool)
+	within := h.WithTx(tx)
+	replaces(t, within)
+	n, err := within.Prune(t.Context())
+	if err != nil || n != 0 {
+		t.Errorf("Prune = %d, %v, want 0: somebody waits", n, err)
+	}
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	ended, err := ends(t, "WaitForTask", waiting)
+	if err != nil || ended.AbortCause != stint.CauseReplaced {
+		t.Errorf("WaitForTask = %s %s, %v", ended.State, ended.AbortCause, err)
+	}
+	exec(t, h.pool, "UPDATE stint.finished SET finished_at = finished_at - interval '2 hours'")
+	if n, err = h.Prune(t.Context()); err != nil || n != 1 {
+		t.Errorf("Prune = %d, %v after two hours, want 1", n, err)
+	}
+}

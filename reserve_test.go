@@ -182,3 +182,34 @@ func TestOwners_WaitForLocksApart(t *testing.T) {
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	wantErr(t, "ReturnTask", (<-returned).err, nil)
 }
+
+// A reserve that the server has ended while nobody used it is opened anew. The pool would close it
+// at its age, and the end of the store closes it in any case.
+func TestOwners_UseNoReserveThatIsGone(t *testing.T) {
+	t.Parallel()
+	direct := testdb.New(t)
+	pool, _, _, _ := reserved(t, direct)
+	store := openStore(t, pool, stint.Options{
+		Maintenance: stint.MaintainNever, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	insert(t, store, after("task"))
+	owned := own(t, store, 1)
+	held := holdPool(t, pool)
+	beat := func() (pid int) {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		wantErr(t, "ExtendTasksOwnership",
+			errOf(store.ExtendTasksOwnership(ctx, "actor", owned, time.Hour)), nil)
+		return yields[int](t, direct, `SELECT max(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'reserved'
+				AND pid <> $1`, held.Conn().PgConn().PID())
+	}
+	first := beat()
+	if again := beat(); again != first {
+		t.Errorf("the reserve is opened for each call")
+	}
+	exec(t, direct, "SELECT pg_terminate_backend($1, 10000)", first)
+	if again := beat(); again == first {
+		t.Errorf("the reserve is used after its end")
+	}
+}

@@ -314,17 +314,18 @@ func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 
 func TestReturnTasks_ReleasedKeepsTheStatusOfTheTryBefore(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
-	insert(t, store, stint.Task{ID: "a", Action: "act"})
-	first := ownOne(t, store)
-	err := store.ReturnTask(t.Context(), "a", first.Token, "disk full", stint.StatusPending)
-	wantErr(t, "ReturnTask", err, nil)
-	second := ownOne(t, store)
-	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{{
-		ID: "a", Token: second.Token, Code: stint.StatusPending, Release: true,
-	}})
-	wantErr(t, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
-	if got := info(t, store, "a"); got.Status != "disk full" || got.Tries != 1 {
-		t.Errorf("status %q after %d tries, want the first one's", got.Status, got.Tries)
+	for _, later := range []time.Duration{0, time.Hour} {
+		store := newStore(t)
+		insert(t, store, stint.Task{ID: "a", Action: "act"})
+		first := ownOne(t, store)
+		err := store.ReturnTask(t.Context(), "a", first.Token, "disk full", stint.StatusPending)
+		wantErr(t, "ReturnTask", err, nil)
+		second := ownOne(t, store)
+		returnWith(t, store, second, stint.Return{
+			Code: stint.StatusPending, Release: true, RetryAfter: later,
+		})
+		if got := info(t, store, "a"); got.Status != "disk full" || got.Tries != 1 {
+			t.Errorf("status %q after %d tries, want the first one's", got.Status, got.Tries)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package stint_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -122,12 +123,17 @@ func TestInputs_AreTheResultsOfThePredecessorsThroughJoins(t *testing.T) {
 
 func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
-	insert(t, store, after("a"), after("b"), after("c", "a"), after("d", "c"), after("e", "a", "b"))
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b"), after("d", "c"), after("e", "a", "b"), stint.Task{
+		ID: "c", Action: "act", After: []stint.TaskID{"a"}, Deadline: time.Now().Add(time.Hour),
+	})
 	err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"}))
 	wantErr(t, "DeleteTasks", err, nil)
 	_, err = store.GetTasks(t.Context(), []stint.TaskID{"a", "c", "d"})
 	wantTasks(t, "GetTasks", err, stint.ErrTaskNotFound, "a", "c", "d")
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.deadlines"); n != 0 {
+		t.Errorf("%d deadlines are watched of tasks that are gone", n)
+	}
 	finish(t, store, "b", stint.StatusCompleted)
 	finish(t, store, "e", stint.StatusCompleted)
 }
