@@ -239,8 +239,9 @@ func (m *orderModel) own(n int) int {
 func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
-	insert(t, store, withKey("k", "k0", "k1")...)
+	insert(t, store, withKey("k", "k0")...)
 	running := wantHandOut(t, store, 1, "k0")
+	insert(t, store, withKey("k", "k1")...)
 	spans := numbered("t", 640)
 	for i := range spans {
 		spans[i].Key = string(spans[i].ID)
