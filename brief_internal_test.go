@@ -55,3 +55,15 @@ func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 		t.Errorf("acquireBriefly where nobody gets a connection = %v", err)
 	}
 }
+
+// The end of the caller's context is not the silence of the database.
+func TestBrief_TellsTheEndOfTheContextFromSilence(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	brief, silence := context.WithCancel(ctx)
+	defer silence()
+	cancel()
+	if err := silentIf(brief, ctx, context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("silentIf = %v, want %v", err, context.Canceled)
+	}
+}

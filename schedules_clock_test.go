@@ -53,3 +53,31 @@ func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
 		t.Errorf("the next occurrence is %v behind the last one, of %v", next, infos[0].LastIDs)
 	}
 }
+
+// Each occurrence expires at the next one, also among several that are caught up with; and what is
+// missed is counted in all.
+func TestSchedules_ExpireAndCountEachOccurrence(t *testing.T) {
+	t.Parallel()
+	store, pool := newSchedules(t)
+	all, last := scheduleOf("all", "@daily"), scheduleOf("last", "@daily")
+	all.CatchUp, all.Expire, all.Window = stint.CatchUpAll, true, 100*time.Hour
+	last.CatchUp = stint.CatchUpLast
+	putSchedules(t, store, all, last)
+	midnight := today(t, pool)
+	for _, missed := range []int64{2, 4} {
+		dueSince(t, pool, "all", midnight.AddDate(0, 0, -2))
+		dueSince(t, pool, "last", midnight.AddDate(0, 0, -2))
+		maintain(t, store)
+		if got := scheduleNamed(t, store, "last").Missed; got < missed || got > missed+1 {
+			t.Errorf("%d are missed, want %d", got, missed)
+		}
+	}
+	for day := -2; day <= 0; day++ {
+		at := midnight.AddDate(0, 0, day)
+		deadline := yields[time.Time](t, pool, "SELECT deadline FROM stint.tasks WHERE id = $1",
+			nameAt("all", at))
+		if want := at.AddDate(0, 0, 1); !deadline.Equal(want) {
+			t.Errorf("that of %s expires at %s, want %s", at, deadline, want)
+		}
+	}
+}
