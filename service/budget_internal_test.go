@@ -86,3 +86,40 @@ func TestBudget_OfOneIsNotThatOfAll(t *testing.T) {
 		under.Wait()
 	})
 }
+
+// Whoever needs much is not passed over by those who need less. When it gives up, they get their
+// turn at once. Alone, it gets more than there is.
+func TestBudget_GivesRoomInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100*smallBytes, smallBytes, true)
+		hold := func(name string, bytes int64, within time.Duration) (*room, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			r := &room{budget: b, name: name}
+			return r, r.hold(ctx, bytes)
+		}
+		began := time.Now()
+		first, err := hold("first", 200*smallBytes, time.Second)
+		if err != nil || time.Since(began) > 0 {
+			t.Errorf("hold of all and more = %v after %v", err, time.Since(began))
+		}
+		if err := first.hold(t.Context(), 60*smallBytes); err != nil {
+			t.Errorf("hold less = %v", err)
+		}
+		var under sync.WaitGroup
+		under.Go(func() {
+			if _, err := hold("much", 50*smallBytes, time.Second); err == nil {
+				t.Error("much is held beside what is held")
+			}
+		})
+		synctest.Wait()
+		under.Go(func() {
+			_, err := hold("little", 30*smallBytes, time.Minute)
+			if err != nil || time.Since(began) != time.Second {
+				t.Errorf("hold behind much = %v after %v", err, time.Since(began))
+			}
+		})
+		under.Wait()
+	})
+}
