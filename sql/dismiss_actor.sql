@@ -27,7 +27,7 @@ WITH dismissed AS (
         SELECT leases.ctid AS tid
         FROM stint.leases
         WHERE leases.session = lost.session AND leases.actor = $2::text
-          AND leases.deadline > statement_timestamp()
+          AND leases.deadline + interval '0' > statement_timestamp() -- not along leases_order
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS lease
 ), expired AS (
@@ -39,6 +39,11 @@ WITH dismissed AS (
 )
 SELECT (SELECT count(*)
         FROM lost
-        JOIN stint.leases ON leases.session = lost.session
-        WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp())
+        CROSS JOIN LATERAL (
+            SELECT leases.deadline
+            FROM stint.leases
+            WHERE leases.session = lost.session AND leases.actor = $2::text
+            OFFSET 0
+        ) AS lease
+        WHERE lease.deadline > statement_timestamp())
        - (SELECT count(*) FROM expired) AS passed

@@ -19,7 +19,7 @@ WITH lost AS MATERIALIZED (
         SELECT leases.ctid AS tid
         FROM stint.leases
         WHERE leases.session = lost.id AND leases.actor = $2::text
-          AND leases.deadline > statement_timestamp()
+          AND leases.deadline + interval '0' > statement_timestamp() -- not along leases_order
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS lease
 ), expired AS (
@@ -31,8 +31,13 @@ WITH lost AS MATERIALIZED (
 ), passed AS MATERIALIZED (
     SELECT (SELECT count(*)
             FROM lost
-            JOIN stint.leases ON leases.session = lost.id
-            WHERE leases.actor = $2::text AND leases.deadline > statement_timestamp())
+            CROSS JOIN LATERAL (
+                SELECT leases.deadline
+                FROM stint.leases
+                WHERE leases.session = lost.id AND leases.actor = $2::text
+                OFFSET 0
+            ) AS lease
+            WHERE lease.deadline > statement_timestamp())
            - (SELECT count(*) FROM expired) AS leases
 ), unregistered AS (
     -- The actor stays registered as long as leases were passed over, so that they are found again.

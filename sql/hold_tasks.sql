@@ -36,7 +36,7 @@ WITH named AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT ready.lo, ready.late
         FROM stint.ready
-        WHERE ready.lo = span.lo AND ready.hi >= named.key
+        WHERE ready.lo = span.lo AND ready.hi + 0 >= named.key -- + 0: not along ready_order
           AND (ready.lo = ready.hi OR NOT named.is_run)
         FOR UPDATE
     ) AS ready

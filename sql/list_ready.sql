@@ -9,10 +9,10 @@ FROM (
     SELECT head.lo, head.hi, sum(head.hi - head.lo + 1) OVER up_to_here AS tasks
     FROM (
         -- The span that $1 is in may hold some of the tasks: it begins in the same block of 1,024
-        -- keys.
+        -- keys. hi + 0: not along ready_order.
         SELECT greatest(ready.lo, $1::bigint + 1) AS lo, ready.hi
         FROM stint.ready
-        WHERE ready.lo >= $1::bigint >> 10 << 10 AND ready.hi > $1::bigint
+        WHERE ready.lo >= $1::bigint >> 10 << 10 AND ready.hi + 0 > $1::bigint
         ORDER BY ready.lo
         LIMIT $2::integer
     ) AS head

@@ -39,9 +39,10 @@ WITH owned AS MATERIALIZED (
     SELECT ready.lo, ready.hi, ready.action
     FROM unnest($1::bigint[], $2::bigint[]) AS named (lo, hi)
     CROSS JOIN LATERAL (
+        -- hi + 0: a planner that believes the table to be empty goes along all of ready_order.
         SELECT ready.lo, ready.hi, ready.action
         FROM stint.ready
-        WHERE ready.lo = named.lo AND ready.hi = named.hi AND ready.position >= 0
+        WHERE ready.lo = named.lo AND ready.hi + 0 = named.hi AND ready.position >= 0
         OFFSET 0
     ) AS ready
     WHERE $3::bigint[] IS NULL
