@@ -7,29 +7,56 @@ import (
 	"testing"
 )
 
-// A service that imports the store, also on database/sql, the worker, the structures and the
-// migrations takes in pgx, uuid and the API of OpenTelemetry, with the modules that these need
-// (ADR 11).
-func TestModules_AServiceTakesInFew(t *testing.T) {
+// serviceModules are what a service links that imports the store, also on database/sql, the worker
+// and the structures: pgx, uuid and the API of OpenTelemetry, with the modules that these need.
+var serviceModules = []string{
+	"github.com/cespare/xxhash/v2", // from here to stdr, auto/sdk and otel: OpenTelemetry
+	"github.com/go-logr/logr",
+	"github.com/go-logr/stdr",
+	"github.com/google/uuid",
+	"github.com/jackc/pgpassfile", // pgx, up to puddle and x
+	"github.com/jackc/pgservicefile",
+	"github.com/jackc/pgx/v5",
+	"github.com/jackc/puddle/v2",
+	"github.com/stint-tasks/stint",
+	"go.opentelemetry.io/auto/sdk",
+	"go.opentelemetry.io/otel",
+	"go.opentelemetry.io/otel/metric",
+	"go.opentelemetry.io/otel/trace",
+	"golang.org/x/sync",
+	"golang.org/x/text",
+}
+
+// ternModules are what a service links besides that calls Migrate: tern, the templates that it
+// reads migrations with, and the modules that these need.
+var ternModules = []string{
+	"dario.cat/mergo",
+	"github.com/Masterminds/goutils",
+	"github.com/Masterminds/semver/v3",
+	"github.com/Masterminds/sprig/v3",
+	"github.com/huandu/xstrings",
+	"github.com/jackc/tern/v2",
+	"github.com/mitchellh/copystructure",
+	"github.com/mitchellh/reflectwalk",
+	"github.com/shopspring/decimal",
+	"github.com/spf13/cast",
+	"golang.org/x/crypto",
+}
+
+// A service whose tables the command makes takes in nothing of tern (ADR 11).
+func TestModules_AServiceThatMigratesByTheCommandTakesInFew(t *testing.T) {
 	t.Parallel()
-	want := []string{
-		"github.com/cespare/xxhash/v2", // from here to stdr, auto/sdk and otel: OpenTelemetry
-		"github.com/go-logr/logr",
-		"github.com/go-logr/stdr",
-		"github.com/google/uuid",
-		"github.com/jackc/pgpassfile", // pgx, up to puddle and x
-		"github.com/jackc/pgservicefile",
-		"github.com/jackc/pgx/v5",
-		"github.com/jackc/puddle/v2",
-		"github.com/stint-tasks/stint",
-		"go.opentelemetry.io/auto/sdk",
-		"go.opentelemetry.io/otel",
-		"go.opentelemetry.io/otel/metric",
-		"go.opentelemetry.io/otel/trace",
-		"golang.org/x/sync",
-		"golang.org/x/text",
+	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./typed")
+	if !slices.Equal(got, serviceModules) {
+		t.Errorf("a service links %q, want %q", got, serviceModules)
 	}
-	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./migrations")
+}
+
+// A service that calls Migrate takes in tern, and no more (ADR 9).
+func TestModules_AServiceThatMigratesItselfTakesInTern(t *testing.T) {
+	t.Parallel()
+	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./typed", "./migrations")
+	want := slices.Sorted(slices.Values(slices.Concat(serviceModules, ternModules)))
 	if !slices.Equal(got, want) {
 		t.Errorf("a service links %q, want %q", got, want)
 	}

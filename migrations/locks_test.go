@@ -62,6 +62,12 @@ func TestMigrateTo_TriesAgainUntilNobodyHoldsALockOrTheContextEnds(t *testing.T)
 // others from a table.
 func awaitTries(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
+	await(t, pool, n, "relation")
+}
+
+// await is awaitTries for exclusive locks of a type.
+func await(t *testing.T, pool *pgxpool.Pool, n int, locktype string) {
+	t.Helper()
 	const late = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), late)
 	defer cancel()
@@ -69,8 +75,8 @@ func awaitTries(t *testing.T, pool *pgxpool.Pool, n int) {
 		var asks bool
 		err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks
 			WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			AND mode = 'AccessExclusiveLock' AND locktype = 'relation'
-			AND NOT granted)`).Scan(&asks)
+			AND mode IN ('AccessExclusiveLock', 'ExclusiveLock') AND locktype = $1
+			AND NOT granted)`, locktype).Scan(&asks)
 		if err != nil {
 			t.Fatalf("after %d tries the migrator tries no more: %v", tries, err)
 		}

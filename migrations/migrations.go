@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,13 +41,6 @@ var versions embed.FS
 //go:embed *.sql
 var statements embed.FS
 
-// PostgreSQL's codes for the errors that the migrator treats specially.
-const (
-	codeUndefinedTable   = "42P01"
-	codeLockNotAvailable = "55P03"
-	codeDeadlockDetected = "40P01"
-)
-
 // Migrate brings the schema [DefaultSchema] of the database that conn is connected to up to the
 // newest version, creating it if need be.
 //
@@ -67,6 +59,10 @@ const (
 // distributes with [ErrDistributed]. The role needs CREATE
 // on the database the first time, and must own the schema if a later release brings a new version.
 // If the schema is up to date, the privileges that [CurrentVersion] needs are enough.
+//
+// What there is to do is done over a connection of its own, made from the configuration of conn,
+// for the same role; conn only looks, and keeps its settings. If a pooler does not pass on the
+// settings that a connection begins with, the error is [ErrPooler].
 //
 // In a database that was filled by logical replication, Migrate sets the sequences right
 // ([SequencesBehind]), if its role may look at them; to set them, it needs UPDATE on them.
@@ -104,9 +100,9 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 	}
 	// If the schema is up to date, the role needs no more privileges than CurrentVersion does.
 	current, err := CurrentVersion(ctx, conn, schema)
-	for err == nil && current != version {
+	if err == nil && current != version {
 		if err = checkNewer(current); err == nil {
-			current, err = migrateNext(ctx, conn, quoted, version)
+			err = migrateTo(ctx, conn, schema, version)
 		}
 	}
 	if err == nil && version == Version() {
@@ -116,69 +112,6 @@ func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
-}
-
-// migrateNext is migrateOnce, again and again for as long as others hold locks.
-func migrateNext(
-	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
-) (current int32, err error) {
-	const first, longest = time.Second, 10 * time.Second
-	for pause := first; ; pause = min(2*pause, longest) {
-		current, err = migrateOnce(ctx, conn, quoted, version)
-		var pgErr *pgconn.PgError
-		if !errors.As(err, &pgErr) ||
-			pgErr.Code != codeLockNotAvailable && pgErr.Code != codeDeadlockDetected {
-			return current, err
-		}
-		select {
-		case <-ctx.Done():
-			return current, fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-time.After(pause):
-		}
-	}
-}
-
-// migrateOnce brings the schema one version nearer to version, unless it is there, and returns its
-// version after that. It makes the schema and the table that holds the version if need be.
-func migrateOnce(
-	ctx context.Context, conn *pgx.Conn, quoted string, version int32,
-) (current int32, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
-	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		if err := makeSchema(ctx, tx, quoted); err != nil {
-			return fmt.Errorf("create schema %s: %w", quoted, err)
-		}
-		err := tx.QueryRow(ctx, statement("schema_version", quoted), quoted).Scan(&current, nil)
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("read version: %w", err)
-		}
-		name, up := "", current < version
-		switch {
-		case current == version:
-			return nil
-		case current > Version():
-			return checkNewer(current)
-		case up:
-			name, current = versionFile(current+1), current+1
-		default:
-			name, current = versionFile(current), current-1
-		}
-		text, err := versionText(name, quoted, up)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, statement("limit_lock_waits", quoted)); err != nil {
-			return fmt.Errorf("limit waits for locks: %w", err)
-		}
-		if _, err := tx.Exec(ctx, text); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if _, err := tx.Exec(ctx, statement("set_version", quoted), current); err != nil {
-			return fmt.Errorf("note version: %w", err)
-		}
-		return nil
-	})
-	return current, err
 }
 
 func checkNewer(current int32) error {
@@ -198,32 +131,6 @@ func checkEncoding(conn *pgx.Conn) error {
 	}
 	return fmt.Errorf("%w but in %s: make one by "+
 		"CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0", ErrEncoding, encoding)
-}
-
-// makeSchema makes the schema and the table that holds its version, unless they exist. It takes a
-// lock so that one transaction at a time does so.
-func makeSchema(ctx context.Context, tx pgx.Tx, quoted string) error {
-	for _, name := range []string{"set_path", "lock_schema"} {
-		if _, err := tx.Exec(ctx, statement(name, quoted)); err != nil {
-			return err
-		}
-	}
-	var exists, isDistributed bool
-	err := tx.QueryRow(ctx, statement("schema_exists", quoted), quoted).
-		Scan(&exists, &isDistributed)
-	if err != nil {
-		return err
-	}
-	if isDistributed {
-		return distributed(quoted)
-	}
-	if !exists {
-		if _, err := tx.Exec(ctx, statement("create_schema", quoted)); err != nil {
-			return err
-		}
-	}
-	_, err = tx.Exec(ctx, statement("create_version", quoted))
-	return err
 }
 
 // CurrentVersion returns the version that a schema is at, 0 if there is no such schema or it was
@@ -272,29 +179,6 @@ func Version() int32 {
 		return 0 // cannot be: the directory is embedded
 	}
 	return int32(len(files)) //nolint:gosec // there are few
-}
-
-// versionFile returns the name of the file with the statements to a version, and back.
-func versionFile(version int32) string {
-	files, err := versions.ReadDir("versions")
-	if err != nil || int(version) > len(files) {
-		return "" // cannot be: the directory is embedded
-	}
-	return files[version-1].Name()
-}
-
-// versionText returns the statements to a version, or back, for a schema.
-func versionText(name, quoted string, up bool) (string, error) {
-	text, err := versions.ReadFile("versions/" + name)
-	if err != nil {
-		return "", err
-	}
-	forth, back, _ := strings.Cut(string(text), "---- create above / drop below ----")
-	if !up {
-		forth = back
-	}
-	return strings.NewReplacer("{{.schema}}", quoted,
-		"{{.schemaText}}", strings.ReplaceAll(quoted, "'", "''")).Replace(forth), nil
 }
 
 // statement returns one of the statements in this directory, for a schema.

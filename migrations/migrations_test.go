@@ -79,7 +79,7 @@ func TestMigrateSchema_TakesNamesLiterally(t *testing.T) {
 	want := columns(t, testdb.New(t), "stint")
 	for _, schema := range []string{
 		"other", "Upper Case", `quo"te'd.x`, "select", "sch\u00e9ma", strings.Repeat("x", 63),
-		"{{.}}",
+		"{{.}}", `"twice"`, "twice", "{{.schema}}",
 	} {
 		for range 2 {
 			if err := migrate(t.Context(), pool, schema); err != nil {

@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ func SQL(schema string, from, to int32) (string, error) {
 	if from == to {
 		return "", fmt.Errorf("migration from version %d to %d: there is nothing to do", from, to)
 	}
+	migrator, err := load(context.Background(), nil, quoted)
+	if err != nil {
+		return "", fmt.Errorf("migration: %w", err)
+	}
 	script := &strings.Builder{}
 	fmt.Fprintf(script, "-- Tables of Stint, from version %d to %d. Run this in one transaction, "+
 		"in a\n-- database in UTF-8.\n", from, to)
@@ -47,17 +52,13 @@ func SQL(schema string, from, to int32) (string, error) {
 		script.WriteString(bare(name, quoted))
 	}
 	for version := from; version != to; {
-		next, name := version+1, ""
+		next, text := version+1, ""
 		if version < to {
-			name = versionFile(next)
+			text = migrator.Migrations[version].UpSQL
 		} else {
-			next, name = version-1, versionFile(version)
+			next, text = version-1, migrator.Migrations[version-1].DownSQL
 		}
-		text, err := versionText(name, quoted, version < to)
-		if err != nil {
-			return "", fmt.Errorf("migration: %w", err)
-		}
-		fmt.Fprintf(script, "\n%s\n\n", strings.TrimSpace(text))
+		fmt.Fprintf(script, "\n%s\n\n", text)
 		version = next
 	}
 	note := strings.Replace(bare("set_version", quoted), "$1::integer", strconv.Itoa(int(to)), 1)

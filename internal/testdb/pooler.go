@@ -22,7 +22,8 @@ import (
 
 // StartPooler starts pgbouncer in front of the server of a pool, and returns its port on 127.0.0.1.
 // It answers soon, and stops when the test ends. If there is no pgbouncer, the test is skipped.
-func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string) uint16 {
+// Settings are further lines of its configuration.
+func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string, settings ...string) uint16 {
 	tb.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -30,7 +31,7 @@ func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string) uint16 {
 			tb.Skip("there is no pgbouncer here to test with: apt-get install pgbouncer")
 		}
 	}
-	command, port, err := poolerCommand(tb, program, pool, mode)
+	command, port, err := poolerCommand(tb, program, pool, mode, settings)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string) uint16 {
 }
 
 func poolerCommand(
-	tb testing.TB, program string, pool *pgxpool.Pool, mode string,
+	tb testing.TB, program string, pool *pgxpool.Pool, mode string, settings []string,
 ) (*exec.Cmd, uint16, error) {
 	tb.Helper()
 	server := pool.Config().ConnConfig
@@ -81,7 +82,9 @@ auth_type = any
 pool_mode = %s
 default_pool_size = 10
 max_client_conn = 100
-`, server.Host, server.Port, server.User, password, port, mode), 0o600))
+%s
+`, server.Host, server.Port, server.User, password, port, mode,
+		strings.Join(settings, "\n")), 0o600))
 	if err != nil {
 		return nil, 0, err
 	}

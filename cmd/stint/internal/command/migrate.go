@@ -139,7 +139,7 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 	}
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
 		return db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-			stop := p.tellHolders(ctx, db.pool, conn.Conn().PgConn().PID())
+			stop := p.tellHolders(ctx, db.pool)
 			defer stop()
 			return p.migrateOn(ctx, conn, to, down)
 		})

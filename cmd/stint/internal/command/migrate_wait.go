@@ -16,8 +16,8 @@ import (
 var lockHolder string
 
 // tellHolders says on standard error whom a migration waits for that takes some seconds, until the
-// caller stops it. pid is the server's process that migrates.
-func (p *program) tellHolders(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func()) {
+// caller stops it.
+func (p *program) tellHolders(ctx context.Context, pool *pgxpool.Pool) (stop func()) {
 	const (
 		silence = 3 * time.Second
 		pause   = 200 * time.Millisecond // several looks fall into each try of the migrator
@@ -35,7 +35,7 @@ func (p *program) tellHolders(ctx context.Context, pool *pgxpool.Pool, pid uint3
 			case <-time.After(wait):
 			}
 			// A look that fails tells nothing; if there is a reason, the migration finds it, too.
-			name, age, err := findHolder(ctx, pool, pid)
+			name, age, err := findHolder(ctx, pool)
 			wait = pause
 			if err == nil && name != told {
 				told, wait = name, rest
@@ -49,16 +49,16 @@ func (p *program) tellHolders(ctx context.Context, pool *pgxpool.Pool, pid uint3
 	}
 }
 
-// findHolder names the process that holds the lock that another one waits for, if there is one, and
-// says how old its transaction is, if it may be seen.
-func findHolder(ctx context.Context, pool *pgxpool.Pool, pid uint32) (name, age string, err error) {
+// findHolder names the process that holds the lock that whoever migrates waits for, if there is
+// one, and says how old its transaction is, if it may be seen.
+func findHolder(ctx context.Context, pool *pgxpool.Pool) (name, age string, err error) {
 	err = askdb.InTx(ctx, pool, func(tx pgx.Tx) error {
 		var (
 			holder      int32
 			application *string
 			open        *time.Duration
 		)
-		if err := tx.QueryRow(ctx, lockHolder, pid).Scan(&holder, &application, &open); err != nil {
+		if err := tx.QueryRow(ctx, lockHolder).Scan(&holder, &application, &open); err != nil {
 			return err
 		}
 		name = fmt.Sprintf("process %d", holder)
