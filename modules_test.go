@@ -87,6 +87,25 @@ func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
 	}
 }
 
+// The client for containers is for our own tests: neither the command nor a package that others may
+// import links it (ADR 11).
+func TestModules_OnlyOurOwnTestsTakeInContainers(t *testing.T) {
+	t.Parallel()
+	output, err := process.CommandContext(t.Context(), "go", "list", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := slices.DeleteFunc(strings.Fields(string(output)), func(path string) bool {
+		return strings.Contains(path, "/internal/")
+	})
+	for _, module := range modulesOf(t, packages...) {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(module, "github.com/"), "/")
+		if slices.Contains([]string{"testcontainers", "moby", "docker"}, owner) {
+			t.Errorf("a package outside internal links %s", module)
+		}
+	}
+}
+
 // modulesOf are the modules of the packages that these import, whatever the distance.
 func modulesOf(t *testing.T, packages ...string) []string {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 )
 
 //nolint:gochecknoglobals // one server for all tests of a binary
-var shared testserver.Server
+var shared = testserver.Server{Container: startContainer}
 
 // Main runs the tests of a package and then stops the server that [New] may have started. Call it
 // from TestMain and nothing else.
@@ -31,8 +31,9 @@ func Run(m *testing.M) int {
 
 // New returns a pool on a new database, migrated to the newest schema and dropped when the test
 // ends. The server is the one named by STINT_TEST_DATABASE_URL, whose role must be allowed to
-// create databases; else a private one, of PostgreSQL programs on this machine or, where there are
-// none, downloaded ones. If there is no server the test fails and says how to get one.
+// create databases; else one in a container of the image that STINT_TEST_CONTAINER names; else a
+// private one, of PostgreSQL programs on this machine or, where there are none, downloaded ones. If
+// there is no server the test fails and says how to get one.
 func New(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
 	return shared.New(tb, true)

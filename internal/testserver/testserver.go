@@ -1,4 +1,5 @@
-// Package testserver finds or starts a PostgreSQL server for tests and makes databases on it.
+// Package testserver finds or starts a PostgreSQL server for tests and makes databases on it. It
+// knows nothing of containers, so that those who import package stinttest need not.
 package testserver
 
 import (
@@ -24,6 +25,11 @@ const connectionsMax = 20
 // A Server is the PostgreSQL server that the tests of a binary share. It is found or started when
 // it is first asked for something. The zero value is ready for use.
 type Server struct {
+	// Container starts a server with settings in a container of an image, and returns its address
+	// and what removes it; nil if there shall be none.
+	Container func(ctx context.Context, image string, settings map[string]string) (
+		url string, stop func() error, err error)
+
 	once  sync.Once
 	found *found
 	err   error
@@ -122,10 +128,10 @@ func (s *Server) close() error {
 }
 
 func (s *Server) start(ctx context.Context) (*found, error) {
-	const startMax = 5 * time.Minute // a download included
+	const startMax = 5 * time.Minute // a download or a pull included
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	server, err := find(ctx)
+	server, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}
