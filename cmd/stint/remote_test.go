@@ -24,7 +24,8 @@ var databaseOnly = []string{
 	// They are about what needs the database itself, or how to find it.
 	"TestMigrate", "TestServe_", "TestDemo", "TestPrivate", "TestDatabase_", "TestSchema_",
 	"TestServer_",
-	"TestCommand_RefusesASchemaThatCitusDistributes", "TestCommands_CallNobodysFunctions", "TestLooks_WorkOnAHotStandby",
+	"TestCommand_RefusesASchemaThatCitusDistributes", "TestCommands_CallNobodysFunctions",
+	"TestLooks_WorkOnAHotStandby",
 	"TestCheck_FindsAnOldFunction", "TestCheck_TellsRolesWhatTheyMaySee",
 	"TestCheck_SaysThatThisIsAHotStandby", "TestCheck_FindsNothingWhereNothingIsWrong",
 	"TestCheck_NoticesPoolers", "TestComplete_IsSilent", "TestComplete_StartsNoPrivateServer",
