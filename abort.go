@@ -2,8 +2,14 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Affected says which tasks a call changed.
@@ -90,4 +96,323 @@ func (s *Store) end(
 		return 0, err
 	}
 	return settled.count - named, nil
+}
+
+// DeleteTasks removes tasks from the store, including finished ones, which frees their IDs. The
+// dependents of an unfinished task no longer wait for it; a dependent that then has nothing left to
+// wait for is deleted too, and so on (R17). The dependents of a finished task stay. The result
+// names the tasks of the call, and counts the dependents that were deleted with them.
+//
+// If a task is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it is
+// [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
+// deleted (R17). If a call whose outcome was unknown is repeated, [ErrTaskNotFound] with all of the
+// IDs means that the first call deleted them.
+func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected, err error) {
+	err = s.withdrawNamed(ctx, ids, false, func(s *Store, tasks []withdrawn) error {
+		if err := refuseOwned(tasks); err != nil {
+			return err
+		}
+		if err := s.erase(ctx, tasks); err != nil {
+			return err
+		}
+		deleted = Affected{Tasks: slices.Sorted(idsOf(tasks))}
+		deleted.Others, err = s.end(ctx, tasks, causeDeleted, "")
+		return err
+	})
+	if err = s.followIf(ctx, err, ErrTaskNotFound); err != nil {
+		return Affected{}, fmt.Errorf("delete tasks: %w", err)
+	}
+	return deleted, nil
+}
+
+// erase frees the IDs of withdrawn tasks, and deletes the final ones from the store. The caller
+// must still end the others.
+func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
+	var keys, final []int64
+	for _, task := range tasks {
+		keys = append(keys, task.key)
+		if task.final() {
+			final = append(final, task.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	slices.Sort(final)
+	return s.run(ctx, step{name: "drop_definitions", args: []any{keys}},
+		step{name: "erase_tasks", args: []any{final}})
+}
+
+// ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
+// aborted and the new one inserted at one instant (R5). Callers of [Store.WaitForTask] see the old
+// task aborted with [CauseReplaced]. Its dependencies are removed with it, in both directions: a
+// task that waited for it no longer does, and does not wait for the new task unless the call says
+// so.
+//
+// If an old task is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that names
+// every such ID, and nothing is replaced. An ID that comes twice is refused with [ErrTaskExists].
+//
+// The call may be repeated after any failure: it then replaces the tasks by the same ones, or finds
+// them in progress already.
+func (s *Store) ReplaceTasks(ctx context.Context, tasks []Task) error {
+	if err := s.replaceTasks(ctx, tasks); err != nil {
+		return fmt.Errorf("replace tasks: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
+	giveIDs(tasks)
+	ids := make([]TaskID, len(tasks))
+	for i := range tasks {
+		if err := checkTask(&tasks[i], i); err != nil {
+			return err
+		}
+		ids[i] = tasks[i].ID
+	}
+	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
+		slices.Sort(repeated)
+		return &TaskError{IDs: slices.Compact(repeated), Err: ErrTaskExists}
+	}
+	if len(tasks) == 0 {
+		return s.checkOpen(ctx)
+	}
+	var err error
+	for range attemptsMax {
+		err = s.transact(ctx, func(s *Store) error { return s.replaceOnce(ctx, ids, tasks) })
+		if !errors.Is(err, ErrTaskExists) { // somebody has inserted one since the look
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) error {
+	if err := s.lockDependenciesOf(ctx, ids, tasks); err != nil {
+		return err
+	}
+	old, err := s.withdraw(ctx, ids, false)
+	if err != nil {
+		return err
+	}
+	if err := refuseOwned(old); err != nil {
+		return err
+	}
+	if err := s.erase(ctx, old); err != nil {
+		return err
+	}
+	if err := s.insertTasks(ctx, tasks); err != nil {
+		return err
+	}
+	// The old tasks end last, so that a task that waited for an old one and must wait for the new
+	// one never stops waiting.
+	_, err = s.end(ctx, old, causeReplaced, "")
+	return err
+}
+
+// lockDependenciesOf takes the locks that edges need, if the old tasks wait for others or the new
+// ones name others. The locks on the tasks to replace come after these: every verb takes them in
+// this order.
+func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Task) error {
+	ids = slices.Clone(ids)
+	for i := range tasks {
+		ids = append(ids, tasks[i].After...)
+	}
+	named, err := s.keysOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	keys := slices.Sorted(maps.Keys(named))
+	var waiting []int64
+	err = s.run(ctx, step{
+		name: "waiting_tasks", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			var err error
+			waiting, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+	})
+	if err != nil || len(waiting) == 0 && !slices.ContainsFunc(tasks, isLinked) {
+		return err
+	}
+	return s.run(ctx, step{name: "lock_dependencies"},
+		step{name: "lock_predecessors", args: []any{keys}})
+}
+
+// A withdrawn task is one that withdraw_tasks took out of its state, or found owned or final.
+type withdrawn struct {
+	id    TaskID
+	key   int64
+	state int16
+	tries int32
+	// position is where it was in the queue, nil unless it was ready.
+	position *int64
+	// notBefore is its time, nil unless it was scheduled.
+	notBefore *time.Time
+	// actor is its owner, nil unless it was owned.
+	actor *string
+}
+
+func (t withdrawn) final() bool { return t.state >= stateCompleted }
+
+// withdrawNamed withdraws the tasks with these IDs, all of which must exist, and passes them on to
+// the rest of the verb, in one transaction.
+func (s *Store) withdrawNamed(
+	ctx context.Context, ids []TaskID, owned bool, then func(*Store, []withdrawn) error,
+) error {
+	if err := checkIDs(ids); err != nil {
+		return err
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return s.checkOpen(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdraw(ctx, ids, owned)
+		if err != nil {
+			return err
+		}
+		if err := requireAll(ids, idsOf(tasks)); err != nil {
+			return err
+		}
+		return then(s, tasks)
+	})
+}
+
+// withdraw takes the tasks with these IDs out of their states, except for those that are final. If
+// owned is set, it takes those in progress, too; otherwise it readies the final ones for erase. IDs
+// that no task has are left out of the answer.
+func (s *Store) withdraw(
+	ctx context.Context, ids []TaskID, owned bool,
+) ([]withdrawn, error) {
+	var done []withdrawn
+	endsKept := owned // final ones are of no interest then
+	for range attemptsMax {
+		named, err := s.keysOf(ctx, ids)
+		if err != nil || len(named) == 0 {
+			return done, err
+		}
+		taken, err := s.takeOut(ctx, named, owned, &endsKept)
+		if err != nil {
+			return nil, err
+		}
+		ids = slices.Collect(maps.Values(named)) // moved on meanwhile: look again
+		if !endsKept {                           // tasks to erase must stay final: look again
+			taken = slices.DeleteFunc(taken, func(task withdrawn) bool {
+				if task.final() {
+					ids = append(ids, task.id)
+				}
+				return task.final()
+			})
+		}
+		done = append(done, taken...)
+		if len(ids) == 0 {
+			return done, nil
+		}
+	}
+	return nil, taskError(ids, errUnstable)
+}
+
+// withdrawKeys withdraws the very tasks with these keys, also those in progress. It leaves a task
+// alone that has taken the ID of one of them meanwhile.
+func (s *Store) withdrawKeys(ctx context.Context, keys []int64) (done []withdrawn, err error) {
+	endsKept := true // final ones are of no interest
+	for range attemptsMax {
+		named := make(map[int64]TaskID, len(keys))
+		err := s.run(ctx, step{name: "task_ids", args: []any{keys}, read: readNames(named)})
+		if err != nil || len(named) == 0 {
+			return done, err
+		}
+		taken, err := s.takeOut(ctx, named, true, &endsKept)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, taken...)
+		if len(named) == 0 {
+			return done, nil
+		}
+		keys = slices.Collect(maps.Keys(named)) // moved on meanwhile: look again
+	}
+	return nil, errUnstable
+}
+
+// takeOut takes tasks out of their states, and out of named. What is left of that has moved on.
+func (s *Store) takeOut(
+	ctx context.Context, named map[int64]TaskID, owned bool, endsKept *bool,
+) (done []withdrawn, err error) {
+	keys := slices.Sorted(maps.Keys(named))
+	var steps []step
+	if !*endsKept {
+		steps = append(steps, keepEnds(keys, endsKept))
+	}
+	steps = append(steps,
+		step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
+	room := &notices{}
+	steps = append(steps, s.makeRoom(keys, keys, nil, room))
+	if !owned {
+		steps = append(steps, step{name: "carve_finished", args: []any{keys}})
+	}
+	err = s.run(ctx, append(steps, step{
+		name: "withdraw_tasks", args: []any{keys, owned, !owned},
+		read: func(rows pgx.Rows) error {
+			for rows.Next() {
+				var task withdrawn
+				err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
+					&task.notBefore, &task.actor)
+				if err != nil {
+					return err
+				}
+				task.id = named[task.key]
+				delete(named, task.key)
+				done = append(done, task)
+			}
+			return rows.Err()
+		},
+	})...)
+	if err != nil {
+		return nil, err
+	}
+	s.notify(ctx, room)
+	return done, nil
+}
+
+// requireAll refuses IDs that no task has.
+func requireAll(ids []TaskID, found iter.Seq[TaskID]) error {
+	has := make(map[TaskID]bool, len(ids))
+	for id := range found {
+		has[id] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id TaskID) bool { return has[id] })
+	if len(missing) > 0 {
+		return taskError(missing, ErrTaskNotFound)
+	}
+	return nil
+}
+
+// idsOf yields the IDs of withdrawn tasks.
+func idsOf(tasks []withdrawn) iter.Seq[TaskID] {
+	return func(yield func(TaskID) bool) {
+		for _, task := range tasks {
+			if !yield(task.id) {
+				return
+			}
+		}
+	}
+}
+
+func refuseOwned(tasks []withdrawn) error {
+	var owned []TaskID
+	for _, task := range tasks {
+		if task.state == stateInProgress {
+			owned = append(owned, task.id)
+		}
+	}
+	if len(owned) == 0 {
+		return nil
+	}
+	slices.Sort(owned)
+	return &TaskError{IDs: owned, Err: ErrTaskInProgress}
 }

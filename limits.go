@@ -1,189 +1,447 @@
 package stint
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// The limits of design: each is checked here before the database sees the value, and again by a
-// constraint of the table.
+// Limits bound how tasks with one action are handed out, by all stores of the schema together. They
+// are kept in the database, so a change takes effect everywhere with the next hand-out.
+type Limits struct {
+	// Concurrency is how many tasks may be in progress at once, at most 10⁹; 0: any number.
+	Concurrency int
+	// ConcurrencyPerKey is how many tasks of each key may be in progress at once, at most 1,000; 0:
+	// any number.
+	ConcurrencyPerKey int
+	// Rate is how many tasks may be handed out in a time; zero: any number.
+	Rate Rate
+	// RatePerKey is how many tasks of each key may be handed out in a time; zero: any number.
+	RatePerKey Rate
+	// Fair makes keys take turns within a priority, in proportion to their weights: see
+	// [Store.SetWeights].
+	Fair bool
+}
+
+// A Rate is so many tasks in a time, as a bucket to which tokens come evenly and from which each
+// hand-out of a task takes one. The zero Rate is no limit.
+type Rate struct {
+	Tasks int           // 1 to 10⁹
+	Per   time.Duration // a microsecond to a year
+	// Burst is how many tokens the bucket holds, and so how many tasks may be handed out at once
+	// after a while without any: at most 10⁹, and what comes in 1,000 years. Default: what comes in
+	// a second, at least 1.
+	Burst int
+}
+
 const (
-	idBytesMax     = 512
-	actionBytesMax = 255
-	keyBytesMax    = 255
-	actorBytesMax  = 255
-	statusBytesMax = 64 << 10
-	bodyBytesMax   = 64 << 20
-	resultBytesMax = 64 << 20
-	schemaBytesMax = 63
-	ownedTasksMax  = 100_000
-	leaseMax       = 10 * 365 * 24 * time.Hour
-	yearMax        = 9999
-	actionsMax     = 10_000
-	listedTasksMax = 10_000
-	// A page looks at the queue of each action.
-	listedActionsMax = 1000
-	retryAfterMax    = leaseMax
+	concurrencyMax = 1_000_000_000
+	perKeyMax      = 1000
+	rateTasksMax   = 1_000_000_000
+	ratePerMax     = 366 * 24 * time.Hour
+	bucketYearsMax = 1000
+
+	// ownActionsPrefix begins the actions that the packages of this module have for themselves.
+	ownActionsPrefix = "stint."
 )
 
-func argumentError(argument, problem string) *ArgumentError {
-	return &ArgumentError{
-		Argument: argument, Index: -1, Problem: problem, Err: ErrInvalidArgument,
-	}
-}
-
-func tooLarge(argument string, size, limit int) *ArgumentError {
-	return &ArgumentError{
-		Argument: argument, Index: -1, Err: ErrTooLarge,
-		Problem: fmt.Sprintf("%d exceeds the limit of %d", size, limit),
-	}
-}
-
-// checkText checks a name: not empty, not too long, valid UTF-8, no NUL.
-func checkText(argument, text string, bytesMax int) error {
-	switch {
-	case text == "":
-		return argumentError(argument, "must not be empty")
-	case len(text) > bytesMax:
-		return tooLarge(argument+" bytes", len(text), bytesMax)
-	case !utf8.ValidString(text):
-		return argumentError(argument, "must be valid UTF-8")
-	case strings.IndexByte(text, 0) >= 0:
-		return argumentError(argument, "must not contain a NUL byte")
+// SetLimits sets the limits of an action, in the place of those that it has; the zero Limits are
+// none. It takes effect for hand-outs that begin after it returned. Pauses and weights stay. The
+// action need not have tasks yet. If there are more tasks in progress than a new limit allows, they
+// stay with their owners, and nothing is handed out until there is room.
+//
+// A new rate begins with a full bucket; if there was a rate before, its tokens stay, as far as the
+// new bucket holds them. The bucket of a key is full when it would have been by the rate before, or
+// when the new rate has filled an empty one, whichever comes first.
+//
+// Releases that do not know of limits, those for version 1 of the schema, would hand out tasks
+// regardless. So as long as their stores are connected, SetLimits refuses with [ErrSchemaVersion],
+// and afterwards they do not start, until there are no limits and pauses any more. It cannot see
+// those with PollOnly, nor those that have used the store, but have neither owned tasks nor waited
+// yet. The function add_task of such a release refuses, too: install that of this release first
+// (migrations/functions.sql).
+//
+// So that tasks that were handed out before count towards a limit of tasks in progress, or a rate,
+// SetLimits waits for the transactions that hand out, return or change tasks at that
+// moment, however long these take. For a limit of tasks in progress, it then looks through all of
+// them. If ctx ends meanwhile, or something fails, the error says that the limits are in force, but
+// that such tasks may not count yet: call again. Otherwise a call that is cut off may or may not
+// have taken effect. It may be repeated after any failure, and be made concurrently: the last one
+// counts.
+//
+// It is refused in the caller's transaction, with an [*ArgumentError], since that would hold up
+// every hand-out of the action until it ends. Actions that begin with "stint." are refused, too:
+// the packages of this module have them for tasks of their own, which must not wait.
+func (s *Store) SetLimits(ctx context.Context, action string, limits Limits) error {
+	if err := s.setLimits(ctx, action, limits); err != nil {
+		return fmt.Errorf("set limits: %w", err)
 	}
 	return nil
 }
 
-// at adds the place in a list to an argument's error.
-func at(err error, index int, id TaskID) error {
-	if argument, ok := err.(*ArgumentError); ok { //nolint:errorlint // made just before, unwrapped
-		argument.Index, argument.ID = index, id
+func (s *Store) setLimits(ctx context.Context, action string, limits Limits) error {
+	if err := s.checkLimiting(action); err != nil {
+		return err
+	}
+	if err := limits.check(); err != nil {
+		return err
+	}
+	rate, key := limits.Rate.args(), limits.RatePerKey.args()
+	set := step{name: "set_limits", args: []any{
+		action, count(limits.Concurrency), count(limits.ConcurrencyPerKey),
+		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
+	}}
+	var same bool
+	set.read = func(rows pgx.Rows) error {
+		var err error
+		same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
+		return err
+	}
+	var err error
+	if limits == (Limits{}) {
+		err = s.loosen(ctx, []string{action}, set)
+	} else {
+		err = s.tighten(ctx, set)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.applyLimits(ctx, action, limits, same); err != nil {
+		return fmt.Errorf("they are in force, but tasks that were handed out before may not count "+
+			"yet: call again: %w", err)
+	}
+	s.notify(ctx, &notices{ready: map[string]bool{action: true}})
+	return nil
+}
+
+// applyLimits does what is left to do once limits are set. same says that those of keys are what
+// they were.
+func (s *Store) applyLimits(
+	ctx context.Context, action string, limits Limits, same bool,
+) error {
+	inProgress := limits.Concurrency > 0 || limits.ConcurrencyPerKey > 0
+	if inProgress || limits.Rate != (Rate{}) || limits.RatePerKey != (Rate{}) {
+		if err := s.awaitLeasedWriters(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.fitKeyRates(ctx, action); err != nil {
+		return err
+	}
+	if inProgress {
+		if err := s.countOwned(ctx, "mark_leased", []string{action}); err != nil {
+			return err
+		}
+	}
+	if limits.ConcurrencyPerKey > 0 {
+		err := s.countOwned(ctx, "give_slots", []string{action}, slotTasksMax)
+		if err != nil {
+			return err
+		}
+	}
+	if same { // if a call before this one has not come here, maintainers bring the tasks back
+		return nil
+	}
+	if err := s.unpark(ctx, action, nil); err != nil {
+		return err
+	}
+	return s.run(ctx, step{name: "forget_turns", args: []any{action}})
+}
+
+// tighten changes limits or pauses, and makes sure that no release works that does not know of
+// them.
+func (s *Store) tighten(ctx context.Context, steps ...step) error {
+	older, err := s.tightenOnce(ctx, steps)
+	if err != nil || older == 0 {
+		return err
+	}
+	// Nobody may have noticed yet that they are gone.
+	if _, err := s.checkSessions(ctx, false); err != nil {
+		return err
+	}
+	if older, err = s.tightenOnce(ctx, steps); err != nil || older == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: stores of an older release, which does not know of limits and pauses, "+
+		"are connected: %d; replace their processes first", ErrSchemaVersion, older)
+}
+
+// tightenOnce makes a change unless stores of older releases are connected. It returns how many
+// are.
+func (s *Store) tightenOnce(ctx context.Context, steps []step) (older int64, err error) {
+	err = s.transact(ctx, func(s *Store) error {
+		err := s.run(ctx, step{name: "lock_limiting"}, step{
+			name: "older_sessions",
+			read: func(rows pgx.Rows) error {
+				var err error
+				older, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
+				return err
+			},
+		})
+		if err != nil || older > 0 {
+			return err
+		}
+		return s.run(ctx, append([]step{{name: "raise_supported"}}, steps...)...)
+	})
+	return older, err
+}
+
+// loosen removes limits or ends pauses of actions.
+func (s *Store) loosen(ctx context.Context, actions []string, steps ...step) error {
+	all := append([]step{{name: "lock_limiting"}}, steps...)
+	return s.run(ctx, append(all,
+		step{name: "forget_limits", args: []any{actions}}, step{name: "lower_supported"})...)
+}
+
+const (
+	// How long to wait between two looks for what others are about to end: first, and at most.
+	lookAgainFirst = 5 * time.Millisecond
+	lookAgainMost  = 100 * time.Millisecond
+
+	// How many rows of leased one statement looks through, and for how many tasks it gives slots.
+	leasedRowsMax = 1000
+	slotTasksMax  = 5000
+
+	unparkedRowsMax = 1000
+)
+
+// lookAgain calls look until it is done, with pauses.
+func lookAgain(ctx context.Context, look func() (done bool, err error)) error {
+	for pause := lookAgainFirst; ; pause = min(2*pause, lookAgainMost) {
+		if done, err := look(); err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// awaitLeasedWriters waits for the end of the transactions that may not see the limits, and may
+// hand out tasks that nobody sees yet.
+func (s *Store) awaitLeasedWriters(ctx context.Context) error {
+	var writers []string // nil: all
+	err := lookAgain(ctx, func() (done bool, err error) {
+		open, err := s.openTransactions(ctx, "leased_writers", writers)
+		if err == nil {
+			writers = open
+		}
+		return err == nil && len(open) == 0, err
+	})
+	if err != nil && len(writers) > 0 {
+		err = fmt.Errorf("transactions that hand out, return or change tasks are open: %d (the "+
+			"oldest ones: stint check): %w", len(writers), err)
 	}
 	return err
 }
 
-func checkTask(task *Task, index int) error {
-	if err := task.check(); err != nil {
-		return at(err, index, task.ID)
+// openTransactions returns which of these transactions are still open, or, if they are nil, which
+// ones are that a statement looks for: leased_writers or room_makers.
+func (s *Store) openTransactions(
+	ctx context.Context, statement string, of []string,
+) (open []string, err error) {
+	err = s.run(ctx, step{
+		name: statement, args: []any{of},
+		read: func(rows pgx.Rows) error {
+			var err error
+			open, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		},
+	})
+	return open, err
+}
+
+// fitKeyRates fits the buckets of keys to the rate that they have now.
+func (s *Store) fitKeyRates(ctx context.Context, action string) error {
+	return lookAgain(ctx, func() (bool, error) {
+		var misfits int64
+		err := s.run(ctx, step{
+			name: "fit_key_rates", args: []any{action},
+			read: func(rows pgx.Rows) error {
+				var err error
+				misfits, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
+				return err
+			},
+		})
+		return misfits == 0, err
+	})
+}
+
+// countOwned goes through the tasks in progress with a statement that makes them count, mark_leased
+// or give_slots, until none is left that does not.
+func (s *Store) countOwned(
+	ctx context.Context, statement string, actions []string, more ...any,
+) error {
+	return lookAgain(ctx, func() (bool, error) {
+		none := true
+		for place := new(int64); place != nil; {
+			var lacking int64
+			args := append([]any{actions, *place, leasedRowsMax}, more...)
+			// One at a time: two that give slots at once may give one task two of them.
+			err := s.run(ctx, step{name: "lock_limiting"}, step{
+				name: statement, args: args,
+				read: func(rows pgx.Rows) error {
+					_, err := pgx.ForEachRow(rows, []any{&place, &lacking}, nothing)
+					return err
+				},
+			})
+			if err != nil {
+				return false, err
+			}
+			none = none && lacking == 0
+		}
+		return none, nil
+	})
+}
+
+func nothing() error { return nil }
+
+// unpark puts the parked tasks of an action, or of some of its keys, back to where they were in the
+// queue. The next hand-outs park those again for which there is no room. Other stores may overlook
+// them until they scan the whole queue, which they do ten times a second.
+func (s *Store) unpark(ctx context.Context, action string, keys []string) error {
+	defer s.queues.Forget(action)
+	key, rank, hi := "", int64(math.MinInt64), int64(0)
+	for rows := int64(unparkedRowsMax); rows == unparkedRowsMax; {
+		rows = 0
+		err := s.run(ctx, step{
+			name: "unpark_tasks", args: []any{action, keys, key, rank, hi, unparkedRowsMax},
+			read: func(found pgx.Rows) error {
+				_, err := pgx.ForEachRow(found, []any{&rows, &key, &rank, &hi}, nothing)
+				return err
+			},
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (t *Task) check() error {
-	if err := checkText("Task.ID", string(t.ID), idBytesMax); err != nil {
-		return err
-	}
-	if err := checkText("Task.Action", t.Action, actionBytesMax); err != nil {
-		return err
-	}
-	if t.Key != "" {
-		if err := checkText("Task.Key", t.Key, keyBytesMax); err != nil {
-			return err
-		}
-	}
-	if t.AnswerKey != "" {
-		if err := t.AnswerKey.check("Task.AnswerKey"); err != nil {
-			return err
-		}
-	}
-	switch {
-	case t.AnswerKey != "" && t.Action != External:
-		return argumentError("Task.AnswerKey", "is for tasks with the action "+External)
-	case len(t.Body) > bodyBytesMax:
-		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
-	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:
-		return argumentError("Task.MaxTries", "must be UnlimitedTries or 0 to 2147483647")
-	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
-		return argumentError("Task.OnAbort", "must be AbortToo or RunAnyway")
-	case !storable(t.NotBefore):
-		return argumentError("Task.NotBefore", "must be between the years 1 and 9999")
-	case !storable(t.Deadline):
-		return argumentError("Task.Deadline", "must be between the years 1 and 9999")
-	}
-	for _, id := range t.After {
-		if err := checkText("Task.After", string(id), idBytesMax); err != nil {
-			return err
-		}
-	}
-	for _, id := range t.ToSignalAfter {
-		if err := checkText("Task.ToSignalAfter", string(id), idBytesMax); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func storable(t time.Time) bool {
-	return t.IsZero() || t.Year() >= 1 && t.Year() <= yearMax
-}
-
-func checkLease(lease time.Duration) error {
-	switch {
-	case lease == NoExpiry:
-		return nil
-	case lease <= 0:
-		return argumentError("lease", "must be positive; use NoExpiry for none")
-	case lease < time.Microsecond:
-		return argumentError("lease", "must be at least a microsecond")
-	case lease > leaseMax:
-		return &ArgumentError{
-			Argument: "lease", Index: -1, Err: ErrTooLarge, Problem: "must not exceed ten years",
-		}
-	}
-	return nil
-}
-
-func checkIDs(ids []TaskID) error {
-	for i, id := range ids {
-		if err := checkText("task ID", string(id), idBytesMax); err != nil {
-			return at(err, i, "")
-		}
-	}
-	return nil
-}
-
-// statusText makes any text storable, since a status must never make a return impossible (R11): it
-// replaces NUL and bytes that are not UTF-8, and cuts text that is too long.
-func statusText(text string) *string {
-	if text == "" {
-		return nil
-	}
-	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
-	if len(text) > statusBytesMax {
-		cut := statusBytesMax
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
-	return &text
-}
-
-func checkActor(actor ActorID, actions []string) error {
-	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
-		return err
-	}
-	if len(actions) == 0 {
-		return argumentError("actions", "must not be empty")
+// checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
+func (s *Store) checkLimiting(actions ...string) error {
+	if s.tx != nil {
+		return argumentError("store", "must not be in a transaction, whose lock would hold up "+
+			"every hand-out of the action")
 	}
 	if len(actions) > actionsMax {
 		return tooLarge("actions", len(actions), actionsMax)
 	}
 	for i, action := range actions {
-		if err := checkText("action", action, actionBytesMax); err != nil {
-			return at(err, i, "")
+		err := checkText("action", action, actionBytesMax)
+		if err == nil && strings.HasPrefix(action, ownActionsPrefix) {
+			err = argumentError("action", "must not begin with stint.: the packages of this "+
+				"module have such actions, and must not wait")
 		}
-		if action == Spontaneous {
-			return at(argumentError("action", "spontaneous tasks are never handed out"), i, "")
+		if err != nil && len(actions) > 1 {
+			err = at(err, i, "")
 		}
-		if action == External {
-			return at(argumentError("action",
-				"external tasks are never handed out: AnswerTasks ends them"), i, "")
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (l *Limits) check() error {
+	switch {
+	case l.Concurrency < 0 || l.Concurrency > concurrencyMax:
+		return argumentError("Limits.Concurrency", "must be 0 to 1000000000")
+	case l.ConcurrencyPerKey < 0:
+		return argumentError("Limits.ConcurrencyPerKey", "must not be negative")
+	case l.ConcurrencyPerKey > perKeyMax:
+		return tooLarge("Limits.ConcurrencyPerKey", l.ConcurrencyPerKey, perKeyMax)
+	}
+	if err := l.Rate.check("Limits.Rate"); err != nil {
+		return err
+	}
+	return l.RatePerKey.check("Limits.RatePerKey")
+}
+
+func (r Rate) check(name string) error {
+	switch {
+	case r == Rate{}:
+	case r.Tasks < 1 || r.Tasks > rateTasksMax:
+		return argumentError(name+".Tasks", "must be 1 to 1000000000")
+	case r.Per < time.Microsecond || r.Per > ratePerMax:
+		return argumentError(name+".Per", "must be a microsecond to a year")
+	case r.Burst < 0 || r.Burst > rateTasksMax:
+		return argumentError(name+".Burst", "must be 0 to 1000000000")
+	case float64(r.Burst) > bucketYearsMax*float64(ratePerMax)/float64(r.Per)*float64(r.Tasks):
+		return argumentError(name+".Burst", "must be no more than what comes in 1000 years")
+	}
+	return nil
+}
+
+// burst is how many tokens the bucket holds.
+func (r Rate) burst() int {
+	if r.Burst > 0 {
+		return r.Burst
+	}
+	inSecond := float64(r.Tasks) * float64(time.Second) / float64(r.Per)
+	return max(1, int(min(inSecond, rateTasksMax)))
+}
+
+// args returns the rate as parameters of a statement: tasks, per and burst, or nulls.
+func (r Rate) args() [3]any {
+	if r == (Rate{}) {
+		return [3]any{}
+	}
+	return [3]any{r.Tasks, r.Per, r.burst()}
+}
+
+// count returns a limit as the parameter of a statement: null for none.
+func count(limit int) *int {
+	if limit == 0 {
+		return nil
+	}
+	return &limit
+}
+
+const weightMax = 1000
+
+// SetWeights sets the weights of keys of an action, 1 to 1,000 each. If keys take turns
+// ([Limits].Fair), three times as many tasks are handed out of a key with weight 3 as of one with
+// weight 1, as long as both have some that are ready. Default: 1. Keys that are not named keep
+// theirs. Where keys do not take turns, weights are kept, and have no effect.
+//
+// It takes 10,000 keys at most, is refused in the caller's transaction, and may be repeated after
+// any failure.
+func (s *Store) SetWeights(ctx context.Context, action string, weights map[string]int) error {
+	if err := s.setWeights(ctx, action, weights); err != nil {
+		return fmt.Errorf("set weights: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) setWeights(ctx context.Context, action string, weights map[string]int) error {
+	if err := s.checkLimiting(action); err != nil {
+		return err
+	}
+	keys := slices.Sorted(maps.Keys(weights))
+	if err := checkKeys(keys); err != nil {
+		return err
+	}
+	numbers := make([]int32, len(keys))
+	for i, key := range keys {
+		if weights[key] < 1 || weights[key] > weightMax {
+			return argumentError("weights",
+				fmt.Sprintf("must be 1 to 1000, not %d as for key %.40q", weights[key], key))
+		}
+		numbers[i] = int32(weights[key]) //nolint:gosec // just checked
+	}
+	if len(keys) == 0 {
+		return s.checkOpen(ctx)
+	}
+	return s.run(ctx, step{name: "lock_limiting"},
+		step{name: "set_weights", args: []any{action, keys, numbers}},
+		step{name: "forget_keys", args: []any{action, keys}})
 }

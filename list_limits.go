@@ -119,14 +119,6 @@ func (r readRate) rate() Rate {
 	return Rate{Tasks: orZero(r.tasks), Per: orZero(r.per), Burst: orZero(r.burst)}
 }
 
-func orZero[T any](value *T) T {
-	var zero T
-	if value == nil {
-		return zero
-	}
-	return *value
-}
-
 // readKeys adds the keys that have a row to the limits of their actions.
 func readKeys(rows pgx.Rows, list []ActionLimits) ([]ActionLimits, error) {
 	var action, key string

@@ -1,10 +1,18 @@
 package stint
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
@@ -169,4 +177,411 @@ func (r *ownRequest) check() error {
 		return err
 	}
 	return checkLease(r.lease)
+}
+
+// An ownRequest is the request of one call of OwnTasks, or of several calls with one ownKey.
+type ownRequest struct {
+	actor    ActorID
+	maxTasks int
+	actions  []string
+	lease    time.Duration
+	awaits   bool  // asks what to wait for if there are no tasks
+	chosen   Claim // by the caller, if it has chosen one
+}
+
+// A handOut is an ownRequest under way: its steps, and what they answer.
+type handOut struct {
+	ownRequest
+	store *Store
+	claim claim
+	taken bool // the claim is the caller's, and was used before
+	scan  queuefloors.Scan
+
+	rows []ownedRow
+	next nextDue
+	underLimits
+	// unread says that an answer came that could not be read; reading that the tasks are owned, and
+	// bodies are yet to be read.
+	unread, reading bool
+	// floors are the least ranks of ready tasks, by action: one for each priority found.
+	floors map[string][]int64
+	// pending is what others may wait for.
+	pending notices
+}
+
+// handOut makes an actor the owner of tasks.
+func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
+	if s.tx == nil {
+		s = s.brief()
+	}
+	request.maxTasks = s.sizes.most(request)
+	h := &handOut{ownRequest: request, store: s}
+	err := h.run(ctx)
+	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil && !errors.Is(err, errSilent) {
+		err = h.recover(ctx, err)
+	}
+	if h.taken || h.chosen.isSet() && violates(err, "leases_pkey") {
+		h.taken = true
+		err = h.again(ctx)
+	}
+	if err == nil {
+		err = h.readBodies(ctx)
+	}
+	if err != nil {
+		return nil, h.fail(ctx, err)
+	}
+	if s.tx == nil {
+		s.queues.Learn(h.scan, h.floors)
+	}
+	if !h.scan.Whole && len(h.rows) == 0 {
+		pause := s.queues.Pause(h.actions)
+		h.next.pause, h.next.partial = &pause, true
+	}
+	if !h.taken {
+		s.countTries(h.rows)
+	}
+	s.notify(ctx, &h.pending)
+	return h, nil
+}
+
+// fail gives back what was handed out and cannot be delivered because of err.
+func (h *handOut) fail(ctx context.Context, err error) error {
+	s := h.store
+	switch {
+	case s.tx != nil:
+	case ctx.Err() != nil:
+		s.abandon(h.claim, h.actor)
+		return err
+	case errors.Is(err, errSilent), h.reading && wasCutOff(err): // which would last
+		s.draining.start(func(context.Context) { s.abandon(h.claim, h.actor) })
+		return err
+	}
+	// The spans may have been committed, though their tasks could not be read.
+	unread := h.unread || (len(h.spans) > 0 || h.reading) && !wasCutOff(err) && ctx.Err() == nil
+	if !unread {
+		return err
+	}
+	if failed := s.giveBackUnread(ctx, h.claim); failed != nil {
+		return &undeliveredError{errors.Join(err, failed)}
+	}
+	return err
+}
+
+// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever
+// has chosen that gets them by repeating the call.
+type undeliveredError struct{ error }
+
+func (e *undeliveredError) Unwrap() error { return e.error }
+
+// Undelivered is how the service tells the error from others.
+func (*undeliveredError) Undelivered() {}
+
+// run scans the queues once and, if it finds nothing, perhaps again.
+func (h *handOut) run(ctx context.Context) error {
+	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 || h.taken {
+		return err
+	}
+	if h.awaits { // only now: tasks that are ready must not wait for this
+		if err := h.store.run(ctx, h.dueSteps()...); err != nil {
+			return err
+		}
+		if !h.scan.Whole || !h.next.contended && !h.next.overdue {
+			return nil
+		}
+	}
+	return h.ownAgain(ctx)
+}
+
+// ownFirst hands out from the queues, perhaps only from where their rows begin.
+func (h *handOut) ownFirst(ctx context.Context) error {
+	if err := h.choose(); err != nil {
+		return err
+	}
+	h.scan = h.store.queues.Scan(h.actions, false)
+	unnoted := h.store.unnoted(h.actions)
+	return h.handOutUnder(ctx, func() []step {
+		steps := h.handOutSteps()
+		if h.chosen.isSet() {
+			steps = append(steps, h.lookChosen()...)
+		}
+		if len(unnoted) > 0 {
+			steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
+		}
+		return steps
+	})
+}
+
+// choose sets the claim: a new one, unless the caller has chosen it.
+func (h *handOut) choose() (err error) {
+	if h.chosen.isSet() {
+		h.claim = h.chosen.claim()
+		return nil
+	}
+	h.claim, err = newClaim()
+	return err
+}
+
+// ownAgain hands out from the whole queues. Before that it makes tasks ready that are due, or whose
+// leases have expired by now. Besides, tasks that others were taking a moment ago may be free
+// again.
+func (h *handOut) ownAgain(ctx context.Context) error {
+	scheduled, leases := scanScheduled(), h.store.scanLeases(reclaimedLeaseMax)
+	h.scan = h.store.queues.Scan(h.actions, true)
+	err := h.handOutUnder(ctx, func() []step {
+		steps := append([]step{scheduled.step(), leases.step()}, h.handOutSteps()...)
+		if len(h.scan.Actions) > 1 && len(h.bounds) == 0 {
+			steps = append(steps, h.ownOfEach())
+		}
+		if h.chosen.isSet() {
+			steps = append(steps, h.lookChosen()...)
+		}
+		if h.awaits {
+			steps = append(steps, h.dueSteps()...)
+		}
+		return steps
+	})
+	if err != nil {
+		return err
+	}
+	h.store.addNotices(scheduled, &h.pending)
+	h.store.addNotices(leases, &h.pending)
+	return nil
+}
+
+// own hands out the tasks that are first in the queues.
+func (h *handOut) own() step { return h.ownStep(false, h.read) }
+
+// ownOfEach hands out some tasks of each queue if the own before it handed out nothing: others may
+// be taking all tasks at the heads of the queues.
+func (h *handOut) ownOfEach() step { return h.ownStep(true, h.readMore) }
+
+func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
+	name := "own_tasks"
+	if len(h.scan.Actions) <= fewQueues {
+		name = "own_few"
+	}
+	return step{
+		name: name,
+		args: []any{
+			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
+			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
+			h.inlineBytes(), h.store.pieceBytes,
+		},
+		read: read,
+	}
+}
+
+// sessionID is the session that the lease is bound to, or nil.
+func (h *handOut) sessionID() *int64 {
+	if h.chosen.Session != 0 {
+		return &h.chosen.Session
+	}
+	return h.store.sessionOf(h.actor)
+}
+
+// due asks what there is to wait for.
+func (h *handOut) due(scan queuefloors.Scan) step {
+	return step{
+		name: "next_due",
+		args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole},
+		read: h.readNext,
+	}
+}
+
+// recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
+// under its claim. If there are none, and bar_claim has made sure that there never will be, recover
+// hands out tasks under another claim. Under a claim that the caller has chosen, it repeats the
+// call as the caller would; if that finds nothing, the caller has to repeat it, or to release the
+// claim.
+func (h *handOut) recover(ctx context.Context, cutOff error) error {
+	const attempts = 3
+	var err error
+	if h.chosen.isSet() {
+		h.chosen.Repeated = true
+		for range attempts {
+			if err = h.run(ctx); !wasCutOff(err) || ctx.Err() != nil {
+				break
+			}
+		}
+		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still hand out
+			return cutOff
+		}
+		return err
+	}
+	for range attempts {
+		err = h.store.run(ctx,
+			step{name: "bar_claim", args: []any{int64(h.claim), string(h.actor)}},
+			h.claimed())
+		if err != nil || len(h.rows) > 0 {
+			return err
+		}
+		if h.claim, err = newClaim(); err != nil {
+			return err
+		}
+		if err = h.ownAgain(ctx); !wasCutOff(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+type ownedRow struct {
+	key  int64
+	size int   // of the body, also if that is yet to be read
+	rank int64 // places the span in the queue
+	task OwnedTask
+}
+
+func (h *handOut) read(rows pgx.Rows) error {
+	h.rows, h.floors = h.rows[:0], map[string][]int64{}
+	for rows.Next() {
+		var row ownedRow
+		var triesLimit int32
+		var deadline pgtype.Timestamptz
+		var completed, aborted *int
+		var signals, posts, alone, limited bool
+		var floor *int64
+		var limitKey *string
+		var size *int
+		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &size,
+			&row.task.Try,
+			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
+			&row.rank, &floor, &limitKey, &limited)
+		if err != nil {
+			return h.cannotRead(err)
+		}
+		if row.key == 0 {
+			h.limited[row.task.Action] = limitKind{}
+			continue
+		}
+		if of := h.spanOf(row.key); of != nil {
+			row.rank, floor, signals, alone = of.rank, of.floor, of.signals, of.lo == of.hi
+		}
+		if size != nil {
+			row.size = *size
+		}
+		if completed != nil && aborted != nil {
+			row.task.Completed, row.task.Aborted = *completed, *aborted
+		}
+		row.task.Token = newToken(
+			h.claim, row.key, row.task.ID, hints{signals, posts, !alone, limited})
+		row.task.MaxTries, row.task.LeaseUntil = maxTries(triesLimit), finite(deadline)
+		if limitKey != nil {
+			row.task.Key = *limitKey
+		}
+		h.rows = append(h.rows, row)
+		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
+			h.floors[action] = append(h.floors[action], *floor)
+		}
+	}
+	return rows.Err()
+}
+
+// readMore reads the answer of a second own_tasks, unless the first one has found tasks.
+func (h *handOut) readMore(rows pgx.Rows) error {
+	if len(h.rows) > 0 {
+		rows.Close()
+		return rows.Err()
+	}
+	return h.read(rows)
+}
+
+// readNext reads what there is to wait for. There is no such answer if own_tasks has found tasks.
+func (h *handOut) readNext(rows pgx.Rows) error {
+	if err := h.next.read(rows); err != nil {
+		return h.cannotRead(err)
+	}
+	return nil
+}
+
+func (h *handOut) cannotRead(err error) error {
+	h.unread = true
+	return err
+}
+
+// tasks returns the tasks in the order of their spans, which is the order of priority and age, and
+// within a span in the order of insertion.
+func (h *handOut) tasks() []OwnedTask {
+	h.sort()
+	tasks := make([]OwnedTask, len(h.rows))
+	for i := range h.rows {
+		tasks[i] = h.rows[i].task
+	}
+	return tasks
+}
+
+func (h *handOut) sort() {
+	slices.SortFunc(h.rows, func(a, b ownedRow) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
+	})
+}
+
+// giveBackUnread gives back the tasks that were handed out under a claim, in an answer that cannot
+// be read. That shows only after the commit or, in the caller's transaction, after the release of
+// the savepoint.
+func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
+	ctx, cancel := undoing(ctx)
+	defer cancel()
+	within := *s
+	within.afterClose = true
+	tasks, err := within.claimedTasks(ctx, c)
+	if err == nil {
+		err = within.giveBack(ctx, tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("give back what was handed out unread: %w", err)
+	}
+	return nil
+}
+
+// claimedTasks returns the tasks that are owned under a claim, with no more of them than a return
+// needs.
+func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, err error) {
+	err = s.run(ctx, step{
+		name: "claimed_spans", args: []any{int64(c)},
+		read: func(rows pgx.Rows) error {
+			tasks = tasks[:0]
+			var of span
+			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
+				for key := of.lo; key <= of.hi; key++ {
+					const id = "unread" // a return needs only the key and the claim
+					token := newToken(c, key, id, hints{true, true, true, true})
+					tasks = append(tasks, OwnedTask{ID: id, Token: token})
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	return tasks, err
+}
+
+// A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.
+type nextDue struct {
+	contended, overdue bool
+	pause              *time.Duration
+	// partial says that the pause is until the next scan of the whole queues.
+	partial bool
+}
+
+func (n *nextDue) read(rows pgx.Rows) error {
+	for rows.Next() { // at most one
+		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// giveBack returns tasks as if they had not been handed out.
+func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	returns := make([]Return, len(tasks))
+	for i, task := range tasks {
+		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
+	}
+	verdicts, err := s.returnTasks(ctx, returns, false)
+	return errors.Join(append(verdicts, err)...)
 }

@@ -79,3 +79,11 @@ func positive(age time.Duration) *time.Duration {
 	}
 	return &age
 }
+
+func orZero[T any](value *T) T {
+	var zero T
+	if value == nil {
+		return zero
+	}
+	return *value
+}

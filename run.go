@@ -35,6 +35,17 @@ const (
 	classSyntaxError          = "42"
 )
 
+// attemptsMax is how often a verb looks for tasks that change their states meanwhile. Each attempt
+// waits for the transaction that locks the task, so a second attempt hardly ever misses.
+const attemptsMax = 20
+
+// errUnstable occurs only in a transaction that is stricter than READ COMMITTED. The caller must
+// begin that transaction again.
+var errUnstable = fmt.Errorf("task changed its state at every attempt: %w", &pgconn.PgError{
+	Severity: "ERROR", Code: codeSerializationFailure,
+	Message: "could not serialize access due to concurrent update",
+})
+
 // A step is one statement of a verb.
 type step struct {
 	name string

@@ -2,11 +2,16 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/internal/dag"
 )
 
 // AddDependencies makes stored tasks wait for others: it adds all of the dependencies or none
@@ -228,4 +233,247 @@ func readNames(into map[int64]TaskID) func(pgx.Rows) error {
 		}
 		return rows.Err()
 	}
+}
+
+// A heldTask is a task that hold keeps in its state.
+type heldTask struct {
+	key   int64
+	state int16
+	late  bool
+	// completed and aborted count the tasks that a completed spontaneous task stands for.
+	completed, aborted *int32
+}
+
+func (t heldTask) final() bool { return t.state >= stateCompleted }
+
+// started reports whether it is too late for the task to wait for something.
+func (t heldTask) started() bool { return t.final() || t.state == stateInProgress || t.late }
+
+func (t heldTask) stateName() State {
+	switch {
+	case t.key == 0:
+		return ""
+	case t.late:
+		return StateInProgress
+	}
+	return stateOf(t.state)
+}
+
+// hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
+// again, and none of runs can be handed out. If exclusive is set, nobody else can add edges between
+// stored tasks, or open any again. IDs that no task has are left out of the answer.
+func (s *Store) hold(
+	ctx context.Context, afters, runs []TaskID, exclusive bool,
+) (map[TaskID]heldTask, error) {
+	var first []step
+	if exclusive {
+		first = []step{{name: "lock_dependencies"}}
+	}
+	endsKept := exclusive
+	for range attemptsMax {
+		held := map[TaskID]heldTask{}
+		var shared []int64
+		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
+			append(first, s.sharedTasks(afters, &shared)...)...)
+		if err != nil || len(named) == 0 {
+			return held, err
+		}
+		keys := make(map[TaskID]int64, len(named))
+		for key, id := range named {
+			keys[id] = key
+		}
+		s.setApart(ctx, singles(shared))
+		var steps []step
+		if !endsKept {
+			steps = append(steps, keepEnds(keysNamed(keys, afters), &endsKept))
+		}
+		err = s.run(ctx, append(steps,
+			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
+			step{
+				name: "hold_tasks", args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				read: func(rows pgx.Rows) error {
+					for rows.Next() {
+						var task heldTask
+						err := rows.Scan(&task.key, &task.state, &task.late, &task.completed,
+							&task.aborted)
+						if err != nil {
+							return err
+						}
+						id := named[task.key]
+						held[id] = task
+						delete(keys, id)
+					}
+					return rows.Err()
+				},
+			},
+		)...)
+		if err != nil {
+			return nil, err
+		}
+		isFinal := func(id TaskID) bool { return held[id].final() }
+		switch {
+		case !endsKept && slices.ContainsFunc(afters, isFinal): // it may be opened: try again
+		case len(keys) == 0: // otherwise some changed their states meanwhile
+			return held, nil
+		}
+	}
+	return nil, taskError(slices.Concat(afters, runs), errUnstable)
+}
+
+// keepEnds keeps finished tasks from being opened again until the transaction ends, if some of the
+// tasks with these keys are finished. It sets endsKept then.
+func keepEnds(keys []int64, endsKept *bool) step {
+	return step{
+		name: "keep_ends", args: []any{keys},
+		read: func(rows pgx.Rows) error {
+			*endsKept = rows.Next()
+			rows.Close()
+			return rows.Err()
+		},
+	}
+}
+
+// keysNamed returns the keys of the IDs that have one, sorted and without duplicates.
+func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
+	found := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		if key, ok := keys[id]; ok {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// keysOf runs the first steps, then finds the tasks with these IDs, and returns the IDs by key. It
+// leaves out IDs that no task has.
+func (s *Store) keysOf(
+	ctx context.Context, ids []TaskID, first ...step,
+) (map[int64]TaskID, error) {
+	named := make(map[int64]TaskID, len(ids))
+	find := step{name: "task_keys", args: []any{texts(ids)}, read: readNames(named)}
+	return named, s.run(ctx, append(first, find)...)
+}
+
+// How many rounds of settling are sent with a statement that ends tasks. One settles everything,
+// except for tasks that others change at that moment, and for joins whose signals come from levels
+// far apart. If no dependents are expected, none is sent, since even an idle round costs as much as
+// half a return.
+const (
+	roundsUsual = 1
+	roundsNone  = 0
+)
+
+// settle runs steps that end tasks, and after them rounds of settling, all in one round trip. If
+// the rounds do not suffice, it begins again with more. The steps put the tasks that they end into
+// the given round of the batch, and the changes that others may wait for into pending. The notices
+// in expected are known before. The last steps run when everything is settled.
+func (s *Store) settle(
+	ctx context.Context, rounds int, expected *notices,
+	steps func(batch int64, round int, pending *notices) []step, last ...step,
+) error {
+	const more = 4
+	for ; ; rounds = max(rounds*more, roundsUsual) {
+		batch, pending := rand.Int64(), &notices{} //nolint:gosec // no secret
+		all := steps(batch, rounds, pending)
+		for round := rounds; round > 0; round-- {
+			all = append(all,
+				step{name: "lock_dependents", args: []any{batch, round}},
+				step{
+					name: "settle_tasks", args: []any{batch, round, pending.counted},
+					read: readSettled(pending),
+				})
+		}
+		err := s.do(ctx, request{append(all, last...), expected, true})
+		var pgErr *pgconn.PgError
+		switch {
+		case err == nil:
+			pending.remove(expected)
+			s.notify(ctx, pending)
+			return nil
+		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":
+			return err
+		}
+	}
+}
+
+// readSettled reads actions of tasks that became ready, keys of tasks that ended, and how many of
+// them ended for the counted cause.
+func readSettled(pending *notices) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var ready *string
+			var finished, count *int64
+			if err := rows.Scan(&ready, &finished, &count); err != nil {
+				return err
+			}
+			if ready != nil {
+				pending.addReady(*ready)
+			}
+			if finished != nil {
+				pending.finished = append(pending.finished, *finished)
+			}
+			if count != nil {
+				pending.count += int(*count)
+			}
+		}
+		return rows.Err()
+	}
+}
+
+// A keyGraph is edges between the keys of tasks, as a graph of numbered nodes.
+type keyGraph struct {
+	nodes map[int64]int32
+	keys  []int64
+	edges []dag.Edge
+}
+
+func newKeyGraph() *keyGraph { return &keyGraph{nodes: map[int64]int32{}} }
+
+func (g *keyGraph) add(e keyEdge) {
+	g.edges = append(g.edges, dag.Edge{From: g.node(e.after), To: g.node(e.run)})
+}
+
+func (g *keyGraph) node(key int64) int32 {
+	node, ok := g.nodes[key]
+	if !ok {
+		node = int32(len(g.keys)) //nolint:gosec // more would not fit into memory
+		g.nodes[key] = node
+		g.keys = append(g.keys, key)
+	}
+	return node
+}
+
+// read adds rows of two keys each.
+func (g *keyGraph) read(rows pgx.Rows) error {
+	for rows.Next() {
+		var e keyEdge
+		if err := rows.Scan(&e.after, &e.run); err != nil {
+			return err
+		}
+		g.add(e)
+	}
+	return rows.Err()
+}
+
+// cycle returns the keys along a cycle, the first one again at the end, or nil if there is none.
+func (g *keyGraph) cycle() []int64 {
+	_, cycle := dag.Order(len(g.keys), g.edges)
+	var keys []int64
+	for _, node := range cycle {
+		keys = append(keys, g.keys[node])
+	}
+	return keys
+}
+
+// A keyEdge is a row of the table edges.
+type keyEdge struct{ after, run int64 }
+
+// ends returns edges as the parameters of a statement.
+func ends(edges []keyEdge) (after, run []int64) {
+	after, run = make([]int64, len(edges)), make([]int64, len(edges))
+	for i, edge := range edges {
+		after[i], run[i] = edge.after, edge.run
+	}
+	return after, run
 }

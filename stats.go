@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -302,4 +303,208 @@ func (a *ActionStats) of(state State) *int64 {
 	default:
 		return &a.Aborted
 	}
+}
+
+// Problems are the tasks to look at first when something is wrong.
+type Problems struct {
+	// Slow are tasks in progress, those that were handed out longest ago first.
+	Slow []TaskInfo
+	// Failing are pending tasks that their owners gave back or lost, the most often tried first.
+	// Blocked tasks are left out.
+	Failing []TaskInfo
+	// Failed are tasks that were aborted by their owners, because their tries were exhausted, or
+	// because their Deadline passed; the latest first.
+	Failed []TaskInfo
+	// Errors are up to 100 groups of failing and failed tasks by what their last owners said, the
+	// largest first.
+	Errors []ErrorGroup
+}
+
+// An ErrorGroup is tasks of an action that failed alike: the first lines of what their last owners
+// said are the same, but for numbers.
+type ErrorGroup struct {
+	Action  string
+	Tasks   int    // how many
+	Error   string // the first line of what was said of the latest one, up to 500 characters
+	Example TaskID // that task
+}
+
+const errorGroupsMax = 100
+
+// Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
+// results; the groups of Errors count as many. The limit is between 1 and 10,000. It reads all
+// leases, of which there is one for each call of OwnTasks whose tasks are in progress; otherwise it
+// takes the same time however many tasks there are.
+func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
+	trouble, err := s.problems(ctx, limit)
+	if err != nil {
+		return Problems{}, fmt.Errorf("problems: %w", err)
+	}
+	return trouble, nil
+}
+
+func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
+	if limit <= 0 {
+		return Problems{}, argumentError("limit", "must be positive")
+	}
+	if limit > listedTasksMax {
+		return Problems{}, tooLarge("limit", limit, listedTasksMax)
+	}
+	var problems Problems
+	var groups []ErrorGroup
+	err := s.run(ctx, step{
+		name: "list_problems", args: []any{limit},
+		read: func(rows pgx.Rows) error {
+			problems = Problems{} // drops an answer that was cut off
+			kinds := []*[]TaskInfo{&problems.Slow, &problems.Failing, &problems.Failed}
+			for rows.Next() {
+				var kind int
+				info, err := readInfo(rows, &kind)
+				if err != nil {
+					return err
+				}
+				*kinds[kind] = append(*kinds[kind], info)
+			}
+			return rows.Err()
+		},
+	}, step{
+		name: "list_errors", args: []any{limit, errorGroupsMax},
+		read: func(rows pgx.Rows) (err error) {
+			groups, err = pgx.AppendRows([]ErrorGroup(nil), rows, pgx.RowToStructByPos[ErrorGroup])
+			return err
+		},
+	})
+	problems.Errors = groups
+	return problems, err
+}
+
+// An Inconsistency is a state of the tables that should be impossible.
+type Inconsistency struct {
+	Rule  string // says what should be
+	ID    TaskID // the task concerned, if it has a definition
+	Found string // says what is
+}
+
+// String writes the inconsistency in one line.
+func (i Inconsistency) String() string {
+	return fmt.Sprintf("%s: task %q: %s", i.Rule, string(i.ID), i.Found)
+}
+
+// inconsistenciesMax is how many inconsistencies Check returns at most.
+const inconsistenciesMax = 1000
+
+// Check compares the tables with one another: each task is in exactly one state, counters equal
+// dependencies, no task has begun before its predecessors ended, none waits for ever, there is no
+// cycle, nothing is half settled, no lease remains a minute after it expired, and limits count the
+// tasks that they should and hold up no others. It returns up to 1,000 findings of each kind; an
+// empty answer means that nothing is wrong.
+//
+// It changes nothing, locks nothing and may be called on a store in use: each of its statements
+// sees one instant. It reads all tables from end to end, which takes about a second per few hundred
+// thousand tasks. If tasks seem to be held up by a limit that is not reached, it looks again after
+// three seconds, since stores that maintain mend what a process that died has left so.
+func (s *Store) Check(ctx context.Context) ([]Inconsistency, error) {
+	found, err := s.check(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	return found, nil
+}
+
+func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
+	if err := s.checkUsable(ctx); err != nil {
+		return nil, err
+	}
+	unhurried := *s
+	unhurried.unhurried = true // between its statements it may read many tasks, and locks none
+	var found []Inconsistency
+	err := unhurried.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
+		for _, find := range []func(context.Context, pgx.Tx) ([]Inconsistency, error){
+			s.findInconsistencies, s.findParked, s.findCycles,
+		} {
+			more, err := find(ctx, tx)
+			if err != nil {
+				return err
+			}
+			found = append(found, more...)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
+	if err := s.set(ctx, tx, "set_path"); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, s.statements["plan_for_all"]); err != nil {
+		return nil, err
+	}
+	return s.readInconsistencies(ctx, tx, "check_store")
+}
+
+func (s *Store) readInconsistencies(
+	ctx context.Context, tx pgx.Tx, statement string,
+) ([]Inconsistency, error) {
+	rows, err := tx.Query(ctx, s.statements[statement], inconsistenciesMax)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Inconsistency, error) {
+		var i Inconsistency
+		var key int64
+		var id, text *string
+		err := row.Scan(&i.Rule, &key, &id, &text)
+		if id != nil {
+			i.ID = TaskID(*id)
+		}
+		if text != nil {
+			i.Found = *text
+		}
+		if i.ID == "" {
+			i.Found = fmt.Sprintf("key %d: %s", key, i.Found)
+		}
+		return i, err
+	})
+}
+
+// mendedWithin is how soon maintainers mend what a process has left undone that died.
+const mendedWithin = 3 * time.Second
+
+// findParked finds tasks that are parked though nothing holds them up, and stay so.
+func (s *Store) findParked(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
+	before, err := s.readInconsistencies(ctx, tx, "check_parked")
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(mendedWithin):
+	}
+	found, err := s.readInconsistencies(ctx, tx, "check_parked")
+	return slices.DeleteFunc(found, func(i Inconsistency) bool {
+		return !slices.Contains(before, i)
+	}), err
+}
+
+// findCycles finds one cycle, if there is any.
+func (s *Store) findCycles(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
+	rows, err := tx.Query(ctx, s.statements["unsettled_edges"])
+	if err != nil {
+		return nil, err
+	}
+	numbered := newKeyGraph()
+	if err := numbered.read(rows); err != nil {
+		return nil, err
+	}
+	cycle := numbered.cycle()
+	if cycle == nil {
+		return nil, nil
+	}
+	err = s.WithTx(tx).cycleError(ctx, cycle, map[int64]TaskID{})
+	if !errors.Is(err, ErrCycle) {
+		return nil, err
+	}
+	return []Inconsistency{{Rule: "dependencies have no cycle (R4)", Found: err.Error()}}, nil
 }

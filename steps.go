@@ -1,11 +1,15 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
 const (
@@ -147,4 +151,160 @@ func stepsOf(id TaskID, steps *[]StepInfo) step {
 			return err
 		},
 	}
+}
+
+// A recordedCall is a step to record.
+type recordedCall struct {
+	performance
+	name   string
+	result []byte
+}
+
+func (c recordedCall) size() int { return 1 + len(c.result)>>10 } // one, and one for each KiB
+
+// A recordAnswer says what became of a step: known that it is recorded, with this result; otherwise
+// there is no room for it. One that is not answered is of a task that was not found owned, or that
+// shares its row, or another call was recording it.
+type recordAnswer struct {
+	answered, known bool
+	result          []byte
+}
+
+// recordOne records a step, together with those that other callers record at the same time.
+func (s *Store) recordOne(ctx context.Context, call recordedCall) (recordAnswer, error) {
+	if s.tx == nil && call.size() <= groupcommit.SizeMax/2 {
+		return s.records.Do(ctx, struct{}{}, call)
+	}
+	answers, err := s.recordTogether(ctx, struct{}{}, []recordedCall{call}, false)
+	if err != nil {
+		return recordAnswer{}, err
+	}
+	return answers[0], nil
+}
+
+// recordTogether records the steps of several callers.
+func (s *Store) recordTogether(
+	ctx context.Context, _ struct{}, calls []recordedCall, shared bool,
+) ([]recordAnswer, error) {
+	s = s.asOwner(&s.reserves.patient, 0)
+	answers := make([]recordAnswer, len(calls))
+	steps := append(limitWaiting(shared), recording(calls, answers))
+	return answers, s.do(ctx, request{steps: steps})
+}
+
+// recording is the step that records what calls give, and fills in the answers.
+func recording(calls []recordedCall, answers []recordAnswer) step {
+	type named struct {
+		key  int64
+		name string
+	}
+	n := len(calls)
+	places := make(map[named][]int, n)
+	order := make([]int, n) // by key, as locks are taken
+	for i := range calls {
+		order[i] = i
+		name := named{calls[i].key, calls[i].name}
+		places[name] = append(places[name], i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(calls[a].key, calls[b].key)
+	})
+	keys, claims := make([]int64, n), make([]int64, n)
+	names, results := make([]string, n), make([][]byte, n)
+	for at, i := range order {
+		call := &calls[i]
+		keys[at], claims[at] = call.key, int64(call.claim)
+		names[at], results[at] = call.name, call.result
+	}
+	return step{
+		name: "record_step", args: []any{keys, claims, names, results, stepsMax, stepsBytesMax},
+		read: func(rows pgx.Rows) error {
+			clear(answers) // drops what an attempt that was undone had read
+			for rows.Next() {
+				var of named
+				answer := recordAnswer{answered: true}
+				err := rows.Scan(&of.key, &of.name, &answer.known, &answer.result)
+				if err != nil {
+					return err
+				}
+				for _, place := range places[of] {
+					answers[place] = answer
+				}
+			}
+			return rows.Err()
+		},
+	}
+}
+
+// A listAnswer is the steps of a task, if it was found owned.
+type listAnswer struct {
+	owned bool
+	steps []RecordedStep
+}
+
+// listOne returns the steps of a task, together with those that other callers ask for.
+func (s *Store) listOne(ctx context.Context, owned OwnedTask) (listAnswer, error) {
+	if s.tx == nil {
+		return s.lists.Do(ctx, struct{}{}, owned)
+	}
+	answers, err := s.listTogether(ctx, struct{}{}, []OwnedTask{owned}, false)
+	if err != nil {
+		return listAnswer{}, err
+	}
+	return answers[0], nil
+}
+
+// listTogether returns the steps of the tasks of several callers.
+func (s *Store) listTogether(
+	ctx context.Context, _ struct{}, calls []OwnedTask, shared bool,
+) ([]listAnswer, error) {
+	s = s.asOwner(&s.reserves.patient, 0)
+	stillOwned, found := map[performance]bool{}, map[int64][]RecordedStep{}
+	steps := append(limitWaiting(shared), s.listing(ctx, calls, stillOwned, found)...)
+	if err := s.do(ctx, request{steps: steps}); err != nil {
+		return nil, err
+	}
+	answers := make([]listAnswer, len(calls))
+	for i := range calls {
+		if p := calls[i].performance(); stillOwned[p] { // otherwise they may be another owner's
+			answers[i] = listAnswer{true, found[p.key]}
+		}
+	}
+	return answers, nil
+}
+
+// listing are the steps that note which performances are still good, and the recorded steps of
+// their tasks by key. Whoever asks for steps is about to record some, which takes a row of the
+// task's own, so tasks are cut out of the rows that they share with others.
+func (s *Store) listing(
+	ctx context.Context, owned []OwnedTask, stillOwned map[performance]bool,
+	found map[int64][]RecordedStep,
+) []step {
+	sorted := slices.Clone(owned)
+	slices.SortFunc(sorted, func(a, b OwnedTask) int {
+		return cmp.Compare(a.performance().key, b.performance().key)
+	})
+	keys, claims := keysAndClaims(performancesOf(sorted))
+	distinct := slices.CompactFunc(sorted, func(a, b OwnedTask) bool {
+		return a.performance().key == b.performance().key
+	})
+	return append(s.apart(ctx, distinct...),
+		step{name: "still_owned", args: []any{keys, claims}, read: readPerformances(stillOwned)},
+		step{
+			name: "list_steps", args: []any{slices.Compact(slices.Clone(keys))},
+			read: func(rows pgx.Rows) error {
+				clear(found) // drops what an attempt that was undone had read
+				for rows.Next() {
+					var key int64
+					var recorded RecordedStep
+					err := rows.Scan(&key, &recorded.Name, &recorded.Result, &recorded.RecordedAt,
+						&recorded.Ago)
+					if err != nil {
+						return err
+					}
+					found[key] = append(found[key], recorded)
+				}
+				return rows.Err()
+			},
+		})
 }

@@ -3,6 +3,9 @@ package stint
 import (
 	"math"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A TaskID names a task: 1 to 512 bytes of UTF-8 without NUL, compared byte by byte. It is unique
@@ -81,8 +84,19 @@ type Task struct {
 	After, ToSignalAfter []TaskID
 }
 
+// External is the action of tasks that nobody is given, since they are performed outside: by a
+// person, by another system, or in another database. [Store.AnswerTasks] says how they ended. Until
+// then such a task is ready, and its Deadline is how long it waits for an answer.
+const External = "stint.External"
+
 // UnlimitedTries is the [Task.MaxTries] of a task that may be tried any number of times.
 const UnlimitedTries = -1
+
+// An AnswerKey lets somebody answer one external task who may do nothing else with the store, such
+// as a person with a link, or another system that calls back. Whoever inserts the task makes the
+// key, [NewAnswerKey], and hands it on with the ID. The store keeps a hash of it only, so it cannot
+// be asked for it later. 16 to 255 bytes of UTF-8 without NUL.
+type AnswerKey string
 
 // OnAbort says what happens to a task when one of its predecessors is aborted.
 type OnAbort int16
@@ -202,3 +216,201 @@ const NoExpiry time.Duration = math.MaxInt64
 
 // A Dependency says that one task waits for another.
 type Dependency struct{ Predecessor, Dependent TaskID }
+
+// The causes as the table finished holds them; 0 is none, the task completed.
+const (
+	causeReturned   int16 = 1
+	causeTries      int16 = 2
+	causeDependency int16 = 3
+	causeCancelled  int16 = 4
+	causeReplaced   int16 = 5
+	causeExpired    int16 = 6
+	causeDeleted    int16 = 7 // never recorded: the task leaves the store
+)
+
+// The states as the view task_states numbers them. An aborted task has stateCompleted plus its
+// cause.
+const (
+	stateBlocked    int16 = 0
+	stateScheduled  int16 = 1
+	stateReady      int16 = 2
+	stateInProgress int16 = 3
+	stateCompleted  int16 = 10
+)
+
+func stateNumbers(state State) []int16 {
+	switch state {
+	case StateBlocked:
+		return []int16{stateBlocked}
+	case StateScheduled:
+		return []int16{stateScheduled}
+	case StateReady:
+		return []int16{stateReady}
+	case StateInProgress:
+		return []int16{stateInProgress}
+	case StateCompleted:
+		return []int16{stateCompleted}
+	case StateAborted:
+		var numbers []int16
+		for cause := causeReturned; cause <= causeExpired; cause++ {
+			numbers = append(numbers, stateCompleted+cause)
+		}
+		return numbers
+	default:
+		return nil
+	}
+}
+
+// triesDefault is Task.MaxTries where it is 0. Peers have 20 to 25.
+const triesDefault = 25
+
+// triesLimit returns how often the task is handed out at most in the form of the tables, where 0 is
+// no limit. A spontaneous task has no tries to count.
+func (t *Task) triesLimit() int32 {
+	switch {
+	case t.MaxTries == UnlimitedTries, t.Action == Spontaneous:
+		return 0
+	case t.MaxTries == 0:
+		return triesDefault
+	}
+	return int32(t.MaxTries) //nolint:gosec // checked
+}
+
+// maxTries returns a limit of the tables in the form of the API.
+func maxTries(limit int32) int {
+	if limit == 0 {
+		return UnlimitedTries
+	}
+	return int(limit)
+}
+
+// readInfo reads a row in the form of get_tasks, and further columns after that.
+func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
+	var info TaskInfo
+	var state int16
+	var triesLimit int32
+	var deadline, until, ownedAt pgtype.Timestamptz
+	var actor, status, key *string
+	var progress *float64
+	err := row.Scan(append([]any{
+		&info.ID, &info.Action, &info.Body, &info.Priority, &triesLimit, &deadline,
+		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
+		&ownedAt, &status, &progress, &info.Result, &key,
+	}, more...)...)
+	if err != nil {
+		return info, err
+	}
+	info.MaxTries = maxTries(triesLimit)
+	info.Deadline, info.OwnedAt = finite(deadline), finite(ownedAt)
+	if actor != nil {
+		info.Actor = ActorID(*actor)
+	}
+	if key != nil {
+		info.Key = *key
+	}
+	if status != nil {
+		info.Status = *status
+	}
+	if progress != nil {
+		info.Progress = *progress
+	}
+	info.place(state, finite(until))
+	return info, nil
+}
+
+// finite returns a time in the form of the API: zero for none.
+func finite(t pgtype.Timestamptz) time.Time {
+	if !t.Valid || t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// place fills in the state of the task, and the time that belongs to that state.
+func (info *TaskInfo) place(state int16, until time.Time) {
+	switch state {
+	case stateBlocked:
+		info.StatusCode, info.State, info.NotBefore = StatusPending, StateBlocked, until
+	case stateScheduled:
+		info.StatusCode, info.State, info.NotBefore = StatusPending, StateScheduled, until
+	case stateReady:
+		info.StatusCode, info.State = StatusPending, StateReady
+	case stateInProgress:
+		info.StatusCode, info.State = StatusInProgress, StateInProgress
+		info.LeaseUntil = until
+	case stateCompleted:
+		info.StatusCode, info.State, info.FinishedAt = StatusCompleted, StateCompleted, until
+	default:
+		info.StatusCode, info.State, info.FinishedAt = StatusAborted, StateAborted, until
+		info.AbortCause = abortCause(state - stateCompleted)
+	}
+}
+
+func abortCause(cause int16) AbortCause {
+	switch cause {
+	case causeReturned:
+		return CauseReturned
+	case causeTries:
+		return CauseTries
+	case causeDependency:
+		return CauseDependency
+	case causeCancelled:
+		return CauseCancelled
+	case causeReplaced:
+		return CauseReplaced
+	default:
+		return CauseExpired
+	}
+}
+
+// stateOf is the state with a number.
+func stateOf(number int16) State {
+	switch number {
+	case stateBlocked:
+		return StateBlocked
+	case stateScheduled:
+		return StateScheduled
+	case stateReady:
+		return StateReady
+	case stateInProgress:
+		return StateInProgress
+	case stateCompleted:
+		return StateCompleted
+	default:
+		return StateAborted
+	}
+}
+
+// OncePer returns an ID for a task that is inserted once in each period: the ID with the start of
+// the period that a time is in. Whoever inserts a task with it first in a period adds it; for all
+// others [Store.InsertTasks] returns [ErrTaskExists], which then means that the period has had its
+// task.
+//
+// Periods follow one another from 1970-01-01T00:00:00Z on, whatever the location of the time: days
+// of 24 hours begin at midnight UTC, hours on the hour, and weeks of 168 hours on a Thursday.
+//
+//	OncePer("report/tenant-7", at, 24*time.Hour) // report/tenant-7@2026-11-22T00:00:00Z
+//	OncePer("report/tenant-7", at, time.Hour)    // report/tenant-7@2026-11-22T13:00:00Z
+//
+// For days elsewhere, put the date there into an ID of your own. A task whose period changes, such
+// as from a day to an hour, may be inserted twice in the old period, or not in the first new one,
+// since both may have the same ID.
+//
+// The time may come from a process's clock: where clocks differ, they differ about when a period
+// begins, but no period gets two tasks. The ID stays taken until the task is pruned. So the
+// retention of completed and aborted tasks ([Retention]) must be at least the period; with
+// [KeepNone] the ID is free as soon as the task has ended.
+//
+// The ID gets up to 31 bytes longer, and inserts refuse IDs of more than 512 bytes. OncePer panics
+// if the ID is empty, with which all tasks of a period would be one, or the period is not positive.
+func OncePer(id TaskID, at time.Time, period time.Duration) TaskID {
+	if id == "" || period <= 0 {
+		//nolint:forbidigo // a mistake in the program, and there is no error to return
+		panic("stint: OncePer needs an ID and a positive period")
+	}
+	// Truncate counts from the year 1 on, which is no multiple of most periods before 1970.
+	epoch := time.Unix(0, 0)
+	offset := epoch.Sub(epoch.Truncate(period))
+	start := at.Add(-offset).Truncate(period).Add(offset)
+	return id + "@" + TaskID(start.UTC().Format(time.RFC3339Nano))
+}

@@ -1,0 +1,420 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/calendar"
+)
+
+// PutSchedules adds schedules, or changes those with the same names: all of them, or none if one
+// has a bad value. A schedule that is added, or gets another Spec, Zone, From or To, occurs from
+// now on, never for the past; one that keeps these keeps its next occurrence, too. A paused one
+// stays paused. Tasks that were inserted stay as they are.
+//
+// A bad value is an [*ArgumentError], and dependencies among the tasks of a schedule that form a
+// cycle are a [*CycleError], each in a [*ScheduleError]; a call takes 10,000 schedules and bodies
+// of 64 MiB at most. The call may be repeated after any failure.
+//
+// Of several releases of a program that put a schedule with different values, the last one decides.
+// So put schedules once for each deployment, or use [Store.EnsureSchedules] where a program starts.
+func (s *Store) PutSchedules(ctx context.Context, schedules []Schedule) error {
+	if err := s.putSchedules(ctx, "put_schedules", schedules); err != nil {
+		return fmt.Errorf("put schedules: %w", err)
+	}
+	return nil
+}
+
+// EnsureSchedules adds those of the schedules whose names no schedule has, and leaves the others as
+// they are. Otherwise it is as [Store.PutSchedules].
+func (s *Store) EnsureSchedules(ctx context.Context, schedules []Schedule) error {
+	if err := s.putSchedules(ctx, "ensure_schedules", schedules); err != nil {
+		return fmt.Errorf("ensure schedules: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) putSchedules(
+	ctx context.Context, statement string, schedules []Schedule,
+) error {
+	if len(schedules) > schedulesMax {
+		return tooLarge("schedules", len(schedules), schedulesMax)
+	}
+	places, bytes := make(map[string]int, len(schedules)), 0
+	calendars := make([]*calendar.Calendar, len(schedules))
+	for i := range schedules {
+		if err := ctx.Err(); err != nil && i > 0 {
+			return err
+		}
+		for _, task := range schedules[i].Tasks {
+			bytes += len(task.Body)
+		}
+		var err error
+		if calendars[i], err = schedules[i].check(); err != nil {
+			return &ScheduleError{Names: []string{schedules[i].Name}, Err: err}
+		}
+		if first, ok := places[schedules[i].Name]; ok {
+			return argumentError("Schedule.Name", fmt.Sprintf(
+				"must not come twice in a call, as at index %d and %d", first, i))
+		}
+		places[schedules[i].Name] = i
+	}
+	switch {
+	case len(schedules) == 0:
+		return s.checkOpen(ctx)
+	case bytes > putBytesMax:
+		return tooLarge("bytes of bodies", bytes, putBytesMax)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		now, err := s.now(ctx)
+		if err != nil {
+			return err
+		}
+		rows, err := newScheduleRows(schedules, calendars, now)
+		if err != nil {
+			return err
+		}
+		return s.run(ctx, step{name: statement, args: []any{
+			rows.names, rows.specs, rows.zones, rows.starts, rows.ends, rows.definitions,
+			rows.next,
+		}})
+	})
+}
+
+// now is the database's clock.
+func (s *Store) now(ctx context.Context) (now time.Time, err error) {
+	err = s.run(ctx, step{name: "now", read: func(rows pgx.Rows) error {
+		now, err = pgx.CollectOneRow(rows, pgx.RowTo[time.Time])
+		return err
+	}})
+	return now, err
+}
+
+// scheduleRows are the columns of schedules.
+type scheduleRows struct {
+	names, specs, zones []string
+	starts, ends, next  []*time.Time
+	definitions         []string
+}
+
+func newScheduleRows(
+	schedules []Schedule, calendars []*calendar.Calendar, now time.Time,
+) (*scheduleRows, error) {
+	rows := &scheduleRows{}
+	for i := range schedules {
+		d := &schedules[i]
+		definition, err := json.Marshal(newDefinition(d))
+		if err != nil {
+			return nil, err
+		}
+		var next *time.Time
+		if at, ok := d.next(calendars[i], now); ok {
+			next = &at
+		}
+		rows.names, rows.specs = append(rows.names, d.Name), append(rows.specs, d.Spec)
+		rows.zones, rows.next = append(rows.zones, d.zone()), append(rows.next, next)
+		rows.starts = append(rows.starts, moment(d.From))
+		rows.ends = append(rows.ends, moment(d.To))
+		rows.definitions = append(rows.definitions, string(definition))
+	}
+	return rows, nil
+}
+
+// A definition is how the rest of a schedule is kept: as a document of JSON.
+type definition struct {
+	Tasks   []definedTask `json:"tasks"`
+	CatchUp CatchUp       `json:"catch_up,omitempty"`
+	Window  time.Duration `json:"window,omitempty"`
+	Overlap Overlap       `json:"overlap,omitempty"`
+	Jitter  time.Duration `json:"jitter,omitempty"`
+	Expire  bool          `json:"expire,omitempty"`
+}
+
+type definedTask struct {
+	ID            TaskID   `json:"id,omitempty"`
+	Action        string   `json:"action"`
+	Key           string   `json:"key,omitempty"`
+	Body          []byte   `json:"body"`
+	Priority      int16    `json:"priority,omitempty"`
+	MaxTries      int      `json:"max_tries,omitempty"`
+	PostResult    bool     `json:"post_result,omitempty"`
+	OnAbort       OnAbort  `json:"on_abort,omitempty"`
+	FailFast      bool     `json:"fail_fast,omitempty"`
+	After         []TaskID `json:"after,omitempty"`
+	ToSignalAfter []TaskID `json:"to_signal_after,omitempty"`
+}
+
+func newDefinition(d *Schedule) *definition {
+	kept := &definition{
+		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter,
+		Expire: d.Expire,
+	}
+	for i := range d.Tasks {
+		t := &d.Tasks[i]
+		kept.Tasks = append(kept.Tasks, definedTask{
+			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
+			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+		})
+	}
+	return kept
+}
+
+// schedule is what the definition was made of, without what is in columns of its own.
+func (d *definition) schedule() Schedule {
+	kept := Schedule{
+		CatchUp: d.CatchUp, Window: d.Window, Overlap: d.Overlap, Jitter: d.Jitter,
+		Expire: d.Expire,
+	}
+	for i := range d.Tasks {
+		t := &d.Tasks[i]
+		kept.Tasks = append(kept.Tasks, Task{
+			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
+			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+		})
+	}
+	return kept
+}
+
+// ListSchedules returns the schedules with these names, or all of them if none is named, sorted by
+// name. Names that no schedule has are left out.
+func (s *Store) ListSchedules(ctx context.Context, names ...string) ([]ScheduleInfo, error) {
+	all, err := s.listSchedules(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	return all, nil
+}
+
+// CountScheduleBytes returns how many bytes the schedules with these names have, or all of them if
+// none is named, which [Store.ListSchedules] would return, without reading their tasks. Bodies
+// count with a third more than they have.
+func (s *Store) CountScheduleBytes(ctx context.Context, names ...string) (int64, error) {
+	if err := checkScheduleNames(names); err != nil {
+		return 0, fmt.Errorf("count bytes of schedules: %w", err)
+	}
+	var size int64
+	err := s.run(ctx, step{
+		name: "schedule_bytes", args: []any{names, len(names) == 0},
+		read: func(rows pgx.Rows) (err error) {
+			size, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+			return err
+		},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count bytes of schedules: %w", err)
+	}
+	return size, nil
+}
+
+func (s *Store) listSchedules(ctx context.Context, names []string) ([]ScheduleInfo, error) {
+	if err := checkScheduleNames(names); err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		all, _, err := s.findSchedules(ctx, "find_schedules", names)
+		return all, err
+	}
+	const page = 1000
+	var all []ScheduleInfo
+	for after, full := "", true; full; {
+		found, _, err := s.findSchedules(ctx, "list_schedules", after, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if full = len(found) == page; full {
+			after = found[page-1].Name
+		}
+	}
+	return all, nil
+}
+
+// findSchedules returns the schedules that a statement finds, and what the clock shows.
+func (s *Store) findSchedules(
+	ctx context.Context, statement string, args ...any,
+) (found []ScheduleInfo, now time.Time, err error) {
+	err = s.run(ctx, step{name: statement, args: args, read: func(rows pgx.Rows) (err error) {
+		found, now, err = readSchedules(rows)
+		return err
+	}})
+	return found, now, err
+}
+
+// readSchedules reads rows up to one whose definition is none, with which it ends, and an error.
+func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error) {
+	for rows.Next() {
+		var info ScheduleInfo
+		var text []byte
+		var start, end, next, last, paused *time.Time
+		var ids []string
+		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last,
+			&ids, &info.Missed, &info.Skipped, &paused, &info.ChangedAt, &now)
+		if err != nil {
+			return nil, now, err
+		}
+		var kept definition
+		unread := json.Unmarshal(text, &kept)
+		name, spec, zone := info.Name, info.Spec, info.Zone
+		info.Schedule = kept.schedule()
+		info.Name, info.Spec, info.Zone = name, spec, zone
+		info.From, info.To = orZero(start), orZero(end)
+		info.NextAt, info.LastAt, info.PausedSince = orZero(next), orZero(last), orZero(paused)
+		for _, id := range ids {
+			info.LastIDs = append(info.LastIDs, TaskID(id))
+		}
+		all = append(all, info)
+		if unread != nil {
+			return all, now, &ScheduleError{Names: []string{name}, Err: unread}
+		}
+	}
+	return all, now, rows.Err()
+}
+
+// PauseSchedules keeps schedules from occurring until [Store.ResumeSchedules]: all of them, or none
+// if one does not exist ([ErrScheduleNotFound]). Tasks that were inserted stay as they are. A
+// schedule that is paused already stays so. The call may be repeated after any failure.
+func (s *Store) PauseSchedules(ctx context.Context, names ...string) error {
+	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (step, error) {
+		return step{name: "pause_schedules", args: []any{schedulesOf(found)}}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("pause schedules: %w", err)
+	}
+	return nil
+}
+
+// ResumeSchedules ends the pauses of schedules: of all of them, or of none if one does not exist
+// ([ErrScheduleNotFound]). They occur from now on; what they would have been due for meanwhile is
+// left out. A schedule that is not paused stays as it is. The call may be repeated after any
+// failure.
+func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
+	resume := func(found []ScheduleInfo, now time.Time) (step, error) {
+		next := make([]*time.Time, len(found))
+		for i := range found {
+			of, err := found[i].check()
+			if err != nil {
+				return step{}, scheduleError(found[i].Name, err)
+			}
+			if at, ok := found[i].next(of, now); ok {
+				next[i] = &at
+			}
+		}
+		return step{name: "resume_schedules", args: []any{schedulesOf(found), next}}, nil
+	}
+	if err := s.changeSchedules(ctx, names, resume); err != nil {
+		return fmt.Errorf("resume schedules: %w", err)
+	}
+	return nil
+}
+
+// DeleteSchedules deletes schedules: all of them, or none if one does not exist
+// ([ErrScheduleNotFound]). Tasks that were inserted stay. If a call is repeated because its outcome
+// is unknown, the error says that the first one took place.
+func (s *Store) DeleteSchedules(ctx context.Context, names ...string) error {
+	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (step, error) {
+		return step{name: "delete_schedules", args: []any{schedulesOf(found)}}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete schedules: %w", err)
+	}
+	return nil
+}
+
+// TriggerSchedule inserts the tasks of a schedule now, in addition to its occurrences and
+// regardless of its Overlap and Jitter, also if it is paused. It returns what the IDs of the tasks
+// begin with: Name/2026-11-22T08:00:00.123456Z/manual, with the time of the call in UTC. The ID of
+// a task that is alone is that. If the schedule does not exist, the error is [ErrScheduleNotFound].
+// A call that is repeated inserts other tasks.
+func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error) {
+	var prefix TaskID
+	trigger := func(s *Store, found []ScheduleInfo, now time.Time) error {
+		schedule := &found[0]
+		of, err := schedule.check()
+		if err != nil {
+			return scheduleError(name, err)
+		}
+		prefix = schedule.occurrenceID(now) + "/manual"
+		tasks := schedule.tasksOf(prefix)
+		if following, ok := schedule.next(of, now); ok && schedule.Expire {
+			for i := range tasks {
+				tasks[i].Deadline = following
+			}
+		}
+		return s.insertTasks(ctx, tasks)
+	}
+	if err := s.withSchedules(ctx, []string{name}, trigger); err != nil {
+		return "", fmt.Errorf("trigger schedule: %w", err)
+	}
+	return prefix, nil
+}
+
+// changeSchedules changes schedules, all of which must exist, by one step.
+func (s *Store) changeSchedules(
+	ctx context.Context, names []string,
+	change func(found []ScheduleInfo, now time.Time) (step, error),
+) error {
+	return s.withSchedules(ctx, names, func(s *Store, found []ScheduleInfo, now time.Time) error {
+		changes, err := change(found, now)
+		if err != nil {
+			return err
+		}
+		return s.run(ctx, changes)
+	})
+}
+
+// withSchedules does something with schedules that it locks, all of which must exist, in one
+// transaction.
+func (s *Store) withSchedules(
+	ctx context.Context, names []string,
+	do func(s *Store, found []ScheduleInfo, now time.Time) error,
+) error {
+	if err := checkScheduleNames(names); err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return s.checkOpen(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error {
+		found, now, err := s.findSchedules(ctx, "lock_schedules", names)
+		if err != nil {
+			return err
+		}
+		known := schedulesOf(found) // sorted
+		missing := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(names))),
+			func(name string) bool {
+				_, ok := slices.BinarySearch(known, name)
+				return ok
+			})
+		if len(missing) > 0 {
+			return &ScheduleError{Names: missing, Err: ErrScheduleNotFound}
+		}
+		return do(s, found, now)
+	})
+}
+
+func checkScheduleNames(names []string) error {
+	if len(names) > schedulesMax {
+		return tooLarge("names", len(names), schedulesMax)
+	}
+	for i, name := range names {
+		if err := checkText("name", name, scheduleNameBytesMax); err != nil {
+			return at(err, i, TaskID(name))
+		}
+	}
+	return nil
+}
+
+func schedulesOf(found []ScheduleInfo) []string {
+	names := make([]string, len(found))
+	for i := range found {
+		names[i] = found[i].Name
+	}
+	return names
+}
