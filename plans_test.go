@@ -276,7 +276,7 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 			t.Errorf("%s does not begin with its name", name)
 		}
 	}
-	files, err := filepath.Glob("sql/*.sql")
+	files, err := filepath.Glob("sql/*/*.sql")
 	if err != nil || len(files) != len(all)-1 {
 		t.Errorf("%d files in sql/, %d statements, %v", len(files), len(all), err)
 	}

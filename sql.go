@@ -2,6 +2,7 @@ package stint
 
 import (
 	"embed"
+	"io/fs"
 	"path"
 	"regexp"
 	"strings"
@@ -12,10 +13,10 @@ import (
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
-//go:embed sql/*.sql
+//go:embed sql/*/*.sql
 var statementFiles embed.FS
 
-// statements holds the texts of sql/, by file name without its ending.
+// statements holds the texts of sql/, by file name without its ending; the folders are for people.
 type statements map[string]string
 
 // fewQueues is of how many queues own_few hands out at most, manyQueues the condition in own_tasks
@@ -51,17 +52,17 @@ func loadStatements(schema string) (statements, error) {
 //
 //nolint:gochecknoglobals // never changes
 var readStatements = sync.OnceValues(func() (statements, error) {
-	files, err := statementFiles.ReadDir("sql")
+	files, err := fs.Glob(statementFiles, "sql/*/*.sql")
 	if err != nil {
 		return nil, err
 	}
 	read := make(statements, len(files))
 	for _, file := range files {
-		text, err := statementFiles.ReadFile(path.Join("sql", file.Name()))
+		text, err := statementFiles.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimSuffix(file.Name(), ".sql")
+		name := strings.TrimSuffix(path.Base(file), ".sql")
 		read[name] = sqlfile.Statement(string(text))
 	}
 	read["own_few"] = strings.ReplaceAll(read["own_tasks"], manyQueues, "false")
