@@ -120,11 +120,13 @@ const (
 // verb whose ctx ends, or whose connection breaks, may or may not have taken effect; its
 // documentation says how to repeat it safely.
 //
-// If a process is stopped in the middle of a verb, or its host is lost, the server ends the
-// transaction after five seconds, so that others do not wait for it; if the process goes on, the
-// verb fails as if the connection had broken. However long a verb on many tasks takes, a process
-// that is merely busy is not stopped. This limit does not apply to [Store.InsertTasksFrom],
-// which lasts as long as its sequence, and to verbs in the caller's transaction.
+// If a process is stopped between two statements of a verb, or its host is lost, the server ends
+// the transaction after five seconds, so that others do not wait for it; if the process goes on,
+// the verb fails as if the connection had broken. However long a verb on many tasks takes, a
+// process that is merely busy is not stopped. This limit does not apply to [Store.InsertTasksFrom],
+// which lasts as long as its sequence, and to verbs in the caller's transaction. Nor does it help
+// where a process is stopped while the server sends it many rows, or takes many from it: the
+// transaction then lasts until the process goes on or ends.
 type Store struct {
 	*core
 	// tx is the caller's transaction, or one of the store's own, or nil.

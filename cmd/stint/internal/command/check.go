@@ -55,16 +55,21 @@ with severity (error, warning or note), topic, text, and id if it is about one t
 				if err != nil && len(findings) == 0 {
 					return err
 				}
-				return errors.Join(p.printFindings(findings), err)
+				isPart := db.shards != nil && db.shards.lacks()
+				return errors.Join(p.printFindings(findings, isPart), err)
 			})
 		},
 	}
 }
 
-func (p *program) printFindings(findings []doctor.Finding) error {
+// printFindings prints what was found; isPart says that some shards did not answer.
+func (p *program) printFindings(findings []doctor.Finding, isPart bool) error {
 	numbers := map[doctor.Severity]int64{}
 	for _, f := range findings {
 		numbers[f.Severity]++
+	}
+	if isPart && len(findings) == 0 && !p.json {
+		return p.printf("nothing is wrong on the shards that answer\n")
 	}
 	if err := p.printEach(findings, numbers); err != nil {
 		return err

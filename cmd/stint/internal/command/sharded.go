@@ -379,6 +379,9 @@ func (s *sharded) each(
 		if asked, ok := store.(taskVerbs); ok {
 			err = ask(brief, shard, asked)
 		}
+		if err != nil && brief.Err() != nil {
+			err = fmt.Errorf("%w within %v", shards.ErrNoAnswer, longest)
+		}
 		cancel()
 		switch {
 		case ctx.Err() != nil:
