@@ -160,7 +160,7 @@ func (h *handOut) look() step {
 		name: "claim_taken", args: []any{int64(h.claim)},
 		read: func(rows pgx.Rows) error {
 			err := readAny(&h.taken)(rows)
-			h.taken = h.taken && len(h.rows) == 0 // by an earlier call
+			h.taken = h.taken && len(h.rows)+len(h.spans) == 0 // by an earlier call
 			return err
 		},
 	}

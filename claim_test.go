@@ -392,3 +392,33 @@ func ExampleStore_ClaimTasks() {
 	// greet/world try 1
 	// greet/world try 1
 }
+
+// A hand-out under limits is not taken for an earlier one under its claim, whose tasks would be
+// asked for again.
+func TestClaimTasks_UnderLimitsTakesNoMoreRoundTrips(t *testing.T) {
+	t.Parallel()
+	for _, kind := range handOutKinds()[1:] {
+		c := newCutStore(t, stint.Options{})
+		trips := func(own func() ([]stint.OwnedTask, error)) (n int) {
+			for range 3 { // the first two learn of the limits, and prepare statements
+				insert(t, c.truth, stint.Task{Action: "act"})
+				before := c.proxy.RoundTrips()
+				owned, err := own()
+				n = c.proxy.RoundTrips() - before
+				wantErr(t, "own", err, nil)
+				complete(t, c.truth, owned...)
+			}
+			return n
+		}
+		wantErr(t, "SetLimits", c.truth.SetLimits(t.Context(), "act", kind.limits), nil)
+		want := trips(func() ([]stint.OwnedTask, error) {
+			return c.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+		})
+		got := trips(func() ([]stint.OwnedTask, error) {
+			return claims(t.Context(), c.Store, newClaim(t), 1)
+		})
+		if got != want {
+			t.Errorf("%s: %d round trips, want the %d of OwnTasks", kind.statement, got, want)
+		}
+	}
+}
