@@ -37,7 +37,7 @@ var sample = map[string]struct {
 	"carve_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
 	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_spans":   {"7", []string{"leases_pkey", "leased_pkey"}},
-	"claimed_tasks":   {"7, 1000, 100", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
+	"claimed_tasks":   {"7, 1000, 100, 10", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
 	"external_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "ready_pkey", "finished_pkey", "answer_keys_pkey",
 	}},
@@ -234,12 +234,12 @@ var sample = map[string]struct {
 	"owned_task":        {"5, 7", []string{"leased_pkey"}},
 	"own_few": {
 		"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false, false, " +
-			"1000, 100",
+			"1000, 100, 10",
 		[]string{"ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
 	},
 	"own_tasks": {
 		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true, " +
-			"1000, 100",
+			"1000, 100, 10",
 		[]string{
 			"leases_pkey", "limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after",
 		},

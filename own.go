@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/ahead"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
@@ -207,6 +208,10 @@ type handOut struct {
 	floors map[string][]int64
 	// pending is what others may wait for.
 	pending notices
+	// room is what the caller wants to be asked for ahead of long bodies, nil if it does not.
+	// Refused says that there was none.
+	room    ahead.Room
+	refused bool
 }
 
 // handOut makes an actor the owner of tasks.
@@ -216,6 +221,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	request.maxTasks = s.sizes.most(request)
 	h := &handOut{ownRequest: request, store: s}
+	if request.chosen.isSet() { // else the call shares its hand-out with others
+		h.room = ahead.Of(ctx)
+	}
 	err := h.run(ctx)
 	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil && !errors.Is(err, errSilent) {
 		err = h.recover(ctx, err)
@@ -249,7 +257,7 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	s := h.store
 	switch {
 	case s.tx != nil:
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, h.refused:
 		s.abandon(h.claim, h.actor)
 		return err
 	case errors.Is(err, errSilent), h.reading && wasCutOff(err): // which would last
@@ -365,7 +373,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
 		args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
-			h.inlineBytes(), h.store.pieceBytes,
+			h.inlineBytes(), h.store.pieceBytes, h.shortBytes(),
 		},
 		read: read,
 	}

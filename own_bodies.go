@@ -20,6 +20,13 @@ const (
 	// pieceBytes is how much of a body or a result is sent at once: as long as pieces arrive, the
 	// database is not silent.
 	pieceBytes = 1 << 20
+
+	// shortBytes is the size of bodies that come with the hand-out, however many there are.
+	shortBytes = 2 << 10
+
+	// Where the caller is asked for room, bodies come ahead of that up to these bounds: 64 tasks
+	// with short bodies still take one round trip, and no service hands out more than 1,000.
+	roomlessBytes, roomlessShortBytes = 128 << 10, 256
 )
 
 // sizes are how many tasks the last hand-outs could deliver, where that were fewer than asked for:
@@ -62,7 +69,19 @@ func (z *sizes) learn(actions []string, delivered, left int) {
 // extend the leases until they have come. Half of the whole is left for longer ones.
 func (h *handOut) inlineBytes() int {
 	const half = 2
-	return min(h.mostBytes()/half, h.carriedBytes())
+	inline := min(h.mostBytes()/half, h.carriedBytes())
+	if h.room != nil {
+		return min(inline, roomlessBytes)
+	}
+	return inline
+}
+
+// shortBytes is the size of bodies that come with the hand-out itself, whatever they have together.
+func (h *handOut) shortBytes() int {
+	if h.room != nil {
+		return roomlessShortBytes
+	}
+	return shortBytes
 }
 
 // mostBytes is how much all bodies have together. A hand-out under a claim of the caller's goes on
@@ -84,7 +103,7 @@ func (h *handOut) carriedBytes() int {
 func (h *handOut) claimed() step {
 	return step{
 		name: "claimed_tasks", read: h.read,
-		args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes},
+		args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes, h.shortBytes()},
 	}
 }
 
@@ -115,7 +134,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 		switch {
 		case !isLong(row):
 			kept = append(kept, row)
-		case len(long) == 0, bytes+row.size <= h.mostBytes():
+		case len(long) == 0, row.size <= shortBytes, bytes+row.size <= h.mostBytes():
 			bytes += row.size
 			kept, long = append(kept, row), append(long, row)
 		default:
@@ -125,7 +144,8 @@ func (h *handOut) readBodies(ctx context.Context) error {
 	if err := h.store.giveBack(ctx, left); err != nil {
 		return fmt.Errorf("give back what is too much for one answer: %w", err)
 	}
-	bodies, err := h.readLong(ctx, long)
+	h.rows = kept
+	bodies, err := h.readLong(ctx, long, bytes)
 	if err != nil {
 		return err
 	}
@@ -134,15 +154,24 @@ func (h *handOut) readBodies(ctx context.Context) error {
 			kept[i].task.Body = body
 		}
 	}
-	h.rows, h.reading = kept, false
+	h.reading = false
 	h.store.sizes.learn(h.actions, len(kept), len(left))
 	return nil
 }
 
-// readLong reads the bodies of tasks. The leases are extended meanwhile, since the tasks are owned
-// by nobody else who could.
-func (h *handOut) readLong(ctx context.Context, long []ownedRow) (map[int64][]byte, error) {
+// readLong reads the bodies of tasks, once there is room for all bodies, which have so many bytes.
+// The leases are extended meanwhile, since the tasks are owned by nobody else who could.
+func (h *handOut) readLong(
+	ctx context.Context, long []ownedRow, bytes int,
+) (map[int64][]byte, error) {
 	defer h.keepLeases(ctx)()
+	if h.room != nil {
+		const around = 2 << 10 // the body of a task in a message, and more
+		if err := h.room(ctx, int64(bytes+around*len(h.rows))); err != nil {
+			h.refused = true
+			return nil, err
+		}
+	}
 	keys, sizes := make([]int64, len(long)), make(map[int64]int, len(long))
 	for i, row := range long {
 		keys[i], sizes[row.key] = row.key, row.size

@@ -117,11 +117,14 @@ func (b *budget) giveBack(name string, bytes int64) {
 	b.give()
 }
 
-// A room is what a call has of the budget. It is used by one goroutine at a time.
+// A room is what a call has of the budget.
 type room struct {
 	budget *budget
 	name   string
-	bytes  int64
+
+	mutex sync.Mutex
+	bytes int64
+	over  bool // the call
 }
 
 // hold makes the room of a call that of a message. It waits only if it needs more than it has, and
@@ -133,23 +136,42 @@ func (r *room) hold(ctx context.Context, bytes int64) error {
 	if bytes <= smallBytes {
 		bytes = 0
 	}
-	had := r.bytes
-	switch {
-	case bytes == had:
+	if r.suffices(bytes) {
 		return nil
-	case bytes < had:
-		r.bytes = bytes
-		r.budget.giveBack(r.name, had-bytes)
-		return nil
-	case had > 0:
-		r.bytes = 0
-		r.budget.giveBack(r.name, had)
 	}
 	if err := r.budget.take(ctx, r.name, bytes); err != nil {
 		return err
 	}
-	r.bytes = bytes
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.over { // a hand-out goes on for a moment when its caller has left
+		r.budget.giveBack(r.name, bytes)
+		return context.Canceled
+	}
+	r.bytes += bytes
 	return nil
+}
+
+// suffices gives back what is more than so many bytes; all, if there are fewer.
+func (r *room) suffices(bytes int64) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	had, enough := r.bytes, bytes <= r.bytes
+	if r.bytes = 0; enough {
+		r.bytes = bytes
+	}
+	if had > r.bytes {
+		r.budget.giveBack(r.name, had-r.bytes)
+	}
+	return enough
+}
+
+// leave gives back all, for good.
+func (r *room) leave() {
+	r.mutex.Lock()
+	r.over = true
+	r.mutex.Unlock()
+	r.suffices(0)
 }
 
 // weighed takes room for requests ahead of reading them, and gives back the room of calls.
@@ -157,7 +179,7 @@ func (s *Service) weighed(next http.Handler) http.Handler {
 	streams := streamingProcedures()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		by := callerOf(r.Context())
-		defer func() { _ = by.room.hold(r.Context(), 0) }()
+		defer by.room.leave()
 		switch {
 		case streams[r.URL.Path]: // their messages are weighed one by one
 		case r.ContentLength >= 0:

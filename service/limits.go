@@ -34,9 +34,9 @@ type Limits struct {
 	// principals, half of them of one, but no fewer than RequestBytes. A call for which there is no
 	// room waits, ahead of being read, and is refused after half a minute. Messages of up to 32 KiB
 	// do not count, nor does what is around a message: a large one takes up to five times as many
-	// bytes of memory. Of answers, those of GetTasks, WaitForTasks and GetInputs count before what
-	// is long is read, the others once they have come from the database; those of [Service.Guard]
-	// never.
+	// bytes of memory. Of answers, those of GetTasks, WaitForTasks, GetInputs and OwnTasks count
+	// before what is long is read, the others once they have come from the database; those of
+	// [Service.Guard] never.
 	// Default: 256 MiB.
 	Bytes int64
 	// TransferTime is how long a request may take to arrive from its first byte on, and its answer

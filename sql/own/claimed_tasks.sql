@@ -7,7 +7,8 @@
 --
 --   $1 claim  bigint
 --   $2 bytes  integer
---   $3 piece  integer: as in own_tasks
+--   $3 piece  integer
+--   $4 short  integer: as in own_tasks
 SELECT task.key, task.id, task.action,
        CASE WHEN octet_length(task.body) <= lease.most THEN task.body END,
        octet_length(task.body), leased.tries, task.max_tries, lease.deadline,
@@ -16,7 +17,7 @@ SELECT task.key, task.id, task.action,
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans,
-           least($3::integer, greatest(2048, $2::integer / nullif(leases.size, 0))) AS most
+           least($3::integer, greatest($4::integer, $2::integer / nullif(leases.size, 0))) AS most
     FROM stint.leases
     WHERE leases.claim = $1::bigint
     OFFSET 0

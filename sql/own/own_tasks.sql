@@ -15,6 +15,7 @@
 --   $10 chosen    boolean: to hand out nothing under a claim that is known already
 --   $11 bytes     integer: of all bodies together, about
 --   $12 piece     integer: of one body
+--   $13 short     integer: of a body that comes however many there are
 --
 -- Longer bodies are left out, and read by read_bodies once the tasks are owned: a slow line would
 -- otherwise hold up the commit, and a caller that gives up would not know what it was given.
@@ -182,7 +183,7 @@ WITH limited AS MATERIALIZED (
     HAVING count(*) > 0
 ), inline AS MATERIALIZED (
     SELECT least(
-               $12::integer, greatest(2048, $11::integer / sum(taken.last - taken.lo + 1))
+               $12::integer, greatest($13::integer, $11::integer / sum(taken.last - taken.lo + 1))
            )::integer AS most
     FROM taken
 )
