@@ -66,6 +66,23 @@ func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 	}
 }
 
+// A database that was named by somebody else after a cluster had found it without a name is not
+// taken for another shard.
+func TestCluster_LooksAgainForANameThatOthersRelyOn(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "eu", "us")
+	right := d.cluster(t, shards.Options{})
+	d.topology = d.wrongly(t, map[string]string{"eu": "eu", "america": "us"})
+	wrong := d.cluster(t, shards.Options{})
+	wantErr(t, "InsertTasks",
+		wrong.InsertTasks(t.Context(), []shards.Task{task("america/early")}), nil)
+	wantErr(t, "InsertTasks", right.InsertTasks(t.Context(),
+		[]shards.Task{task("us/save"), task("eu/mail", "us/save")}), nil)
+	err := wrong.InsertTasks(t.Context(),
+		[]shards.Task{task("america/other"), task("eu/post", "america/other")})
+	wantWrong(t, err, "america", "us")
+}
+
 func wantWrong(t *testing.T, err error, name, found string) {
 	t.Helper()
 	var wrong *shards.WrongShardError
