@@ -86,10 +86,12 @@ func TestRedacted_NamesWhatTheCallerKnowsOrMayRead(t *testing.T) {
 		"a cycle with a named end": {
 			cycle("s1", "s2", "m1", "s1"), cycle("s1", "m1", "s1"), naming("s1"), true,
 		},
-		"an argument of a task that is not read": {argument("s1"), argument(""), naming("s2"), true},
-		"an argument of a readable task":         {argument("m1"), argument("m1"), naming(), false},
-		"an argument of a named task":            {argument("s1"), argument("s1"), naming("s1"), false},
-		"an argument of no task":                 {argument(""), argument(""), naming(), false},
+		"an argument of a hidden task":   {argument("s1"), argument(""), naming("s2"), true},
+		"an argument of a readable task": {argument("m1"), argument("m1"), naming(), false},
+		"an argument of a named task": {
+			argument("s1"), argument("s1"), naming("s1"), false,
+		},
+		"an argument of no task": {argument(""), argument(""), naming(), false},
 		"tasks": {
 			absent("m1", "s1", "s2", "m2", "none"), absent("m1", "s2", "m2"), naming("s2"), true,
 		},

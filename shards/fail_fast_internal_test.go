@@ -208,7 +208,8 @@ func TestCanceller_OpensWhatIsNeededAgain(t *testing.T) {
 func TestPassingOn_GoesThroughTasksToOtherShards(t *testing.T) {
 	t.Parallel()
 	tasks := []Task{
-		{Shard: "1", Task: stint.Task{ID: "first"}}, {Shard: "2", Task: stint.Task{ID: "near"}},
+		{Shard: "1", Task: stint.Task{ID: "first"}},
+		{Shard: "2", Task: stint.Task{ID: "near"}},
 		{Shard: "2", Task: stint.Task{ID: "far"}},
 		{Shard: "3", Task: stint.Task{ID: "trip", FailFast: true}},
 	}
