@@ -167,46 +167,33 @@ func (s *Store) debounceOnce(
 func (s *Store) redefineFollowUp(
 	ctx context.Context, task Task, ids []TaskID, quiet, atMost time.Duration,
 ) (done bool, err error) {
-	was, calls, err := s.holdFollowUp(ctx, ids)
-	if err != nil || was.id == "" {
+	var was withdrawn
+	var first, now time.Time
+	lock := step{name: "lock_debounced", args: []any{string(ids[0])}, unplanned: true}
+	err = s.run(ctx, lock, step{
+		name: "hold_follow_up", args: []any{string(ids[0]), string(ids[1])},
+		read: func(rows pgx.Rows) error {
+			done = rows.Next()
+			if done {
+				if err := rows.Scan(&was.key, &was.id, &first, &now); err != nil {
+					return err
+				}
+			}
+			rows.Close()
+			return rows.Err()
+		},
+	})
+	if err != nil || !done {
 		return false, err
 	}
 	old := []withdrawn{was}
+	calls := calls{now: now, times: map[int64]time.Time{was.key: first}}
 	task.ID, task.OnAbort = was.id, RunAnyway
 	task.NotBefore, _ = calls.start(old, quiet, atMost)
 	return true, s.run(ctx,
 		step{name: "drop_definitions", args: []any{[]int64{was.key}}},
 		debouncedStep(&task, was.key, true, calls.first(old), nil),
 		step{name: "renew_blocked", args: []any{was.key, task.NotBefore}})
-}
-
-// holdFollowUp keeps a task that waits for one in progress waiting until the transaction ends, and
-// returns the time of the call that it stands for; no ID if there is none. One that somebody else
-// has just replaced, or made to start, is looked for again: to replace it in turn would make the
-// next caller do so, and the return of the task in progress look again each time.
-func (s *Store) holdFollowUp(
-	ctx context.Context, ids []TaskID,
-) (was withdrawn, of calls, err error) {
-	for range attemptsMax {
-		isHeld := true
-		err = s.run(ctx, step{
-			name: "hold_follow_up", args: []any{string(ids[0]), string(ids[1])},
-			read: func(rows pgx.Rows) error {
-				was, of, isHeld = withdrawn{}, calls{}, true // drops an answer that was cut off
-				var first time.Time
-				into := []any{&was.key, &was.id, &first, &of.now, &isHeld}
-				_, err := pgx.ForEachRow(rows, into, func() error {
-					of.times = map[int64]time.Time{was.key: first}
-					return nil
-				})
-				return err
-			},
-		})
-		if err != nil || isHeld {
-			return was, of, err
-		}
-	}
-	return withdrawn{}, calls{}, nil
 }
 
 func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *int64) step {

@@ -154,7 +154,8 @@ var sample = map[string]struct {
 		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +
 			"now(), 9", nil,
 	},
-	"first_calls": {"'{a,b}'", []string{"tasks_id_key"}},
+	"first_calls":    {"'{a,b}'", []string{"tasks_id_key"}},
+	"lock_debounced": {"'a'", nil},
 	"hold_follow_up": {"'a', 'b'", []string{
 		"tasks_id_key", "leased_pkey", "edges_after", "blocked_pkey",
 	}},

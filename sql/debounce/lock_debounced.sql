@@ -1,0 +1,11 @@
+-- name: lock_debounced
+--
+-- Lets one call of Debounce at a time look at a task and change it, until the transaction ends.
+-- Otherwise callers that meet would replace one another's follow-ups, at each of which the return
+-- of the task in progress looks again; and of those that find a finished task, one inserts the next
+-- and the others begin again, however often somebody loses.
+--
+--   $1 id  text
+--
+-- It goes ahead of all other locks of the call.
+SELECT pg_advisory_xact_lock('stint.tasks'::regclass::oid::integer, hashtext($1::text))::text
