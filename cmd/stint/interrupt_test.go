@@ -154,6 +154,23 @@ func TestWorker_IsInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	}
 }
 
+// awaitMoreOf waits until an application has been idle, and busy again, several times: it has read
+// what it was answered, and asks further.
+func (d *database) awaitMoreOf(t *testing.T, application string) {
+	t.Helper()
+	changes := map[string]bool{}
+	eventually(t, "further questions of "+application, func() bool {
+		var last string
+		err := d.pool.QueryRow(t.Context(), `
+			SELECT coalesce(max(state_change)::text, '') FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = $1`, application).Scan(&last)
+		if err == nil {
+			changes[last] = true
+		}
+		return len(changes) > 3 // one may be of what it did before
+	})
+}
+
 // whileLocked does something while nobody can read those tables of the schema.
 func (d *database) whileLocked(t *testing.T, tables string, do func()) {
 	t.Helper()
@@ -184,6 +201,9 @@ func TestLimit_IsInterruptedWhileATransactionIsOpen(t *testing.T) {
 			list, err := db.store.ListLimits(t.Context(), "mail")
 			return err == nil && len(list) == 1
 		})
+		if !isRemote() {
+			db.awaitMoreOf(t, "stint")
+		}
 		limiting.interrupt(t)
 		limiting.wantExit(t, 130)
 		// A service does not hear why it is called no more.
