@@ -65,11 +65,15 @@ func (k *canceller) keepUp(ctx context.Context) error {
 		return k.look(ctx)
 	}
 	began := time.Now() //nolint:forbidigo // in this process, for its pauses
+	since := k.since
 	k.since = time.Time{}
-	if err := k.look(ctx); err != nil {
+	err := k.look(ctx)
+	k.took = time.Since(began)
+	if err != nil {
+		k.since = since
 		return err
 	}
-	k.walked, k.took = began, time.Since(began)
+	k.walked = began
 	return nil
 }
 
