@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Affected says which tasks a call changed.
@@ -36,7 +38,7 @@ func (s *Store) AbortTasks(
 	err = s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
 		aborted = Affected{Tasks: pendingIDs(tasks)}
 		if len(aborted.Tasks) == 0 {
-			return s.follow(ctx)
+			return s.db.WaitForCommit(ctx)
 		}
 		aborted.Others, err = s.end(ctx, tasks, causeCancelled, status)
 		return err
@@ -79,23 +81,21 @@ func (s *Store) end(
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	counted, named := causeDependency, 0
+	counted, named := &endCount{cause: causeDependency}, 0
 	if cause == causeDeleted {
-		counted, named = causeDeleted, len(keys)
+		counted.cause, named = causeDeleted, len(keys)
 	}
-	var settled *notices
-	err = s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
-		settled = pending
-		pending.lost, pending.counted = owned, &counted
-		return []step{{
-			name: "end_tasks",
-			args: []any{batch, round, cause, statusText(status), keys, tries, actors},
+	err = s.settleCounting(ctx, counted, roundsUsual, nil, func(at settling) []pg.Step {
+		at.pending.AddKeys(kindLost, owned...)
+		return []pg.Step{{
+			Name: "end_tasks",
+			Args: []any{at.batch, at.round, cause, statusText(status), keys, tries, actors},
 		}}
 	})
 	if err != nil {
 		return 0, err
 	}
-	return settled.count - named, nil
+	return counted.tasks - named, nil
 }
 
 // DeleteTasks removes tasks from the store, including finished ones, which frees their IDs. The
@@ -119,7 +119,7 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected
 		deleted.Others, err = s.end(ctx, tasks, causeDeleted, "")
 		return err
 	})
-	if err = s.followIf(ctx, err, ErrTaskNotFound); err != nil {
+	if err = s.waitIfRepeated(ctx, err, ErrTaskNotFound); err != nil {
 		return Affected{}, fmt.Errorf("delete tasks: %w", err)
 	}
 	return deleted, nil
@@ -140,8 +140,8 @@ func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
 	}
 	slices.Sort(keys)
 	slices.Sort(final)
-	return s.run(ctx, step{name: "drop_definitions", args: []any{keys}},
-		step{name: "erase_tasks", args: []any{final}})
+	return s.db.Run(ctx, pg.Step{Name: "drop_definitions", Args: []any{keys}},
+		pg.Step{Name: "erase_tasks", Args: []any{final}})
 }
 
 // ReplaceTasks is [Store.InsertTasks], but where an ID exists it acts as if the old task had been
@@ -176,7 +176,7 @@ func (s *Store) replaceTasks(ctx context.Context, tasks []Task) error {
 		return &TaskError{IDs: slices.Compact(repeated), Err: ErrTaskExists}
 	}
 	if len(tasks) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	var err error
 	for range attemptsMax {
@@ -225,9 +225,9 @@ func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Ta
 	}
 	keys := slices.Sorted(maps.Keys(named))
 	var waiting []int64
-	err = s.run(ctx, step{
-		name: "waiting_tasks", args: []any{keys},
-		read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, pg.Step{
+		Name: "waiting_tasks", Args: []any{keys},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			waiting, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			return err
@@ -236,8 +236,8 @@ func (s *Store) lockDependenciesOf(ctx context.Context, ids []TaskID, tasks []Ta
 	if err != nil || len(waiting) == 0 && !slices.ContainsFunc(tasks, isLinked) {
 		return err
 	}
-	return s.run(ctx, step{name: "lock_dependencies"},
-		step{name: "lock_predecessors", args: []any{keys}})
+	return s.db.Run(ctx, pg.Step{Name: "lock_dependencies"},
+		pg.Step{Name: "lock_predecessors", Args: []any{keys}})
 }
 
 // A withdrawn task is one that withdraw_tasks took out of its state, or found owned or final.
@@ -268,7 +268,7 @@ func (s *Store) withdrawNamed(
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
 		tasks, err := s.withdraw(ctx, ids, owned)
@@ -322,7 +322,7 @@ func (s *Store) withdrawKeys(ctx context.Context, keys []int64) (done []withdraw
 	endsKept := true // final ones are of no interest
 	for range attemptsMax {
 		named := make(map[int64]TaskID, len(keys))
-		err := s.run(ctx, step{name: "task_ids", args: []any{keys}, read: readNames(named)})
+		err := s.db.Run(ctx, pg.Step{Name: "task_ids", Args: []any{keys}, Read: readNames(named)})
 		if err != nil || len(named) == 0 {
 			return done, err
 		}
@@ -344,20 +344,20 @@ func (s *Store) takeOut(
 	ctx context.Context, named map[int64]TaskID, owned bool, endsKept *bool,
 ) (done []withdrawn, err error) {
 	keys := slices.Sorted(maps.Keys(named))
-	var steps []step
+	var steps []pg.Step
 	if !*endsKept {
 		steps = append(steps, keepEnds(keys, endsKept))
 	}
 	steps = append(steps,
-		step{name: "carve_ready", args: []any{keys}}, carveLeased(singles(keys)))
-	room := &notices{}
+		pg.Step{Name: "carve_ready", Args: []any{keys}}, carveLeased(singles(keys)))
+	room := &pg.Notices{}
 	steps = append(steps, s.makeRoom(keys, keys, nil, room))
 	if !owned {
-		steps = append(steps, step{name: "carve_finished", args: []any{keys}})
+		steps = append(steps, pg.Step{Name: "carve_finished", Args: []any{keys}})
 	}
-	err = s.run(ctx, append(steps, step{
-		name: "withdraw_tasks", args: []any{keys, owned, !owned},
-		read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, append(steps, pg.Step{
+		Name: "withdraw_tasks", Args: []any{keys, owned, !owned},
+		Read: func(rows pgx.Rows) error {
 			for rows.Next() {
 				var task withdrawn
 				err := rows.Scan(&task.key, &task.state, &task.tries, &task.position,
@@ -375,7 +375,7 @@ func (s *Store) takeOut(
 	if err != nil {
 		return nil, err
 	}
-	s.notify(ctx, room)
+	s.db.Notify(ctx, room)
 	return done, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // RegisterActor announces that actor performs tasks with these actions in this process, and binds
@@ -35,8 +36,8 @@ func (s *Store) registerActor(ctx context.Context, actor ActorID, actions []stri
 	if err := checkActor(actor, actions); err != nil {
 		return err
 	}
-	return s.changeActors(ctx, func(actors map[ActorID][]string) {
-		actors[actor] = slices.Clone(actions)
+	return s.changeActors(ctx, func(actors map[string][]string) {
+		actors[string(actor)] = slices.Clone(actions)
 	})
 }
 
@@ -46,7 +47,9 @@ func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
 		return fmt.Errorf("unregister actor: %w", err)
 	}
-	err := s.changeActors(ctx, func(actors map[ActorID][]string) { delete(actors, actor) })
+	err := s.changeActors(ctx, func(actors map[string][]string) {
+		delete(actors, string(actor))
+	})
 	if err != nil {
 		return fmt.Errorf("unregister actor: %w", err)
 	}
@@ -54,38 +57,14 @@ func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 }
 
 // changeActors changes who is registered, and waits until the database knows.
-func (s *Store) changeActors(ctx context.Context, change func(map[ActorID][]string)) error {
-	if s.tx != nil {
+func (s *Store) changeActors(ctx context.Context, change func(map[string][]string)) error {
+	if s.db.InTx() {
 		return argumentError("store", "must not be in a transaction; actors are registered at once")
 	}
-	if err := s.checkUsable(ctx); err != nil || s.session == nil {
+	if err := s.db.CheckUsable(ctx); err != nil {
 		return err
 	}
-	n := s.session
-	n.mutex.Lock()
-	change(n.actors)
-	s.changeSession()
-	return s.awaitSession(ctx, n.wanted)
-}
-
-// awaitSession waits until the database knows of so many changes of the session, or there can be
-// none. It unlocks the mutex, which is held.
-func (s *Store) awaitSession(ctx context.Context, wanted int) error {
-	n := s.session
-	for n.known < wanted && !n.pooled {
-		learned := n.learned
-		n.mutex.Unlock()
-		select {
-		case <-learned:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.closing:
-			return ErrClosed
-		}
-		n.mutex.Lock()
-	}
-	n.mutex.Unlock()
-	return nil
+	return s.session.Register(ctx, change)
 }
 
 // An ActorInfo is what the store knows about a registered or attended actor.
@@ -101,9 +80,9 @@ type ActorInfo struct {
 // for each. A process that dies is gone from the list within a second.
 func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	var actors []ActorInfo
-	err := s.run(ctx, step{
-		name: "list_actors",
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "list_actors",
+		Read: func(rows pgx.Rows) error {
 			var err error
 			actors, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ActorInfo])
 			return err
@@ -124,7 +103,7 @@ const (
 	// A store that could not check for a while may be one of many that could not reach the
 	// database. Once it can check again, it gives the sessions of the others this long to come
 	// back, which is longer than the pauses between their attempts.
-	outageGrace = 5 * time.Second
+	outageGrace = pg.OutagePauseMax * 5 / 3
 
 	// How many leases of an actor that is gone are handed on at most, all in one transaction.
 	handedOnLeasesMax = 100_000
@@ -132,7 +111,7 @@ const (
 
 // watchSessions hands on the tasks of processes that die, until the store is closed.
 func (s *Store) watchSessions(ctx context.Context) {
-	outages := outage.New(s.logger, "could not look for processes that are gone")
+	outages := outage.New(s.db.Logger, "could not look for processes that are gone")
 	pause := watchEvery
 	grace := time.NewTimer(0) // runs while the others have time to come back
 	defer grace.Stop()
@@ -147,16 +126,16 @@ func (s *Store) watchSessions(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		was := lost
-		if lost = s.isSessionLost(); lost && !was { // the sessions of others may be lost too
+		if lost = s.session.IsLost(); lost && !was { // the sessions of others may be lost too
 			inGrace = true
 			grace.Reset(outageGrace)
 		}
 		next, err := s.checkSessions(ctx, inGrace)
 		switch {
-		case s.failed(ctx, outages, err):
+		case pg.Failed(ctx, outages, err):
 			inGrace, failing = true, true
 			grace.Stop()
-			next = pauseAfterWork(true, pause, watchEvery)
+			next = pg.PauseAfterWork(true, pause, watchEvery)
 		case failing:
 			failing = false
 			grace.Reset(outageGrace)
@@ -177,9 +156,9 @@ type otherSession struct {
 // back, and returns when to check again.
 func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration, error) {
 	var others []otherSession
-	err := s.run(ctx, step{
-		name: "check_sessions",
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "check_sessions",
+		Read: func(rows pgx.Rows) error {
 			var err error
 			others, err = pgx.CollectRows(rows, pgx.RowToStructByPos[otherSession])
 			return err
@@ -194,7 +173,7 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 			watching++
 		}
 	}
-	pause := around(max(watchEvery, time.Duration(watching)*watchPerStore))
+	pause := pg.Around(max(watchEvery, time.Duration(watching)*watchPerStore))
 	for _, session := range others {
 		switch {
 		case session.Left == nil || inGrace:
@@ -217,49 +196,45 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 // comes back. Leases that somebody locks at this moment are left for the next check.
 func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
-		pending, passed, leases := &notices{}, 0, s.scanLeases(handedOnLeasesMax)
-		if err := s.run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
+		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(handedOnLeasesMax)
+		if err := s.db.Run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
 		s.addNotices(leases, pending)
-		s.notify(ctx, pending)
+		s.db.Notify(ctx, pending)
 	}
-	return s.run(ctx, step{name: "drop_session", args: []any{lost.ID}})
+	return s.db.Run(ctx, pg.Step{Name: "drop_session", Args: []any{lost.ID}})
 }
 
 // handOnSteps returns steps that hand on the tasks of an actor. They add to passed how many of its
 // leases they passed over.
-func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []step {
-	expire := step{
-		name: "expire_leases", args: []any{session, actor},
-		read: func(rows pgx.Rows) error {
+func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []pg.Step {
+	expire := pg.Step{
+		Name: "expire_leases", Args: []any{session, actor},
+		Read: func(rows pgx.Rows) error {
 			n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 			*passed += n
 			return err
 		},
 	}
-	return []step{expire, leases.step()}
+	return []pg.Step{expire, leases.step()}
 }
 
 // leave ends the session of a store that is being closed: the tasks that its actors still own are
 // handed on at once, since nobody can return them through this store any more. If a call under way
 // locks leases, leave waits for them for a while, and then leaves them to the stores that look for
 // sessions that are gone.
-func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) leave(
+	ctx context.Context, conn *pgx.Conn, session int64, actors []string,
+) error {
 	const pauseFirst, pauseMax = 5 * time.Millisecond, time.Second
-	s.session.mutex.Lock()
-	actors := make([]string, 0, len(s.session.actors))
-	for actor := range s.session.actors {
-		actors = append(actors, string(actor))
-	}
-	s.session.mutex.Unlock()
-	pending := &notices{}
+	pending := &pg.Notices{}
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
 			leases := s.scanLeases(handedOnLeasesMax)
-			steps := handOnSteps(s.session.id, actor, leases, &passed)
-			if err := s.sendAlone(ctx, conn, conn, nil, steps); err != nil {
+			steps := handOnSteps(session, actor, leases, &passed)
+			if err := s.db.RunOn(ctx, conn, nil, steps...); err != nil {
 				return err
 			}
 			s.addNotices(leases, pending)
@@ -269,9 +244,9 @@ func (s *Store) leave(ctx context.Context, conn *pgx.Conn) error {
 		}
 		<-time.After(pause)
 	}
-	if pending.empty() {
+	if pending.Empty() {
 		pending = nil
 	}
-	drop := step{name: "drop_session", args: []any{s.session.id}}
-	return s.sendAlone(ctx, conn, conn, pending, []step{drop})
+	drop := pg.Step{Name: "drop_session", Args: []any{session}}
+	return s.db.RunOn(ctx, conn, pending, drop)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // An Answer is how an external task has ended.
@@ -46,7 +48,7 @@ func (s *Store) AnswerTasks(
 	verdicts, err := s.answerTasks(ctx, actor, answers)
 	told := func(verdict error) bool { return errors.Is(verdict, ErrTaskFinished) }
 	if err == nil && slices.ContainsFunc(verdicts, told) {
-		err = s.follow(ctx)
+		err = s.db.WaitForCommit(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("answer tasks: %w", err)
@@ -78,7 +80,7 @@ func (s *Store) answerTasks(
 	for range attemptsMax {
 		if len(first) == 0 {
 			s.endOverdue(ctx, overdue)
-			return verdicts, s.checkOpen(ctx)
+			return verdicts, s.db.CheckOpen(ctx)
 		}
 		batch, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
 		overdue = append(overdue, late...)
@@ -105,7 +107,7 @@ func (s *Store) answerTasks(
 // aborted, even if nobody maintains. If that fails, it is left to those who maintain; and so it is
 // in the caller's transaction, where a refused answer changes nothing.
 func (s *Store) endOverdue(ctx context.Context, keys []int64) {
-	if s.tx == nil {
+	if !s.db.InTx() {
 		slices.Sort(keys)
 		_, _ = s.endDue(ctx, keys, &dueEnds{atOnce: len(keys)})
 	}
@@ -126,8 +128,8 @@ func (s *Store) readyToAnswer(
 		ids = append(ids, id)
 	}
 	found := make(map[TaskID]externalTask, len(ids))
-	find := step{name: "external_tasks", args: []any{texts(ids)}, read: readExternal(found)}
-	if err := s.run(ctx, find); err != nil {
+	find := pg.Step{Name: "external_tasks", Args: []any{texts(ids)}, Read: readExternal(found)}
+	if err := s.db.Run(ctx, find); err != nil {
 		return nil, nil, err
 	}
 	var returns []Return
@@ -155,11 +157,11 @@ func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnB
 		return nil
 	}
 	keys, claims := keysAndClaims(batch.performances)
-	return s.settle(ctx, roundsUsual, nil, func(number int64, round int, p *notices) []step {
-		return append([]step{
-			{name: "carve_ready", args: []any{keys}},
-			{name: "take_external", args: []any{keys, claims[0], string(actor)}},
-		}, s.returnSteps(batch, number, round, p)...)
+	return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
+		return append([]pg.Step{
+			{Name: "carve_ready", Args: []any{keys}},
+			{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
+		}, s.returnSteps(batch, at)...)
 	})
 }
 
@@ -294,7 +296,7 @@ func answerKeys(tasks []Task) (places []int, hashes [][]byte) {
 
 // insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
 // those of the tasks in the store, in their order.
-func insertAnswerKeys(tasks []Task, keys []int64) []step {
+func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
 	places, hashes := answerKeys(tasks)
 	if len(places) == 0 {
 		return nil
@@ -303,7 +305,7 @@ func insertAnswerKeys(tasks []Task, keys []int64) []step {
 	for n, i := range places {
 		of[n] = keys[i]
 	}
-	return []step{{name: "insert_answer_keys", unplanned: true, args: []any{of, hashes}}}
+	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
 }
 
 // answerKeyRows are those of an insert by COPY, whose tasks come in an order of their own.

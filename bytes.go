@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // CountBytes returns how many bytes the bodies, results and texts of tasks have together, which
@@ -16,9 +18,9 @@ func (s *Store) CountBytes(ctx context.Context, ids []TaskID) (int64, error) {
 		return 0, fmt.Errorf("count bytes: %w", err)
 	}
 	var size int64
-	err := s.run(ctx, step{
-		name: "task_bytes", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "task_bytes", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&size}, func() error { return nil })
 			return err
 		},

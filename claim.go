@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // ErrClaimSpent reports that nothing is handed out under a [Claim] any more: it was released, or
@@ -88,7 +90,7 @@ func (s *Store) claiming(
 	switch {
 	case c.Number == 0:
 		return ownRequest{}, argumentError("Claim.Number", "must not be 0; NewClaim makes one")
-	case s.tx != nil:
+	case s.db.InTx():
 		return ownRequest{}, argumentError("store",
 			"must not be in a transaction, whose end decides what was handed out")
 	}
@@ -119,12 +121,12 @@ func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error 
 // spend bars a claim and gives back the tasks that were handed out under it. If a caller has
 // repeated the call, the tasks are that caller's, and only all makes spend take them.
 func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) error {
-	s = s.asOwner(&s.reserves.patient, 0)
+	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	spent := false
-	err := s.run(ctx,
-		step{name: "bar_claim", args: []any{int64(c), string(actor)}},
-		step{
-			name: "spend_claim", args: []any{int64(c), string(actor), all}, read: readAny(&spent),
+	err := s.db.Run(ctx,
+		pg.Step{Name: "bar_claim", Args: []any{int64(c), string(actor)}},
+		pg.Step{
+			Name: "spend_claim", Args: []any{int64(c), string(actor), all}, Read: readAny(&spent),
 		})
 	if err != nil || !spent {
 		return err
@@ -147,18 +149,18 @@ func readAny(found *bool) func(pgx.Rows) error {
 
 // lookChosen finds out whether the claim was used before, and remembers it if the caller says that
 // it may have been.
-func (h *handOut) lookChosen() []step {
+func (h *handOut) lookChosen() []pg.Step {
 	if h.chosen.Repeated {
-		return []step{h.look(), remember(h.claim)}
+		return []pg.Step{h.look(), remember(h.claim)}
 	}
-	return []step{h.look()}
+	return []pg.Step{h.look()}
 }
 
 // look asks whether tasks were handed out under a claim of the caller's.
-func (h *handOut) look() step {
-	return step{
-		name: "claim_taken", args: []any{int64(h.claim)},
-		read: func(rows pgx.Rows) error {
+func (h *handOut) look() pg.Step {
+	return pg.Step{
+		Name: "claim_taken", Args: []any{int64(h.claim)},
+		Read: func(rows pgx.Rows) error {
 			err := readAny(&h.taken)(rows)
 			h.taken = h.taken && len(h.rows)+len(h.spans) == 0 // by an earlier call
 			return err
@@ -167,16 +169,16 @@ func (h *handOut) look() step {
 }
 
 // remember keeps a claim known when its tasks have ended.
-func remember(c claim) step { return step{name: "remember_claim", args: []any{int64(c)}} }
+func remember(c claim) pg.Step { return pg.Step{Name: "remember_claim", Args: []any{int64(c)}} }
 
 // again answers a repeated call with the tasks that were handed out under its claim before, as far
 // as the actor still owns them.
 func (h *handOut) again(ctx context.Context) error {
 	ask := h.claimed()
 	spent := false
-	err := h.store.run(ctx,
+	err := h.store.db.Run(ctx,
 		remember(h.claim),
-		step{name: "claim_spent", args: []any{int64(h.claim)}, read: readAny(&spent)},
+		pg.Step{Name: "claim_spent", Args: []any{int64(h.claim)}, Read: readAny(&spent)},
 		ask)
 	if err != nil {
 		return err
@@ -196,7 +198,7 @@ func (h *handOut) again(ctx context.Context) error {
 	for i, row := range h.rows { // which tasks has sorted
 		still[row.task.Token] = kept[i]
 	}
-	if err := h.store.run(ctx, ask); err != nil { // for the deadlines
+	if err := h.store.db.Run(ctx, ask); err != nil { // for the deadlines
 		return err
 	}
 	h.rows = slices.DeleteFunc(h.rows, func(row ownedRow) bool { return !still[row.task.Token] })
@@ -252,10 +254,10 @@ func (s *Store) attendActor(
 		return false, err
 	}
 	superseded := false
-	err = s.asOwner(&s.reserves.prompt, 0).run(ctx, step{
-		name: "attend_actor",
-		args: []any{remote.Session, string(remote.Actor), attendant, remote.Epoch, actions},
-		read: func(rows pgx.Rows) (err error) {
+	err = s.db.WithReserve(pg.Prompt, 0).Run(ctx, pg.Step{
+		Name: "attend_actor",
+		Args: []any{remote.Session, string(remote.Actor), attendant, remote.Epoch, actions},
+		Read: func(rows pgx.Rows) (err error) {
 			superseded, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		},
@@ -266,17 +268,10 @@ func (s *Store) attendActor(
 // attendant is the number of the store's session, or 0 if it can have none. The actor is noted all
 // the same: only that tells which of its connections is the latest.
 func (s *Store) attendant(ctx context.Context) (int64, error) {
-	if err := s.checkUsable(ctx); err != nil || s.session == nil {
+	if err := s.db.CheckUsable(ctx); err != nil {
 		return 0, err
 	}
-	s.session.mutex.Lock()
-	if !s.session.running {
-		s.changeSession()
-	}
-	if err := s.awaitSession(ctx, 1); err != nil || s.sessionPooled() {
-		return 0, err
-	}
-	return s.session.id, nil
+	return s.session.Number(ctx)
 }
 
 // ExtendRemoteOwnership is [Store.ExtendTasksOwnership] for a remote actor. If a lease has expired
@@ -308,20 +303,20 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 		return err
 	}
 	for pause := pauseFirst; ; pause *= 2 {
-		pending, passed, leases := &notices{}, 0, s.scanLeases(handedOnLeasesMax)
-		dismiss := step{
-			name: "dismiss_actor",
-			args: []any{remote.Session, string(remote.Actor), remote.Epoch},
-			read: func(rows pgx.Rows) (err error) {
+		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(handedOnLeasesMax)
+		dismiss := pg.Step{
+			Name: "dismiss_actor",
+			Args: []any{remote.Session, string(remote.Actor), remote.Epoch},
+			Read: func(rows pgx.Rows) (err error) {
 				passed, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 				return err
 			},
 		}
-		if err := s.run(ctx, dismiss, leases.step()); err != nil {
+		if err := s.db.Run(ctx, dismiss, leases.step()); err != nil {
 			return err
 		}
 		s.addNotices(leases, pending)
-		s.notify(ctx, pending)
+		s.db.Notify(ctx, pending)
 		if passed == 0 || pause > pauseMax {
 			return s.settleDue(ctx) // this ends the tasks that have no tries left
 		}
@@ -339,9 +334,9 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 func (s *Store) ForgetActor(ctx context.Context, remote RemoteActor) error {
 	err := s.checkRemote(remote)
 	if err == nil {
-		err = s.run(ctx, step{
-			name: "forget_actor",
-			args: []any{remote.Session, string(remote.Actor), remote.Epoch},
+		err = s.db.Run(ctx, pg.Step{
+			Name: "forget_actor",
+			Args: []any{remote.Session, string(remote.Actor), remote.Epoch},
 		})
 	}
 	if err != nil {
@@ -350,16 +345,9 @@ func (s *Store) ForgetActor(ctx context.Context, remote RemoteActor) error {
 	return nil
 }
 
-// sessionPooled reports whether there can be no session, because of a pooler in between.
-func (s *Store) sessionPooled() bool {
-	s.session.mutex.Lock()
-	defer s.session.mutex.Unlock()
-	return s.session.pooled
-}
-
 func (s *Store) checkRemote(remote RemoteActor) error {
 	switch {
-	case s.tx != nil:
+	case s.db.InTx():
 		return argumentError("store", "must not be in a transaction; who attends whom is at once")
 	case remote.Session == 0:
 		return argumentError("RemoteActor.Session", "must not be 0")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // followUpSuffix makes the ID of the task that runs after one in progress.
@@ -169,10 +171,10 @@ func (s *Store) redefineFollowUp(
 ) (done bool, err error) {
 	var was withdrawn
 	var first, now time.Time
-	lock := step{name: "lock_debounced", args: []any{string(ids[0])}, unplanned: true}
-	err = s.run(ctx, lock, step{
-		name: "hold_follow_up", args: []any{string(ids[0]), string(ids[1])},
-		read: func(rows pgx.Rows) error {
+	lock := pg.Step{Name: "lock_debounced", Args: []any{string(ids[0])}, NoPlanner: true}
+	err = s.db.Run(ctx, lock, pg.Step{
+		Name: "hold_follow_up", Args: []any{string(ids[0]), string(ids[1])},
+		Read: func(rows pgx.Rows) error {
 			done = rows.Next()
 			if done {
 				if err := rows.Scan(&was.key, &was.id, &first, &now); err != nil {
@@ -190,17 +192,17 @@ func (s *Store) redefineFollowUp(
 	calls := calls{now: now, times: map[int64]time.Time{was.key: first}}
 	task.ID, task.OnAbort = was.id, RunAnyway
 	task.NotBefore, _ = calls.start(old, quiet, atMost)
-	return true, s.run(ctx,
-		step{name: "drop_definitions", args: []any{[]int64{was.key}}},
+	return true, s.db.Run(ctx,
+		pg.Step{Name: "drop_definitions", Args: []any{[]int64{was.key}}},
 		debouncedStep(&task, was.key, true, calls.first(old), nil),
-		step{name: "renew_blocked", args: []any{was.key, task.NotBefore}})
+		pg.Step{Name: "renew_blocked", Args: []any{was.key, task.NotBefore}})
 }
 
-func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *int64) step {
-	return step{name: "insert_debounced", unplanned: true, args: []any{
+func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *int64) pg.Step {
+	return pg.Step{Name: "insert_debounced", NoPlanner: true, Args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
-		moment(task.NotBefore), moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		key, waits, nonEmpty(task.Key), first, place,
+		pg.Moment(task.NotBefore), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
+		key, waits, pg.NonZero(task.Key), first, place,
 	}}
 }
 
@@ -213,9 +215,9 @@ type calls struct {
 // firstCalls returns the times of the tasks with these IDs.
 func (s *Store) firstCalls(ctx context.Context, ids []TaskID) (calls, error) {
 	found := calls{times: map[int64]time.Time{}}
-	return found, s.run(ctx, step{
-		name: "first_calls", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
+	return found, s.db.Run(ctx, pg.Step{
+		Name: "first_calls", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
 			var key *int64
 			var first *time.Time
 			_, err := pgx.ForEachRow(rows, []any{&key, &first, &found.now}, func() error {
@@ -281,12 +283,12 @@ func (s *Store) insertDebounced(
 		if err != nil {
 			return err
 		}
-		steps := []step{
+		steps := []pg.Step{
 			debouncedStep(&task, keys[0], graph.waits(0), first, place),
-			{name: "task_keys", args: []any{texts(ids)}, read: readNames(known)},
+			{Name: "task_keys", Args: []any{texts(ids)}, Read: readNames(known)},
 		}
 		if graph == nil {
-			return s.do(ctx, request{steps: steps, expected: ready})
+			return s.db.Do(ctx, pg.Request{Steps: steps, Known: ready})
 		}
 		return s.insertGraphRows(ctx, graph.rows(keys), ready, steps...)
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // The errors of this package, to be matched with [errors.Is]. Those about tasks come wrapped in a
@@ -76,12 +78,12 @@ var (
 	ErrRefused = errors.New("the service refuses the call")
 
 	// ErrClosed reports that the store was closed.
-	ErrClosed = errors.New("store is closed")
+	ErrClosed = pg.ErrClosed
 
 	// ErrSchemaVersion reports that the database schema is missing, older than this release works
 	// with, or so much newer that it does not work with this release. The package migrations brings
 	// it up to date. A schema that Citus distributes over its nodes is refused with it, too.
-	ErrSchemaVersion = errors.New("schema version does not match this release")
+	ErrSchemaVersion = pg.ErrSchemaVersion
 )
 
 // A TaskError names the tasks that an error is about.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // An Explanation is why a task does not run.
@@ -70,16 +72,16 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	found := false
 	var limits *TaskLimits
 	var steps []StepInfo
-	err := s.run(ctx, step{
-		name: "explain_task", args: []any{string(id), explainedTasksMax},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "explain_task", Args: []any{string(id), explainedTasksMax},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			e, found, err = readExplanation(rows)
 			return err
 		},
-	}, step{
-		name: "explain_limits", args: []any{string(id), countedParkedMax, explainedWaitingMax},
-		read: func(rows pgx.Rows) error {
+	}, pg.Step{
+		Name: "explain_limits", Args: []any{string(id), countedParkedMax, explainedWaitingMax},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			limits, err = readTaskLimits(rows)
 			return err
@@ -131,7 +133,7 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 		if info.MaxTries > 0 {
 			e.TriesLeft = max(info.MaxTries-info.Tries, 0)
 		}
-		e.AskedAt = orZero(askedAt)
+		e.AskedAt = pg.OrZero(askedAt)
 	}
 	return e, found, rows.Err()
 }
@@ -301,11 +303,11 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 		if err != nil {
 			return nil, err
 		}
-		limits.Limits.Concurrency = orZero(concurrency)
-		limits.Limits.ConcurrencyPerKey = orZero(perKey)
+		limits.Limits.Concurrency = pg.OrZero(concurrency)
+		limits.Limits.ConcurrencyPerKey = pg.OrZero(perKey)
 		limits.Limits.Rate, limits.Limits.RatePerKey = rate.rate(), key.rate()
-		limits.PausedSince, limits.KeyPausedSince = orZero(pausedAt), orZero(keyPausedAt)
-		limits.NextAt, limits.KeyNextAt = orZero(nextAt), orZero(keyNextAt)
+		limits.PausedSince, limits.KeyPausedSince = pg.OrZero(pausedAt), pg.OrZero(keyPausedAt)
+		limits.NextAt, limits.KeyNextAt = pg.OrZero(nextAt), pg.OrZero(keyNextAt)
 		if limits.KeyWaiting >= explainedWaitingMax {
 			limits.KeyWaiting, limits.KeyWaitingOrMore = explainedWaitingMax, true
 		}
@@ -452,9 +454,9 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	graph := &Graph{}
 	names := map[int64]TaskID{}
 	var before [][]int64 // the predecessors of each task
-	err := s.run(ctx, step{
-		name: "graph_tasks", args: []any{string(id), graphTasksMax},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "graph_tasks", Args: []any{string(id), graphTasksMax},
+		Read: func(rows pgx.Rows) error {
 			graph, before = &Graph{}, nil // drops an answer that was cut off
 			for rows.Next() {
 				var key int64

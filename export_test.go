@@ -4,10 +4,18 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Statements gives tests the texts of sql/ as the store sends them.
-func Statements(schema string) (map[string]string, error) { return loadStatements(schema) }
+func Statements(schema string) (map[string]string, error) {
+	db, err := pg.New(config(nil, Options{Schema: schema}))
+	if err != nil {
+		return nil, err
+	}
+	return db.Texts(), nil
+}
 
 // SchemaVersion is what the store wants of the migrations.
 const SchemaVersion = schemaVersion
@@ -17,7 +25,7 @@ func ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).
 
 // AwaitNotifier waits until the store has told all that there is to tell.
 func AwaitNotifier(store *Store) {
-	for !store.notifier.idle() {
+	for !store.db.ToldAll() {
 		runtime.Gosched()
 	}
 }
@@ -44,7 +52,8 @@ func FailFastLook(ctx context.Context, s *Store) error { return (&failFaster{sto
 // Shorten makes a store deliver so many bytes of bodies in a hand-out, send so many at once, and
 // wait so long for a silent database.
 func Shorten(s *Store, handOut, piece int, silence time.Duration) {
-	s.handOutBytes, s.pieceBytes, s.silence = handOut, piece, silence
+	s.handOutBytes, s.pieceBytes = handOut, piece
+	s.db.SetSilence(silence)
 }
 
 // Waiting is how many tasks are waited for.

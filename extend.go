@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // ExtendTasksOwnership extends the leases of owned tasks to at least lease from now; it never
@@ -44,9 +45,9 @@ func (s *Store) extend(
 		return nil, err
 	}
 	if len(owned) == 0 {
-		return nil, s.checkOpen(ctx)
+		return nil, s.db.CheckOpen(ctx)
 	}
-	if s.tx == nil && len(owned) <= groupcommit.SizeMax/2 {
+	if !s.db.InTx() && len(owned) <= groupcommit.SizeMax/2 {
 		return s.extends.Do(ctx, extendKey{actor, session, lease}, owned)
 	}
 	return s.extendLeases(ctx, extendKey{actor, session, lease}, owned, false)
@@ -75,15 +76,15 @@ func (s *Store) extendTogether(
 func (s *Store) extendLeases(
 	ctx context.Context, key extendKey, owned []OwnedTask, hasty bool,
 ) ([]bool, error) {
-	s = s.asOwner(&s.reserves.prompt, key.lease)
+	s = s.on(s.db.WithReserve(pg.Prompt, key.lease))
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
 	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })
 	stillOwned := map[performance]bool{}
 	var repeat bool
 	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)
-	steps := append(limitWaiting(hasty), extend...)
-	if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
+	steps := append(pg.LimitWaiting(hasty), extend...)
+	if err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart}); err != nil {
 		return nil, err
 	}
 	extended := make([]bool, len(owned))
@@ -103,7 +104,7 @@ func (s *Store) extendLeases(
 		}
 	}
 	for i, p := range performances {
-		if !extended[i] && s.tx == nil {
+		if !extended[i] && !s.db.InTx() {
 			s.owners.lost(p)
 		}
 	}
@@ -115,24 +116,24 @@ func (s *Store) extendLeases(
 func (s *Store) extendSteps(
 	spans []ownedSpan, shares bool, key extendKey,
 	stillOwned map[performance]bool, repeat *bool,
-) []step {
+) []pg.Step {
 	claims, plain := make([]int64, len(spans)), make([]span, len(spans))
 	for i, span := range spans {
 		claims[i], plain[i] = int64(span.claim), span.span
 	}
 	lo, hi := bounds(plain)
-	var steps []step
+	var steps []pg.Step
 	if shares {
 		steps = append(steps, carveLeased(plain))
 	}
 	return append(steps,
-		step{name: "lock_leases", args: []any{claims}},
-		step{
-			name: "extend_leases",
-			args: []any{
+		pg.Step{Name: "lock_leases", Args: []any{claims}},
+		pg.Step{
+			Name: "extend_leases",
+			Args: []any{
 				lo, hi, claims, string(key.actor), interval(key.lease), s.sessionFor(key),
 			},
-			read: readOwnedSpans(stillOwned, repeat),
+			Read: readOwnedSpans(stillOwned, repeat),
 		})
 }
 
@@ -141,7 +142,7 @@ func (s *Store) sessionFor(key extendKey) *int64 {
 	if key.session != 0 {
 		return &key.session
 	}
-	return s.sessionOf(key.actor)
+	return s.session.Of(string(key.actor))
 }
 
 // extendLate tries again to extend performances: their owner may be late (R8), or their rows must
@@ -154,12 +155,13 @@ func (s *Store) extendLate(
 	stillOwned, repeat := map[performance]bool{}, false
 	for range attemptsMax {
 		keys, claims := keysAndClaims(rest)
-		revive := step{
-			name: "revive_tasks", args: []any{keys, claims, string(key.actor), s.sessionFor(key)},
+		revive := pg.Step{
+			Name: "revive_tasks", Args: []any{keys, claims, string(key.actor), s.sessionFor(key)},
 		}
-		steps := append(limitWaiting(hasty), revive)
+		steps := append(pg.LimitWaiting(hasty), revive)
 		steps = append(steps, s.extendSteps(spans, true, key, stillOwned, &repeat)...)
-		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil || !repeat {
+		err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart})
+		if err != nil || !repeat {
 			return stillOwned, err
 		}
 	}
@@ -192,10 +194,10 @@ func (s *Store) setStatus(
 	}
 	p := owned.performance()
 	stillOwned := map[performance]bool{}
-	set := step{
-		name: "set_status",
-		args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
-		read: readPerformances(stillOwned),
+	set := pg.Step{
+		Name: "set_status",
+		Args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
+		Read: readPerformances(stillOwned),
 	}
 	return s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), set)...)
 }
@@ -205,10 +207,10 @@ func (s *Store) setStatus(
 // gets further looks while it is owned but shares its row with a task that somebody else is cutting
 // out. After that it is refused.
 func (s *Store) whileOwned(
-	ctx context.Context, owned []OwnedTask, found map[performance]bool, steps ...step,
+	ctx context.Context, owned []OwnedTask, found map[performance]bool, steps ...pg.Step,
 ) error {
-	s = s.asOwner(&s.reserves.patient, 0)
-	if err := s.run(ctx, steps...); err != nil {
+	s = s.on(s.db.WithReserve(pg.Patient, 0))
+	if err := s.db.Run(ctx, steps...); err != nil {
 		return err
 	}
 	if len(notOwned(owned, found)) == 0 {
@@ -217,10 +219,10 @@ func (s *Store) whileOwned(
 	keys, claims := keysAndClaims(performancesOf(owned))
 	owns := map[performance]bool{}
 	steps = slices.Concat(
-		[]step{{name: "revive_tasks", args: []any{keys, claims, nil, nil}}}, steps,
-		[]step{{name: "still_owned", args: []any{keys, claims}, read: readPerformances(owns)}})
+		[]pg.Step{{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}}, steps,
+		[]pg.Step{{Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(owns)}})
 	for range attemptsMax {
-		if err := s.do(ctx, request{steps: steps, splits: true}); err != nil {
+		if err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart}); err != nil {
 			return err
 		}
 		lost := notOwned(owned, found)
@@ -235,14 +237,14 @@ func (s *Store) whileOwned(
 }
 
 // apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
-func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []step {
+func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []pg.Step {
 	shares := func(t OwnedTask) bool { return t.Token.shares() }
 	if !slices.ContainsFunc(owned, shares) {
 		return nil
 	}
 	keys, _ := keysAndClaims(performancesOf(owned))
 	s.setApart(ctx, singles(keys))
-	return []step{carveLeased(singles(keys))}
+	return []pg.Step{carveLeased(singles(keys))}
 }
 
 // notOwned are the IDs of those tasks that are not in the set.
@@ -272,11 +274,11 @@ func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
 }
 
 func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
-	if s.tx == nil {
+	if !s.db.InTx() {
 		return argumentError("store", "must be in a transaction; see WithTx")
 	}
 	if len(owned) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	owned = slices.Clone(owned)
 	slices.SortFunc(owned, func(a, b OwnedTask) int {
@@ -289,8 +291,8 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	}
 	keys, claims := keysAndClaims(performancesOf(owned))
 	stillOwned := map[performance]bool{}
-	hold := step{
-		name: "hold_ownership", args: []any{keys, claims}, read: readPerformances(stillOwned),
+	hold := pg.Step{
+		Name: "hold_ownership", Args: []any{keys, claims}, Read: readPerformances(stillOwned),
 	}
 	return s.whileOwned(ctx, owned, stillOwned, append(s.apart(ctx, owned...), hold)...)
 }
@@ -354,12 +356,12 @@ func (s *Store) inputs(
 	}
 	p := owned.performance()
 	stillOwned := map[performance]bool{}
-	check := step{
-		name: "owned_task", args: []any{p.key, int64(p.claim)}, read: readPerformances(stillOwned),
+	check := pg.Step{
+		Name: "owned_task", Args: []any{p.key, int64(p.claim)}, Read: readPerformances(stillOwned),
 	}
-	err = s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, check, step{
-		name: "inputs", args: []any{p.key, from, bytesMax},
-		read: func(rows pgx.Rows) error {
+	err = s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, check, pg.Step{
+		Name: "inputs", Args: []any{p.key, from, bytesMax},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			inputs, next, err = readInputs(rows)
 			return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 
 // insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
 // those of the tasks in the store, in their order.
-func insertFailFast(tasks []Task, keys []int64) []step {
+func insertFailFast(tasks []Task, keys []int64) []pg.Step {
 	var of []int64
 	for i := range tasks {
 		if tasks[i].FailFast {
@@ -39,7 +41,7 @@ func insertFailFast(tasks []Task, keys []int64) []step {
 	if len(of) == 0 {
 		return nil
 	}
-	return []step{{name: "insert_fail_fast", unplanned: true, args: []any{of}}}
+	return []pg.Step{{Name: "insert_fail_fast", NoPlanner: true, Args: []any{of}}}
 }
 
 // failFastRows are those of an insert by COPY, whose tasks come in an order of their own.
@@ -83,9 +85,9 @@ type failedTask struct {
 // look goes to what was aborted lately.
 func (f *failFaster) look(ctx context.Context) error {
 	var failed []failedTask
-	err := f.store.run(ctx, step{
-		name: "lately_failed", args: []any{lately, latelyRowsMax},
-		read: func(rows pgx.Rows) error {
+	err := f.store.db.Run(ctx, pg.Step{
+		Name: "lately_failed", Args: []any{lately, latelyRowsMax},
+		Read: func(rows pgx.Rows) error {
 			failed = nil // drops an answer that was cut off
 			var task failedTask
 			_, err := pgx.ForEachRow(rows, []any{&task.key, &task.finishedAt}, func() error {
@@ -105,9 +107,9 @@ func (f *failFaster) look(ctx context.Context) error {
 func (f *failFaster) pass(ctx context.Context) error {
 	for after, looked := int64(0), int64(failedLookedMax); looked == failedLookedMax; {
 		var failed []failedTask
-		err := f.store.run(ctx, step{
-			name: "find_failed", args: []any{after, failedLookedMax},
-			read: func(rows pgx.Rows) error {
+		err := f.store.db.Run(ctx, pg.Step{
+			Name: "find_failed", Args: []any{after, failedLookedMax},
+			Read: func(rows pgx.Rows) error {
 				var last *int64
 				var keys []int64
 				var ends []time.Time
@@ -120,7 +122,7 @@ func (f *failFaster) pass(ctx context.Context) error {
 				for i, key := range keys {
 					failed = append(failed, failedTask{key, ends[i]})
 				}
-				after = orZero(last)
+				after = pg.OrZero(last)
 				return rows.Err()
 			},
 		})
@@ -168,8 +170,8 @@ func (f *failFaster) settle(ctx context.Context, failed failedTask) error {
 		keys := needs.needless()
 		if len(keys) == 0 {
 			shared := len(needs.tasks) > 0
-			return f.store.run(ctx, step{
-				name: "note_failed", args: []any{failed.key, failed.finishedAt, shared},
+			return f.store.db.Run(ctx, pg.Step{
+				Name: "note_failed", Args: []any{failed.key, failed.finishedAt, shared},
 			})
 		}
 		err = f.abortAll(ctx, failed, keys, needs.reason())
@@ -196,7 +198,7 @@ func (f *failFaster) abortAll(
 		err := f.abort(ctx, failed, part, status)
 		switch {
 		case err == nil:
-		case f.store.tx != nil || !isCode(err, codeLockNotAvailable):
+		case f.store.db.InTx() || !pg.IsCode(err, pg.CodeLockNotAvailable):
 			return err
 		default:
 			f.waits++
@@ -219,8 +221,8 @@ func (f *failFaster) abort(
 ) error {
 	return f.store.transact(ctx, func(s *Store) error {
 		// In the caller's transaction, the caller decides on lock_timeout.
-		isMine, err := s.ask(ctx, append(limitWaiting(f.store.tx == nil), step{
-			name: "hold_failed", args: []any{failed.key, failed.finishedAt},
+		isMine, err := s.ask(ctx, append(pg.LimitWaiting(!f.store.db.InTx()), pg.Step{
+			Name: "hold_failed", Args: []any{failed.key, failed.finishedAt},
 		}))
 		switch {
 		case err != nil:
@@ -236,8 +238,8 @@ func (f *failFaster) abort(
 		for i, task := range tasks {
 			taken[i] = task.key
 		}
-		isNeeded, err := s.ask(ctx, []step{{
-			name: "still_needed", args: []any{taken, failed.key, failed.finishedAt},
+		isNeeded, err := s.ask(ctx, []pg.Step{{
+			Name: "still_needed", Args: []any{taken, failed.key, failed.finishedAt},
 		}})
 		switch {
 		case err != nil:
@@ -251,13 +253,13 @@ func (f *failFaster) abort(
 }
 
 // ask executes steps, of which the last returns a row that says yes or no, or none for no.
-func (s *Store) ask(ctx context.Context, steps []step) (yes bool, err error) {
-	steps[len(steps)-1].read = func(rows pgx.Rows) error {
+func (s *Store) ask(ctx context.Context, steps []pg.Step) (yes bool, err error) {
+	steps[len(steps)-1].Read = func(rows pgx.Rows) error {
 		yes = false // drops an answer that was cut off
 		_, err := pgx.ForEachRow(rows, []any{&yes}, func() error { return nil })
 		return err
 	}
-	err = s.run(ctx, steps...)
+	err = s.db.Run(ctx, steps...)
 	return yes, err
 }
 
@@ -275,9 +277,9 @@ type neededTask struct {
 
 func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
 	var found needs
-	err := f.store.run(ctx, step{
-		name: "needed_tasks", args: []any{key},
-		read: func(rows pgx.Rows) error {
+	err := f.store.db.Run(ctx, pg.Step{
+		Name: "needed_tasks", Args: []any{key},
+		Read: func(rows pgx.Rows) error {
 			found = needs{} // drops an answer that was cut off
 			for rows.Next() {
 				var task neededTask
@@ -287,7 +289,7 @@ func (f *failFaster) needs(ctx context.Context, key int64) (needs, error) {
 					return err
 				}
 				if key == nil {
-					found.failed, found.culprit = TaskID(orZero(id)), TaskID(orZero(culprit))
+					found.failed, found.culprit = TaskID(pg.OrZero(id)), TaskID(pg.OrZero(culprit))
 					continue
 				}
 				task.key = *key

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/tail"
 )
 
@@ -109,9 +110,9 @@ func (s *Store) findHistory(ctx context.Context, id TaskID) (History, error) {
 		return history, err
 	}
 	found := false
-	err := s.run(ctx, step{
-		name: "list_tries", args: []any{string(id)},
-		read: func(rows pgx.Rows) (err error) {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "list_tries", Args: []any{string(id)},
+		Read: func(rows pgx.Rows) (err error) {
 			history.Tries, found, err = readTries(rows)
 			return err
 		},
@@ -140,8 +141,9 @@ func readTries(rows pgx.Rows) (tries []Try, found bool, err error) {
 			continue
 		}
 		tries = append(tries, Try{
-			Number: *number, Outcome: tryOutcomes()[*outcome], Actor: ActorID(orZero(actor)),
-			OwnedAt: orZero(ownedAt), EndedAt: *endedAt, Status: orZero(status), Log: orZero(log),
+			Number: *number, Outcome: tryOutcomes()[*outcome], Actor: ActorID(pg.OrZero(actor)),
+			OwnedAt: pg.OrZero(ownedAt), EndedAt: *endedAt,
+			Status: pg.OrZero(status), Log: pg.OrZero(log),
 		})
 	}
 	return tries, found, rows.Err()
@@ -149,7 +151,7 @@ func readTries(rows pgx.Rows) (tries []Try, found bool, err error) {
 
 // rememberTries keeps the returns of a batch that do not end their tasks, whose end the table
 // finished does not hold, and those with a log.
-func (s *Store) rememberTries(b *returnBatch) []step {
+func (s *Store) rememberTries(b *returnBatch) []pg.Step {
 	if s.history.Tries == 0 {
 		return nil
 	}
@@ -167,9 +169,9 @@ func (s *Store) rememberTries(b *returnBatch) []step {
 	if !slices.Contains(kept, true) {
 		return nil
 	}
-	return []step{{
-		name: "remember_tries",
-		args: []any{
+	return []pg.Step{{
+		Name: "remember_tries",
+		Args: []any{
 			lo, hi, claims, kept, outcomes, posts, statuses, logs,
 			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone,
 		},

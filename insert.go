@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const (
@@ -47,7 +48,7 @@ const (
 // none. Calling again with the same tasks is safe: [ErrTaskExists] with all of their IDs then means
 // that the first call added them.
 func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
-	if err := s.followIf(ctx, s.insertTasks(ctx, tasks), ErrTaskExists); err != nil {
+	if err := s.waitIfRepeated(ctx, s.insertTasks(ctx, tasks), ErrTaskExists); err != nil {
 		return fmt.Errorf("insert tasks: %w", err)
 	}
 	return nil
@@ -65,8 +66,8 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	few := len(tasks) <= statementTasksMax && bytes <= statementBytesMax
 	switch {
 	case len(tasks) == 0:
-		return s.checkOpen(ctx)
-	case s.tx == nil && canShare(tasks):
+		return s.db.CheckOpen(ctx)
+	case !s.db.InTx() && canShare(tasks):
 		return s.insertShared(ctx, tasks[0])
 	case slices.ContainsFunc(tasks, isLinked):
 		return s.insertLinked(ctx, tasks, few)
@@ -139,10 +140,10 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 		if err != nil {
 			return err
 		}
-		definitions := slices.Concat([]step{insertStatement(tasks, keys, graph)},
+		definitions := slices.Concat([]pg.Step{insertStatement(tasks, keys, graph)},
 			insertAnswerKeys(tasks, keys), insertFailFast(tasks, keys))
 		if graph == nil {
-			return s.do(ctx, request{steps: definitions, expected: ready})
+			return s.db.Do(ctx, pg.Request{Steps: definitions, Known: ready})
 		}
 		return s.insertGraphRows(ctx, graph.rows(keys), ready, definitions...)
 	})
@@ -156,7 +157,7 @@ func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 			if err != nil {
 				return err
 			}
-			s.notify(ctx, readyNotices(tasks, graph))
+			s.db.Notify(ctx, readyNotices(tasks, graph))
 			return s.copyTasks(ctx, tasks, graph)
 		})
 	})
@@ -164,11 +165,11 @@ func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 
 // readyNotices are the actions of tasks that can be owned as soon as they are inserted, or later,
 // at their NotBefore, which those who wait take note of.
-func readyNotices(tasks []Task, graph *insertGraph) *notices {
-	pending := &notices{}
+func readyNotices(tasks []Task, graph *insertGraph) *pg.Notices {
+	pending := &pg.Notices{}
 	for i := range tasks {
 		if !graph.waits(i) {
-			pending.addReady(tasks[i].Action)
+			pending.Add(readyTopic(tasks[i].Action))
 		}
 	}
 	return pending
@@ -189,9 +190,8 @@ func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {
 	var inserted int64
-	unhurried := *s
-	unhurried.unhurried = true
-	err := unhurried.transactOnce(ctx, func(s *Store) error {
+	err := s.db.WithoutIdleLimit().TransactOnce(ctx, func(db *pg.DB) error {
+		s := s.on(db)
 		var piece []Task
 		bytes := 0
 		flush := func() error {
@@ -226,7 +226,7 @@ func (s *Store) InsertTasksFrom(
 		}
 		return flush()
 	})
-	if err = s.followIf(ctx, err, ErrTaskExists); err != nil {
+	if err = s.waitIfRepeated(ctx, err, ErrTaskExists); err != nil {
 		return 0, fmt.Errorf("insert tasks: %w", err)
 	}
 	return inserted, nil
@@ -295,7 +295,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 			s.keys.discard()
 			continue
 		}
-		if !violates(err, "tasks_id_key") {
+		if !pg.Violates(err, "tasks_id_key") {
 			return err
 		}
 		taken, findErr := s.takenIDs(ctx, tasks)
@@ -310,7 +310,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 		return fmt.Errorf("the server gives out keys again that tasks have, as after a switchover "+
 			"by logical replication; run stint migrate, which sets its sequences right: %w", err)
 	}
-	return unseen(err)
+	return pg.AsSerializationFailure(err)
 }
 
 // isKeyTaken reports whether an insert failed because a task has a key that it was to give. The
@@ -318,7 +318,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 func isKeyTaken(err error) bool {
 	return slices.ContainsFunc([]string{
 		"tasks_pkey", "ready_pkey", "scheduled_pkey", "blocked_pkey", "deadlines_pkey",
-	}, func(constraint string) bool { return violates(err, constraint) })
+	}, func(constraint string) bool { return pg.Violates(err, constraint) })
 }
 
 // takenIDs are the IDs that come twice in tasks or are in the store, each once.
@@ -328,9 +328,9 @@ func (s *Store) takenIDs(ctx context.Context, tasks []Task) ([]TaskID, error) {
 	for i := range tasks {
 		ids[i] = string(tasks[i].ID)
 	}
-	err := s.run(ctx, step{
-		name: "existing_tasks", args: []any{ids},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "existing_tasks", Args: []any{ids},
+		Read: func(rows pgx.Rows) error {
 			var id TaskID
 			_, err := pgx.ForEachRow(rows, []any{&id, nil}, func() error {
 				taken = append(taken, id)
@@ -356,7 +356,7 @@ func repeatedIDs(tasks []Task) []TaskID {
 	return repeated
 }
 
-func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
+func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 	n := len(tasks)
 	if n == 1 && graph == nil && tasks[0].NotBefore.IsZero() {
 		return insertOne(&tasks[0], keys[0])
@@ -369,21 +369,21 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) step {
 		task := &tasks[i]
 		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
 		priorities[i], tries[i] = task.Priority, task.triesLimit()
-		starts[i], deadlines[i] = moment(task.NotBefore), moment(task.Deadline)
+		starts[i], deadlines[i] = pg.Moment(task.NotBefore), pg.Moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
 		waits[i] = graph.waits(i)
 	}
-	return step{name: "insert_tasks", unplanned: true, args: []any{
+	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
 		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
 		waits, limitKeys(tasks),
 	}}
 }
 
-func insertOne(task *Task, key int64) step {
-	return step{name: "insert_task", unplanned: true, args: []any{
+func insertOne(task *Task, key int64) pg.Step {
+	return pg.Step{Name: "insert_task", NoPlanner: true, Args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
-		moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
-		nonEmpty(task.Key),
+		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
+		pg.NonZero(task.Key),
 	}}
 }
 
@@ -408,7 +408,7 @@ func cloneTask(task Task) Task {
 
 // insertShared inserts a task, together with those that other callers insert at the same time.
 func (s *Store) insertShared(ctx context.Context, task Task) error {
-	if err := s.checkOpen(ctx); err != nil {
+	if err := s.db.CheckOpen(ctx); err != nil {
 		return err
 	}
 	verdict, err := s.inserts.Do(ctx, struct{}{}, task)
@@ -433,8 +433,8 @@ func (s *Store) insertTogether(
 	for i := range tasks {
 		verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
 	}
-	steps := append(limitWaiting(true), separately(tasks, keys, verdicts))
-	err = s.do(ctx, request{steps: steps, expected: readyNotices(tasks, nil)})
+	steps := append(pg.LimitWaiting(true), separately(tasks, keys, verdicts))
+	err = s.db.Do(ctx, pg.Request{Steps: steps, Known: readyNotices(tasks, nil)})
 	if err != nil {
 		return nil, err
 	}
@@ -442,7 +442,7 @@ func (s *Store) insertTogether(
 }
 
 // separately inserts tasks, and clears the verdicts on the tasks that it has inserted.
-func separately(tasks []Task, keys []int64, verdicts []error) step {
+func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
 	n := len(tasks)
 	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
 	priorities, tries := make([]int16, n), make([]int32, n)
@@ -452,16 +452,16 @@ func separately(tasks []Task, keys []int64, verdicts []error) step {
 		task := &tasks[i]
 		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
 		priorities[i], tries[i] = task.Priority, task.triesLimit()
-		deadlines[i] = moment(task.Deadline)
+		deadlines[i] = pg.Moment(task.Deadline)
 		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
 	}
-	return step{
-		name: "insert_separately", unplanned: true,
-		args: []any{
+	return pg.Step{
+		Name: "insert_separately", NoPlanner: true,
+		Args: []any{
 			ids, actions, bodies, priorities, tries, deadlines, onAborts, postResults, keys,
 			limitKeys(tasks),
 		},
-		read: func(rows pgx.Rows) error {
+		Read: func(rows pgx.Rows) error {
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				clear(verdicts[of.lo-keys[0] : of.hi-keys[0]+1])

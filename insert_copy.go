@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // copyTasks adds tasks by COPY. It is called in a transaction. It holds stored tasks last: during a
@@ -27,7 +29,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 	definitions := &taskRows{
 		columns: columnsFor(tasks, taskColumns), tasks: tasks, order: order, keys: keys,
 	}
-	if err := s.copyTo(ctx, "tasks", definitions.columns, definitions); err != nil {
+	if err := s.db.Copy(ctx, "tasks", definitions.columns, definitions); err != nil {
 		return err
 	}
 	if graph == nil {
@@ -44,7 +46,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 	if err := graph.attach(ctx, s); err != nil {
 		return err
 	}
-	return s.insertGraphRows(ctx, graph.across(keyOf), &notices{})
+	return s.insertGraphRows(ctx, graph.across(keyOf), &pg.Notices{})
 }
 
 // A copiedTable is what COPY adds to a table.
@@ -60,19 +62,11 @@ func (s *Store) copyTables(ctx context.Context, tables []copiedTable) error {
 			continue
 		}
 		rows := pgx.CopyFromRows(table.rows)
-		if err := s.copyTo(ctx, table.name, table.columns, rows); err != nil {
+		if err := s.db.Copy(ctx, table.name, table.columns, rows); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s *Store) copyTo(
-	ctx context.Context, table string, columns []string, rows pgx.CopyFromSource,
-) error {
-	defer s.pulse.hold()()
-	_, err := s.tx.CopyFrom(ctx, pgx.Identifier{s.schema, table}, columns, rows)
-	return err
 }
 
 // A spanKind is what the tasks of a span have in common. Tasks with a NotBefore or a Deadline are
@@ -149,8 +143,8 @@ func (r *taskRows) Values() ([]any, error) {
 	task := &r.tasks[r.order[r.next]]
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
-		task.triesLimit(), moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		nonEmpty(task.Key),
+		task.triesLimit(), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
+		pg.NonZero(task.Key),
 	}
 	r.next++
 	return r.row[:len(r.columns)], nil
@@ -177,8 +171,8 @@ func readyRows(tasks []Task, graph *insertGraph, order []int, keys []int64) [][]
 		}
 		if first.NotBefore.IsZero() && !kind.waits {
 			row := []any{
-				keys[from], keys[to-1], first.Action, first.Priority, moment(first.Deadline), 0,
-				nonEmpty(key),
+				keys[from], keys[to-1], first.Action, first.Priority, pg.Moment(first.Deadline), 0,
+				pg.NonZero(key),
 			}
 			rows = append(rows, row[:width])
 		}
@@ -298,16 +292,16 @@ func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 
 func (s *Store) allocateBlocks(ctx context.Context, n int) ([]int64, error) {
 	var blocks []int64
-	steps := []step{{
-		name: "allocate_blocks", args: []any{n},
-		read: func(rows pgx.Rows) error {
+	steps := []pg.Step{{
+		Name: "allocate_blocks", Args: []any{n},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			blocks, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			return err
 		},
 	}}
-	if s.durability == Opportunistic && !s.callersTx {
-		steps = append(steps, step{name: "commit_late"})
+	if s.db.CommitEarly && !s.db.InCallersTx() {
+		steps = append(steps, pg.Step{Name: "commit_late"})
 	}
-	return blocks, s.run(ctx, steps...)
+	return blocks, s.db.Run(ctx, steps...)
 }

@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // insertGraphRows runs steps that insert tasks, and then inserts what they wait for.
 func (s *Store) insertGraphRows(
-	ctx context.Context, rows graphRows, ready *notices, steps ...step,
+	ctx context.Context, rows graphRows, ready *pg.Notices, steps ...pg.Step,
 ) error {
-	waiting := func(batch int64, round int, pending *notices) []step {
-		pending.merge(ready)
-		all := append(slices.Clone(steps), rows.step(batch, round))
+	waiting := func(at settling) []pg.Step {
+		at.pending.Merge(ready)
+		all := append(slices.Clone(steps), rows.step(at))
 		if len(rows.intoStored) > 0 {
-			all = append(all, s.addEdges(rows.intoStored, pending)...)
+			all = append(all, s.addEdges(rows.intoStored, at.pending)...)
 		}
 		return all
 	}
 	if len(rows.arrivals) == 0 {
-		room := &notices{}
-		err := s.do(ctx, request{steps: waiting(0, 0, room), expected: ready})
-		if room.remove(ready); err == nil {
-			s.notify(ctx, room)
+		room := &pg.Notices{}
+		err := s.db.Do(ctx, pg.Request{Steps: waiting(settling{pending: room}), Known: ready})
+		if room.Remove(ready); err == nil {
+			s.db.Notify(ctx, room)
 		}
 		return err
 	}
@@ -207,7 +208,7 @@ func (g *insertGraph) checkCycleThroughStored(ctx context.Context, s *Store) err
 		names[key] = g.id(int32(i))
 	}
 	ahead := newKeyGraph()
-	err := s.run(ctx, edgesAhead(pairs, blocked, ahead))
+	err := s.db.Run(ctx, edgesAhead(pairs, blocked, ahead))
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (g *insertGraph) inside(keys []int64) graphRows {
 	for i := range g.tasks {
 		if g.missing[i] > 0 {
 			rows.waiting = append(rows.waiting,
-				waitingRow{keys[i], g.missing[i], moment(g.tasks[i].NotBefore)})
+				waitingRow{keys[i], g.missing[i], pg.Moment(g.tasks[i].NotBefore)})
 		}
 	}
 	for _, edge := range g.edges {
@@ -322,7 +323,7 @@ func (g *insertGraph) across(keys []int64) graphRows {
 }
 
 // step is the statement that adds the rows, except for edges into stored tasks.
-func (r *graphRows) step(batch int64, round int) step {
+func (r *graphRows) step(at settling) pg.Step {
 	var waiting, arriving []int64
 	var missing, signals, completed, aborted []int32
 	var notBefore []*time.Time
@@ -337,8 +338,8 @@ func (r *graphRows) step(batch int64, round int) step {
 		spoiled = append(spoiled, row.spoiled)
 	}
 	after, run := ends(r.edges)
-	return step{name: "insert_network", args: []any{
-		batch, round, waiting, missing, notBefore, after, run, arriving, signals, completed,
+	return pg.Step{Name: "insert_network", Args: []any{
+		at.batch, at.round, waiting, missing, notBefore, after, run, arriving, signals, completed,
 		aborted, spoiled,
 	}}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Limits bound how tasks with one action are handed out, by all stores of the schema together. They
@@ -93,12 +95,12 @@ func (s *Store) setLimits(ctx context.Context, action string, limits Limits) err
 		return err
 	}
 	rate, key := limits.Rate.args(), limits.RatePerKey.args()
-	set := step{name: "set_limits", args: []any{
+	set := pg.Step{Name: "set_limits", Args: []any{
 		action, count(limits.Concurrency), count(limits.ConcurrencyPerKey),
 		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
 	}}
 	var same bool
-	set.read = func(rows pgx.Rows) error {
+	set.Read = func(rows pgx.Rows) error {
 		var err error
 		same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
 		return err
@@ -116,7 +118,7 @@ func (s *Store) setLimits(ctx context.Context, action string, limits Limits) err
 		return fmt.Errorf("they are in force, but tasks that were handed out before may not count "+
 			"yet: call again: %w", err)
 	}
-	s.notify(ctx, &notices{ready: map[string]bool{action: true}})
+	s.db.Notify(ctx, readyNotice(action))
 	return nil
 }
 
@@ -151,12 +153,12 @@ func (s *Store) applyLimits(
 	if err := s.unpark(ctx, action, nil); err != nil {
 		return err
 	}
-	return s.run(ctx, step{name: "forget_turns", args: []any{action}})
+	return s.db.Run(ctx, pg.Step{Name: "forget_turns", Args: []any{action}})
 }
 
 // tighten changes limits or pauses, and makes sure that no release works that does not know of
 // them.
-func (s *Store) tighten(ctx context.Context, steps ...step) error {
+func (s *Store) tighten(ctx context.Context, steps ...pg.Step) error {
 	older, err := s.tightenOnce(ctx, steps)
 	if err != nil || older == 0 {
 		return err
@@ -174,11 +176,11 @@ func (s *Store) tighten(ctx context.Context, steps ...step) error {
 
 // tightenOnce makes a change unless stores of older releases are connected. It returns how many
 // are.
-func (s *Store) tightenOnce(ctx context.Context, steps []step) (older int64, err error) {
+func (s *Store) tightenOnce(ctx context.Context, steps []pg.Step) (older int64, err error) {
 	err = s.transact(ctx, func(s *Store) error {
-		err := s.run(ctx, step{name: "lock_limiting"}, step{
-			name: "older_sessions",
-			read: func(rows pgx.Rows) error {
+		err := s.db.Run(ctx, pg.Step{Name: "lock_limiting"}, pg.Step{
+			Name: "older_sessions",
+			Read: func(rows pgx.Rows) error {
 				var err error
 				older, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
 				return err
@@ -187,16 +189,16 @@ func (s *Store) tightenOnce(ctx context.Context, steps []step) (older int64, err
 		if err != nil || older > 0 {
 			return err
 		}
-		return s.run(ctx, append([]step{{name: "raise_supported"}}, steps...)...)
+		return s.db.Run(ctx, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
 	})
 	return older, err
 }
 
 // loosen removes limits or ends pauses of actions.
-func (s *Store) loosen(ctx context.Context, actions []string, steps ...step) error {
-	all := append([]step{{name: "lock_limiting"}}, steps...)
-	return s.run(ctx, append(all,
-		step{name: "forget_limits", args: []any{actions}}, step{name: "lower_supported"})...)
+func (s *Store) loosen(ctx context.Context, actions []string, steps ...pg.Step) error {
+	all := append([]pg.Step{{Name: "lock_limiting"}}, steps...)
+	return s.db.Run(ctx, append(all,
+		pg.Step{Name: "forget_limits", Args: []any{actions}}, pg.Step{Name: "lower_supported"})...)
 }
 
 const (
@@ -248,9 +250,9 @@ func (s *Store) awaitLeasedWriters(ctx context.Context) error {
 func (s *Store) openTransactions(
 	ctx context.Context, statement string, of []string,
 ) (open []string, err error) {
-	err = s.run(ctx, step{
-		name: statement, args: []any{of},
-		read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, pg.Step{
+		Name: statement, Args: []any{of},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			open, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			return err
@@ -263,9 +265,9 @@ func (s *Store) openTransactions(
 func (s *Store) fitKeyRates(ctx context.Context, action string) error {
 	return lookAgain(ctx, func() (bool, error) {
 		var misfits int64
-		err := s.run(ctx, step{
-			name: "fit_key_rates", args: []any{action},
-			read: func(rows pgx.Rows) error {
+		err := s.db.Run(ctx, pg.Step{
+			Name: "fit_key_rates", Args: []any{action},
+			Read: func(rows pgx.Rows) error {
 				var err error
 				misfits, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
 				return err
@@ -286,9 +288,9 @@ func (s *Store) countOwned(
 			var lacking int64
 			args := append([]any{actions, *place, leasedRowsMax}, more...)
 			// One at a time: two that give slots at once may give one task two of them.
-			err := s.run(ctx, step{name: "lock_limiting"}, step{
-				name: statement, args: args,
-				read: func(rows pgx.Rows) error {
+			err := s.db.Run(ctx, pg.Step{Name: "lock_limiting"}, pg.Step{
+				Name: statement, Args: args,
+				Read: func(rows pgx.Rows) error {
 					_, err := pgx.ForEachRow(rows, []any{&place, &lacking}, nothing)
 					return err
 				},
@@ -312,9 +314,9 @@ func (s *Store) unpark(ctx context.Context, action string, keys []string) error 
 	key, rank, hi := "", int64(math.MinInt64), int64(0)
 	for rows := int64(unparkedRowsMax); rows == unparkedRowsMax; {
 		rows = 0
-		err := s.run(ctx, step{
-			name: "unpark_tasks", args: []any{action, keys, key, rank, hi, unparkedRowsMax},
-			read: func(found pgx.Rows) error {
+		err := s.db.Run(ctx, pg.Step{
+			Name: "unpark_tasks", Args: []any{action, keys, key, rank, hi, unparkedRowsMax},
+			Read: func(found pgx.Rows) error {
 				_, err := pgx.ForEachRow(found, []any{&rows, &key, &rank, &hi}, nothing)
 				return err
 			},
@@ -328,7 +330,7 @@ func (s *Store) unpark(ctx context.Context, action string, keys []string) error 
 
 // checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
 func (s *Store) checkLimiting(actions ...string) error {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return argumentError("store", "must not be in a transaction, whose lock would hold up "+
 			"every hand-out of the action")
 	}
@@ -439,9 +441,9 @@ func (s *Store) setWeights(ctx context.Context, action string, weights map[strin
 		numbers[i] = int32(weights[key]) //nolint:gosec // just checked
 	}
 	if len(keys) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
-	return s.run(ctx, step{name: "lock_limiting"},
-		step{name: "set_weights", args: []any{action, keys, numbers}},
-		step{name: "forget_keys", args: []any{action, keys}})
+	return s.db.Run(ctx, pg.Step{Name: "lock_limiting"},
+		pg.Step{Name: "set_weights", Args: []any{action, keys, numbers}},
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
 }

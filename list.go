@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
@@ -32,7 +34,7 @@ func (s *Store) getTasks(
 		return nil, 0, err
 	}
 	if len(ids) == 0 {
-		return nil, 0, s.checkOpen(ctx)
+		return nil, 0, s.db.CheckOpen(ctx)
 	}
 	found, err := s.findTasks(ctx, ids, most)
 	if err != nil {
@@ -61,9 +63,9 @@ func (s *Store) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]strin
 		return nil, fmt.Errorf("find actions: %w", err)
 	}
 	actions := make(map[TaskID]string, len(ids))
-	err := s.run(ctx, step{
-		name: "existing_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "existing_tasks", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
 			var id TaskID
 			var action string
 			_, err := pgx.ForEachRow(rows, []any{&id, &action}, func() error {
@@ -92,11 +94,11 @@ func (s *Store) findTasks(
 	ctx context.Context, ids []TaskID, most int,
 ) (map[TaskID]foundTask, error) {
 	found := make(map[TaskID]foundTask, len(ids))
-	find := step{name: "get_tasks", args: []any{texts(ids)}}
+	find := pg.Step{Name: "get_tasks", Args: []any{texts(ids)}}
 	if most < valueBytesMax {
-		find = step{name: "small_tasks", args: []any{texts(ids), most}}
+		find = pg.Step{Name: "small_tasks", Args: []any{texts(ids), most}}
 	}
-	find.read = func(rows pgx.Rows) error {
+	find.Read = func(rows pgx.Rows) error {
 		for rows.Next() {
 			var task foundTask
 			more := []any{&task.key, &task.left}
@@ -111,7 +113,7 @@ func (s *Store) findTasks(
 		}
 		return rows.Err()
 	}
-	err := s.run(ctx, find)
+	err := s.db.Run(ctx, find)
 	return found, err
 }
 
@@ -207,7 +209,7 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 	}
 	switch len(walk.sources) {
 	case 0: // no actor has tasks that are ready
-		return page, s.checkOpen(ctx)
+		return page, s.db.CheckOpen(ctx)
 	case 1:
 		return s.listAlong(ctx, filter, walk, limit)
 	}
@@ -221,15 +223,10 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 // atOneInstant lets look see the store as it is at one instant, however often look asks. In the
 // caller's transaction, look sees what that transaction sees.
 func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return look(s)
 	}
-	if err := s.checkUsable(ctx); err != nil {
-		return err
-	}
-	return s.within(ctx, pgx.RepeatableRead, "", func(tx pgx.Tx) error {
-		return look(&Store{core: s.core, tx: tx, afterClose: s.afterClose})
-	})
+	return s.db.Read(ctx, pgx.RepeatableRead, func(db *pg.DB) error { return look(s.on(db)) })
 }
 
 // listAlong lists a page.
@@ -339,9 +336,9 @@ func prefixEnd(prefix string) *string {
 func (s *Store) findListed(ctx context.Context, walk *listWalk, most int) ([]listPlace, error) {
 	source := walk.sources[0]
 	var looked []listPlace
-	err := s.run(ctx, step{
-		name: source.name, args: append(source.args(walk.place), most),
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: source.name, Args: append(source.args(walk.place), most),
+		Read: func(rows pgx.Rows) error {
 			looked = looked[:0]
 			for rows.Next() {
 				var at *time.Time
@@ -382,7 +379,7 @@ func (s *Store) pick(
 	}
 	var prefix *string
 	if filter.NewestFirst { // otherwise the source has picked it
-		prefix = nonEmpty(filter.IDPrefix)
+		prefix = pg.NonZero(filter.IDPrefix)
 	}
 	var actions []string // nil, which is null, for all
 	actions = append(actions, filter.Actions...)
@@ -390,13 +387,13 @@ func (s *Store) pick(
 	for _, state := range filter.States {
 		states = append(states, stateNumbers(state)...)
 	}
-	err = s.run(ctx, step{
-		name: "list_tasks",
-		args: []any{
-			keys, actions, states, nonEmpty(string(filter.Actor)), positive(filter.MinAge),
-			positive(filter.MaxAge), prefix, nonEmpty(filter.Key), limit,
+	err = s.db.Run(ctx, pg.Step{
+		Name: "list_tasks",
+		Args: []any{
+			keys, actions, states, pg.NonZero(string(filter.Actor)), pg.NonZero(filter.MinAge),
+			pg.NonZero(filter.MaxAge), prefix, pg.NonZero(filter.Key), limit,
 		},
-		read: func(rows pgx.Rows) error {
+		Read: func(rows pgx.Rows) error {
 			infos, places = nil, nil
 			for rows.Next() {
 				var place int64

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // ActionLimits is how an action is limited and paused, and what that means at this moment.
@@ -70,18 +72,18 @@ func (s *Store) listLimits(ctx context.Context, actions []string) ([]ActionLimit
 		named = sorted(actions)
 	}
 	var list []ActionLimits
-	err := s.run(ctx,
-		step{
-			name: "list_limits", args: []any{named, countedParkedMax},
-			read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx,
+		pg.Step{
+			Name: "list_limits", Args: []any{named, countedParkedMax},
+			Read: func(rows pgx.Rows) error {
 				var err error
 				list, err = pgx.CollectRows(rows, readLimits)
 				return err
 			},
 		},
-		step{
-			name: "list_limited_keys", args: []any{named, limitedKeysMax + 1},
-			read: func(rows pgx.Rows) error {
+		pg.Step{
+			Name: "list_limited_keys", Args: []any{named, limitedKeysMax + 1},
+			Read: func(rows pgx.Rows) error {
 				var err error
 				list, err = readKeys(rows, list)
 				return err
@@ -99,10 +101,10 @@ func readLimits(row pgx.CollectableRow) (ActionLimits, error) {
 	err := row.Scan(&l.Action, &concurrency, &perKey, &rate.tasks, &rate.per, &rate.burst,
 		&key.tasks, &key.per, &key.burst, &l.Limits.Fair, &setAt, &pausedAt, &l.InProgress,
 		&l.Parked, &tokens, &nextAt)
-	l.Limits.Concurrency, l.Limits.ConcurrencyPerKey = orZero(concurrency), orZero(perKey)
+	l.Limits.Concurrency, l.Limits.ConcurrencyPerKey = pg.OrZero(concurrency), pg.OrZero(perKey)
 	l.Limits.Rate, l.Limits.RatePerKey = rate.rate(), key.rate()
-	l.SetAt, l.PausedSince, l.NextAt = orZero(setAt), orZero(pausedAt), orZero(nextAt)
-	l.Tokens = orZero(tokens)
+	l.SetAt, l.PausedSince, l.NextAt = pg.OrZero(setAt), pg.OrZero(pausedAt), pg.OrZero(nextAt)
+	l.Tokens = pg.OrZero(tokens)
 	if l.Parked >= countedParkedMax {
 		l.Parked, l.ParkedOrMore = countedParkedMax, true
 	}
@@ -116,7 +118,7 @@ type readRate struct {
 }
 
 func (r readRate) rate() Rate {
-	return Rate{Tasks: orZero(r.tasks), Per: orZero(r.per), Burst: orZero(r.burst)}
+	return Rate{Tasks: pg.OrZero(r.tasks), Per: pg.OrZero(r.per), Burst: pg.OrZero(r.burst)}
 }
 
 // readKeys adds the keys that have a row to the limits of their actions.

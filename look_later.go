@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A return does not see tasks that are parked while its transaction is open, and whoever parks them
@@ -61,7 +63,7 @@ func (l *laterLooks) take(left bool) (fresh []parkedKey, goesOn bool) {
 // transactions have ended that are open at that time.
 func (s *Store) lookLater(parked []parkedKey) {
 	if s.later.add(parked) {
-		s.background.start(s.lookAtAllLater)
+		s.db.StartBackground(s.lookAtAllLater)
 	}
 }
 
@@ -81,7 +83,7 @@ func (s *Store) lookAtAllLater(ctx context.Context) {
 			looks, pause = append(looks, laterLook{keys: fresh}), s.later.first
 		}
 		var err error
-		if looks, err = s.lookAtDue(ctx, looks); s.failed(ctx, s.logs.parked, err) {
+		if looks, err = s.lookAtDue(ctx, looks); pg.Failed(ctx, s.logs.parked, err) {
 			looks = nil
 		}
 	}
@@ -117,11 +119,11 @@ func (s *Store) lookAtDue(ctx context.Context, looks []laterLook) ([]laterLook, 
 		}
 	}
 	for part := range slices.Chunk(due, parkedKeysMax) {
-		pending := &notices{}
-		if err := s.run(ctx, fillRoom(part, pending)); err != nil {
+		pending := &pg.Notices{}
+		if err := s.db.Run(ctx, fillRoom(part, pending)); err != nil {
 			return nil, err
 		}
-		s.notify(ctx, pending)
+		s.db.Notify(ctx, pending)
 	}
 	return others, nil
 }

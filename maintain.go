@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Maintenance says when a store maintains the schema in the background.
@@ -46,7 +48,7 @@ const (
 // need this. Any number of processes may call it at once. The call may be repeated after any
 // failure; the work done until then stays done.
 func (s *Store) Maintain(ctx context.Context) error {
-	if s.tx == nil { // the caller's transaction would keep the locks of sessions
+	if !s.db.InTx() { // the caller's transaction would keep the locks of sessions
 		if _, err := s.checkSessions(ctx, false); err != nil {
 			return fmt.Errorf("maintain: %w", err)
 		}
@@ -95,9 +97,9 @@ func (s *Store) duties() []duty {
 // sweep drops leases without a deadline whose tasks have all been returned.
 func (s *Store) sweep(ctx context.Context) error {
 	for swept := int64(sweptLeasesMax); swept == sweptLeasesMax; {
-		err := s.run(ctx, step{
-			name: "sweep_leases", args: []any{sweptLeasesMax},
-			count: func(n int64) { swept = n },
+		err := s.db.Run(ctx, pg.Step{
+			Name: "sweep_leases", Args: []any{sweptLeasesMax},
+			Count: func(n int64) { swept = n },
 		})
 		if err != nil {
 			return err
@@ -135,10 +137,10 @@ func (m *maintainer) owning() {
 func (m *maintainer) start() {
 	m.once.Do(func() {
 		for _, duty := range m.store.duties() {
-			m.store.repeat(duty.name, duty.every, duty.some)
+			m.store.db.Repeat(duty.name, duty.every, duty.some)
 		}
-		m.store.background.start(m.store.watchSessions)
-		m.store.watching()
+		m.store.db.StartBackground(m.store.watchSessions)
+		m.store.session.Watch()
 	})
 }
 
@@ -208,12 +210,12 @@ func (s *Store) scanAll() []*dueScan {
 }
 
 // step scans, and moves the place to the last row that it read.
-func (d *dueScan) step() step {
+func (d *dueScan) step() pg.Step {
 	args := []any{d.most, d.at, d.key}
 	if d.tasks > 0 {
 		args = []any{d.most, d.at, d.tasks, d.keeps}
 	}
-	return step{name: d.name, args: args, read: func(rows pgx.Rows) error {
+	return pg.Step{Name: d.name, Args: args, Read: func(rows pgx.Rows) error {
 		var at pgtype.Timestamptz
 		var key *int64
 		for rows.Next() { // there is one
@@ -233,9 +235,9 @@ func (d *dueScan) step() step {
 }
 
 // addNotices adds what others may wait for, and has parked tasks brought back.
-func (s *Store) addNotices(d *dueScan, pending *notices) {
+func (s *Store) addNotices(d *dueScan, pending *pg.Notices) {
 	for _, action := range d.actions {
-		pending.addReady(action)
+		pending.Add(readyTopic(action))
 	}
 	if len(d.room) == 0 {
 		return
@@ -360,21 +362,21 @@ func (s *Store) beginAnew(scans []*dueScan) []*dueScan {
 func (s *Store) scanDue(
 	ctx context.Context, scans []*dueScan, ends *dueEnds,
 ) (done, ended int64, err error) {
-	steps := make([]step, len(scans))
+	steps := make([]pg.Step, len(scans))
 	for i, scan := range scans {
 		steps[i] = scan.step()
 	}
-	if err := s.run(ctx, steps...); err != nil {
+	if err := s.db.Run(ctx, steps...); err != nil {
 		return 0, 0, err
 	}
-	pending := &notices{}
+	pending := &pg.Notices{}
 	var keys []int64
 	for _, scan := range scans {
 		done += scan.done
 		keys = append(keys, scan.keys...)
 		s.addNotices(scan, pending)
 	}
-	s.notify(ctx, pending)
+	s.db.Notify(ctx, pending)
 	slices.Sort(keys)
 	chunks := slices.Collect(slices.Chunk(slices.Compact(keys), ends.atOnce))
 	rand.Shuffle(len(chunks), func(i, j int) { //nolint:gosec // no secret
@@ -406,20 +408,20 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		return 0, nil
 	}
 	var ended int64
-	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
-		end := step{
-			name: "end_due_tasks", args: []any{batch, round, keys},
-			count: func(n int64) { ended = n },
+	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
+		end := pg.Step{
+			Name: "end_due_tasks", Args: []any{at.batch, at.round, keys},
+			Count: func(n int64) { ended = n },
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
-		return append(limitWaiting(s.tx == nil), carveLeased(singles(keys)),
-			s.makeRoom(keys, keys, nil, pending), end)
+		return append(pg.LimitWaiting(!s.db.InTx()), carveLeased(singles(keys)),
+			s.makeRoom(keys, keys, nil, at.pending), end)
 	})
 	var pgErr *pgconn.PgError
-	if s.tx != nil || !errors.As(err, &pgErr) || wasCutOff(err) {
+	if s.db.InTx() || !errors.As(err, &pgErr) || pg.WasCutOff(err) {
 		return ended, err
 	}
-	waited := isCode(err, codeLockNotAvailable)
+	waited := pg.IsCode(err, pg.CodeLockNotAvailable)
 	if waited || len(keys) == 1 {
 		ends.failures++
 	}

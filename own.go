@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 )
 
@@ -68,12 +69,12 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	if err := request.check(); err != nil {
 		return ownAnswer{}, err
 	}
-	if err := s.checkOpen(ctx); err != nil {
+	if err := s.db.CheckOpen(ctx); err != nil {
 		return ownAnswer{}, err
 	}
 	s.maintainer.owning()
 	request.maxTasks = min(request.maxTasks, ownedTasksMax)
-	if s.tx != nil {
+	if s.db.InTx() {
 		answer, err := s.handOut(ctx, request)
 		if err != nil {
 			return ownAnswer{}, err
@@ -139,11 +140,11 @@ func (s *Store) release(abandoned ownAnswer) {
 		s.abandon(abandoned.chosen.claim(), abandoned.actor)
 		return
 	}
-	ctx, cancel := undoing(context.Background())
+	ctx, cancel := pg.Undoing(context.Background())
 	defer cancel()
-	within := &Store{core: s.core, afterClose: true}
+	within := s.on(s.db.Outside().AfterClose())
 	err := within.giveBack(ctx, abandoned.tasks)
-	s.failed(context.Background(), s.logs.abandoned, err)
+	pg.Failed(context.Background(), s.logs.abandoned, err)
 }
 
 // abandon gives back what may have been handed out under a claim whose caller has left, unless a
@@ -153,21 +154,21 @@ func (s *Store) release(abandoned ownAnswer) {
 // takes it. So abandon tries for a while, unless the store is closed.
 func (s *Store) abandon(c claim, actor ActorID) {
 	const attempts, pause = 12, time.Second // a minute, if each attempt has to wait
-	within := &Store{core: s.core, afterClose: true}
+	within := s.on(s.db.Outside().AfterClose())
 	attempt := func() error {
-		ctx, cancel := undoing(context.Background())
+		ctx, cancel := pg.Undoing(context.Background())
 		defer cancel()
 		return within.spend(ctx, c, actor, false)
 	}
 	err := attempt()
-	for try := 1; err != nil && try < attempts && !s.closed.Load(); try++ {
+	for try := 1; err != nil && try < attempts && !s.db.Closed(); try++ {
 		select {
 		case <-time.After(pause):
 			err = attempt()
-		case <-s.closing:
+		case <-s.db.Closing():
 		}
 	}
-	s.failed(context.Background(), s.logs.abandoned, err)
+	pg.Failed(context.Background(), s.logs.abandoned, err)
 }
 
 func (r *ownRequest) check() error {
@@ -207,7 +208,7 @@ type handOut struct {
 	// floors are the least ranks of ready tasks, by action: one for each priority found.
 	floors map[string][]int64
 	// pending is what others may wait for.
-	pending notices
+	pending pg.Notices
 	// room is what the caller wants to be asked for ahead of long bodies, nil if it does not.
 	// Refused says that there was none.
 	room    ahead.Room
@@ -216,8 +217,8 @@ type handOut struct {
 
 // handOut makes an actor the owner of tasks.
 func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
-	if s.tx == nil {
-		s = s.brief()
+	if !s.db.InTx() {
+		s = s.on(s.db.WithAnswerLimit())
 	}
 	request.maxTasks = s.sizes.most(request)
 	h := &handOut{ownRequest: request, store: s}
@@ -225,10 +226,10 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		h.room = ahead.Of(ctx)
 	}
 	err := h.run(ctx)
-	if s.tx == nil && wasCutOff(err) && ctx.Err() == nil && !errors.Is(err, errSilent) {
+	if !s.db.InTx() && pg.WasCutOff(err) && ctx.Err() == nil && !errors.Is(err, pg.ErrSilent) {
 		err = h.recover(ctx, err)
 	}
-	if h.taken || h.chosen.isSet() && violates(err, "leases_pkey") {
+	if h.taken || h.chosen.isSet() && pg.Violates(err, leasePart) {
 		h.taken = true
 		err = h.again(ctx)
 	}
@@ -238,7 +239,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if err != nil {
 		return nil, h.fail(ctx, err)
 	}
-	if s.tx == nil {
+	if !s.db.InTx() {
 		s.queues.Learn(h.scan, h.floors)
 	}
 	if !h.scan.Whole && len(h.rows) == 0 {
@@ -248,7 +249,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if !h.taken {
 		s.countTries(h.rows)
 	}
-	s.notify(ctx, &h.pending)
+	s.db.Notify(ctx, &h.pending)
 	return h, nil
 }
 
@@ -256,16 +257,16 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 func (h *handOut) fail(ctx context.Context, err error) error {
 	s := h.store
 	switch {
-	case s.tx != nil:
+	case s.db.InTx():
 	case ctx.Err() != nil, h.refused:
 		s.abandon(h.claim, h.actor)
 		return err
-	case errors.Is(err, errSilent), h.reading && wasCutOff(err): // which would last
-		s.draining.start(func(context.Context) { s.abandon(h.claim, h.actor) })
+	case errors.Is(err, pg.ErrSilent), h.reading && pg.WasCutOff(err): // which would last
+		s.db.Start(func() { s.abandon(h.claim, h.actor) })
 		return err
 	}
 	// The spans may have been committed, though their tasks could not be read.
-	unread := h.unread || (len(h.spans) > 0 || h.reading) && !wasCutOff(err) && ctx.Err() == nil
+	unread := h.unread || (len(h.spans) > 0 || h.reading) && !pg.WasCutOff(err) && ctx.Err() == nil
 	if !unread {
 		return err
 	}
@@ -290,7 +291,7 @@ func (h *handOut) run(ctx context.Context) error {
 		return err
 	}
 	if h.awaits { // only now: tasks that are ready must not wait for this
-		if err := h.store.run(ctx, h.dueSteps()...); err != nil {
+		if err := h.store.db.Run(ctx, h.dueSteps()...); err != nil {
 			return err
 		}
 		if !h.scan.Whole || !h.next.contended && !h.next.overdue {
@@ -307,13 +308,13 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 	}
 	h.scan = h.store.queues.Scan(h.actions, false)
 	unnoted := h.store.unnoted(h.actions)
-	return h.handOutUnder(ctx, func() []step {
+	return h.handOutUnder(ctx, func() []pg.Step {
 		steps := h.handOutSteps()
 		if h.chosen.isSet() {
 			steps = append(steps, h.lookChosen()...)
 		}
 		if len(unnoted) > 0 {
-			steps = append(steps, step{name: "note_asked", args: []any{unnoted}})
+			steps = append(steps, pg.Step{Name: "note_asked", Args: []any{unnoted}})
 		}
 		return steps
 	})
@@ -335,8 +336,8 @@ func (h *handOut) choose() (err error) {
 func (h *handOut) ownAgain(ctx context.Context) error {
 	scheduled, leases := scanScheduled(), h.store.scanLeases(reclaimedLeaseMax)
 	h.scan = h.store.queues.Scan(h.actions, true)
-	err := h.handOutUnder(ctx, func() []step {
-		steps := append([]step{scheduled.step(), leases.step()}, h.handOutSteps()...)
+	err := h.handOutUnder(ctx, func() []pg.Step {
+		steps := append([]pg.Step{scheduled.step(), leases.step()}, h.handOutSteps()...)
 		if len(h.scan.Actions) > 1 && len(h.bounds) == 0 {
 			steps = append(steps, h.ownOfEach())
 		}
@@ -357,25 +358,25 @@ func (h *handOut) ownAgain(ctx context.Context) error {
 }
 
 // own hands out the tasks that are first in the queues.
-func (h *handOut) own() step { return h.ownStep(false, h.read) }
+func (h *handOut) own() pg.Step { return h.ownStep(false, h.read) }
 
 // ownOfEach hands out some tasks of each queue if the own before it handed out nothing: others may
 // be taking all tasks at the heads of the queues.
-func (h *handOut) ownOfEach() step { return h.ownStep(true, h.readMore) }
+func (h *handOut) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
 
-func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) step {
+func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	name := "own_tasks"
 	if len(h.scan.Actions) <= fewQueues {
 		name = "own_few"
 	}
-	return step{
-		name: name,
-		args: []any{
+	return pg.Step{
+		Name: name,
+		Args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
 			h.inlineBytes(), h.store.pieceBytes, h.shortBytes(),
 		},
-		read: read,
+		Read: read,
 	}
 }
 
@@ -384,15 +385,15 @@ func (h *handOut) sessionID() *int64 {
 	if h.chosen.Session != 0 {
 		return &h.chosen.Session
 	}
-	return h.store.sessionOf(h.actor)
+	return h.store.session.Of(string(h.actor))
 }
 
 // due asks what there is to wait for.
-func (h *handOut) due(scan queuefloors.Scan) step {
-	return step{
-		name: "next_due",
-		args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole},
-		read: h.readNext,
+func (h *handOut) due(scan queuefloors.Scan) pg.Step {
+	return pg.Step{
+		Name: "next_due",
+		Args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole},
+		Read: h.readNext,
 	}
 }
 
@@ -407,7 +408,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	if h.chosen.isSet() {
 		h.chosen.Repeated = true
 		for range attempts {
-			if err = h.run(ctx); !wasCutOff(err) || ctx.Err() != nil {
+			if err = h.run(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
 				break
 			}
 		}
@@ -417,8 +418,8 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 		return err
 	}
 	for range attempts {
-		err = h.store.run(ctx,
-			step{name: "bar_claim", args: []any{int64(h.claim), string(h.actor)}},
+		err = h.store.db.Run(ctx,
+			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.actor)}},
 			h.claimed())
 		if err != nil || len(h.rows) > 0 {
 			return err
@@ -426,7 +427,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 		if h.claim, err = newClaim(); err != nil {
 			return err
 		}
-		if err = h.ownAgain(ctx); !wasCutOff(err) || ctx.Err() != nil {
+		if err = h.ownAgain(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -528,10 +529,9 @@ func (h *handOut) sort() {
 // be read. That shows only after the commit or, in the caller's transaction, after the release of
 // the savepoint.
 func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
-	ctx, cancel := undoing(ctx)
+	ctx, cancel := pg.Undoing(ctx)
 	defer cancel()
-	within := *s
-	within.afterClose = true
+	within := s.on(s.db.AfterClose())
 	tasks, err := within.claimedTasks(ctx, c)
 	if err == nil {
 		err = within.giveBack(ctx, tasks)
@@ -545,9 +545,9 @@ func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
 // claimedTasks returns the tasks that are owned under a claim, with no more of them than a return
 // needs.
 func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, err error) {
-	err = s.run(ctx, step{
-		name: "claimed_spans", args: []any{int64(c)},
-		read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, pg.Step{
+		Name: "claimed_spans", Args: []any{int64(c)},
+		Read: func(rows pgx.Rows) error {
 			tasks = tasks[:0]
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {

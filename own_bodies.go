@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const (
@@ -100,17 +102,17 @@ func (h *handOut) carriedBytes() int {
 }
 
 // claimed reads the tasks that are owned under the claim.
-func (h *handOut) claimed() step {
-	return step{
-		name: "claimed_tasks", read: h.read,
-		args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes, h.shortBytes()},
+func (h *handOut) claimed() pg.Step {
+	return pg.Step{
+		Name: "claimed_tasks", Read: h.read,
+		Args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes, h.shortBytes()},
 	}
 }
 
 // claimedBehind is claimed, behind the commit.
-func (h *handOut) claimedBehind() step {
+func (h *handOut) claimedBehind() pg.Step {
 	read := h.claimed()
-	read.behind = true
+	read.AfterCommit = true
 	return read
 }
 
@@ -180,9 +182,9 @@ func (h *handOut) readLong(
 	var err error
 	for range attempts {
 		bodies, missing := map[int64][]byte{}, len(long)
-		err = h.store.run(ctx, step{
-			name: "read_bodies", args: []any{keys, h.store.pieceBytes},
-			read: func(rows pgx.Rows) error {
+		err = h.store.db.Run(ctx, pg.Step{
+			Name: "read_bodies", Args: []any{keys, h.store.pieceBytes},
+			Read: func(rows pgx.Rows) error {
 				var key int64
 				var begins int
 				var piece []byte
@@ -204,7 +206,7 @@ func (h *handOut) readLong(
 			return nil, errBodiesGone
 		case err == nil:
 			return bodies, nil
-		case h.store.tx != nil || !wasCutOff(err) || ctx.Err() != nil || errors.Is(err, errSilent):
+		case h.store.db.InTx(), !pg.WasCutOff(err), ctx.Err() != nil, errors.Is(err, pg.ErrSilent):
 			return nil, err
 		}
 	}
@@ -217,7 +219,7 @@ var errBodiesGone = errors.New("tasks were deleted while their bodies were read"
 // fails, the leases expire.
 func (h *handOut) keepLeases(ctx context.Context) (stop func()) {
 	const part = 3 // of the lease
-	if h.store.tx != nil {
+	if h.store.db.InTx() {
 		return func() {}
 	}
 	owned := make([]OwnedTask, len(h.rows))

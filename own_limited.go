@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A limitKind says which limits an action has besides those of the whole action: whether its keys
@@ -132,13 +134,13 @@ type takenSpan struct {
 type parkedKey struct{ action, key string }
 
 // handOutSteps hand out the tasks that are first in the queues.
-func (h *handOut) handOutSteps() []step {
+func (h *handOut) handOutSteps() []pg.Step {
 	h.bounds = nil
-	if h.store.tx == nil {
+	if !h.store.db.InTx() {
 		h.bounds = h.store.limited.known(h.actions)
 	}
 	if len(h.bounds) == 0 {
-		return []step{h.own()}
+		return []pg.Step{h.own()}
 	}
 	var all limitKind
 	for _, kind := range h.bounds {
@@ -146,24 +148,24 @@ func (h *handOut) handOutSteps() []step {
 		all.fair = all.fair || kind.fair
 	}
 	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
-	steps := []step{{name: "lock_limits", args: []any{h.actions}}}
+	steps := []pg.Step{{Name: "lock_limits", Args: []any{h.actions}}}
 	if all.fair {
 		steps = append(steps,
-			step{
-				name: "queue_turns", args: []any{h.actions},
-				count: func(n int64) { h.queued = n > 0 },
+			pg.Step{
+				Name: "queue_turns", Args: []any{h.actions},
+				Count: func(n int64) { h.queued = n > 0 },
 			},
-			step{
-				name: "deal_turns", args: []any{h.actions, h.maxTasks, h.dealsAnew},
-				read: h.readDealt,
+			pg.Step{
+				Name: "deal_turns", Args: []any{h.actions, h.maxTasks, h.dealsAnew},
+				Read: h.readDealt,
 			})
 	}
-	own := step{name: "own_gated", read: h.readSpans, args: []any{
+	own := pg.Step{Name: "own_gated", Read: h.readSpans, Args: []any{
 		int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.fair,
 	}}
 	if all.keyed {
-		own.name, own.args = "own_limited", append(own.args, h.lookAt)
+		own.Name, own.Args = "own_limited", append(own.Args, h.lookAt)
 	}
 	return append(steps, own,
 		h.claimedBehind())
@@ -229,7 +231,7 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 // handOutUnder runs the steps of a hand-out, and runs them again as long as they find no task but
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
 // wait for room below the limit of their key.
-func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
+func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
 	h.lookAt, h.dealsAnew = 0, false
 	const vainMax = 1000 // so often, a thousand tasks each, before others have a turn
 	for range vainMax {
@@ -241,7 +243,7 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 		if err := h.runSome(ctx, steps()); err != nil {
 			return err
 		}
-		if h.store.tx != nil {
+		if h.store.db.InTx() {
 			return h.refuseLimited()
 		}
 		h.store.limited.learn(h.actions, h.limited)
@@ -264,7 +266,7 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []step) error {
 // wakeKeys brings back parked tasks of keys for which tokens have come. It is a transaction of its
 // own, since own_limited locks buckets, too, and whoever locks some twice may deadlock.
 func (h *handOut) wakeKeys(ctx context.Context) error {
-	if h.store.tx != nil {
+	if h.store.db.InTx() {
 		return nil
 	}
 	var rated []string
@@ -276,11 +278,11 @@ func (h *handOut) wakeKeys(ctx context.Context) error {
 	if len(rated) == 0 {
 		return nil
 	}
-	return h.store.run(ctx, wakeKeys(rated, &notices{}))
+	return h.store.db.Run(ctx, wakeKeys(rated, &pg.Notices{}))
 }
 
 // runSome runs steps, unless enough others do.
-func (h *handOut) runSome(ctx context.Context, steps []step) error {
+func (h *handOut) runSome(ctx context.Context, steps []pg.Step) error {
 	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
 		if !h.bounds[action].locks {
 			continue
@@ -293,7 +295,7 @@ func (h *handOut) runSome(ctx context.Context, steps []step) error {
 			return ctx.Err()
 		}
 	}
-	return h.store.run(ctx, steps...)
+	return h.store.db.Run(ctx, steps...)
 }
 
 // refuseLimited refuses to hand out tasks with limits in a transaction.
@@ -307,18 +309,18 @@ func (h *handOut) refuseLimited() error {
 }
 
 // dueSteps ask what there is to wait for.
-func (h *handOut) dueSteps() []step {
+func (h *handOut) dueSteps() []pg.Step {
 	if len(h.bounds) == 0 {
-		return []step{h.due(h.scan)}
+		return []pg.Step{h.due(h.scan)}
 	}
 	free, bounded := h.scan.Part(func(action string) bool {
 		_, ok := h.bounds[action]
 		return ok
 	})
-	return []step{h.due(free), {
-		name: "next_limited",
-		args: []any{bounded.Actions, h.maxTasks, bounded.From, bounded.To},
-		read: h.readLimited,
+	return []pg.Step{h.due(free), {
+		Name: "next_limited",
+		Args: []any{bounded.Actions, h.maxTasks, bounded.From, bounded.To},
+		Read: h.readLimited,
 	}}
 }
 
@@ -346,9 +348,9 @@ func (s *Store) lookAgain(ctx context.Context, parked []parkedKey) {
 		return
 	}
 	s.lookLater(parked)
-	pending := &notices{}
-	err := s.run(context.WithoutCancel(ctx), fillRoom(parked, pending))
-	if !s.failed(ctx, s.logs.parked, err) {
-		s.notify(ctx, pending)
+	pending := &pg.Notices{}
+	err := s.db.Run(context.WithoutCancel(ctx), fillRoom(parked, pending))
+	if !pg.Failed(ctx, s.logs.parked, err) {
+		s.db.Notify(ctx, pending)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/safely"
 )
 
@@ -23,8 +24,8 @@ import (
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
-	s = &Store{core: s.core} // the watching outlives the caller's transaction
-	s.hear(kindLost)
+	s = s.on(s.db.Outside()) // the watching outlives the caller's transaction
+	s.session.Listen(kindLost)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}
 	p := owned.performance()
@@ -36,7 +37,7 @@ func (s *Store) OwnershipContext(
 		o.watched[p] = map[*watchedOwner]bool{}
 	}
 	o.watched[p][watched] = true
-	o.running = o.running || s.background.start(s.watchOwners)
+	o.running = o.running || s.db.StartBackground(s.watchOwners)
 	if !o.running {
 		cancel(ErrClosed)
 	}
@@ -58,8 +59,8 @@ func (s *Store) OwnershipContext(
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {
-	s = &Store{core: s.core} // the watching outlives the caller's transaction
-	s.hear(kindLost)
+	s = s.on(s.db.Outside()) // the watching outlives the caller's transaction
+	s.session.Listen(kindLost)
 	o, w := &s.owners, &watcher{
 		owned: func() (tasks []OwnedTask) {
 			s.callBack(func() { tasks = owned() })
@@ -71,7 +72,7 @@ func (s *Store) WatchOwnership(
 	defer o.mutex.Unlock()
 	o.prepare()
 	o.watchers[w] = true
-	o.running = o.running || s.background.start(s.watchOwners)
+	o.running = o.running || s.db.StartBackground(s.watchOwners)
 	return func() {
 		o.mutex.Lock()
 		defer o.mutex.Unlock()
@@ -155,7 +156,7 @@ func (o *owners) lostSome(keys []int64) {
 		lost[key] = true
 	}
 	if o.ownsSome(lost) {
-		wakeUp(o.wake)
+		pg.WakeUp(o.wake)
 	}
 }
 
@@ -199,7 +200,7 @@ func (o *owners) lostAny() {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if len(o.watched)+len(o.watchers) > 0 {
-		wakeUp(o.wake)
+		pg.WakeUp(o.wake)
 	}
 }
 
@@ -214,7 +215,7 @@ func (s *Store) watchOwners(ctx context.Context) {
 			o.close()
 			return
 		case <-o.wake:
-		case <-time.After(around(pause)):
+		case <-time.After(pg.Around(pause)):
 		}
 		o.mutex.Lock()
 		if len(o.watched)+len(o.watchers) == 0 {
@@ -224,7 +225,7 @@ func (s *Store) watchOwners(ctx context.Context) {
 		}
 		o.mutex.Unlock()
 		if looked, err := s.checkOwners(ctx); looked {
-			pause = pauseAfterWork(s.failed(ctx, s.logs.owned, err), pause, s.poll)
+			pause = pg.PauseAfterWork(pg.Failed(ctx, s.logs.owned, err), pause, s.poll)
 		}
 	}
 }
@@ -256,8 +257,8 @@ func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 	}
 	keys, claims := keysAndClaims(all)
 	owned := map[performance]bool{}
-	err = s.brief().asOwner(&s.reserves.patient, 0).run(ctx, step{
-		name: "still_owned", args: []any{keys, claims}, read: readPerformances(owned),
+	err = s.db.WithAnswerLimit().WithReserve(pg.Patient, 0).Run(ctx, pg.Step{
+		Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(owned),
 	})
 	if err != nil {
 		return true, err

@@ -3,15 +3,9 @@ package stint
 import (
 	"slices"
 	"time"
-)
 
-// moment returns a time as the parameter of a statement: null for the zero time.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
+	"github.com/stint-tasks/stint/internal/pg"
+)
 
 // texts returns IDs as the parameter of a statement.
 func texts(ids []TaskID) []string {
@@ -59,31 +53,9 @@ func limitKeys(tasks []Task) []*string {
 	}
 	keys := make([]*string, len(tasks))
 	for i := range tasks {
-		keys[i] = nonEmpty(tasks[i].Key)
+		keys[i] = pg.NonZero(tasks[i].Key)
 	}
 	return keys
 }
 
 func hasKey(task Task) bool { return task.Key != "" }
-
-func nonEmpty(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func positive(age time.Duration) *time.Duration {
-	if age == 0 {
-		return nil
-	}
-	return &age
-}
-
-func orZero[T any](value *T) T {
-	var zero T
-	if value == nil {
-		return zero
-	}
-	return *value
-}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const limitedKeysMax = 10_000
@@ -38,21 +40,21 @@ func (s *Store) pauseActions(ctx context.Context, actions []string, pause bool) 
 		return err
 	}
 	if len(actions) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	actions = sorted(actions)
 	if pause {
-		return s.tighten(ctx, step{name: "pause_actions", args: []any{actions}})
+		return s.tighten(ctx, pg.Step{Name: "pause_actions", Args: []any{actions}})
 	}
-	err := s.loosen(ctx, actions, step{name: "resume_actions", args: []any{actions}})
+	err := s.loosen(ctx, actions, pg.Step{Name: "resume_actions", Args: []any{actions}})
 	if err != nil {
 		return err
 	}
-	resumed := &notices{}
+	resumed := &pg.Notices{}
 	for _, action := range actions {
-		resumed.addReady(action)
+		resumed.Add(readyTopic(action))
 	}
-	s.notify(ctx, resumed)
+	s.db.Notify(ctx, resumed)
 	return nil
 }
 
@@ -83,22 +85,22 @@ func (s *Store) pauseKeys(ctx context.Context, action string, keys []string, pau
 		return err
 	}
 	if len(keys) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	keys = sorted(keys)
 	if pause {
-		return s.tighten(ctx, step{name: "pause_keys", args: []any{action, keys}})
+		return s.tighten(ctx, pg.Step{Name: "pause_keys", Args: []any{action, keys}})
 	}
 	err := s.loosen(ctx, []string{action},
-		step{name: "resume_keys", args: []any{action, keys}},
-		step{name: "forget_keys", args: []any{action, keys}})
+		pg.Step{Name: "resume_keys", Args: []any{action, keys}},
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
 	if err != nil {
 		return err
 	}
 	if err := s.unpark(ctx, action, keys); err != nil {
 		return fmt.Errorf("they are resumed, but some tasks may wait longer: call again: %w", err)
 	}
-	s.notify(ctx, &notices{ready: map[string]bool{action: true}})
+	s.db.Notify(ctx, readyNotice(action))
 	return nil
 }
 

@@ -276,9 +276,14 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 			t.Errorf("%s does not begin with its name", name)
 		}
 	}
-	files, err := filepath.Glob("sql/*/*.sql")
-	if err != nil || len(files) != len(all)-1 {
-		t.Errorf("%d files in sql/, %d statements, %v", len(files), len(all), err)
+	files := 0
+	for _, pattern := range []string{"sql/*/*.sql", "internal/pg/sql/*", "internal/session/sql/*"} {
+		found, err := filepath.Glob(pattern)
+		wantErr(t, "Glob "+pattern, err, nil)
+		files += len(found)
+	}
+	if files != len(all)-1 {
+		t.Errorf("%d files of statements, %d statements", files, len(all))
 	}
 }
 

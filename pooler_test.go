@@ -260,7 +260,7 @@ func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
 		PollOnly: true, Maintenance: stint.MaintainNever,
 	})
 	var failed error
-	for i := range 100 {
+	for i := range 2000 { // until two calls meet on one connection
 		calls := make([]<-chan outcome[any], 4)
 		for k := range calls {
 			task := stint.Task{ID: stint.TaskID(fmt.Sprint(i, " ", k)), Action: "act"}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const (
@@ -130,7 +132,7 @@ func (p *pruner) keepUp(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(around(pruneEveryLeast)):
+		case <-time.After(pg.Around(pruneEveryLeast)):
 		}
 	}
 }
@@ -141,7 +143,7 @@ func (p *pruner) keepUp(ctx context.Context) error {
 // finished tasks.
 func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // see there
-	err = p.store.run(ctx, step{name: "forget_asked"}, step{name: "forget_unattended"})
+	err = p.store.db.Run(ctx, pg.Step{Name: "forget_asked"}, pg.Step{Name: "forget_unattended"})
 	if err != nil {
 		return 0, false, err
 	}
@@ -180,10 +182,10 @@ func (p *pruner) pass(ctx context.Context) (pruned int64, done bool, err error) 
 // others from noting it.
 func (p *pruner) tell(ctx context.Context, behind time.Duration) error {
 	p.told = time.Now() //nolint:forbidigo // see there
-	if p.quiet || p.store.tx != nil {
+	if p.quiet || p.store.db.InTx() {
 		return nil
 	}
-	return p.store.run(ctx, step{name: "note_pruning", args: []any{behind}})
+	return p.store.db.Run(ctx, pg.Step{Name: "note_pruning", Args: []any{behind}})
 }
 
 // forget deletes the note of how far pruning is behind, if the stores that pruned once no longer
@@ -192,7 +194,7 @@ func (p *pruner) forget(ctx context.Context) error {
 	if p.quiet {
 		return nil
 	}
-	return p.store.run(ctx, step{name: "forget_pruning"})
+	return p.store.db.Run(ctx, pg.Step{Name: "forget_pruning"})
 }
 
 // A pruneAnswer is the result of a transaction that prunes. Kept is not set if it did nothing,
@@ -222,21 +224,21 @@ func (p *pruner) pruneSome(
 	ctx context.Context, walk *pruneWalk, since time.Duration,
 ) (pruneAnswer, error) {
 	keys := p.freed[max(0, len(p.freed)-prunedKeysMax):]
-	prune := step{name: "prune_finished"}
+	prune := pg.Step{Name: "prune_finished"}
 	walked := pruneWalk{}
 	args := []any{nil}
 	if walk != nil {
 		walked, args, keys = *walk, []any{walk.aborted}, nil
 	}
 	upTo := min(walked.age, math.MaxInt64-since) + since
-	prune.args = append(args, walked.at, walked.lo, upTo, p.spans, prunedTasksMax, keys,
+	prune.Args = append(args, walked.at, walked.lo, upTo, p.spans, prunedTasksMax, keys,
 		age(p.store.keep.Completed), age(p.store.keep.Aborted), retentionPostResultMinimum)
 	var answer pruneAnswer
 	err := p.store.transact(ctx, func(s *Store) error {
 		answer = pruneAnswer{}
-		err := s.run(ctx, step{
-			name: "try_keep_ends", unplanned: true,
-			read: func(rows pgx.Rows) error {
+		err := s.db.Run(ctx, pg.Step{
+			Name: "try_keep_ends", NoPlanner: true,
+			Read: func(rows pgx.Rows) error {
 				var err error
 				answer.kept, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
 				return err
@@ -245,8 +247,8 @@ func (p *pruner) pruneSome(
 		if err != nil || !answer.kept {
 			return err
 		}
-		prune.read = answer.read
-		return s.run(ctx, prune)
+		prune.Read = answer.read
+		return s.db.Run(ctx, prune)
 	})
 	if err != nil || !answer.kept {
 		return answer, err
@@ -310,15 +312,15 @@ func (d *dropper) pass(ctx context.Context) error {
 	if keep.Tries == 0 { // others keep tries, and say how many
 		keep.Tries = keptTriesMax
 	}
-	return d.walk(ctx, "drop_tries", keep.Tries, positive(keep.Age))
+	return d.walk(ctx, "drop_tries", keep.Tries, pg.NonZero(keep.Age))
 }
 
 // walk goes through a table with a statement that looks at some tasks at a time.
 func (d *dropper) walk(ctx context.Context, statement string, more ...any) error {
 	for after, looked := int64(0), int64(droppedMax); looked == droppedMax; {
-		err := d.store.run(ctx, step{
-			name: statement, args: append([]any{after, droppedMax}, more...),
-			read: func(rows pgx.Rows) error {
+		err := d.store.db.Run(ctx, pg.Step{
+			Name: statement, Args: append([]any{after, droppedMax}, more...),
+			Read: func(rows pgx.Rows) error {
 				for rows.Next() { // there is one
 					var last *int64
 					if err := rows.Scan(&looked, &last); err != nil {

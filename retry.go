@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // RetryTasks opens finished tasks again, with all their tries, and with them the tasks that were
@@ -47,14 +49,14 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 		return opened, err
 	}
 	if len(ids) == 0 {
-		return opened, s.checkOpen(ctx)
+		return opened, s.db.CheckOpen(ctx)
 	}
 	err = s.transact(ctx, func(s *Store) error {
 		opened = Affected{}
 		strict := false
-		named, err := s.keysOf(ctx, ids, step{name: "lock_dependencies"}, step{
-			name: "lock_ends",
-			read: func(rows pgx.Rows) error {
+		named, err := s.keysOf(ctx, ids, pg.Step{Name: "lock_dependencies"}, pg.Step{
+			Name: "lock_ends",
+			Read: func(rows pgx.Rows) error {
 				_, err := pgx.ForEachRow(rows, []any{&strict}, func() error { return nil })
 				return err
 			},
@@ -129,9 +131,9 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 	locked := map[int64]bool{}
 	for range attemptsMax {
 		r.ended = map[int64]endedTask{}
-		err := s.run(ctx, step{
-			name: "find_ended", args: []any{slices.Collect(maps.Keys(r.named))},
-			read: r.readEnded,
+		err := s.db.Run(ctx, pg.Step{
+			Name: "find_ended", Args: []any{slices.Collect(maps.Keys(r.named))},
+			Read: r.readEnded,
 		})
 		if err != nil {
 			return err
@@ -146,9 +148,9 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 			return nil
 		}
 		slices.Sort(loose)
-		err = s.run(ctx, step{name: "carve_finished", args: []any{loose}}, step{
-			name: "lock_finished", args: []any{loose},
-			read: func(rows pgx.Rows) error {
+		err = s.db.Run(ctx, pg.Step{Name: "carve_finished", Args: []any{loose}}, pg.Step{
+			Name: "lock_finished", Args: []any{loose},
+			Read: func(rows pgx.Rows) error {
 				keys, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 				for _, key := range keys {
 					locked[key] = true
@@ -181,9 +183,9 @@ func (r *reopening) readEnded(rows pgx.Rows) error {
 // lookAround reads the edges of the tasks, and holds the tasks at their other ends in their states.
 func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 	r.before, r.behind = map[int64][]int64{}, map[int64][]int64{}
-	err := s.run(ctx, step{
-		name: "edges_of", args: []any{slices.Collect(maps.Keys(r.ended))},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "edges_of", Args: []any{slices.Collect(maps.Keys(r.ended))},
+		Read: func(rows pgx.Rows) error {
 			var e keyEdge
 			_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {
 				r.edges = append(r.edges, e)
@@ -199,8 +201,8 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 	}
 	r.ids = map[int64]TaskID{}
 	after, run := ends(r.edges)
-	err = s.run(ctx, step{
-		name: "task_ids", args: []any{slices.Concat(after, run)}, read: readNames(r.ids),
+	err = s.db.Run(ctx, pg.Step{
+		Name: "task_ids", Args: []any{slices.Concat(after, run)}, Read: readNames(r.ids),
 	})
 	if err != nil {
 		return err
@@ -295,7 +297,7 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 		}
 	}
 	ahead := newKeyGraph()
-	err := s.run(ctx, step{name: "edges_ahead", args: []any{pending}, read: ahead.read})
+	err := s.db.Run(ctx, pg.Step{Name: "edges_ahead", Args: []any{pending}, Read: ahead.read})
 	if err != nil {
 		return err
 	}
@@ -326,12 +328,12 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		waiting = append(waiting, key)
 		completed, aborted = append(completed, ends.completed), append(aborted, ends.aborted)
 	}
-	return s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
-		steps := []step{{name: "cut_edges", args: []any{after, run}}}
-		return append(append(steps, s.addEdges(again, pending)...),
-			step{name: "take_back_signals", args: []any{waiting, completed, aborted}},
-			step{name: "reopen_tasks", args: []any{keys, s.history.Tries > 0}},
-			rows.step(batch, round))
+	return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
+		steps := []pg.Step{{Name: "cut_edges", Args: []any{after, run}}}
+		return append(append(steps, s.addEdges(again, at.pending)...),
+			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
+			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.history.Tries > 0}},
+			rows.step(at))
 	})
 }
 

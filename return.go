@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A Return ends the performance of an owned task.
@@ -102,13 +103,13 @@ func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, 
 }
 
 func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return nil, argumentError("store",
 			"must not be in a transaction, whose locks outlast the call")
 	}
 	verdicts, err := s.returnTasks(ctx, returns, true)
 	switch {
-	case isCode(err, codeLockNotAvailable): // nothing was returned
+	case pg.IsCode(err, pg.CodeLockNotAvailable): // nothing was returned
 		verdicts = make([]error, len(returns))
 		for i := range returns {
 			if verdicts[i] = at(returns[i].check(), i, returns[i].ID); verdicts[i] == nil {
@@ -141,9 +142,9 @@ func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []
 	}
 	keys, claims := keysAndClaims(performances)
 	judgements := make([]judgement, len(places))
-	err := s.run(ctx, step{
-		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
-	}, step{name: "follow_commits", unplanned: true})
+	err := s.db.Run(ctx, pg.Step{
+		Name: "judge_tokens", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
+	}, pg.Step{Name: "wait_for_commit", NoPlanner: true})
 	if err != nil {
 		return // ReturnTask will tell
 	}
@@ -159,11 +160,11 @@ func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []
 // together with the tasks that other callers return at the same time.
 func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, error) {
 	refused := func(r Return) bool { return r.check() != nil }
-	if s.tx != nil || returnsSize(returns) > groupcommit.SizeMax/2 ||
+	if s.db.InTx() || returnsSize(returns) > groupcommit.SizeMax/2 ||
 		slices.ContainsFunc(returns, refused) {
 		return s.returnTasks(ctx, returns, false)
 	}
-	if err := s.checkOpen(ctx); err != nil {
+	if err := s.db.CheckOpen(ctx); err != nil {
 		return nil, err
 	}
 	verdicts, err := s.returns.Do(ctx, struct{}{}, returns)
@@ -233,7 +234,7 @@ func (s *Store) returnTogether(
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, hasty bool,
 ) ([]error, error) {
-	s = s.asOwner(&s.reserves.patient, 0)
+	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	verdicts := make([]error, len(returns))
 	pending := make([]int, 0, len(returns)) // those without a verdict, to be sorted by key
 	repeats := map[int]int{}                // the first return of the same task and token, by place
@@ -269,7 +270,7 @@ func (s *Store) returnSorted(
 	ctx context.Context, returns []Return, pending []int, verdicts []error, hasty bool,
 ) error {
 	if len(pending) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	all := newReturnBatch(returns, pending, s.history.Tries > 0)
 	rounds := roundsNone
@@ -279,9 +280,10 @@ func (s *Store) returnSorted(
 	if all.shares() {
 		s.setApart(ctx, all.plain())
 	}
-	expected := &notices{finished: all.posted()}
-	err := s.settle(ctx, rounds, expected, func(batch int64, round int, pending *notices) []step {
-		return append(limitWaiting(hasty), s.returnSteps(all, batch, round, pending)...)
+	expected := &pg.Notices{}
+	expected.AddKeys(kindFinished, all.posted()...)
+	err := s.settle(ctx, rounds, expected, func(at settling) []pg.Step {
+		return append(pg.LimitWaiting(hasty), s.returnSteps(all, at)...)
 	})
 	if err != nil {
 		return err
@@ -290,7 +292,7 @@ func (s *Store) returnSorted(
 	err = errSecondLook
 	if !hasty {
 		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
-		if s.tx != nil && err != nil && !errors.Is(err, errUnstable) {
+		if s.db.InTx() && err != nil && !errors.Is(err, errUnstable) {
 			return err
 		}
 	}
@@ -334,14 +336,14 @@ func (s *Store) returnLate(
 	for n, i := range all.chosen {
 		ids[n] = string(returns[i].ID)
 	}
-	judge := step{
-		name: "judge_tokens", args: []any{keys, claims, ids}, read: readJudgements(judgements),
+	judge := pg.Step{
+		Name: "judge_tokens", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
 	}
-	revive := step{name: "revive_tasks", args: []any{keys, claims, nil, nil}}
-	err := s.settle(ctx, roundsUsual, nil, func(batch int64, round int, pending *notices) []step {
-		steps := append([]step{revive}, s.returnSteps(all, batch, round, pending)...)
+	revive := pg.Step{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}
+	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
+		steps := append([]pg.Step{revive}, s.returnSteps(all, at)...)
 		return append(steps, all.noteLate()...)
-	}, judge, step{name: "follow_commits", unplanned: true})
+	}, judge, pg.Step{Name: "wait_for_commit", NoPlanner: true})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // The outcomes of returns, as return_tasks numbers them.
@@ -128,8 +130,8 @@ func (b *returnBatch) refused() []int {
 }
 
 // returnSteps return the tasks of a batch.
-func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *notices) []step {
-	var steps []step
+func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
+	var steps []pg.Step
 	if b.shares() {
 		steps = append(steps, carveLeased(b.plain()))
 	}
@@ -147,29 +149,30 @@ func (s *Store) returnSteps(b *returnBatch, batch int64, round int, pending *not
 		}
 	}
 	switch {
-	case s.tx == nil && s.limited.unkeyed():
-		steps = append(steps, s.noteLimited(lo, hi, claims, pending))
+	case !s.db.InTx() && s.limited.unkeyed():
+		steps = append(steps, s.noteLimited(lo, hi, claims, at.pending))
 	case b.limited() || s.limited.any():
-		steps = append(steps, s.makeRoom(lo, hi, claims, pending))
+		steps = append(steps, s.makeRoom(lo, hi, claims, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look
 		keys, claims := keysAndClaims(b.performances)
-		steps = append(steps, step{name: "hold_ownership", args: []any{keys, claims}})
+		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{keys, claims}})
 	}
-	return append(steps, step{
-		name: "return_tasks",
-		args: []any{
+	return append(steps, pg.Step{
+		Name: "return_tasks",
+		Args: []any{
 			lo, hi, claims, outcomes, posts, statuses, results, retries,
-			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, s.tx == nil, batch, round,
+			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, !s.db.InTx(),
+			at.batch, at.round,
 		},
-		read: func(rows pgx.Rows) error { return b.readSettled(rows, pending) },
+		Read: func(rows pgx.Rows) error { return b.readSettled(rows, at.pending) },
 	})
 }
 
 // noteLate accepts returns for another try whose task ended because its last try expired, if there
 // may be any.
-func (b *returnBatch) noteLate() []step {
+func (b *returnBatch) noteLate() []pg.Step {
 	var places []int
 	var performances []performance
 	var statuses []*string
@@ -183,9 +186,9 @@ func (b *returnBatch) noteLate() []step {
 		return nil
 	}
 	keys, claims := keysAndClaims(performances)
-	return []step{{
-		name: "note_late", args: []any{keys, claims, statuses},
-		read: func(rows pgx.Rows) error {
+	return []pg.Step{{
+		Name: "note_late", Args: []any{keys, claims, statuses},
+		Read: func(rows pgx.Rows) error {
 			var place int
 			_, err := pgx.ForEachRow(rows, []any{&place}, func() error {
 				b.settled[places[place-1]] = true
@@ -197,7 +200,7 @@ func (b *returnBatch) noteLate() []step {
 }
 
 // readSettled marks the returns that were settled, and notes the changes that others may wait for.
-func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
+func (b *returnBatch) readSettled(rows pgx.Rows, pending *pg.Notices) error {
 	clear(b.settled)
 	for rows.Next() {
 		var place int
@@ -212,10 +215,10 @@ func (b *returnBatch) readSettled(rows pgx.Rows, pending *notices) error {
 			b.settled[span.first+int(key-span.lo)] = true
 		}
 		if finished && span.posts {
-			pending.finished = append(pending.finished, span.lo)
+			pending.AddKeys(kindFinished, span.lo)
 		}
 		if ready != nil {
-			pending.addReady(*ready)
+			pending.Add(readyTopic(*ready))
 		}
 	}
 	return rows.Err()

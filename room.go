@@ -4,30 +4,32 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // makeRoom brings back parked tasks for those that the next step takes from their owners. In the
 // caller's transaction, those of fair actions and of keys with a rate come back behind its end.
-func (s *Store) makeRoom(lo, hi, claims []int64, pending *notices) step {
-	if !s.callersTx {
+func (s *Store) makeRoom(lo, hi, claims []int64, pending *pg.Notices) pg.Step {
+	if !s.db.InCallersTx() {
 		return roomStep(lo, hi, claims, nil, nil, pending)
 	}
-	own := &Store{core: s.core}
+	own := s.on(s.db.Outside())
 	return lastingRoomStep(lo, hi, claims, nil, nil, pending, own.lookLater)
 }
 
 // noteLimited tells those who wait for room below the limits of actions of the tasks that the next
 // step takes from their owners. It brings nothing back, as makeRoom does: that it is enough is
 // known from hand-outs. If keys have got limits since, the maintainers bring back tasks this once.
-func (s *Store) noteLimited(lo, hi, claims []int64, pending *notices) step {
-	return step{
-		name: "note_limited", args: []any{lo, hi, claims},
-		read: func(rows pgx.Rows) error {
+func (s *Store) noteLimited(lo, hi, claims []int64, pending *pg.Notices) pg.Step {
+	return pg.Step{
+		Name: "note_limited", Args: []any{lo, hi, claims},
+		Read: func(rows pgx.Rows) error {
 			var action string
 			var kind limitKind
 			_, err := pgx.ForEachRow(rows,
 				[]any{&action, &kind.keyed, &kind.rates, &kind.fair}, func() error {
-					pending.addReady(action)
+					pending.Add(readyTopic(action))
 					if kind.keyed {
 						s.limited.learn([]string{action}, map[string]limitKind{action: kind})
 					}
@@ -39,39 +41,39 @@ func (s *Store) noteLimited(lo, hi, claims []int64, pending *notices) step {
 }
 
 // fillRoom brings back parked tasks of keys as far as there is room for them.
-func fillRoom(keys []parkedKey, pending *notices) step {
+func fillRoom(keys []parkedKey, pending *pg.Notices) pg.Step {
 	return roomStep(nil, nil, nil, keys, nil, pending)
 }
 
 // wakeKeys brings back parked tasks of keys for which tokens have come.
-func wakeKeys(actions []string, pending *notices) step {
+func wakeKeys(actions []string, pending *pg.Notices) pg.Step {
 	return roomStep(nil, nil, nil, nil, actions, pending)
 }
 
 func roomStep(
-	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *notices,
-) step {
+	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *pg.Notices,
+) pg.Step {
 	return lastingRoomStep(lo, hi, claims, parked, waking, pending, nil)
 }
 
 // lastingRoomStep is roomStep in a transaction that may last, unless later is nil, which it gives
 // the keys to look at when that is over.
 func lastingRoomStep(
-	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *notices,
+	lo, hi, claims []int64, parked []parkedKey, waking []string, pending *pg.Notices,
 	later func(keys []parkedKey),
-) step {
+) pg.Step {
 	actions, keys := make([]string, len(parked)), make([]string, len(parked))
 	for i, p := range parked {
 		actions[i], keys[i] = p.action, p.key
 	}
-	return step{
-		name: "make_room", args: []any{lo, hi, claims, actions, keys, waking, later == nil},
-		read: func(rows pgx.Rows) error {
+	return pg.Step{
+		Name: "make_room", Args: []any{lo, hi, claims, actions, keys, waking, later == nil},
+		Read: func(rows pgx.Rows) error {
 			var left []parkedKey
 			var one parkedKey
 			_, err := pgx.ForEachRow(rows, []any{&one.action, &one.key}, func() error {
 				if one.key == "" {
-					pending.addReady(one.action)
+					pending.Add(readyTopic(one.action))
 				} else {
 					left = append(left, one)
 				}
@@ -110,7 +112,7 @@ const (
 func (k *roomKeeper) keepUp(ctx context.Context) error {
 	var keys parkedKeys
 	var slots, buckets int64
-	err := k.store.run(ctx,
+	err := k.store.db.Run(ctx,
 		k.parkedStep(&keys), k.dropSlotsStep(&slots), k.dropBucketsStep(&buckets))
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (k *roomKeeper) pass(ctx context.Context) error {
 
 func (k *roomKeeper) fillRoom(ctx context.Context) error {
 	var keys parkedKeys
-	if err := k.store.run(ctx, k.parkedStep(&keys)); err != nil {
+	if err := k.store.db.Run(ctx, k.parkedStep(&keys)); err != nil {
 		return err
 	}
 	return k.bringBack(ctx, keys)
@@ -165,10 +167,10 @@ type parkedKeys struct {
 }
 
 // parkedStep reads the next keys of which tasks are parked.
-func (k *roomKeeper) parkedStep(keys *parkedKeys) step {
-	return step{
-		name: "parked_keys", args: []any{k.parked.action, k.parked.key, parkedKeysMax},
-		read: func(rows pgx.Rows) error {
+func (k *roomKeeper) parkedStep(keys *parkedKeys) pg.Step {
+	return pg.Step{
+		Name: "parked_keys", Args: []any{k.parked.action, k.parked.key, parkedKeysMax},
+		Read: func(rows pgx.Rows) error {
 			*keys = parkedKeys{free: map[string][]string{}}
 			var one, last parkedKey
 			var isFree bool
@@ -193,19 +195,19 @@ func (k *roomKeeper) parkedStep(keys *parkedKeys) step {
 
 // bringBack brings back parked tasks as far as there is room for them.
 func (k *roomKeeper) bringBack(ctx context.Context, keys parkedKeys) error {
-	pending := &notices{}
+	pending := &pg.Notices{}
 	for action, free := range keys.free {
 		if err := k.store.unpark(ctx, action, free); err != nil {
 			return err
 		}
-		pending.addReady(action)
+		pending.Add(readyTopic(action))
 	}
 	if len(keys.held) > 0 {
-		if err := k.store.run(ctx, fillRoom(keys.held, pending)); err != nil {
+		if err := k.store.db.Run(ctx, fillRoom(keys.held, pending)); err != nil {
 			return err
 		}
 	}
-	k.store.notify(ctx, pending)
+	k.store.db.Notify(ctx, pending)
 	return nil
 }
 
@@ -224,16 +226,16 @@ func whileMany(drop func() (dropped int64, err error)) error {
 
 func (k *roomKeeper) dropSlots(ctx context.Context) error {
 	return whileMany(func() (dropped int64, err error) {
-		err = k.store.run(ctx, k.dropSlotsStep(&dropped))
+		err = k.store.db.Run(ctx, k.dropSlotsStep(&dropped))
 		return dropped, err
 	})
 }
 
-func (k *roomKeeper) dropSlotsStep(dropped *int64) step {
-	return step{
-		name: "drop_slots",
-		args: []any{k.slot.action, k.slot.key, k.slot.number, seenSlotsMax},
-		read: func(rows pgx.Rows) error {
+func (k *roomKeeper) dropSlotsStep(dropped *int64) pg.Step {
+	return pg.Step{
+		Name: "drop_slots",
+		Args: []any{k.slot.action, k.slot.key, k.slot.number, seenSlotsMax},
+		Read: func(rows pgx.Rows) error {
 			var action, key *string
 			var slot *int32
 			_, err := pgx.ForEachRow(rows, []any{dropped, &action, &key, &slot}, func() error {
@@ -250,15 +252,15 @@ func (k *roomKeeper) dropSlotsStep(dropped *int64) step {
 
 func (k *roomKeeper) dropBuckets(ctx context.Context) error {
 	return whileMany(func() (dropped int64, err error) {
-		err = k.store.run(ctx, k.dropBucketsStep(&dropped))
+		err = k.store.db.Run(ctx, k.dropBucketsStep(&dropped))
 		return dropped, err
 	})
 }
 
-func (k *roomKeeper) dropBucketsStep(dropped *int64) step {
-	return step{
-		name: "drop_key_rates", args: []any{k.bucket.action, k.bucket.key, seenSlotsMax},
-		read: func(rows pgx.Rows) error {
+func (k *roomKeeper) dropBucketsStep(dropped *int64) pg.Step {
+	return pg.Step{
+		Name: "drop_key_rates", Args: []any{k.bucket.action, k.bucket.key, seenSlotsMax},
+		Read: func(rows pgx.Rows) error {
 			var action, key *string
 			_, err := pgx.ForEachRow(rows, []any{dropped, &action, &key}, func() error {
 				k.bucket = parkedKey{}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A scheduleFirer inserts the tasks of schedules that are due. A schedule that fails, such as in a
@@ -43,7 +45,7 @@ type schedulePlace struct {
 // pass asks one question.
 func (f *scheduleFirer) pass(ctx context.Context) error {
 	var due int64
-	err := f.store.run(ctx, step{name: "schedule_overdue", count: func(n int64) { due = n }})
+	err := f.store.db.Run(ctx, pg.Step{Name: "schedule_overdue", Count: func(n int64) { due = n }})
 	if err != nil || due == 0 {
 		return err
 	}
@@ -106,7 +108,7 @@ func scheduleError(name string, err error) error {
 func (s *Store) fireNext(
 	ctx context.Context, behind schedulePlace, rest []string,
 ) (fired *schedulePlace, err error) {
-	hasty := s.tx == nil
+	hasty := !s.db.InTx()
 	for range attemptsMax {
 		err = s.transact(ctx, func(s *Store) error {
 			due, err := s.lockDue(ctx, behind, rest, hasty)
@@ -156,8 +158,9 @@ func (s *Store) fire(ctx context.Context, due *dueSchedule) error {
 			return err
 		}
 	}
-	return s.run(ctx, step{name: "advance_schedule", args: []any{
-		due.Name, moment(next), moment(due.LastAt), texts(due.LastIDs), due.Missed, due.Skipped,
+	return s.db.Run(ctx, pg.Step{Name: "advance_schedule", Args: []any{
+		due.Name, pg.Moment(next), pg.Moment(due.LastAt), texts(due.LastIDs), due.Missed,
+		due.Skipped,
 	}})
 }
 
@@ -234,9 +237,9 @@ func (s *Store) overlap(
 func (s *Store) unfinishedTasks(
 	ctx context.Context, ids []TaskID,
 ) (unfinished, ends []TaskID, err error) {
-	err = s.run(ctx, step{
-		name: "unfinished_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, pg.Step{
+		Name: "unfinished_tasks", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
 			var id TaskID
 			var isEnd bool
 			_, err := pgx.ForEachRow(rows, []any{&id, &isEnd}, func() error {
@@ -259,9 +262,9 @@ func (s *Store) lockDue(
 ) (*dueSchedule, error) {
 	var found []ScheduleInfo
 	var now time.Time
-	err := s.run(ctx, append(limitWaiting(hasty), step{
-		name: "due_schedule", args: []any{behind.at, behind.name, rest},
-		read: func(rows pgx.Rows) (err error) {
+	err := s.db.Run(ctx, append(pg.LimitWaiting(hasty), pg.Step{
+		Name: "due_schedule", Args: []any{behind.at, behind.name, rest},
+		Read: func(rows pgx.Rows) (err error) {
 			found, now, err = readSchedules(rows)
 			return err
 		},

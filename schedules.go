@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/calendar"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // PutSchedules adds schedules, or changes those with the same names: all of them, or none if one
@@ -66,7 +67,7 @@ func (s *Store) putSchedules(
 	}
 	switch {
 	case len(schedules) == 0:
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	case bytes > putBytesMax:
 		return tooLarge("bytes of bodies", bytes, putBytesMax)
 	}
@@ -79,7 +80,7 @@ func (s *Store) putSchedules(
 		if err != nil {
 			return err
 		}
-		return s.run(ctx, step{name: statement, args: []any{
+		return s.db.Run(ctx, pg.Step{Name: statement, Args: []any{
 			rows.names, rows.specs, rows.zones, rows.starts, rows.ends, rows.definitions,
 			rows.next,
 		}})
@@ -88,7 +89,7 @@ func (s *Store) putSchedules(
 
 // now is the database's clock.
 func (s *Store) now(ctx context.Context) (now time.Time, err error) {
-	err = s.run(ctx, step{name: "now", read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx, pg.Step{Name: "now", Read: func(rows pgx.Rows) error {
 		now, err = pgx.CollectOneRow(rows, pgx.RowTo[time.Time])
 		return err
 	}})
@@ -118,8 +119,8 @@ func newScheduleRows(
 		}
 		rows.names, rows.specs = append(rows.names, d.Name), append(rows.specs, d.Spec)
 		rows.zones, rows.next = append(rows.zones, d.zone()), append(rows.next, next)
-		rows.starts = append(rows.starts, moment(d.From))
-		rows.ends = append(rows.ends, moment(d.To))
+		rows.starts = append(rows.starts, pg.Moment(d.From))
+		rows.ends = append(rows.ends, pg.Moment(d.To))
 		rows.definitions = append(rows.definitions, string(definition))
 	}
 	return rows, nil
@@ -200,9 +201,9 @@ func (s *Store) CountScheduleBytes(ctx context.Context, names ...string) (int64,
 		return 0, fmt.Errorf("count bytes of schedules: %w", err)
 	}
 	var size int64
-	err := s.run(ctx, step{
-		name: "schedule_bytes", args: []any{names, len(names) == 0},
-		read: func(rows pgx.Rows) (err error) {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "schedule_bytes", Args: []any{names, len(names) == 0},
+		Read: func(rows pgx.Rows) (err error) {
 			size, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 			return err
 		},
@@ -240,7 +241,7 @@ func (s *Store) listSchedules(ctx context.Context, names []string) ([]ScheduleIn
 func (s *Store) findSchedules(
 	ctx context.Context, statement string, args ...any,
 ) (found []ScheduleInfo, now time.Time, err error) {
-	err = s.run(ctx, step{name: statement, args: args, read: func(rows pgx.Rows) (err error) {
+	err = s.db.Run(ctx, pg.Step{Name: statement, Args: args, Read: func(rows pgx.Rows) (err error) {
 		found, now, err = readSchedules(rows)
 		return err
 	}})
@@ -264,8 +265,9 @@ func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error)
 		name, spec, zone := info.Name, info.Spec, info.Zone
 		info.Schedule = kept.schedule()
 		info.Name, info.Spec, info.Zone = name, spec, zone
-		info.From, info.To = orZero(start), orZero(end)
-		info.NextAt, info.LastAt, info.PausedSince = orZero(next), orZero(last), orZero(paused)
+		info.From, info.To = pg.OrZero(start), pg.OrZero(end)
+		info.NextAt, info.LastAt = pg.OrZero(next), pg.OrZero(last)
+		info.PausedSince = pg.OrZero(paused)
 		for _, id := range ids {
 			info.LastIDs = append(info.LastIDs, TaskID(id))
 		}
@@ -281,8 +283,8 @@ func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error)
 // if one does not exist ([ErrScheduleNotFound]). Tasks that were inserted stay as they are. A
 // schedule that is paused already stays so. The call may be repeated after any failure.
 func (s *Store) PauseSchedules(ctx context.Context, names ...string) error {
-	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (step, error) {
-		return step{name: "pause_schedules", args: []any{schedulesOf(found)}}, nil
+	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (pg.Step, error) {
+		return pg.Step{Name: "pause_schedules", Args: []any{schedulesOf(found)}}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("pause schedules: %w", err)
@@ -295,18 +297,18 @@ func (s *Store) PauseSchedules(ctx context.Context, names ...string) error {
 // left out. A schedule that is not paused stays as it is. The call may be repeated after any
 // failure.
 func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
-	resume := func(found []ScheduleInfo, now time.Time) (step, error) {
+	resume := func(found []ScheduleInfo, now time.Time) (pg.Step, error) {
 		next := make([]*time.Time, len(found))
 		for i := range found {
 			of, err := found[i].check()
 			if err != nil {
-				return step{}, scheduleError(found[i].Name, err)
+				return pg.Step{}, scheduleError(found[i].Name, err)
 			}
 			if at, ok := found[i].next(of, now); ok {
 				next[i] = &at
 			}
 		}
-		return step{name: "resume_schedules", args: []any{schedulesOf(found), next}}, nil
+		return pg.Step{Name: "resume_schedules", Args: []any{schedulesOf(found), next}}, nil
 	}
 	if err := s.changeSchedules(ctx, names, resume); err != nil {
 		return fmt.Errorf("resume schedules: %w", err)
@@ -318,8 +320,8 @@ func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
 // ([ErrScheduleNotFound]). Tasks that were inserted stay. If a call is repeated because its outcome
 // is unknown, the error says that the first one took place.
 func (s *Store) DeleteSchedules(ctx context.Context, names ...string) error {
-	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (step, error) {
-		return step{name: "delete_schedules", args: []any{schedulesOf(found)}}, nil
+	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (pg.Step, error) {
+		return pg.Step{Name: "delete_schedules", Args: []any{schedulesOf(found)}}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete schedules: %w", err)
@@ -358,14 +360,14 @@ func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error
 // changeSchedules changes schedules, all of which must exist, by one step.
 func (s *Store) changeSchedules(
 	ctx context.Context, names []string,
-	change func(found []ScheduleInfo, now time.Time) (step, error),
+	change func(found []ScheduleInfo, now time.Time) (pg.Step, error),
 ) error {
 	return s.withSchedules(ctx, names, func(s *Store, found []ScheduleInfo, now time.Time) error {
 		changes, err := change(found, now)
 		if err != nil {
 			return err
 		}
-		return s.run(ctx, changes)
+		return s.db.Run(ctx, changes)
 	})
 }
 
@@ -379,7 +381,7 @@ func (s *Store) withSchedules(
 		return err
 	}
 	if len(names) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
 		found, now, err := s.findSchedules(ctx, "lock_schedules", names)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // AddDependencies makes stored tasks wait for others: it adds all of the dependencies or none
@@ -48,7 +49,7 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		afters, runs = append(afters, dependency.Predecessor), append(runs, dependency.Dependent)
 	}
 	if len(dependencies) == 0 {
-		return s.checkOpen(ctx)
+		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
 		held, err := s.hold(ctx, afters, runs, true)
@@ -70,11 +71,11 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		if err := s.checkAcyclic(ctx, ahead, edges, names); err != nil {
 			return err
 		}
-		room := &notices{}
-		if err := s.run(ctx, s.addEdges(edges, room)...); err != nil {
+		room := &pg.Notices{}
+		if err := s.db.Run(ctx, s.addEdges(edges, room)...); err != nil {
 			return err
 		}
-		s.notify(ctx, room)
+		s.db.Notify(ctx, room)
 		return nil
 	})
 }
@@ -135,10 +136,10 @@ func (s *Store) edgesAround(
 	}
 	exists, ahead = make([]bool, len(edges)), newKeyGraph()
 	after, run := ends(edges)
-	err = s.run(ctx,
-		step{
-			name: "existing_edges", args: []any{after, run},
-			read: func(rows pgx.Rows) error {
+	err = s.db.Run(ctx,
+		pg.Step{
+			Name: "existing_edges", Args: []any{after, run},
+			Read: func(rows pgx.Rows) error {
 				places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 				for _, place := range places {
 					exists[place-1] = true
@@ -154,7 +155,7 @@ func (s *Store) edgesAround(
 // edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle
 // comes to a new edge from a task that is blocked already, and from there perhaps to other new
 // edges. What lies ahead of the rest, which may be a whole network, need not be read.
-func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
+func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) pg.Step {
 	onward, reached := map[int64][]int64{}, map[int64]bool{}
 	var next []int64
 	for _, edge := range added {
@@ -172,16 +173,16 @@ func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) step {
 		}
 	}
 	from := slices.Sorted(maps.Keys(reached))
-	return step{name: "edges_ahead", args: []any{from}, read: ahead.read}
+	return pg.Step{Name: "edges_ahead", Args: []any{from}, Read: ahead.read}
 }
 
 // addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
-func (s *Store) addEdges(edges []keyEdge, pending *notices) []step {
+func (s *Store) addEdges(edges []keyEdge, pending *pg.Notices) []pg.Step {
 	after, run := ends(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
-	return []step{
+	return []pg.Step{
 		s.makeRoom(leaving, leaving, nil, pending),
-		{name: "add_edges", args: []any{after, run}},
+		{Name: "add_edges", Args: []any{after, run}},
 	}
 }
 
@@ -207,8 +208,8 @@ func (s *Store) cycleError(ctx context.Context, cycle []int64, names map[int64]T
 			unknown = append(unknown, key)
 		}
 	}
-	err := s.run(ctx, step{
-		name: "task_ids", args: []any{unknown}, read: readNames(names),
+	err := s.db.Run(ctx, pg.Step{
+		Name: "task_ids", Args: []any{unknown}, Read: readNames(names),
 	})
 	if err != nil {
 		return err
@@ -265,9 +266,9 @@ func (t heldTask) stateName() State {
 func (s *Store) hold(
 	ctx context.Context, afters, runs []TaskID, exclusive bool,
 ) (map[TaskID]heldTask, error) {
-	var first []step
+	var first []pg.Step
 	if exclusive {
-		first = []step{{name: "lock_dependencies"}}
+		first = []pg.Step{{Name: "lock_dependencies"}}
 	}
 	endsKept := exclusive
 	for range attemptsMax {
@@ -283,15 +284,15 @@ func (s *Store) hold(
 			keys[id] = key
 		}
 		s.setApart(ctx, singles(shared))
-		var steps []step
+		var steps []pg.Step
 		if !endsKept {
 			steps = append(steps, keepEnds(keysNamed(keys, afters), &endsKept))
 		}
-		err = s.run(ctx, append(steps,
-			step{name: "carve_ready", args: []any{keysNamed(keys, runs)}},
-			step{
-				name: "hold_tasks", args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
-				read: func(rows pgx.Rows) error {
+		err = s.db.Run(ctx, append(steps,
+			pg.Step{Name: "carve_ready", Args: []any{keysNamed(keys, runs)}},
+			pg.Step{
+				Name: "hold_tasks", Args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				Read: func(rows pgx.Rows) error {
 					for rows.Next() {
 						var task heldTask
 						err := rows.Scan(&task.key, &task.state, &task.late, &task.completed,
@@ -322,10 +323,10 @@ func (s *Store) hold(
 
 // keepEnds keeps finished tasks from being opened again until the transaction ends, if some of the
 // tasks with these keys are finished. It sets endsKept then.
-func keepEnds(keys []int64, endsKept *bool) step {
-	return step{
-		name: "keep_ends", args: []any{keys},
-		read: func(rows pgx.Rows) error {
+func keepEnds(keys []int64, endsKept *bool) pg.Step {
+	return pg.Step{
+		Name: "keep_ends", Args: []any{keys},
+		Read: func(rows pgx.Rows) error {
 			*endsKept = rows.Next()
 			rows.Close()
 			return rows.Err()
@@ -348,11 +349,11 @@ func keysNamed(keys map[TaskID]int64, ids []TaskID) []int64 {
 // keysOf runs the first steps, then finds the tasks with these IDs, and returns the IDs by key. It
 // leaves out IDs that no task has.
 func (s *Store) keysOf(
-	ctx context.Context, ids []TaskID, first ...step,
+	ctx context.Context, ids []TaskID, first ...pg.Step,
 ) (map[int64]TaskID, error) {
 	named := make(map[int64]TaskID, len(ids))
-	find := step{name: "task_keys", args: []any{texts(ids)}, read: readNames(named)}
-	return named, s.run(ctx, append(first, find)...)
+	find := pg.Step{Name: "task_keys", Args: []any{texts(ids)}, Read: readNames(named)}
+	return named, s.db.Run(ctx, append(first, find)...)
 }
 
 // How many rounds of settling are sent with a statement that ends tasks. One settles everything,
@@ -369,27 +370,60 @@ const (
 // the given round of the batch, and the changes that others may wait for into pending. The notices
 // in expected are known before. The last steps run when everything is settled.
 func (s *Store) settle(
-	ctx context.Context, rounds int, expected *notices,
-	steps func(batch int64, round int, pending *notices) []step, last ...step,
+	ctx context.Context, rounds int, expected *pg.Notices, steps endSteps, last ...pg.Step,
 ) error {
+	return s.settleCounting(ctx, nil, rounds, expected, steps, last...)
+}
+
+// endSteps are steps that end tasks.
+type endSteps func(at settling) []pg.Step
+
+// A settling is where steps put the tasks that they end, a round of a batch, and the changes that
+// others may wait for.
+type settling struct {
+	batch   int64
+	round   int
+	pending *pg.Notices
+}
+
+// An endCount is how many tasks settling ends for a cause.
+type endCount struct {
+	cause int16
+	tasks int
+}
+
+// settleCounting is settle. It counts the tasks that it ends, unless counted is nil.
+func (s *Store) settleCounting(
+	ctx context.Context, counted *endCount, rounds int, expected *pg.Notices, steps endSteps,
+	last ...pg.Step,
+) error {
+	var cause *int16
+	if counted != nil {
+		cause = &counted.cause
+	}
 	const more = 4
 	for ; ; rounds = max(rounds*more, roundsUsual) {
-		batch, pending := rand.Int64(), &notices{} //nolint:gosec // no secret
-		all := steps(batch, rounds, pending)
+		batch, pending := rand.Int64(), &pg.Notices{} //nolint:gosec // no secret
+		if counted != nil {
+			counted.tasks = 0
+		}
+		all := steps(settling{batch, rounds, pending})
 		for round := rounds; round > 0; round-- {
 			all = append(all,
-				step{name: "lock_dependents", args: []any{batch, round}},
-				step{
-					name: "settle_tasks", args: []any{batch, round, pending.counted},
-					read: readSettled(pending),
+				pg.Step{Name: "lock_dependents", Args: []any{batch, round}},
+				pg.Step{
+					Name: "settle_tasks", Args: []any{batch, round, cause},
+					Read: readSettled(pending, counted),
 				})
 		}
-		err := s.do(ctx, request{append(all, last...), expected, true})
+		err := s.db.Do(ctx, pg.Request{
+			Steps: append(all, last...), Known: expected, Collides: leasePart,
+		})
 		var pgErr *pgconn.PgError
 		switch {
 		case err == nil:
-			pending.remove(expected)
-			s.notify(ctx, pending)
+			pending.Remove(expected)
+			s.db.Notify(ctx, pending)
 			return nil
 		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":
 			return err
@@ -397,9 +431,23 @@ func (s *Store) settle(
 	}
 }
 
+// attemptsMax is how often a verb looks for tasks that change their states meanwhile. Each attempt
+// waits for the transaction that locks the task, so a second attempt hardly ever misses.
+const attemptsMax = 20
+
+// errUnstable occurs only in a transaction that is stricter than READ COMMITTED. The caller must
+// begin that transaction again.
+var errUnstable = fmt.Errorf("task changed its state at every attempt: %w", &pgconn.PgError{
+	Severity: "ERROR", Code: pg.CodeSerializationFailure,
+	Message: "could not serialize access due to concurrent update",
+})
+
+// leasePart is the constraint under which a call that makes a new part of a lease chooses a number.
+const leasePart = "leases_pkey"
+
 // readSettled reads actions of tasks that became ready, keys of tasks that ended, and how many of
 // them ended for the counted cause.
-func readSettled(pending *notices) func(pgx.Rows) error {
+func readSettled(pending *pg.Notices, counted *endCount) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			var ready *string
@@ -408,13 +456,13 @@ func readSettled(pending *notices) func(pgx.Rows) error {
 				return err
 			}
 			if ready != nil {
-				pending.addReady(*ready)
+				pending.Add(readyTopic(*ready))
 			}
 			if finished != nil {
-				pending.finished = append(pending.finished, *finished)
+				pending.AddKeys(kindFinished, *finished)
 			}
 			if count != nil {
-				pending.count += int(*count)
+				counted.tasks += int(*count)
 			}
 		}
 		return rows.Err()

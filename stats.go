@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Stats is how many tasks there are.
@@ -93,18 +95,18 @@ const (
 // one instant.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var counts tally
-	err := s.run(ctx,
-		step{
-			name: "count_ready", args: []any{countedSpansMax, countedPairsMax},
-			read: counts.readReady,
+	err := s.db.Run(ctx,
+		pg.Step{
+			Name: "count_ready", Args: []any{countedSpansMax, countedPairsMax},
+			Read: counts.readReady,
 		},
-		step{name: "count_tasks", args: []any{countedSpansMax}, read: counts.readOthers},
-		step{name: "count_tries", args: []any{countedPairsMax}, read: counts.readTries},
-		step{name: "limited_actions", args: []any{countedPairsMax}, read: counts.readLimited},
-		step{name: "pruning_behind", read: counts.readBehind})
+		pg.Step{Name: "count_tasks", Args: []any{countedSpansMax}, Read: counts.readOthers},
+		pg.Step{Name: "count_tries", Args: []any{countedPairsMax}, Read: counts.readTries},
+		pg.Step{Name: "limited_actions", Args: []any{countedPairsMax}, Read: counts.readLimited},
+		pg.Step{Name: "pruning_behind", Read: counts.readBehind})
 	if err == nil && len(counts.many) > 0 {
-		err = s.run(ctx, step{
-			name: "sample_tasks", args: []any{sampledPages}, read: counts.readSample,
+		err = s.db.Run(ctx, pg.Step{
+			Name: "sample_tasks", Args: []any{sampledPages}, Read: counts.readSample,
 		})
 	}
 	if err != nil {
@@ -244,7 +246,7 @@ func (t *tally) readLimited(rows pgx.Rows) error {
 	var concurrency *int
 	into := []any{&action, &is.limited, &concurrency, &is.paused}
 	_, err := pgx.ForEachRow(rows, into, func() error {
-		is.concurrency = orZero(concurrency)
+		is.concurrency = pg.OrZero(concurrency)
 		t.limited[action] = is
 		return nil
 	})
@@ -352,9 +354,9 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	}
 	var problems Problems
 	var groups []ErrorGroup
-	err := s.run(ctx, step{
-		name: "list_problems", args: []any{limit},
-		read: func(rows pgx.Rows) error {
+	err := s.db.Run(ctx, pg.Step{
+		Name: "list_problems", Args: []any{limit},
+		Read: func(rows pgx.Rows) error {
 			problems = Problems{} // drops an answer that was cut off
 			kinds := []*[]TaskInfo{&problems.Slow, &problems.Failing, &problems.Failed}
 			for rows.Next() {
@@ -367,9 +369,9 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 			}
 			return rows.Err()
 		},
-	}, step{
-		name: "list_errors", args: []any{limit, errorGroupsMax},
-		read: func(rows pgx.Rows) (err error) {
+	}, pg.Step{
+		Name: "list_errors", Args: []any{limit, errorGroupsMax},
+		Read: func(rows pgx.Rows) (err error) {
 			groups, err = pgx.AppendRows([]ErrorGroup(nil), rows, pgx.RowToStructByPos[ErrorGroup])
 			return err
 		},
@@ -412,17 +414,14 @@ func (s *Store) Check(ctx context.Context) ([]Inconsistency, error) {
 }
 
 func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
-	if err := s.checkUsable(ctx); err != nil {
-		return nil, err
-	}
-	unhurried := *s
-	unhurried.unhurried = true // between its statements it may read many tasks, and locks none
 	var found []Inconsistency
-	err := unhurried.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
-		for _, find := range []func(context.Context, pgx.Tx) ([]Inconsistency, error){
-			s.findInconsistencies, s.findParked, s.findCycles,
+	// Between its statements it may read many tasks, and it locks none.
+	err := s.db.WithoutIdleLimit().Read(ctx, pgx.ReadCommitted, func(db *pg.DB) error {
+		within := s.on(db)
+		for _, find := range []func(context.Context) ([]Inconsistency, error){
+			within.findInconsistencies, within.findParked, within.findCycles,
 		} {
-			more, err := find(ctx, tx)
+			more, err := find(ctx)
 			if err != nil {
 				return err
 			}
@@ -433,23 +432,23 @@ func (s *Store) check(ctx context.Context) ([]Inconsistency, error) {
 	return found, err
 }
 
-func (s *Store) findInconsistencies(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	if err := s.set(ctx, tx, "set_path"); err != nil {
-		return nil, err
-	}
-	if _, err := tx.Exec(ctx, s.statements["plan_for_all"]); err != nil {
-		return nil, err
-	}
-	return s.readInconsistencies(ctx, tx, "check_store")
+func (s *Store) findInconsistencies(ctx context.Context) ([]Inconsistency, error) {
+	return s.runCheck(ctx, "check_store")
 }
 
-func (s *Store) readInconsistencies(
-	ctx context.Context, tx pgx.Tx, statement string,
-) ([]Inconsistency, error) {
-	rows, err := tx.Query(ctx, s.statements[statement], inconsistenciesMax)
-	if err != nil {
-		return nil, err
-	}
+// runCheck runs a statement that reads whole tables.
+func (s *Store) runCheck(ctx context.Context, name string) (found []Inconsistency, err error) {
+	err = s.db.Run(ctx, pg.Step{Name: "plan_for_all", NoPlanner: true}, pg.Step{
+		Name: name, Args: []any{inconsistenciesMax}, NoPlanner: true,
+		Read: func(rows pgx.Rows) error {
+			found, err = readInconsistencies(rows)
+			return err
+		},
+	})
+	return found, err
+}
+
+func readInconsistencies(rows pgx.Rows) ([]Inconsistency, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Inconsistency, error) {
 		var i Inconsistency
 		var key int64
@@ -472,8 +471,8 @@ func (s *Store) readInconsistencies(
 const mendedWithin = 3 * time.Second
 
 // findParked finds tasks that are parked though nothing holds them up, and stay so.
-func (s *Store) findParked(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	before, err := s.readInconsistencies(ctx, tx, "check_parked")
+func (s *Store) findParked(ctx context.Context) ([]Inconsistency, error) {
+	before, err := s.runCheck(ctx, "check_parked")
 	if err != nil || len(before) == 0 {
 		return nil, err
 	}
@@ -482,27 +481,26 @@ func (s *Store) findParked(ctx context.Context, tx pgx.Tx) ([]Inconsistency, err
 		return nil, ctx.Err()
 	case <-time.After(mendedWithin):
 	}
-	found, err := s.readInconsistencies(ctx, tx, "check_parked")
+	found, err := s.runCheck(ctx, "check_parked")
 	return slices.DeleteFunc(found, func(i Inconsistency) bool {
 		return !slices.Contains(before, i)
 	}), err
 }
 
 // findCycles finds one cycle, if there is any.
-func (s *Store) findCycles(ctx context.Context, tx pgx.Tx) ([]Inconsistency, error) {
-	rows, err := tx.Query(ctx, s.statements["unsettled_edges"])
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) findCycles(ctx context.Context) ([]Inconsistency, error) {
 	numbered := newKeyGraph()
-	if err := numbered.read(rows); err != nil {
+	err := s.db.Run(ctx, pg.Step{Name: "plan_for_all", NoPlanner: true}, pg.Step{
+		Name: "unsettled_edges", NoPlanner: true, Read: numbered.read,
+	})
+	if err != nil {
 		return nil, err
 	}
 	cycle := numbered.cycle()
 	if cycle == nil {
 		return nil, nil
 	}
-	err = s.WithTx(tx).cycleError(ctx, cycle, map[int64]TaskID{})
+	err = s.cycleError(ctx, cycle, map[int64]TaskID{})
 	if !errors.Is(err, ErrCycle) {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 const (
@@ -90,8 +91,8 @@ func (s *Store) recordAlone(
 	answers := make([]recordAnswer, 1)
 	stillOwned := map[performance]bool{}
 	record := recording([]recordedCall{call}, answers)
-	read := record.read
-	record.read = func(rows pgx.Rows) error {
+	read := record.Read
+	record.Read = func(rows pgx.Rows) error {
 		clear(stillOwned)
 		err := read(rows)
 		if answers[0].answered {
@@ -143,10 +144,10 @@ type StepInfo struct {
 }
 
 // stepsOf notes the steps of a task.
-func stepsOf(id TaskID, steps *[]StepInfo) step {
-	return step{
-		name: "explain_steps", args: []any{string(id)},
-		read: func(rows pgx.Rows) (err error) {
+func stepsOf(id TaskID, steps *[]StepInfo) pg.Step {
+	return pg.Step{
+		Name: "explain_steps", Args: []any{string(id)},
+		Read: func(rows pgx.Rows) (err error) {
 			*steps, err = pgx.AppendRows([]StepInfo(nil), rows, pgx.RowToStructByPos[StepInfo])
 			return err
 		},
@@ -172,7 +173,7 @@ type recordAnswer struct {
 
 // recordOne records a step, together with those that other callers record at the same time.
 func (s *Store) recordOne(ctx context.Context, call recordedCall) (recordAnswer, error) {
-	if s.tx == nil && call.size() <= groupcommit.SizeMax/2 {
+	if !s.db.InTx() && call.size() <= groupcommit.SizeMax/2 {
 		return s.records.Do(ctx, struct{}{}, call)
 	}
 	answers, err := s.recordTogether(ctx, struct{}{}, []recordedCall{call}, false)
@@ -186,14 +187,14 @@ func (s *Store) recordOne(ctx context.Context, call recordedCall) (recordAnswer,
 func (s *Store) recordTogether(
 	ctx context.Context, _ struct{}, calls []recordedCall, shared bool,
 ) ([]recordAnswer, error) {
-	s = s.asOwner(&s.reserves.patient, 0)
+	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	answers := make([]recordAnswer, len(calls))
-	steps := append(limitWaiting(shared), recording(calls, answers))
-	return answers, s.do(ctx, request{steps: steps})
+	steps := append(pg.LimitWaiting(shared), recording(calls, answers))
+	return answers, s.db.Do(ctx, pg.Request{Steps: steps})
 }
 
 // recording is the step that records what calls give, and fills in the answers.
-func recording(calls []recordedCall, answers []recordAnswer) step {
+func recording(calls []recordedCall, answers []recordAnswer) pg.Step {
 	type named struct {
 		key  int64
 		name string
@@ -216,9 +217,9 @@ func recording(calls []recordedCall, answers []recordAnswer) step {
 		keys[at], claims[at] = call.key, int64(call.claim)
 		names[at], results[at] = call.name, call.result
 	}
-	return step{
-		name: "record_step", args: []any{keys, claims, names, results, stepsMax, stepsBytesMax},
-		read: func(rows pgx.Rows) error {
+	return pg.Step{
+		Name: "record_step", Args: []any{keys, claims, names, results, stepsMax, stepsBytesMax},
+		Read: func(rows pgx.Rows) error {
 			clear(answers) // drops what an attempt that was undone had read
 			for rows.Next() {
 				var of named
@@ -244,7 +245,7 @@ type listAnswer struct {
 
 // listOne returns the steps of a task, together with those that other callers ask for.
 func (s *Store) listOne(ctx context.Context, owned OwnedTask) (listAnswer, error) {
-	if s.tx == nil {
+	if !s.db.InTx() {
 		return s.lists.Do(ctx, struct{}{}, owned)
 	}
 	answers, err := s.listTogether(ctx, struct{}{}, []OwnedTask{owned}, false)
@@ -258,10 +259,10 @@ func (s *Store) listOne(ctx context.Context, owned OwnedTask) (listAnswer, error
 func (s *Store) listTogether(
 	ctx context.Context, _ struct{}, calls []OwnedTask, shared bool,
 ) ([]listAnswer, error) {
-	s = s.asOwner(&s.reserves.patient, 0)
+	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	stillOwned, found := map[performance]bool{}, map[int64][]RecordedStep{}
-	steps := append(limitWaiting(shared), s.listing(ctx, calls, stillOwned, found)...)
-	if err := s.do(ctx, request{steps: steps}); err != nil {
+	steps := append(pg.LimitWaiting(shared), s.listing(ctx, calls, stillOwned, found)...)
+	if err := s.db.Do(ctx, pg.Request{Steps: steps}); err != nil {
 		return nil, err
 	}
 	answers := make([]listAnswer, len(calls))
@@ -279,7 +280,7 @@ func (s *Store) listTogether(
 func (s *Store) listing(
 	ctx context.Context, owned []OwnedTask, stillOwned map[performance]bool,
 	found map[int64][]RecordedStep,
-) []step {
+) []pg.Step {
 	sorted := slices.Clone(owned)
 	slices.SortFunc(sorted, func(a, b OwnedTask) int {
 		return cmp.Compare(a.performance().key, b.performance().key)
@@ -289,10 +290,10 @@ func (s *Store) listing(
 		return a.performance().key == b.performance().key
 	})
 	return append(s.apart(ctx, distinct...),
-		step{name: "still_owned", args: []any{keys, claims}, read: readPerformances(stillOwned)},
-		step{
-			name: "list_steps", args: []any{slices.Compact(slices.Clone(keys))},
-			read: func(rows pgx.Rows) error {
+		pg.Step{Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(stillOwned)},
+		pg.Step{
+			Name: "list_steps", Args: []any{slices.Compact(slices.Clone(keys))},
+			Read: func(rows pgx.Rows) error {
 				clear(found) // drops what an attempt that was undone had read
 				for rows.Next() {
 					var key int64

@@ -2,12 +2,13 @@ package stint
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"slices"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
+	"github.com/stint-tasks/stint/internal/session"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
@@ -113,6 +117,29 @@ const (
 	retentionPostResultMinimum = time.Hour
 )
 
+// schemaVersion is the version of the migrations that the statements of this release are written
+// for.
+const schemaVersion = 2
+
+//go:embed sql/*/*.sql
+var statementFiles embed.FS
+
+// statements are those of sql/.
+//
+//nolint:gochecknoglobals // never changes
+var statements = pg.NewStatements(statementFiles, addOwnFew)
+
+// own_few hands out tasks of at most fewQueues queues. It is own_tasks without the condition that
+// there are more.
+const (
+	fewQueues  = 2
+	manyQueues = "cardinality($4::text[]) > 2"
+)
+
+func addOwnFew(texts map[string]string) {
+	texts["own_few"] = strings.ReplaceAll(texts["own_tasks"], manyQueues, "false")
+}
+
 // A Store keeps tasks in a schema of a PostgreSQL database. It is safe for concurrent use. Any
 // number of stores, in any number of processes, may work on one schema.
 //
@@ -129,58 +156,23 @@ const (
 // transaction then lasts until the process goes on or ends.
 type Store struct {
 	*core
-	// tx is the caller's transaction, or one of the store's own, or nil.
-	tx pgx.Tx
-	// callersTx says that the transaction is the caller's, or a part of it.
-	callersTx bool
-	// pending are the notices of a transaction of the store's own; it is nil in the caller's.
-	pending *notices
-	// afterClose says that verbs work even after the store is closed, for the work that is left
-	// then.
-	afterClose bool
-	// pulse keeps a transaction of the store's own from idling; nil in the caller's.
-	pulse *pulse
-	// quiet says that the verbs notify nobody.
-	quiet bool
-	// unhurried says that the caller decides how long a transaction of the store's own takes.
-	unhurried bool
-	// isBrief says that the database may take only so long to answer (brief).
-	isBrief bool
-	// conn is the connection of all statements, if the store has acquired one ahead of them.
-	conn *pgx.Conn
-	// reserve is where an owner's verb gets a connection if it has waited for one of the pool for
-	// reserveAfter; nil for all other verbs.
-	reserve      *reserve
-	reserveAfter time.Duration
+	// db is where this store works: the pool or a transaction, and for how long it waits.
+	db *pg.DB
 }
 
-// core is what a store shares with the ones that WithTx derives from it.
+// core is what a store shares with those that are derived from it.
 type core struct {
-	pool       *pgxpool.Pool
-	schema     string
-	statements statements
-	writing    map[string]bool // which of them write
-	// handOutBytes, pieceBytes and silence are the constants, except in tests.
+	// handOutBytes and pieceBytes are the constants, except in tests.
 	handOutBytes, pieceBytes int
-	silence                  time.Duration
 
 	keep       Retention
 	history    HistoryOptions
-	durability Durability
 	poll       time.Duration
 	logger     *slog.Logger
 	logs       failureLogs
-	// closing is closed when the store is. Close then waits for the batches of calls and the
-	// notifications in draining, and stops the loops in the background.
-	closing    chan struct{}
-	closeOnce  sync.Once
-	draining   *background
-	background *background
 	maintainer *maintainer
 	// session is nil if the store polls only.
-	session  *session
-	reserves reserves
-	notifier notifier
+	session  *session.Session
 	awaiting awaiting
 	waiting  waiting
 	owners   owners
@@ -194,8 +186,20 @@ type core struct {
 	claims  atomic.Int64 // counts the calls under claims of their callers
 	tries   tries
 	due     dueCursor
-	closed  atomic.Bool
-	checked atomic.Bool
+}
+
+// failureLogs log the failures of work that begins and ends again and again.
+type failureLogs struct{ waited, owned, abandoned, parked, callback *outage.Log }
+
+func newFailureLogs(logger *slog.Logger) failureLogs {
+	return failureLogs{
+		waited: outage.New(logger, "could not look at the tasks that are waited for"),
+		owned:  outage.New(logger, "could not look at what is owned"),
+		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
+			"their lease expires"),
+		parked:   outage.New(logger, "tasks may be parked a second too long"),
+		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
+	}
 }
 
 // New returns a store that uses pool. The pool stays the caller's: [Store.Close] does not close it.
@@ -237,30 +241,56 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err := opts.History.check(); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
-	loaded, err := loadStatements(opts.Schema)
+	db, err := pg.New(config(pool, opts))
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
-	c := &core{
-		pool: pool, schema: opts.Schema, statements: loaded, writing: writingStatements(),
-		handOutBytes: handOutBytes, pieceBytes: pieceBytes, silence: lookMax,
-		keep: keep, history: opts.History,
-		durability: opts.Durability, poll: opts.PollInterval,
-		logger: opts.Logger, logs: newFailureLogs(opts.Logger),
-		closing:  make(chan struct{}),
-		draining: newBackground(), background: newBackground(),
-	}
-	c.later.first = lookLaterFirst
+	store := &Store{db: db, core: &core{
+		handOutBytes: handOutBytes, pieceBytes: pieceBytes, keep: keep, history: opts.History,
+		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
+	}}
+	store.later.first = lookLaterFirst
 	if !opts.PollOnly {
-		c.session = newSession(opts.Grace)
+		store.session = session.New(session.Config{
+			DB: db, Grace: opts.Grace, Topics: actionsMax,
+			Heard: store.heard, Any: store.heardAny, Leave: store.leave,
+		})
 	}
-	store := &Store{core: c}
-	c.groups = store.newGroups()
-	c.maintainer, err = newMaintainer(store, opts)
+	store.groups = store.newGroups()
+	store.maintainer, err = newMaintainer(store, opts)
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	return store, nil
+}
+
+// on returns a store that works on another view of the database.
+func (s *Store) on(db *pg.DB) *Store { return &Store{core: s.core, db: db} }
+
+// waitIfRepeated returns err. If err is what a call is told that was made before, it waits until
+// the effects of that call are as safe as its own would be.
+func (s *Store) waitIfRepeated(ctx context.Context, err, repeated error) error {
+	if errors.Is(err, repeated) {
+		if waitErr := s.db.WaitForCommit(ctx); waitErr != nil {
+			return waitErr
+		}
+	}
+	return err
+}
+
+// transact runs work in a transaction of its own, or in a savepoint of the caller's. Work may be
+// run more than once.
+func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
+	return s.db.Transact(ctx, func(db *pg.DB) error { return work(s.on(db)) })
+}
+
+func config(pool *pgxpool.Pool, opts Options) pg.Config {
+	return pg.Config{
+		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
+		Statements:  []*pg.Statements{statements, session.Statements},
+		Literals:    []string{Spontaneous, External},
+		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
+	}
 }
 
 func (r Retention) withDefaults() (Retention, error) {
@@ -311,7 +341,7 @@ func (s *Store) WithTx(tx pgx.Tx) *Store {
 	if isQuiet {
 		tx = quiet.Tx
 	}
-	return &Store{core: s.core, tx: tx, callersTx: true, quiet: isQuiet}
+	return s.on(s.db.WithTx(tx, isQuiet))
 }
 
 type quietTx struct{ pgx.Tx }
@@ -327,25 +357,20 @@ type quietTx struct{ pgx.Tx }
 func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
 
 // Schema returns the name of the database schema that the store works on.
-func (s *Store) Schema() string { return s.schema }
+func (s *Store) Schema() string { return s.db.Schema }
 
 // PoolSize returns how many connections the store's pool opens at most. Handlers that hold one for
 // as long as they run cannot run in larger numbers: see worker.Options.Concurrency.
-func (s *Store) PoolSize() int { return int(s.pool.Stat().MaxConns()) }
+func (s *Store) PoolSize() int { return int(s.db.Pool.Stat().MaxConns()) }
 
 // Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
 // every verb returns [ErrClosed]. Close ends verbs that wait, but does not interrupt others that
 // are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].
 // Close may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
-	s.closed.Store(true)
-	s.closeOnce.Do(func() { close(s.closing) })
 	// Tasks that are being handed out at this moment are owned before the session ends and hands
 	// them on.
-	err := s.draining.stop(ctx)
-	s.reserves.prompt.close()
-	s.reserves.patient.close()
-	if err := errors.Join(err, s.background.stop(ctx)); err != nil {
+	if err := s.db.Close(ctx); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
@@ -365,24 +390,24 @@ func (s *Store) newGroups() groups {
 	return groups{
 		inserts: &groupcommit.Group[struct{}, Task, error]{
 			Run: s.insertTogether, Size: taskSize, Clone: cloneTask,
-			MayHaveRun: wasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		owns: &groupcommit.Group[ownKey, int, ownAnswer]{
 			Run: s.ownTogether, Size: itself, Clone: itself, Undo: s.release,
-			MayHaveRun: wasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		extends: &groupcommit.Group[extendKey, []OwnedTask, []bool]{
 			Run: s.extendTogether, Size: func(owned []OwnedTask) int { return len(owned) },
-			Clone: slices.Clone[[]OwnedTask], MayHaveRun: wasCutOff, Go: s.startBatch,
+			Clone: slices.Clone[[]OwnedTask], MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		returns: &groupcommit.Group[struct{}, []Return, []error]{
 			Run: s.returnTogether, Size: returnsSize, Clone: cloneReturns,
-			MayHaveRun: wasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		records: &groupcommit.Group[struct{}, recordedCall, recordAnswer]{
 			Run: s.recordTogether, Size: recordedCall.size,
 			Clone:      func(call recordedCall) recordedCall { return call }, // a copy already
-			MayHaveRun: wasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		lists: &groupcommit.Group[struct{}, OwnedTask, listAnswer]{
 			Run: s.listTogether, Size: func(OwnedTask) int { return 1 },
@@ -394,7 +419,7 @@ func (s *Store) newGroups() groups {
 
 // startBatch starts a batch of calls, which Close waits for.
 func (s *Store) startBatch(run func()) error {
-	if !s.draining.start(func(context.Context) { run() }) {
+	if !s.db.Start(run) {
 		return ErrClosed
 	}
 	return nil

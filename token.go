@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A Token is the performance token of one hand-out of one task. Whoever holds the newest token of a
@@ -196,7 +198,7 @@ func singles(keys []int64) []span {
 
 // carveLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
 // sorted by lo.
-func carveLeased(spans []span) step {
+func carveLeased(spans []span) pg.Step {
 	disjoint := make([]span, 0, len(spans))
 	for _, next := range spans { // a task comes twice if it comes with two tokens
 		if n := len(disjoint); n == 0 || next.lo > disjoint[n-1].hi {
@@ -204,7 +206,7 @@ func carveLeased(spans []span) step {
 		}
 	}
 	lo, hi := bounds(disjoint)
-	return step{name: "carve_leased", args: []any{lo, hi}}
+	return pg.Step{Name: "carve_leased", Args: []any{lo, hi}}
 }
 
 // An ownedSpan is tasks with consecutive keys that were handed out under one claim.
@@ -253,10 +255,10 @@ func follows(performances []performance, i int) bool {
 // itself, and others wait for it.
 func (s *Store) setApart(ctx context.Context, spans []span) {
 	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
-	if !s.callersTx || len(spans) == 0 {
+	if !s.db.InCallersTx() || len(spans) == 0 {
 		return
 	}
-	hopeless := func() bool { return s.isExhausted() && s.reserves.prompt.isAway() }
+	hopeless := func() bool { return s.db.IsStarved(pg.Prompt) }
 	if hopeless() {
 		return
 	}
@@ -272,25 +274,23 @@ func (s *Store) setApart(ctx context.Context, spans []span) {
 		}
 		acquired()
 	}()
-	own := (&Store{core: s.core, afterClose: s.afterClose}).asOwner(&s.reserves.prompt, 0)
-	conn, err := own.acquire(acquiring)
+	own, release, err := s.db.Outside().WithReserve(pg.Prompt, 0).Acquire(acquiring)
 	acquired()
 	if err != nil {
 		return
 	}
-	defer conn.release()
-	own.conn = conn.Conn
-	_ = own.run(ctx, limitWaiting(true)[0], carveLeased(spans)) // as said above
+	defer release()
+	_ = own.Run(ctx, pg.LimitWaiting(true)[0], carveLeased(spans)) // as said above
 }
 
 // sharedTasks looks for owned tasks that are to be set apart.
-func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []step {
-	if !s.callersTx || len(ids) == 0 {
+func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []pg.Step {
+	if !s.db.InCallersTx() || len(ids) == 0 {
 		return nil
 	}
-	return []step{{
-		name: "shared_tasks", args: []any{texts(ids)},
-		read: func(rows pgx.Rows) error {
+	return []pg.Step{{
+		Name: "shared_tasks", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
 			var err error
 			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 			return err

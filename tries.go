@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // askedEvery is how often a store notes that it asks for an action.
@@ -23,7 +25,7 @@ type askedActions struct {
 // caller's transaction it returns none: other stores would have to wait for the end of that
 // transaction.
 func (s *Store) unnoted(actions []string) []string {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return nil
 	}
 	s.asked.mutex.Lock()
@@ -83,18 +85,18 @@ func (s *Store) countTries(rows []ownedRow) {
 		s.tries.add(rows[i].task.Action, n)
 	}
 	s.tries.mutex.Unlock()
-	within := &Store{core: s.core, afterClose: true}
-	s.tries.once.Do(func() { s.background.start(within.keepNoting) })
+	within := s.on(s.db.Outside().AfterClose())
+	s.tries.once.Do(func() { s.db.StartBackground(within.keepNoting) })
 }
 
 // keepNoting notes tries until the store is closed. Then it notes the rest, unless that takes long:
 // the counts need only be about right.
 func (s *Store) keepNoting(ctx context.Context) {
-	s.repeatUntil(ctx, "count tries", noteTriesEvery, s.noteTries)
+	s.db.RepeatUntil(ctx, "count tries", noteTriesEvery, s.noteTries)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTriesEvery)
 	defer cancel()
 	if err := s.noteTries(ctx); err != nil {
-		s.logger.WarnContext(ctx, "tries were not counted", slog.Any("error", err))
+		s.db.Logger.WarnContext(ctx, "tries were not counted", slog.Any("error", err))
 	}
 }
 
@@ -113,7 +115,7 @@ func (s *Store) noteTries(ctx context.Context) error {
 	for i, action := range actions {
 		tries[i], retries[i] = counts[action].tries, counts[action].retries
 	}
-	err := s.run(ctx, step{name: "note_tries", args: []any{actions, tries, retries}})
+	err := s.db.Run(ctx, pg.Step{Name: "note_tries", Args: []any{actions, tries, retries}})
 	if err != nil {
 		s.tries.mutex.Lock()
 		defer s.tries.mutex.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/waits"
 )
 
@@ -55,7 +56,7 @@ func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 func (s *Store) waitForTasks(
 	ctx context.Context, ids []TaskID, most int,
 ) (infos []TaskInfo, left int64, err error) {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return nil, 0, argumentError("store",
 			"must not be in a transaction, where the wait would never end")
 	}
@@ -63,9 +64,9 @@ func (s *Store) waitForTasks(
 		return nil, 0, err
 	}
 	if len(ids) == 0 {
-		return nil, 0, s.checkOpen(ctx)
+		return nil, 0, s.db.CheckOpen(ctx)
 	}
-	s.hear(kindFinished)
+	s.session.Listen(kindFinished)
 	found, err := s.findTasks(ctx, ids, most)
 	if err != nil {
 		return nil, 0, err
@@ -95,7 +96,7 @@ func (s *Store) waitForTasks(
 			found[outcome.info.ID] = foundTask{info: outcome.info, left: task.left + outcome.left}
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
-		case <-s.closing:
+		case <-s.db.Closing():
 			return nil, 0, ErrClosed
 		}
 	}
@@ -175,8 +176,8 @@ func (s *Store) join(waiters []*waiter) bool {
 		w.waiters[key][joining] = true
 		w.woken[key] = true
 	}
-	wakeUp(w.wake)
-	w.running = w.running || s.background.start(s.watchWaited)
+	pg.WakeUp(w.wake)
+	w.running = w.running || s.db.StartBackground(s.watchWaited)
 	return w.running
 }
 
@@ -204,7 +205,7 @@ func (w *waiting) finished(keys []int64) {
 		}
 	}
 	if len(w.woken) > 0 {
-		wakeUp(w.wake)
+		pg.WakeUp(w.wake)
 	}
 }
 
@@ -221,7 +222,7 @@ func (w *waiting) finishedAny() {
 func (s *Store) watchWaited(ctx context.Context) {
 	w := &s.waiting
 	pause := s.poll
-	poll := time.NewTimer(around(pause))
+	poll := time.NewTimer(pg.Around(pause))
 	defer poll.Stop()
 	for {
 		select {
@@ -230,7 +231,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 		case <-w.wake:
 		case <-poll.C:
 			w.finishedAny()
-			poll.Reset(around(pause))
+			poll.Reset(pg.Around(pause))
 		}
 		w.mutex.Lock()
 		keys := slices.Sorted(maps.Keys(w.woken))
@@ -242,8 +243,9 @@ func (s *Store) watchWaited(ctx context.Context) {
 		}
 		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			failed := s.failed(ctx, s.logs.waited, s.brief().checkWaited(ctx, chunk))
-			pause = pauseAfterWork(failed, pause, s.poll)
+			err := s.on(s.db.WithAnswerLimit()).checkWaited(ctx, chunk)
+			failed := pg.Failed(ctx, s.logs.waited, err)
+			pause = pg.PauseAfterWork(failed, pause, s.poll)
 			if failed {
 				break
 			}
@@ -253,9 +255,9 @@ func (s *Store) watchWaited(ctx context.Context) {
 
 // checkWaited gives those who wait for one of the tasks the outcome, if there is one.
 func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
-	return s.run(ctx, step{
-		name: "waited_tasks", args: []any{keys, s.pieceBytes, s.waiting.mosts(keys)},
-		read: func(rows pgx.Rows) error {
+	return s.db.Run(ctx, pg.Step{
+		Name: "waited_tasks", Args: []any{keys, s.pieceBytes, s.waiting.mosts(keys)},
+		Read: func(rows pgx.Rows) error {
 			var result []byte
 			for rows.Next() {
 				var key int64
@@ -371,7 +373,7 @@ func (s *Store) WaitToOwnTasks(
 }
 
 func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]OwnedTask, error) {
-	if s.tx != nil {
+	if s.db.InTx() {
 		return nil, argumentError("store",
 			"must not be in a transaction, where the wait would never end")
 	}
@@ -394,13 +396,13 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 			s.awaiting.readyForMore(actions)
 			return answer.tasks, err
 		}
-		s.hear(topics...)
+		s.session.Listen(topics...)
 		var look <-chan time.Time
 		if answer.next.pause != nil {
-			look = time.After(min(around(s.poll), *answer.next.pause+time.Millisecond))
+			look = time.After(min(pg.Around(s.poll), *answer.next.pause+time.Millisecond))
 		}
 		if answer.next.contended { // nobody is told of the tasks that they leave
-			look = time.After(around(retry))
+			look = time.After(pg.Around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
 			retry = contendedPause
@@ -429,7 +431,7 @@ func (s *Store) awaitTurn(
 	for {
 		select {
 		case <-turn:
-			turn, poll = nil, time.After(around(s.poll)-s.awaiting.sinceLook(w))
+			turn, poll = nil, time.After(pg.Around(s.poll)-s.awaiting.sinceLook(w))
 		case <-w.wake:
 			return nil
 		case <-look:
@@ -443,7 +445,7 @@ func (s *Store) awaitTurn(
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.closing:
+		case <-s.db.Closing():
 			return ErrClosed
 		}
 	}
@@ -530,7 +532,7 @@ func (a *awaiting) leave(actions []string, w *ownWaiter) {
 	if w.queue.waiters--; w.queue.waiters == 0 {
 		delete(a.queues, strings.Join(actions, "\x00"))
 	} else if w.look == w.queue.looks {
-		wakeUp(w.queue.left)
+		pg.WakeUp(w.queue.left)
 	}
 	for _, action := range actions {
 		delete(a.waiters[action], w.wake)
@@ -566,7 +568,7 @@ func (a *awaiting) wake(waiters int, actions ...string) {
 			if waiters == 0 {
 				return
 			}
-			if wakeUp(wake) {
+			if pg.WakeUp(wake) {
 				waiters--
 			}
 		}
@@ -579,7 +581,7 @@ func (a *awaiting) any() {
 	defer a.mutex.Unlock()
 	for _, waiters := range a.waiters {
 		for wake := range waiters {
-			wakeUp(wake)
+			pg.WakeUp(wake)
 		}
 	}
 }

@@ -1,24 +1,41 @@
-package stint
+package pg
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/migrations"
 )
 
-// asksNow asks the server for a value that does not matter.
-func asksNow(ctx context.Context, s *Store) error {
-	return s.run(ctx, step{name: "now", read: func(rows pgx.Rows) error {
-		rows.Close()
-		return rows.Err()
-	}})
+// open opens a DB whose schema has the version of the migrations.
+func open(t *testing.T, pool *pgxpool.Pool) *DB {
+	t.Helper()
+	db, err := New(Config{
+		Pool: pool, Schema: migrations.DefaultSchema,
+		Version: migrations.Version(),
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// ask sends a statement whose effect does not matter.
+func ask(ctx context.Context, db *DB) error {
+	return db.Run(ctx, Step{Name: "limit_waiting", NoPlanner: true})
 }
 
 // waitUntil waits until a query about a server process says true, from another connection.
@@ -37,22 +54,19 @@ func TestTransact_GoesOnWhileTheProcessIsBusy(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	pool := testdb.New(t)
-	store, err := New(pool, Options{Maintenance: MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = store.transact(t.Context(), func(s *Store) error {
-		if err := asksNow(t.Context(), s); err != nil {
+	db := open(t, pool)
+	err := db.Transact(t.Context(), func(db *DB) error {
+		if err := ask(t.Context(), db); err != nil {
 			return err
 		}
 		var began time.Time
-		pid := s.tx.Conn().PgConn().PID()
+		pid := db.tx.Conn().PgConn().PID()
 		if err := pool.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&began); err != nil {
 			return err
 		}
 		waitUntil(t, pool, `SELECT state_change > $2::timestamptz + interval '7 s'
 			FROM (SELECT pg_sleep(0.1)) AS pause, pg_stat_activity WHERE pid = $1`, pid, began)
-		return asksNow(t.Context(), s)
+		return ask(t.Context(), db)
 	})
 	if err != nil {
 		t.Errorf("transact = %v", err)
@@ -70,18 +84,15 @@ func TestTransact_OfAStoppedProcessSaysWhichLimitEndedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	store, err := New(pool, Options{Maintenance: MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = store.transact(t.Context(), func(s *Store) error {
-		s.pulse.end()
+	db := open(t, pool)
+	err = db.Transact(t.Context(), func(db *DB) error {
+		db.pulse.end()
 		waitUntil(t, direct, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`,
-			s.tx.Conn().PgConn().PID())
-		s.pulse.used = s.pulse.used.Add(-5 * time.Second)
-		return asksNow(t.Context(), s)
+			db.tx.Conn().PgConn().PID())
+		db.pulse.used = db.pulse.used.Add(-5 * time.Second)
+		return ask(t.Context(), db)
 	})
-	if !wasCutOff(err) || !strings.Contains(err.Error(), "idle_in_transaction_session_timeout") {
+	if !WasCutOff(err) || !strings.Contains(err.Error(), "idle_in_transaction_session_timeout") {
 		t.Errorf("transact = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package stint
+package pg
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // Among many who wait for a connection, the last one waits for long though the database answers.
 // That is no reason to fail, as it is if nobody gets one.
-func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
+func TestWithAnswerLimit_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	config := testdb.New(t).Config()
@@ -23,12 +23,8 @@ func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	store, err := New(pool, Options{PollOnly: true, Maintenance: MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close(context.WithoutCancel(t.Context()))
-	const pieces, seconds = 4, 4 // together longer than lookMax
+	db := open(t, pool)
+	const pieces, seconds = 4, 4 // together longer than SilenceMax
 	asking, asked := make(chan struct{}, pieces), make(chan error, pieces)
 	for range pieces {
 		go func() {
@@ -40,9 +36,9 @@ func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 	for range pieces {
 		<-asking
 	}
-	conn, err := store.brief().acquireBriefly(t.Context())
+	conn, err := db.acquireSoon(t.Context())
 	if err != nil {
-		t.Fatalf("acquireBriefly behind others = %v", err)
+		t.Fatalf("acquireSoon behind others = %v", err)
 	}
 	defer conn.release()
 	for range pieces {
@@ -51,13 +47,13 @@ func TestBrief_CountsOnlyWhileNobodyGetsAConnection(t *testing.T) {
 		}
 	}
 	// The connection stays away: nobody gets one.
-	if _, err := store.brief().acquireBriefly(t.Context()); !errors.Is(err, errSilent) {
-		t.Errorf("acquireBriefly where nobody gets a connection = %v", err)
+	if _, err := db.acquireSoon(t.Context()); !errors.Is(err, ErrSilent) {
+		t.Errorf("acquireSoon where nobody gets a connection = %v", err)
 	}
 }
 
 // The end of the caller's context is not the silence of the database.
-func TestBrief_TellsTheEndOfTheContextFromSilence(t *testing.T) {
+func TestWithAnswerLimit_TellsTheEndOfTheContextFromSilence(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	brief, silence := context.WithCancel(ctx)

@@ -1,4 +1,4 @@
--- name: follow_commits
+-- name: wait_for_commit
 --
 -- Makes the commit of the transaction wait as one that has changed something does, for the disk and
 -- for synchronous standbys, and so for all commits before it. It goes with an answer that says

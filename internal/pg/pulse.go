@@ -1,4 +1,4 @@
-package stint
+package pg
 
 import (
 	"context"
@@ -13,8 +13,11 @@ import (
 // beatEvery is how often a transaction that is between two statements shows that it goes on.
 const beatEvery = time.Second
 
+// beatMax is how long the server may take to hear one.
+const beatMax = 5 * time.Second
+
 // A pulse shows the server that the process is alive while it prepares the next statement of a
-// transaction of the store's own: on a busy machine, that takes seconds for hundreds of thousands
+// transaction of the DB's own: on a busy machine, that takes seconds for hundreds of thousands
 // of tasks. So the server ends the transaction (limit_idling) only if the process was stopped or is
 // gone. A nil pulse shows nothing.
 type pulse struct {
@@ -42,7 +45,7 @@ func (p *pulse) beat() {
 	if p.ended {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sessionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), beatMax)
 	defer cancel()
 	if p.conn.PgConn().Exec(ctx, "-- stint goes on").Close() == nil {
 		p.timer.Reset(beatEvery)
@@ -71,7 +74,7 @@ func (p *pulse) hold() (release func()) {
 // server has ended the transaction: it says so, but often nobody can read that any more.
 func (p *pulse) explain(err error) error {
 	const missed = 3 // beats
-	if p == nil || err == nil || time.Since(p.used) < missed*beatEvery || !wasCutOff(err) {
+	if p == nil || err == nil || time.Since(p.used) < missed*beatEvery || !WasCutOff(err) {
 		return err
 	}
 	return advice.OnIdling(err)

@@ -1,4 +1,4 @@
-package stint
+package pg
 
 import (
 	"context"
@@ -26,11 +26,16 @@ const (
 	reserveAgain = time.Second
 )
 
-// reserves keep owners alive where the pool has no connection for them, since handlers hold all of
-// them and wait for more: the store then has a connection of its own, for one call at a time. The
-// calls of prompt never wait long for a lock: heartbeats, and the cuts that separate a task from
-// its neighbours. Those of patient may: returns, for example.
-type reserves struct{ prompt, patient reserve }
+// A Reserve is one of two connections besides the pool, which keep owners alive where the pool has
+// none for them, since handlers hold all of them and wait for more. Each serves one call at a time.
+type Reserve int
+
+const (
+	// Prompt is for calls that never wait long for a lock: heartbeats, for example.
+	Prompt Reserve = iota
+	// Patient is for calls that may: returns, for example.
+	Patient
+)
 
 // A reserve is a connection that is opened when it is asked for. If the server has no room for it,
 // the first connection that the pool can spare takes its place.
@@ -53,15 +58,33 @@ type spare struct {
 	opened time.Time
 }
 
-// asOwner returns a store whose statements, outside transactions, do not wait for a connection of
-// the pool for longer than it takes to get the reserve.
-func (s *Store) asOwner(of *reserve, lease time.Duration) *Store {
-	within := *s
-	within.reserve, within.reserveAfter = of, reserveAfter
+// WithReserve returns a DB whose statements, outside transactions, do not wait for a connection of
+// the pool for longer than it takes to get the reserve. The lease is how long the call may take at
+// most, if it is short; zero otherwise.
+func (db *DB) WithReserve(which Reserve, lease time.Duration) *DB {
+	within := *db
+	within.reserve, within.reserveAfter = &db.reserves[which], reserveAfter
 	if lease > 0 {
 		within.reserveAfter = min(reserveAfter, lease/reservePart)
 	}
 	return &within
+}
+
+// Acquire returns a DB all of whose calls use one connection, until it is released.
+func (db *DB) Acquire(ctx context.Context) (on *DB, release func(), err error) {
+	conn, err := db.acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	within := *db
+	within.conn = conn.Conn
+	return &within, conn.release, nil
+}
+
+// IsStarved reports whether there is no connection to be had soon: all of the pool are in use, and
+// the reserve could not be opened.
+func (db *DB) IsStarved(which Reserve) bool {
+	return db.isExhausted() && db.reserves[which].isAway()
 }
 
 // A lent connection is used by one call.
@@ -72,14 +95,14 @@ type lent struct {
 
 // acquire acquires a connection of the pool or, for an owner's verb, the reserve, whichever comes
 // first.
-func (s *Store) acquire(ctx context.Context) (lent, error) {
-	if s.conn != nil {
-		return lent{s.conn, func() {}}, nil
+func (db *DB) acquire(ctx context.Context) (lent, error) {
+	if db.conn != nil {
+		return lent{db.conn, func() {}}, nil
 	}
-	if s.reserve == nil {
-		conn, err := s.pool.Acquire(ctx)
+	if db.reserve == nil {
+		conn, err := db.Pool.Acquire(ctx)
 		if err != nil {
-			return lent{}, s.starved(ctx, err)
+			return lent{}, db.starved(ctx, err)
 		}
 		return lent{conn.Conn(), conn.Release}, nil
 	}
@@ -87,71 +110,71 @@ func (s *Store) acquire(ctx context.Context) (lent, error) {
 	defer cancel()
 	var got *spare
 	asked := make(chan struct{})
-	asking := time.AfterFunc(s.reserveAfter, func() {
+	asking := time.AfterFunc(db.reserveAfter, func() {
 		defer close(asked)
-		for !s.isExhausted() { // it is opening connections
+		for !db.isExhausted() { // it is opening connections
 			select {
-			case <-time.After(s.reserveAfter):
+			case <-time.After(db.reserveAfter):
 			case <-acquiring.Done():
 				return
 			}
 		}
-		if got = s.askReserve(acquiring); got != nil {
+		if got = db.askReserve(acquiring); got != nil {
 			cancel()
 		}
 	})
-	conn, err := s.pool.Acquire(acquiring)
+	conn, err := db.Pool.Acquire(acquiring)
 	cancel()
 	if asking.Stop() {
-		s.logs.unreserved.Worked(ctx) // nobody needs it
+		db.logs.unreserved.Worked(ctx) // nobody needs it
 	} else {
 		<-asked
 	}
 	switch {
 	case err == nil:
 		if got != nil {
-			s.giveReserve(s.reserve, got)
+			db.giveReserve(db.reserve, got)
 		}
 		return lent{conn.Conn(), conn.Release}, nil
 	case got != nil:
-		s.logs.starved.Failed(ctx, s.exhausted())
-		return lent{got.Conn, func() { s.giveReserve(s.reserve, got) }}, nil
+		db.logs.starved.Failed(ctx, db.exhausted())
+		return lent{got.Conn, func() { db.giveReserve(db.reserve, got) }}, nil
 	}
-	return lent{}, s.starved(ctx, err)
+	return lent{}, db.starved(ctx, err)
 }
 
 // starved names the pool in the error of a call whose context has ended before it got a connection.
-func (s *Store) starved(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !s.isExhausted() {
+func (db *DB) starved(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !db.isExhausted() {
 		return err
 	}
-	return fmt.Errorf("%w: %w", s.exhausted(), err)
+	return fmt.Errorf("%w: %w", db.exhausted(), err)
 }
 
-func (s *Store) isExhausted() bool {
-	stat := s.pool.Stat()
+func (db *DB) isExhausted() bool {
+	stat := db.Pool.Stat()
 	return stat.AcquiredConns() >= stat.MaxConns()
 }
 
-func (s *Store) exhausted() error {
-	return fmt.Errorf("all %d connections of the pool are in use", s.pool.Stat().MaxConns())
+func (db *DB) exhausted() error {
+	return fmt.Errorf("all %d connections of the pool are in use", db.Pool.Stat().MaxConns())
 }
 
 // askReserve waits for the reserve until ctx ends. It returns nil if it did not get it, or none
 // that can be used.
-func (s *Store) askReserve(ctx context.Context) *spare {
+func (db *DB) askReserve(ctx context.Context) *spare {
 	const attempts = 3 // an unused one may be from before a restart of the server
 	for range attempts {
-		got := s.awaitReserve(ctx, s.reserve)
-		if got == nil || s.prepareReserve(ctx, got) {
+		got := db.awaitReserve(ctx, db.reserve)
+		if got == nil || db.prepareReserve(ctx, got) {
 			return got
 		}
-		s.giveReserve(s.reserve, got)
+		db.giveReserve(db.reserve, got)
 	}
 	return nil
 }
 
-func (s *Store) awaitReserve(ctx context.Context, r *reserve) *spare {
+func (db *DB) awaitReserve(ctx context.Context, r *reserve) *spare {
 	turn := make(chan *spare, 1)
 	r.mutex.Lock()
 	switch {
@@ -165,7 +188,7 @@ func (s *Store) awaitReserve(ctx context.Context, r *reserve) *spare {
 	default:
 		r.waiting = append(r.waiting, turn)
 		if !r.busy {
-			r.busy = s.background.start(func(ctx context.Context) { s.openReserve(ctx, r) })
+			r.busy = db.background.start(func(ctx context.Context) { db.openReserve(ctx, r) })
 		}
 	}
 	r.mutex.Unlock()
@@ -174,7 +197,7 @@ func (s *Store) awaitReserve(ctx context.Context, r *reserve) *spare {
 		return got
 	case <-ctx.Done():
 		if got := r.leave(turn); got != nil {
-			s.giveReserve(r, got)
+			db.giveReserve(r, got)
 		}
 		return nil
 	}
@@ -195,8 +218,8 @@ func (r *reserve) leave(turn chan *spare) *spare {
 
 // giveReserve passes the reserve to the next call that waits for it, unless it is no good any more:
 // then it is opened anew for that.
-func (s *Store) giveReserve(r *reserve, got *spare) {
-	good := !got.IsClosed() && got.PgConn().TxStatus() == 'I' && s.keepsReserve(got)
+func (db *DB) giveReserve(r *reserve, got *spare) {
+	good := !got.IsClosed() && got.PgConn().TxStatus() == 'I' && db.keepsReserve(got)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	switch {
@@ -210,16 +233,16 @@ func (s *Store) giveReserve(r *reserve, got *spare) {
 		if got.pooled != nil {
 			unused = reserveGap
 		}
-		r.unused = time.AfterFunc(unused, func() { s.dropReserve(r, got) })
+		r.unused = time.AfterFunc(unused, func() { db.dropReserve(r, got) })
 		return
 	}
 	go got.drop() // a server that is gone must hold up nobody
 	r.busy = len(r.waiting) > 0 &&
-		s.background.start(func(ctx context.Context) { s.openReserve(ctx, r) })
+		db.background.start(func(ctx context.Context) { db.openReserve(ctx, r) })
 }
 
 // dropReserve closes the reserve if it is still unused.
-func (s *Store) dropReserve(r *reserve, unused *spare) {
+func (db *DB) dropReserve(r *reserve, unused *spare) {
 	r.mutex.Lock()
 	isUnused := r.idle == unused
 	if isUnused {
@@ -227,7 +250,7 @@ func (s *Store) dropReserve(r *reserve, unused *spare) {
 	}
 	r.mutex.Unlock()
 	if isUnused {
-		s.logs.starved.Worked(context.Background())
+		db.logs.starved.Worked(context.Background())
 		unused.drop()
 	}
 }
@@ -257,7 +280,7 @@ func (c *spare) drop() {
 		c.pooled.Release()
 		return
 	}
-	ctx, cancel := undoing(context.Background())
+	ctx, cancel := Undoing(context.Background())
 	defer cancel()
 	_ = c.Close(ctx)
 }
@@ -265,18 +288,18 @@ func (c *spare) drop() {
 // openReserve opens the reserve for those who wait for it. While the server has no room for another
 // connection, it keeps a place among those who wait for the pool, however often the calls that need
 // it give up and are made again.
-func (s *Store) openReserve(ctx context.Context, r *reserve) {
+func (db *DB) openReserve(ctx context.Context, r *reserve) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pooled := make(chan *pgxpool.Conn, 1)
 	for try := 1; ; try++ {
-		conn, err := s.connect(ctx, func(*pgx.ConnConfig) {})
+		conn, err := db.Connect(ctx, func(*pgx.ConnConfig) {})
 		r.mutex.Lock()
 		r.failed = err != nil
 		r.mutex.Unlock()
 		if err == nil {
-			s.logs.unreserved.Worked(ctx)
-			s.giveReserve(r, &spare{Conn: conn, opened: time.Now()}) //nolint:forbidigo // its age
+			db.logs.unreserved.Worked(ctx)
+			db.giveReserve(r, &spare{Conn: conn, opened: time.Now()}) //nolint:forbidigo // its age
 			cancel()
 			if try > 1 {
 				if conn := <-pooled; conn != nil {
@@ -286,11 +309,11 @@ func (s *Store) openReserve(ctx context.Context, r *reserve) {
 			return
 		}
 		if ctx.Err() == nil {
-			s.logs.unreserved.Failed(ctx, errors.Join(s.exhausted(), err))
+			db.logs.unreserved.Failed(ctx, errors.Join(db.exhausted(), err))
 		}
 		if try == 1 {
 			go func() {
-				conn, _ := s.pool.Acquire(ctx)
+				conn, _ := db.Pool.Acquire(ctx)
 				pooled <- conn
 			}()
 		}
@@ -302,7 +325,7 @@ func (s *Store) openReserve(ctx context.Context, r *reserve) {
 				r.mutex.Unlock()
 				return
 			}
-			s.giveReserve(r, &spare{Conn: conn.Conn(), pooled: conn})
+			db.giveReserve(r, &spare{Conn: conn.Conn(), pooled: conn})
 			return
 		case <-time.After(reserveAgain):
 		}
@@ -310,11 +333,11 @@ func (s *Store) openReserve(ctx context.Context, r *reserve) {
 }
 
 // prepareReserve does what the pool does ahead of each use of a connection.
-func (s *Store) prepareReserve(ctx context.Context, got *spare) bool {
+func (db *DB) prepareReserve(ctx context.Context, got *spare) bool {
 	if got.pooled != nil {
 		return true
 	}
-	config, good, err := s.pool.Config(), true, got.Ping(ctx)
+	config, good, err := db.Pool.Config(), true, got.Ping(ctx)
 	switch {
 	case err != nil:
 	case config.PrepareConn != nil:
@@ -331,11 +354,11 @@ func (s *Store) prepareReserve(ctx context.Context, got *spare) bool {
 
 // keepsReserve does what the pool does behind each use of a connection, and reports whether the
 // pool would keep it.
-func (s *Store) keepsReserve(got *spare) bool {
+func (db *DB) keepsReserve(got *spare) bool {
 	if got.pooled != nil {
 		return true
 	}
-	config := s.pool.Config()
+	config := db.Pool.Config()
 	return time.Since(got.opened) < config.MaxConnLifetime &&
 		(config.AfterRelease == nil || config.AfterRelease(got.Conn))
 }

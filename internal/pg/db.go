@@ -1,0 +1,165 @@
+// Package pg runs statements on PostgreSQL: the steps of a call in one transaction and one round
+// trip, under the settings that the statements are written for, with notifications after the
+// commit. It knows nothing of tasks.
+package pg
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Config says where a [DB] works, and how.
+type Config struct {
+	Pool   *pgxpool.Pool
+	Schema string
+
+	// Version is the version of the schema that the statements are written for.
+	Version int32
+
+	// Statements are those that steps name, besides those of this package.
+	Statements []*Statements
+
+	// Literals are texts in statements that begin as a name in the schema does, and are none.
+	Literals []string
+
+	// CommitEarly makes commits not wait for the disk.
+	CommitEarly bool
+
+	// PollOnly means that nobody is notified.
+	PollOnly bool
+
+	Logger *slog.Logger
+}
+
+// A DB is a schema of a database, and perhaps a transaction in it. It is safe for concurrent use
+// unless it is in a transaction.
+type DB struct {
+	*shared
+	// tx is the caller's transaction, or one of the DB's own, or nil.
+	tx pgx.Tx
+	// callersTx says that the transaction is the caller's, or a part of it.
+	callersTx bool
+	// pending are the notices of a transaction of the DB's own; it is nil in the caller's.
+	pending *Notices
+	// afterClose says that calls work even after Close.
+	afterClose bool
+	// pulse keeps a transaction of the DB's own from idling; nil in the caller's.
+	pulse *pulse
+	// quiet says that nobody is notified.
+	quiet bool
+	// idles says that the caller decides how long a transaction of the DB's own takes.
+	idles bool
+	// answers says that the database may take only so long to answer.
+	answers bool
+	// conn is the connection of all statements, if one was acquired ahead of them.
+	conn *pgx.Conn
+	// reserve is where a call gets a connection if it has waited for one of the pool for
+	// reserveAfter; nil if it waits for the pool alone.
+	reserve      *reserve
+	reserveAfter time.Duration
+}
+
+// shared is what a DB shares with the ones that are derived from it.
+type shared struct {
+	Config
+
+	statements set
+	logs       logs
+	notifier   notifier
+	reserves   [2]reserve
+	// silence is SilenceMax, except in tests.
+	silence time.Duration
+	closed  atomic.Bool
+	checked atomic.Bool
+	// closing is closed when Close begins.
+	closing   chan struct{}
+	closeOnce sync.Once
+	// draining is what Close waits for, background what it interrupts.
+	draining, background *background
+}
+
+// New returns a DB. It does not contact the database.
+func New(config Config) (*DB, error) {
+	statements, err := load(config)
+	if err != nil {
+		return nil, err
+	}
+	return &DB{shared: &shared{
+		Config: config, statements: statements, logs: newLogs(config.Logger), silence: SilenceMax,
+		closing: make(chan struct{}), draining: newBackground(), background: newBackground(),
+	}}, nil
+}
+
+// WithTx returns a DB whose calls take part in the caller's transaction. If quiet, they notify
+// nobody.
+func (db *DB) WithTx(tx pgx.Tx, quiet bool) *DB {
+	return &DB{shared: db.shared, tx: tx, callersTx: true, quiet: quiet}
+}
+
+// Outside returns the DB outside of any transaction. It works after Close if db does.
+func (db *DB) Outside() *DB { return &DB{shared: db.shared, afterClose: db.afterClose} }
+
+// AfterClose returns a DB whose calls work even after Close, for the work that is left then.
+func (db *DB) AfterClose() *DB {
+	within := *db
+	within.afterClose = true
+	return &within
+}
+
+// WithoutIdleLimit returns a DB whose transactions the server does not end, however long nothing is
+// sent in them.
+func (db *DB) WithoutIdleLimit() *DB {
+	within := *db
+	within.idles = true
+	return &within
+}
+
+// WithAnswerLimit returns a DB whose statements, outside transactions, fail with [ErrSilent] if the
+// database is silent.
+func (db *DB) WithAnswerLimit() *DB {
+	within := *db
+	within.answers = true
+	return &within
+}
+
+// Tx returns the transaction that calls take part in, or nil.
+func (db *DB) Tx() pgx.Tx { return db.tx }
+
+// InTx reports whether calls take part in a transaction.
+func (db *DB) InTx() bool { return db.tx != nil }
+
+// InCallersTx reports whether calls take part in a transaction that the caller ends.
+func (db *DB) InCallersTx() bool { return db.callersTx }
+
+// Start starts work that [DB.Close] waits for. It reports false after Close.
+func (db *DB) Start(work func()) bool {
+	return db.draining.start(func(context.Context) { work() })
+}
+
+// StartBackground starts work whose context ends with [DB.Close]. It reports false after Close.
+func (db *DB) StartBackground(work func(context.Context)) bool { return db.background.start(work) }
+
+// Closing is closed when [DB.Close] begins.
+func (db *DB) Closing() <-chan struct{} { return db.closing }
+
+// Closed reports whether [DB.Close] was called.
+func (db *DB) Closed() bool { return db.closed.Load() }
+
+// Close makes later calls fail. It waits for what [DB.Start] has started and for notifications,
+// and then ends the work in the background and waits for it, no longer than ctx allows.
+func (db *DB) Close(ctx context.Context) error {
+	db.closed.Store(true)
+	db.closeOnce.Do(func() { close(db.closing) })
+	err := db.draining.stop(ctx)
+	for i := range db.reserves {
+		db.reserves[i].close()
+	}
+	return errors.Join(err, db.background.stop(ctx))
+}

@@ -1,0 +1,107 @@
+package pg
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/sqlfile"
+)
+
+// Statements are the statements of a package: the files of SQL beside its Go, whose names without
+// the ending are the names of the statements. Folders are for people.
+type Statements struct {
+	// read reads them as they are for the schema "stint". Each DB needs them, and to read them
+	// takes milliseconds.
+	read func() (map[string]string, error)
+}
+
+// NewStatements returns the statements of a folder. Adapt, unless it is nil, adds those that are
+// made of others.
+func NewStatements(files fs.FS, adapt func(texts map[string]string)) *Statements {
+	return &Statements{sync.OnceValues(func() (map[string]string, error) {
+		return readStatements(files, adapt)
+	})}
+}
+
+func readStatements(files fs.FS, adapt func(map[string]string)) (map[string]string, error) {
+	texts := map[string]string{}
+	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, file)
+		texts[strings.TrimSuffix(path.Base(file), ".sql")] = sqlfile.Statement(string(text))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if adapt != nil {
+		adapt(texts)
+	}
+	for name, text := range texts {
+		texts[name] = sqlfile.InFull(text)
+	}
+	return texts, nil
+}
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// own are the statements of this package.
+//
+//nolint:gochecknoglobals // never changes
+var own = NewStatements(files, nil)
+
+// A set holds statements for a schema, by their names.
+type set map[string]statement
+
+type statement struct {
+	text string
+	// writes says that a read-only transaction may not execute it.
+	writes bool
+}
+
+// writePattern finds what a read-only transaction may not do.
+var writePattern = regexp.MustCompile(`\b(INSERT|UPDATE|DELETE|SHARE|nextval)\b`)
+
+// load returns the statements for the schema of a config.
+func load(config Config) (set, error) {
+	qualifier := pgx.Identifier{config.Schema}.Sanitize() + "."
+	replacements := []string{"LISTEN stint", "LISTEN " + strings.TrimSuffix(qualifier, ".")}
+	for _, literal := range config.Literals {
+		replacements = append(replacements, "'"+literal+"'", "'"+literal+"'")
+	}
+	qualify := strings.NewReplacer(append(replacements,
+		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"),
+		"stint.", qualifier)...)
+	loaded := set{}
+	for _, statements := range append([]*Statements{own}, config.Statements...) {
+		texts, err := statements.read()
+		if err != nil {
+			return nil, err
+		}
+		for name, text := range texts {
+			loaded[name] = statement{qualify.Replace(text), writePattern.MatchString(text)}
+		}
+	}
+	return loaded, nil
+}
+
+// text returns the text of a statement.
+func (db *DB) text(name string) string { return db.statements[name].text }
+
+// Texts returns the texts of all statements, by their names.
+func (db *DB) Texts() map[string]string {
+	texts := make(map[string]string, len(db.statements))
+	for name, statement := range db.statements {
+		texts[name] = statement.text
+	}
+	return texts
+}

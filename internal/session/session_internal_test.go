@@ -1,0 +1,46 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+// The pauses are without their jitter here: their length at most.
+func TestReattachPause_IsShortWithinTheGraceAndGrowsBehindIt(t *testing.T) {
+	t.Parallel()
+	for _, grace := range []time.Duration{
+		10 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second,
+	} {
+		hurry := grace + HandOnDelay
+		within, away, pause := 0, time.Duration(0), reattachPauseFirst
+		var behind []time.Duration
+		for away < hurry+time.Minute {
+			away += pause
+			pause = reattachPause(pause, away, hurry)
+			switch {
+			case away >= hurry:
+				behind = append(behind, pause)
+			case pause > max(grace/4, reattachPauseFirst):
+				t.Errorf("grace %v: a pause of %v when %v have passed", grace, pause, away)
+			default:
+				within++
+			}
+		}
+		if within < 4 {
+			t.Errorf("grace %v: %d attempts until the tasks are handed on", grace, within)
+		}
+		if n := len(behind); n > 28 || behind[n-1] != pg.OutagePauseMax {
+			t.Errorf("grace %v: %d attempts in the minute behind it: %v", grace, n, behind)
+		}
+	}
+	pause, attempts := reattachPauseFirst, 0
+	for away := time.Duration(0); away < time.Minute; attempts++ { // no actor is registered
+		away += pause
+		pause = reattachPause(pause, away, 0)
+	}
+	if attempts > 28 || pause != pg.OutagePauseMax {
+		t.Errorf("without actors %d attempts in a minute, then a pause of %v", attempts, pause)
+	}
+}
