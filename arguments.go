@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // The limits of design: each is checked here before the database sees the value, and again by a
@@ -21,7 +23,6 @@ const (
 	schemaBytesMax = 63
 	ownedTasksMax  = 100_000
 	leaseMax       = 10 * 365 * 24 * time.Hour
-	yearMax        = 9999
 	actionsMax     = 10_000
 	listedTasksMax = 10_000
 	// A page looks at the queue of each action.
@@ -98,9 +99,9 @@ func (t *Task) check() error {
 		return argumentError("Task.MaxTries", "must be UnlimitedTries or 0 to 2147483647")
 	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
 		return argumentError("Task.OnAbort", "must be AbortToo or RunAnyway")
-	case !storable(t.NotBefore):
+	case !pg.IsStorable(t.NotBefore):
 		return argumentError("Task.NotBefore", "must be between the years 1 and 9999")
-	case !storable(t.Deadline):
+	case !pg.IsStorable(t.Deadline):
 		return argumentError("Task.Deadline", "must be between the years 1 and 9999")
 	}
 	for _, id := range t.After {
@@ -114,10 +115,6 @@ func (t *Task) check() error {
 		}
 	}
 	return nil
-}
-
-func storable(t time.Time) bool {
-	return t.IsZero() || t.Year() >= 1 && t.Year() <= yearMax
 }
 
 func checkLease(lease time.Duration) error {

@@ -497,7 +497,7 @@ func (f *Filter) sourcesOfStates() []listSource {
 		add(StateReady, f.sourcesOfReady(byKey)...)
 		add(StateScheduled, listSource{"list_scheduled", func(place listPlace) []any {
 			if !place.began {
-				return []any{firstMoment(), int64(-1)}
+				return []any{pg.FirstMoment(), int64(-1)}
 			}
 			return []any{time.UnixMicro(place.at), place.key}
 		}})

@@ -187,12 +187,7 @@ type dueScan struct {
 }
 
 func newDueScan(name string, most int) *dueScan {
-	return &dueScan{name: name, most: most, at: firstMoment()}
-}
-
-// firstMoment is before all other times.
-func firstMoment() pgtype.Timestamptz {
-	return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	return &dueScan{name: name, most: most, at: pg.FirstMoment()}
 }
 
 func scanScheduled() *dueScan { return newDueScan("promote_scheduled", promotedTasksMax) }

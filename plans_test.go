@@ -277,7 +277,9 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 		}
 	}
 	files := 0
-	for _, pattern := range []string{"sql/*/*.sql", "internal/pg/sql/*", "internal/session/sql/*"} {
+	for _, pattern := range []string{
+		"sql/*/*.sql", "internal/pg/sql/*", "internal/schedule/sql/*", "internal/session/sql/*",
+	} {
 		found, err := filepath.Glob(pattern)
 		wantErr(t, "Glob "+pattern, err, nil)
 		files += len(found)

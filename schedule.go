@@ -1,12 +1,13 @@
 package stint
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/stint-tasks/stint/internal/calendar"
+	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/schedule"
 )
 
 // A Schedule inserts tasks again and again, at times that a calendar says. It is kept in the
@@ -108,8 +109,6 @@ const (
 	windowDefault        = 24 * time.Hour
 	windowMax            = 366 * 24 * time.Hour
 	jitterMax            = 24 * time.Hour
-	caughtUpMax          = 1000     // occurrences
-	missedMax            = 100_000  // are counted of a time
 	putBytesMax          = 64 << 20 // of bodies, in one call
 
 	// onTime is how late an occurrence may be that is not missed: maintainers look once a second.
@@ -119,31 +118,22 @@ const (
 // Next returns the next occurrences behind a time, at most so many, up to the year 9999. A pause
 // makes no difference. A bad value is an [*ArgumentError].
 func (d Schedule) Next(after time.Time, most int) ([]time.Time, error) {
-	of, err := d.check()
+	timing, err := d.check()
 	if err != nil {
 		return nil, err
 	}
-	if !storable(after) {
+	if !pg.IsStorable(after) {
 		return nil, argumentError("after", "must be between the years 1 and 9999")
 	}
 	var all []time.Time
-	for at, ok := d.next(of, after); ok && len(all) < most; at, ok = d.next(of, at) {
+	for at, ok := timing.Next(after); ok && len(all) < most; at, ok = timing.Next(at) {
 		all = append(all, at)
 	}
 	return all, nil
 }
 
-// next is the next occurrence behind a time and within the bounds.
-func (d *Schedule) next(of *calendar.Calendar, after time.Time) (time.Time, bool) {
-	if !d.From.IsZero() && after.Before(d.From) {
-		after = d.From.Add(-1)
-	}
-	at, ok := of.Next(after)
-	return at, ok && storable(at) && (d.To.IsZero() || !at.After(d.To))
-}
-
-// check refuses what a schedule cannot be, and returns its calendar.
-func (d *Schedule) check() (*calendar.Calendar, error) {
+// check refuses what a schedule cannot be, and returns when it occurs.
+func (d *Schedule) check() (*schedule.Timing, error) {
 	if err := checkText("Schedule.Name", d.Name, scheduleNameBytesMax); err != nil {
 		return nil, err
 	}
@@ -163,12 +153,22 @@ func (d *Schedule) check() (*calendar.Calendar, error) {
 		return nil, argumentError("Schedule.Window", "must be 0 to 366 days")
 	case d.Jitter < 0 || d.Jitter > jitterMax:
 		return nil, argumentError("Schedule.Jitter", "must be 0 to 24 hours")
-	case !storable(d.From) || !storable(d.To):
+	case !pg.IsStorable(d.From) || !pg.IsStorable(d.To):
 		return nil, argumentError("Schedule.From and To", "must be between the years 1 and 9999")
 	case !d.To.IsZero() && d.To.Before(d.From):
 		return nil, argumentError("Schedule.To", "must not be before From")
 	}
-	return of, d.checkTasks()
+	timing := &schedule.Timing{
+		Calendar: of, From: d.From, To: d.To, Window: cmp.Or(d.Window, windowDefault), Most: 1,
+	}
+	switch d.CatchUp {
+	case CatchUpSkip:
+		timing.Window, timing.Most = onTime, schedule.CaughtUpMax
+	case CatchUpAll:
+		timing.Most = schedule.CaughtUpMax
+	case CatchUpLast:
+	}
+	return timing, d.checkTasks()
 }
 
 func (d *Schedule) zone() string {
@@ -255,78 +255,4 @@ func (d *Schedule) tasksOf(prefix TaskID) []Task {
 		tasks[i] = task
 	}
 	return tasks
-}
-
-// delay is how much later than an occurrence its tasks start: the same in every process.
-func (d *Schedule) delay(at, following time.Time) time.Duration {
-	most := d.Jitter
-	if !following.IsZero() {
-		most = min(most, following.Sub(at))
-	}
-	if most == 0 {
-		return 0
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(d.occurrenceID(at)))     // never fails
-	return time.Duration(hash.Sum64() % uint64(most)) //nolint:gosec // less than a day
-}
-
-// due returns the occurrences from one on until now of which tasks are to be inserted, how many are
-// left out, and the next occurrence, zero if there is none.
-// If the context ends, it returns anything.
-func (d *Schedule) due(
-	ctx context.Context, of *calendar.Calendar, from, now time.Time,
-) (due []time.Time, missed int64, next time.Time) {
-	window, most := d.Window, 1
-	if window == 0 {
-		window = windowDefault
-	}
-	switch d.CatchUp {
-	case CatchUpSkip:
-		window, most = onTime, caughtUpMax
-	case CatchUpAll:
-		most = caughtUpMax
-	case CatchUpLast:
-	}
-	oldest := now.Add(-window)
-	// Back from now, so that a long time away costs little: a transaction waits for this.
-	for look := time.Minute; ; look *= 4 {
-		begin := now.Add(-look)
-		isAll := !begin.After(oldest) || !begin.After(from)
-		if begin.Before(oldest) {
-			begin = oldest
-		}
-		due = d.between(of, from, begin, now)
-		if isAll || ctx.Err() != nil || len(due) >= most {
-			break
-		}
-	}
-	due = due[max(len(due)-most, 0):]
-	first := now.Add(1)
-	if len(due) > 0 {
-		first = due[0]
-	}
-	for at, ok := from, true; ok && at.Before(first) && missed < missedMax; missed++ {
-		if at, ok = d.next(of, at); ctx.Err() != nil {
-			break
-		}
-	}
-	if at, ok := d.next(of, now); ok {
-		next = at
-	}
-	return due, missed, next
-}
-
-// between returns the occurrences from one on that are not before a time, until another one. The
-// first one is taken for an occurrence, also if this process knows other rules for its zone.
-func (d *Schedule) between(of *calendar.Calendar, from, begin, end time.Time) []time.Time {
-	at, ok := from, true
-	if from.Before(begin) {
-		at, ok = d.next(of, begin.Add(-1))
-	}
-	var all []time.Time
-	for ; ok && !at.After(end); at, ok = d.next(of, at) {
-		all = append(all, at)
-	}
-	return all
 }

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-tasks/stint/internal/calendar"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/schedule"
 )
 
 // PutSchedules adds schedules, or changes those with the same names: all of them, or none if one
@@ -25,7 +23,7 @@ import (
 // Of several releases of a program that put a schedule with different values, the last one decides.
 // So put schedules once for each deployment, or use [Store.EnsureSchedules] where a program starts.
 func (s *Store) PutSchedules(ctx context.Context, schedules []Schedule) error {
-	if err := s.putSchedules(ctx, "put_schedules", schedules); err != nil {
+	if err := s.putSchedules(ctx, schedule.Put, schedules); err != nil {
 		return fmt.Errorf("put schedules: %w", err)
 	}
 	return nil
@@ -34,20 +32,21 @@ func (s *Store) PutSchedules(ctx context.Context, schedules []Schedule) error {
 // EnsureSchedules adds those of the schedules whose names no schedule has, and leaves the others as
 // they are. Otherwise it is as [Store.PutSchedules].
 func (s *Store) EnsureSchedules(ctx context.Context, schedules []Schedule) error {
-	if err := s.putSchedules(ctx, "ensure_schedules", schedules); err != nil {
+	if err := s.putSchedules(ctx, schedule.Ensure, schedules); err != nil {
 		return fmt.Errorf("ensure schedules: %w", err)
 	}
 	return nil
 }
 
 func (s *Store) putSchedules(
-	ctx context.Context, statement string, schedules []Schedule,
+	ctx context.Context, put func(context.Context, *pg.DB, []schedule.Row) error,
+	schedules []Schedule,
 ) error {
 	if len(schedules) > schedulesMax {
 		return tooLarge("schedules", len(schedules), schedulesMax)
 	}
 	places, bytes := make(map[string]int, len(schedules)), 0
-	calendars := make([]*calendar.Calendar, len(schedules))
+	timings := make([]*schedule.Timing, len(schedules))
 	for i := range schedules {
 		if err := ctx.Err(); err != nil && i > 0 {
 			return err
@@ -56,7 +55,7 @@ func (s *Store) putSchedules(
 			bytes += len(task.Body)
 		}
 		var err error
-		if calendars[i], err = schedules[i].check(); err != nil {
+		if timings[i], err = schedules[i].check(); err != nil {
 			return &ScheduleError{Names: []string{schedules[i].Name}, Err: err}
 		}
 		if first, ok := places[schedules[i].Name]; ok {
@@ -72,58 +71,56 @@ func (s *Store) putSchedules(
 		return tooLarge("bytes of bodies", bytes, putBytesMax)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		now, err := s.now(ctx)
+		now, err := s.db.Now(ctx)
 		if err != nil {
 			return err
 		}
-		rows, err := newScheduleRows(schedules, calendars, now)
-		if err != nil {
-			return err
+		rows := make([]schedule.Row, len(schedules))
+		for i := range schedules {
+			if rows[i], err = schedules[i].row(); err != nil {
+				return err
+			}
+			rows[i].NextAt, _ = timings[i].Next(now)
 		}
-		return s.db.Run(ctx, pg.Step{Name: statement, Args: []any{
-			rows.names, rows.specs, rows.zones, rows.starts, rows.ends, rows.definitions,
-			rows.next,
-		}})
+		return put(ctx, s.db, rows)
 	})
 }
 
-// now is the database's clock.
-func (s *Store) now(ctx context.Context) (now time.Time, err error) {
-	err = s.db.Run(ctx, pg.Step{Name: "now", Read: func(rows pgx.Rows) error {
-		now, err = pgx.CollectOneRow(rows, pgx.RowTo[time.Time])
-		return err
-	}})
-	return now, err
+// row is the schedule as it is kept.
+func (d *Schedule) row() (schedule.Row, error) {
+	definition, err := json.Marshal(newDefinition(d))
+	return schedule.Row{
+		Name: d.Name, Spec: d.Spec, Zone: d.zone(), From: d.From, To: d.To, Definition: definition,
+	}, err
 }
 
-// scheduleRows are the columns of schedules.
-type scheduleRows struct {
-	names, specs, zones []string
-	starts, ends, next  []*time.Time
-	definitions         []string
-}
-
-func newScheduleRows(
-	schedules []Schedule, calendars []*calendar.Calendar, now time.Time,
-) (*scheduleRows, error) {
-	rows := &scheduleRows{}
-	for i := range schedules {
-		d := &schedules[i]
-		definition, err := json.Marshal(newDefinition(d))
+// infosOf reads schedules up to one whose definition is none, with which it ends, and an error.
+func infosOf(rows []schedule.Row) ([]ScheduleInfo, error) {
+	infos := make([]ScheduleInfo, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		var kept definition
+		err := json.Unmarshal(row.Definition, &kept)
+		d := kept.schedule()
+		d.Name, d.Spec, d.Zone, d.From, d.To = row.Name, row.Spec, row.Zone, row.From, row.To
+		infos[i] = ScheduleInfo{
+			Schedule: d, NextAt: row.NextAt, LastAt: row.LastAt, LastIDs: idsOfTexts(row.LastIDs),
+			Missed: row.Missed, Skipped: row.Skipped, PausedSince: row.PausedSince,
+			ChangedAt: row.ChangedAt,
+		}
 		if err != nil {
-			return nil, err
+			return infos[:i+1], &ScheduleError{Names: []string{row.Name}, Err: err}
 		}
-		var next *time.Time
-		if at, ok := d.next(calendars[i], now); ok {
-			next = &at
-		}
-		rows.names, rows.specs = append(rows.names, d.Name), append(rows.specs, d.Spec)
-		rows.zones, rows.next = append(rows.zones, d.zone()), append(rows.next, next)
-		rows.starts = append(rows.starts, pg.Moment(d.From))
-		rows.ends = append(rows.ends, pg.Moment(d.To))
-		rows.definitions = append(rows.definitions, string(definition))
 	}
-	return rows, nil
+	return infos, nil
+}
+
+func idsOfTexts(texts []string) []TaskID {
+	var ids []TaskID
+	for _, text := range texts {
+		ids = append(ids, TaskID(text))
+	}
+	return ids
 }
 
 // A definition is how the rest of a schedule is kept: as a document of JSON.
@@ -200,14 +197,7 @@ func (s *Store) CountScheduleBytes(ctx context.Context, names ...string) (int64,
 	if err := checkScheduleNames(names); err != nil {
 		return 0, fmt.Errorf("count bytes of schedules: %w", err)
 	}
-	var size int64
-	err := s.db.Run(ctx, pg.Step{
-		Name: "schedule_bytes", Args: []any{names, len(names) == 0},
-		Read: func(rows pgx.Rows) (err error) {
-			size, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
-			return err
-		},
-	})
+	size, err := schedule.CountBytes(ctx, s.db, names)
 	if err != nil {
 		return 0, fmt.Errorf("count bytes of schedules: %w", err)
 	}
@@ -218,73 +208,25 @@ func (s *Store) listSchedules(ctx context.Context, names []string) ([]ScheduleIn
 	if err := checkScheduleNames(names); err != nil {
 		return nil, err
 	}
+	var rows []schedule.Row
+	var err error
 	if len(names) > 0 {
-		all, _, err := s.findSchedules(ctx, "find_schedules", names)
-		return all, err
+		rows, err = schedule.Find(ctx, s.db, names)
+	} else {
+		rows, err = schedule.List(ctx, s.db)
 	}
-	const page = 1000
-	var all []ScheduleInfo
-	for after, full := "", true; full; {
-		found, _, err := s.findSchedules(ctx, "list_schedules", after, page)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-		if full = len(found) == page; full {
-			after = found[page-1].Name
-		}
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
-}
-
-// findSchedules returns the schedules that a statement finds, and what the clock shows.
-func (s *Store) findSchedules(
-	ctx context.Context, statement string, args ...any,
-) (found []ScheduleInfo, now time.Time, err error) {
-	err = s.db.Run(ctx, pg.Step{Name: statement, Args: args, Read: func(rows pgx.Rows) (err error) {
-		found, now, err = readSchedules(rows)
-		return err
-	}})
-	return found, now, err
-}
-
-// readSchedules reads rows up to one whose definition is none, with which it ends, and an error.
-func readSchedules(rows pgx.Rows) (all []ScheduleInfo, now time.Time, err error) {
-	for rows.Next() {
-		var info ScheduleInfo
-		var text []byte
-		var start, end, next, last, paused *time.Time
-		var ids []string
-		err := rows.Scan(&info.Name, &info.Spec, &info.Zone, &start, &end, &text, &next, &last,
-			&ids, &info.Missed, &info.Skipped, &paused, &info.ChangedAt, &now)
-		if err != nil {
-			return nil, now, err
-		}
-		var kept definition
-		unread := json.Unmarshal(text, &kept)
-		name, spec, zone := info.Name, info.Spec, info.Zone
-		info.Schedule = kept.schedule()
-		info.Name, info.Spec, info.Zone = name, spec, zone
-		info.From, info.To = pg.OrZero(start), pg.OrZero(end)
-		info.NextAt, info.LastAt = pg.OrZero(next), pg.OrZero(last)
-		info.PausedSince = pg.OrZero(paused)
-		for _, id := range ids {
-			info.LastIDs = append(info.LastIDs, TaskID(id))
-		}
-		all = append(all, info)
-		if unread != nil {
-			return all, now, &ScheduleError{Names: []string{name}, Err: unread}
-		}
-	}
-	return all, now, rows.Err()
+	return infosOf(rows)
 }
 
 // PauseSchedules keeps schedules from occurring until [Store.ResumeSchedules]: all of them, or none
 // if one does not exist ([ErrScheduleNotFound]). Tasks that were inserted stay as they are. A
 // schedule that is paused already stays so. The call may be repeated after any failure.
 func (s *Store) PauseSchedules(ctx context.Context, names ...string) error {
-	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (pg.Step, error) {
-		return pg.Step{Name: "pause_schedules", Args: []any{schedulesOf(found)}}, nil
+	err := s.withSchedules(ctx, names, func(s *Store, found []ScheduleInfo, _ time.Time) error {
+		return schedule.Pause(ctx, s.db, schedulesOf(found))
 	})
 	if err != nil {
 		return fmt.Errorf("pause schedules: %w", err)
@@ -297,20 +239,18 @@ func (s *Store) PauseSchedules(ctx context.Context, names ...string) error {
 // left out. A schedule that is not paused stays as it is. The call may be repeated after any
 // failure.
 func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
-	resume := func(found []ScheduleInfo, now time.Time) (pg.Step, error) {
+	resume := func(s *Store, found []ScheduleInfo, now time.Time) error {
 		next := make([]*time.Time, len(found))
 		for i := range found {
-			of, err := found[i].check()
+			timing, err := found[i].check()
 			if err != nil {
-				return pg.Step{}, scheduleError(found[i].Name, err)
+				return scheduleError(found[i].Name, err)
 			}
-			if at, ok := found[i].next(of, now); ok {
-				next[i] = &at
-			}
+			next[i] = timing.NextOrNil(now)
 		}
-		return pg.Step{Name: "resume_schedules", Args: []any{schedulesOf(found), next}}, nil
+		return schedule.Resume(ctx, s.db, schedulesOf(found), next)
 	}
-	if err := s.changeSchedules(ctx, names, resume); err != nil {
+	if err := s.withSchedules(ctx, names, resume); err != nil {
 		return fmt.Errorf("resume schedules: %w", err)
 	}
 	return nil
@@ -320,8 +260,8 @@ func (s *Store) ResumeSchedules(ctx context.Context, names ...string) error {
 // ([ErrScheduleNotFound]). Tasks that were inserted stay. If a call is repeated because its outcome
 // is unknown, the error says that the first one took place.
 func (s *Store) DeleteSchedules(ctx context.Context, names ...string) error {
-	err := s.changeSchedules(ctx, names, func(found []ScheduleInfo, _ time.Time) (pg.Step, error) {
-		return pg.Step{Name: "delete_schedules", Args: []any{schedulesOf(found)}}, nil
+	err := s.withSchedules(ctx, names, func(s *Store, found []ScheduleInfo, _ time.Time) error {
+		return schedule.Delete(ctx, s.db, schedulesOf(found))
 	})
 	if err != nil {
 		return fmt.Errorf("delete schedules: %w", err)
@@ -337,14 +277,14 @@ func (s *Store) DeleteSchedules(ctx context.Context, names ...string) error {
 func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error) {
 	var prefix TaskID
 	trigger := func(s *Store, found []ScheduleInfo, now time.Time) error {
-		schedule := &found[0]
-		of, err := schedule.check()
+		d := &found[0]
+		timing, err := d.check()
 		if err != nil {
 			return scheduleError(name, err)
 		}
-		prefix = schedule.occurrenceID(now) + "/manual"
-		tasks := schedule.tasksOf(prefix)
-		if following, ok := schedule.next(of, now); ok && schedule.Expire {
+		prefix = d.occurrenceID(now) + "/manual"
+		tasks := d.tasksOf(prefix)
+		if following, ok := timing.Next(now); ok && d.Expire {
 			for i := range tasks {
 				tasks[i].Deadline = following
 			}
@@ -355,20 +295,6 @@ func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error
 		return "", fmt.Errorf("trigger schedule: %w", err)
 	}
 	return prefix, nil
-}
-
-// changeSchedules changes schedules, all of which must exist, by one step.
-func (s *Store) changeSchedules(
-	ctx context.Context, names []string,
-	change func(found []ScheduleInfo, now time.Time) (pg.Step, error),
-) error {
-	return s.withSchedules(ctx, names, func(s *Store, found []ScheduleInfo, now time.Time) error {
-		changes, err := change(found, now)
-		if err != nil {
-			return err
-		}
-		return s.db.Run(ctx, changes)
-	})
 }
 
 // withSchedules does something with schedules that it locks, all of which must exist, in one
@@ -384,7 +310,11 @@ func (s *Store) withSchedules(
 		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		found, now, err := s.findSchedules(ctx, "lock_schedules", names)
+		rows, now, err := schedule.Lock(ctx, s.db, names)
+		if err != nil {
+			return err
+		}
+		found, err := infosOf(rows)
 		if err != nil {
 			return err
 		}

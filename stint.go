@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
+	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
@@ -287,7 +288,7 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
-		Statements:  []*pg.Statements{statements, session.Statements},
+		Statements:  []*pg.Statements{statements, schedule.Statements, session.Statements},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
 	}

@@ -1,6 +1,23 @@
 package pg
 
-import "time"
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// yearMax is the last year whose times all programs can read.
+const yearMax = 9999
+
+// IsStorable reports whether a time can be kept: the zero time, or one of the years 1 to 9999.
+func IsStorable(t time.Time) bool {
+	return t.IsZero() || t.Year() >= 1 && t.Year() <= yearMax
+}
+
+// FirstMoment is before all other times.
+func FirstMoment() pgtype.Timestamptz {
+	return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+}
 
 // Moment returns a time as the parameter of a statement: null for the zero time.
 func Moment(t time.Time) *time.Time {

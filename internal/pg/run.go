@@ -252,6 +252,15 @@ func Undoing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), undoMax)
 }
 
+// Now returns what the database's clock shows.
+func (db *DB) Now(ctx context.Context) (now time.Time, err error) {
+	err = db.Run(ctx, Step{Name: "now", Read: func(rows pgx.Rows) error {
+		now, err = pgx.CollectOneRow(rows, pgx.RowTo[time.Time])
+		return err
+	}})
+	return now, err
+}
+
 // WaitForCommit makes a transaction wait at its commit, for the disk and for synchronous standbys,
 // as if it had changed something. A call that finds that there is nothing left to do tells its
 // caller that an earlier one has done it, and that must be as safe as if the call had done it
