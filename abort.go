@@ -351,7 +351,7 @@ func (s *Store) takeOut(
 	steps = append(steps,
 		pg.Step{Name: "carve_ready", Args: []any{keys}}, carveLeased(singles(keys)))
 	room := &pg.Notices{}
-	steps = append(steps, s.makeRoom(keys, keys, nil, room))
+	steps = append(steps, s.limits.UnparkFor(s.db, keys, keys, nil, room))
 	if !owned {
 		steps = append(steps, pg.Step{Name: "carve_finished", Args: []any{keys}})
 	}

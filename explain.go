@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -80,7 +81,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 			return err
 		},
 	}, pg.Step{
-		Name: "explain_limits", Args: []any{string(id), countedParkedMax, explainedWaitingMax},
+		Name: "explain_limits", Args: []any{string(id), limit.CountedMax, explainedWaitingMax},
 		Read: func(rows pgx.Rows) error {
 			var err error
 			limits, err = readTaskLimits(rows)
@@ -294,10 +295,10 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 	for rows.Next() {
 		limits = &TaskLimits{}
 		var concurrency, perKey *int
-		var rate, key readRate
+		var rate, key limit.NullRate
 		var pausedAt, keyPausedAt, nextAt, keyNextAt *time.Time
-		err := rows.Scan(&concurrency, &perKey, &rate.tasks, &rate.per, &rate.burst,
-			&key.tasks, &key.per, &key.burst, &limits.Limits.Fair, &pausedAt, &keyPausedAt,
+		err := rows.Scan(&concurrency, &perKey, &rate.Tasks, &rate.Per, &rate.Burst,
+			&key.Tasks, &key.Per, &key.Burst, &limits.Limits.Fair, &pausedAt, &keyPausedAt,
 			&limits.InProgress, &limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting,
 			&limits.WaitsForTurn, &limits.TurnsAhead)
 		if err != nil {
@@ -305,7 +306,8 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 		}
 		limits.Limits.Concurrency = pg.OrZero(concurrency)
 		limits.Limits.ConcurrencyPerKey = pg.OrZero(perKey)
-		limits.Limits.Rate, limits.Limits.RatePerKey = rate.rate(), key.rate()
+		limits.Limits.Rate = Rate(rate.Rate())
+		limits.Limits.RatePerKey = Rate(key.Rate())
 		limits.PausedSince, limits.KeyPausedSince = pg.OrZero(pausedAt), pg.OrZero(keyPausedAt)
 		limits.NextAt, limits.KeyNextAt = pg.OrZero(nextAt), pg.OrZero(keyNextAt)
 		if limits.KeyWaiting >= explainedWaitingMax {

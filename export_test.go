@@ -34,7 +34,7 @@ func AwaitNotifier(store *Store) {
 func LeaveTriesUnnoted(store *Store) { store.tries.once.Do(func() {}) }
 
 // LeaveRoomToOthers keeps a store from looking for room some time after it has parked tasks.
-func LeaveRoomToOthers(store *Store) { store.later.first = time.Hour }
+func LeaveRoomToOthers(store *Store) { store.limits.SetRecheckAfter(time.Hour) }
 
 // NewScheduleFirer returns what a store that maintains calls once a second.
 func NewScheduleFirer(store *Store) func(context.Context) error {

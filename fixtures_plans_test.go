@@ -197,7 +197,7 @@ var sample = map[string]struct {
 	"forget_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
 	"forget_limits":     {"'{act,other}'", []string{"limits_pkey", "limited_keys_pkey"}},
 	"leased_writers":    {"NULL", nil},
-	"room_makers":       {"NULL", nil},
+	"capacity_writers":  {"NULL", nil},
 	"list_limited_keys": {"NULL, 10", []string{"limited_keys_pkey"}},
 	"list_limits":       {"NULL, 10", []string{"leased_limited", "ready_parked"}},
 	"lock_limiting":     {"", nil},
@@ -266,7 +266,7 @@ var sample = map[string]struct {
 	"next_limited": {"'{a,act}', 10, '{0,0}', '{9,9}'", []string{
 		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
 	}},
-	"make_room": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}', true", []string{
+	"fill_capacity": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}', true", []string{
 		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
 		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order", "ready_order",
 	}},

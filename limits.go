@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/limit"
 )
 
 // Limits bound how tasks with one action are handed out, by all stores of the schema together. They
@@ -94,238 +91,27 @@ func (s *Store) setLimits(ctx context.Context, action string, limits Limits) err
 	if err := limits.check(); err != nil {
 		return err
 	}
-	rate, key := limits.Rate.args(), limits.RatePerKey.args()
-	set := pg.Step{Name: "set_limits", Args: []any{
-		action, count(limits.Concurrency), count(limits.ConcurrencyPerKey),
-		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
-	}}
-	var same bool
-	set.Read = func(rows pgx.Rows) error {
-		var err error
-		same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
-		return err
-	}
-	var err error
-	if limits == (Limits{}) {
-		err = s.loosen(ctx, []string{action}, set)
-	} else {
-		err = s.tighten(ctx, set)
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.applyLimits(ctx, action, limits, same); err != nil {
-		return fmt.Errorf("they are in force, but tasks that were handed out before may not count "+
+	applied, err := s.limits.Set(ctx, action, limits.toEngine())
+	if !applied {
+		err = fmt.Errorf("they are in force, but tasks that were handed out before may not count "+
 			"yet: call again: %w", err)
-	}
-	s.db.Notify(ctx, readyNotice(action))
-	return nil
-}
-
-// applyLimits does what is left to do once limits are set. same says that those of keys are what
-// they were.
-func (s *Store) applyLimits(
-	ctx context.Context, action string, limits Limits, same bool,
-) error {
-	inProgress := limits.Concurrency > 0 || limits.ConcurrencyPerKey > 0
-	if inProgress || limits.Rate != (Rate{}) || limits.RatePerKey != (Rate{}) {
-		if err := s.awaitLeasedWriters(ctx); err != nil {
-			return err
-		}
-	}
-	if err := s.fitKeyRates(ctx, action); err != nil {
-		return err
-	}
-	if inProgress {
-		if err := s.countOwned(ctx, "mark_leased", []string{action}); err != nil {
-			return err
-		}
-	}
-	if limits.ConcurrencyPerKey > 0 {
-		err := s.countOwned(ctx, "give_slots", []string{action}, slotTasksMax)
-		if err != nil {
-			return err
-		}
-	}
-	if same { // if a call before this one has not come here, maintainers bring the tasks back
-		return nil
-	}
-	if err := s.unpark(ctx, action, nil); err != nil {
-		return err
-	}
-	return s.db.Run(ctx, pg.Step{Name: "forget_turns", Args: []any{action}})
-}
-
-// tighten changes limits or pauses, and makes sure that no release works that does not know of
-// them.
-func (s *Store) tighten(ctx context.Context, steps ...pg.Step) error {
-	older, err := s.tightenOnce(ctx, steps)
-	if err != nil || older == 0 {
-		return err
-	}
-	// Nobody may have noticed yet that they are gone.
-	if _, err := s.checkSessions(ctx, false); err != nil {
-		return err
-	}
-	if older, err = s.tightenOnce(ctx, steps); err != nil || older == 0 {
-		return err
-	}
-	return fmt.Errorf("%w: stores of an older release, which does not know of limits and pauses, "+
-		"are connected: %d; replace their processes first", ErrSchemaVersion, older)
-}
-
-// tightenOnce makes a change unless stores of older releases are connected. It returns how many
-// are.
-func (s *Store) tightenOnce(ctx context.Context, steps []pg.Step) (older int64, err error) {
-	err = s.transact(ctx, func(s *Store) error {
-		err := s.db.Run(ctx, pg.Step{Name: "lock_limiting"}, pg.Step{
-			Name: "older_sessions",
-			Read: func(rows pgx.Rows) error {
-				var err error
-				older, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
-				return err
-			},
-		})
-		if err != nil || older > 0 {
-			return err
-		}
-		return s.db.Run(ctx, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
-	})
-	return older, err
-}
-
-// loosen removes limits or ends pauses of actions.
-func (s *Store) loosen(ctx context.Context, actions []string, steps ...pg.Step) error {
-	all := append([]pg.Step{{Name: "lock_limiting"}}, steps...)
-	return s.db.Run(ctx, append(all,
-		pg.Step{Name: "forget_limits", Args: []any{actions}}, pg.Step{Name: "lower_supported"})...)
-}
-
-const (
-	// How long to wait between two looks for what others are about to end: first, and at most.
-	lookAgainFirst = 5 * time.Millisecond
-	lookAgainMost  = 100 * time.Millisecond
-
-	// How many rows of leased one statement looks through, and for how many tasks it gives slots.
-	leasedRowsMax = 1000
-	slotTasksMax  = 5000
-
-	unparkedRowsMax = 1000
-)
-
-// lookAgain calls look until it is done, with pauses.
-func lookAgain(ctx context.Context, look func() (done bool, err error)) error {
-	for pause := lookAgainFirst; ; pause = min(2*pause, lookAgainMost) {
-		if done, err := look(); err != nil || done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
-}
-
-// awaitLeasedWriters waits for the end of the transactions that may not see the limits, and may
-// hand out tasks that nobody sees yet.
-func (s *Store) awaitLeasedWriters(ctx context.Context) error {
-	var writers []string // nil: all
-	err := lookAgain(ctx, func() (done bool, err error) {
-		open, err := s.openTransactions(ctx, "leased_writers", writers)
-		if err == nil {
-			writers = open
-		}
-		return err == nil && len(open) == 0, err
-	})
-	if err != nil && len(writers) > 0 {
-		err = fmt.Errorf("transactions that hand out, return or change tasks are open: %d (the "+
-			"oldest ones: stint check): %w", len(writers), err)
 	}
 	return err
 }
 
-// openTransactions returns which of these transactions are still open, or, if they are nil, which
-// ones are that a statement looks for: leased_writers or room_makers.
-func (s *Store) openTransactions(
-	ctx context.Context, statement string, of []string,
-) (open []string, err error) {
-	err = s.db.Run(ctx, pg.Step{
-		Name: statement, Args: []any{of},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			open, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			return err
-		},
-	})
-	return open, err
-}
-
-// fitKeyRates fits the buckets of keys to the rate that they have now.
-func (s *Store) fitKeyRates(ctx context.Context, action string) error {
-	return lookAgain(ctx, func() (bool, error) {
-		var misfits int64
-		err := s.db.Run(ctx, pg.Step{
-			Name: "fit_key_rates", Args: []any{action},
-			Read: func(rows pgx.Rows) error {
-				var err error
-				misfits, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])
-				return err
-			},
-		})
-		return misfits == 0, err
-	})
-}
-
-// countOwned goes through the tasks in progress with a statement that makes them count, mark_leased
-// or give_slots, until none is left that does not.
-func (s *Store) countOwned(
-	ctx context.Context, statement string, actions []string, more ...any,
-) error {
-	return lookAgain(ctx, func() (bool, error) {
-		none := true
-		for place := new(int64); place != nil; {
-			var lacking int64
-			args := append([]any{actions, *place, leasedRowsMax}, more...)
-			// One at a time: two that give slots at once may give one task two of them.
-			err := s.db.Run(ctx, pg.Step{Name: "lock_limiting"}, pg.Step{
-				Name: statement, Args: args,
-				Read: func(rows pgx.Rows) error {
-					_, err := pgx.ForEachRow(rows, []any{&place, &lacking}, nothing)
-					return err
-				},
-			})
-			if err != nil {
-				return false, err
-			}
-			none = none && lacking == 0
-		}
-		return none, nil
-	})
-}
-
-func nothing() error { return nil }
-
-// unpark puts the parked tasks of an action, or of some of its keys, back to where they were in the
-// queue. The next hand-outs park those again for which there is no room. Other stores may overlook
-// them until they scan the whole queue, which they do ten times a second.
-func (s *Store) unpark(ctx context.Context, action string, keys []string) error {
-	defer s.queues.Forget(action)
-	key, rank, hi := "", int64(math.MinInt64), int64(0)
-	for rows := int64(unparkedRowsMax); rows == unparkedRowsMax; {
-		rows = 0
-		err := s.db.Run(ctx, pg.Step{
-			Name: "unpark_tasks", Args: []any{action, keys, key, rank, hi, unparkedRowsMax},
-			Read: func(found pgx.Rows) error {
-				_, err := pgx.ForEachRow(found, []any{&rows, &key, &rank, &hi}, nothing)
-				return err
-			},
-		})
-		if err != nil {
-			return err
-		}
+// toEngine returns the limits with the bursts that are left out.
+func (l *Limits) toEngine() limit.Limits {
+	return limit.Limits{
+		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey,
+		Rate: l.Rate.toEngine(), RatePerKey: l.RatePerKey.toEngine(), Fair: l.Fair,
 	}
-	return nil
+}
+
+func (r Rate) toEngine() limit.Rate {
+	if r != (Rate{}) {
+		r.Burst = r.burst()
+	}
+	return limit.Rate(r)
 }
 
 // checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
@@ -392,22 +178,6 @@ func (r Rate) burst() int {
 	return max(1, int(min(inSecond, rateTasksMax)))
 }
 
-// args returns the rate as parameters of a statement: tasks, per and burst, or nulls.
-func (r Rate) args() [3]any {
-	if r == (Rate{}) {
-		return [3]any{}
-	}
-	return [3]any{r.Tasks, r.Per, r.burst()}
-}
-
-// count returns a limit as the parameter of a statement: null for none.
-func count(limit int) *int {
-	if limit == 0 {
-		return nil
-	}
-	return &limit
-}
-
 const weightMax = 1000
 
 // SetWeights sets the weights of keys of an action, 1 to 1,000 each. If keys take turns
@@ -443,7 +213,183 @@ func (s *Store) setWeights(ctx context.Context, action string, weights map[strin
 	if len(keys) == 0 {
 		return s.db.CheckOpen(ctx)
 	}
-	return s.db.Run(ctx, pg.Step{Name: "lock_limiting"},
-		pg.Step{Name: "set_weights", Args: []any{action, keys, numbers}},
-		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
+	return s.limits.SetWeights(ctx, action, keys, numbers)
+}
+
+// Pause stops the hand-outs of tasks with these actions, by all stores of the schema, until
+// [Store.Resume]. It takes effect for hand-outs that begin after it returned. Owners go on with
+// what they own, and tasks may be inserted. To pause an action again changes nothing: it stays
+// paused since the first time. Limits stay as they are.
+//
+// As with [Store.SetLimits], it is refused with [ErrSchemaVersion] as long as stores of releases
+// are connected that do not know of pauses, for actions that begin with "stint.", and in the
+// caller's transaction. The call may be repeated after any failure.
+func (s *Store) Pause(ctx context.Context, actions ...string) error {
+	if err := s.pauseActions(ctx, actions, true); err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
+// Resume ends what [Store.Pause] has begun. Actions that are not paused stay as they are, and so do
+// paused keys. It is refused in the caller's transaction. The call may be repeated after any
+// failure.
+func (s *Store) Resume(ctx context.Context, actions ...string) error {
+	if err := s.pauseActions(ctx, actions, false); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) pauseActions(ctx context.Context, actions []string, pause bool) error {
+	if err := s.checkLimiting(actions...); err != nil {
+		return err
+	}
+	if len(actions) == 0 {
+		return s.db.CheckOpen(ctx)
+	}
+	actions = sorted(actions)
+	if pause {
+		return s.limits.PauseActions(ctx, actions)
+	}
+	return s.limits.ResumeActions(ctx, actions)
+}
+
+// PauseKeys stops the hand-outs of tasks with these keys of an action, as [Store.Pause] does for a
+// whole action. It takes 10,000 keys at most.
+func (s *Store) PauseKeys(ctx context.Context, action string, keys ...string) error {
+	if err := s.pauseKeys(ctx, action, keys, true); err != nil {
+		return fmt.Errorf("pause keys: %w", err)
+	}
+	return nil
+}
+
+// ResumeKeys ends what [Store.PauseKeys] has begun. Keys that are not paused stay as they are, and
+// so does the pause of the whole action. It is refused in the caller's transaction. The call may be
+// repeated after any failure.
+func (s *Store) ResumeKeys(ctx context.Context, action string, keys ...string) error {
+	if err := s.pauseKeys(ctx, action, keys, false); err != nil {
+		return fmt.Errorf("resume keys: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) pauseKeys(ctx context.Context, action string, keys []string, pause bool) error {
+	if err := s.checkLimiting(action); err != nil {
+		return err
+	}
+	if err := checkKeys(keys); err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return s.db.CheckOpen(ctx)
+	}
+	keys = sorted(keys)
+	if pause {
+		return s.limits.PauseKeys(ctx, action, keys)
+	}
+	unparked, err := s.limits.ResumeKeys(ctx, action, keys)
+	if !unparked {
+		err = fmt.Errorf("they are resumed, but some tasks may wait longer: call again: %w", err)
+	}
+	return err
+}
+
+func checkKeys(keys []string) error {
+	if len(keys) > limit.KeysMax {
+		return tooLarge("keys", len(keys), limit.KeysMax)
+	}
+	for i, key := range keys {
+		if err := checkText("key", key, keyBytesMax); err != nil {
+			return at(err, i, "")
+		}
+	}
+	return nil
+}
+
+// sorted returns the names in order, each once.
+func sorted(names []string) []string {
+	names = slices.Sorted(slices.Values(names))
+	return slices.Compact(names)
+}
+
+// ActionLimits is how an action is limited and paused, and what that means at this moment.
+type ActionLimits struct {
+	Action string
+	// Limits are as they were set, the zero value if there are none. A Burst that was left out is
+	// filled in.
+	Limits Limits
+	// SetAt is when the limits were set; zero if there are none.
+	SetAt time.Time
+	// PausedSince is since when the whole action is paused; zero if it is not.
+	PausedSince time.Time
+
+	// InProgress is how many tasks are in progress, which is more than Limits.Concurrency if that
+	// was lowered. They are counted only where that or ConcurrencyPerKey is set.
+	InProgress int
+	// Parked is how many ready tasks wait for room below a limit of their key, for the end of its
+	// pause, or for its turn.
+	// Counting stops at 100,000: ParkedOrMore says that there may be more.
+	Parked       int
+	ParkedOrMore bool
+
+	// Tokens is how many tokens the bucket of Limits.Rate holds. NextAt is when it has the next one
+	// to hand out a task with, zero if it has one.
+	Tokens float64
+	NextAt time.Time
+
+	// PausedKeys are the keys that are paused, and since when; Weights those with another weight
+	// than 1. KeysOrMore says that there may be more: all actions of an answer together have 10,000
+	// keys at most.
+	PausedKeys map[string]time.Time
+	Weights    map[string]int
+	KeysOrMore bool
+}
+
+// ListLimits returns the limits, pauses and weights of these actions, or, if none is named, of all,
+// in the order of the actions' names. Those that have neither limits nor pauses nor weights are
+// left out.
+func (s *Store) ListLimits(ctx context.Context, actions ...string) ([]ActionLimits, error) {
+	list, err := s.listLimits(ctx, actions)
+	if err != nil {
+		return nil, fmt.Errorf("list limits: %w", err)
+	}
+	return list, nil
+}
+
+func (s *Store) listLimits(ctx context.Context, actions []string) ([]ActionLimits, error) {
+	if len(actions) > actionsMax {
+		return nil, tooLarge("actions", len(actions), actionsMax)
+	}
+	for i, action := range actions {
+		if err := checkText("action", action, actionBytesMax); err != nil {
+			return nil, at(err, i, "")
+		}
+	}
+	var named []string // nil: all
+	if len(actions) > 0 {
+		named = sorted(actions)
+	}
+	found, err := limit.List(ctx, s.db, named)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ActionLimits, len(found))
+	for i := range found {
+		list[i] = actionLimits(&found[i])
+	}
+	return list, nil
+}
+
+func actionLimits(l *limit.Info) ActionLimits {
+	return ActionLimits{
+		Action: l.Action,
+		Limits: Limits{
+			Concurrency: l.Limits.Concurrency, ConcurrencyPerKey: l.Limits.ConcurrencyPerKey,
+			Rate: Rate(l.Limits.Rate), RatePerKey: Rate(l.Limits.RatePerKey), Fair: l.Limits.Fair,
+		},
+		SetAt: l.SetAt, PausedSince: l.PausedSince, NextAt: l.NextAt, InProgress: l.InProgress,
+		Parked: l.Parked, ParkedOrMore: l.ParkedOrMore, Tokens: l.Tokens,
+		PausedKeys: l.PausedKeys, Weights: l.Weights, KeysOrMore: l.KeysOrMore,
+	}
 }

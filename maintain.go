@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -76,7 +77,7 @@ type duty struct {
 // that fails stays there.
 func (s *Store) duties() []duty {
 	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
-	room, pruner, dropper := &roomKeeper{store: s}, s.newPruner(), &dropper{store: s}
+	unparker, pruner, dropper := limit.NewUnparker(s.limits), s.newPruner(), &dropper{store: s}
 	fire := (&scheduleFirer{store: s}).pass
 	prune := func(ctx context.Context) error {
 		_, _, err := pruner.pass(ctx)
@@ -87,7 +88,7 @@ func (s *Store) duties() []duty {
 		{"abort what only aborted tasks need", maintainEvery, failed.pass, failedLately.look},
 		{"come back to what aborted tasks need", sweepEvery, nil, failed.keepUp},
 		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
-		{"make room below limits", maintainEvery, room.pass, room.keepUp},
+		{"unpark tasks below limits", maintainEvery, unparker.All, unparker.Some},
 		{"prune finished tasks", s.keep.pruneEvery(), prune, pruner.keepUp},
 		{"drop what is left of tasks that are gone", sweepEvery, dropper.pass, dropper.keepUp},
 		{"insert tasks of schedules", maintainEvery, fire, fire},
@@ -229,7 +230,7 @@ func (d *dueScan) step() pg.Step {
 	}}
 }
 
-// addNotices adds what others may wait for, and has parked tasks brought back.
+// addNotices adds what others may wait for, and has parked tasks unparked.
 func (s *Store) addNotices(d *dueScan, pending *pg.Notices) {
 	for _, action := range d.actions {
 		pending.Add(readyTopic(action))
@@ -237,11 +238,11 @@ func (s *Store) addNotices(d *dueScan, pending *pg.Notices) {
 	if len(d.room) == 0 {
 		return
 	}
-	parked := make([]parkedKey, len(d.room))
+	parked := make([]limit.Key, len(d.room))
 	for i, key := range d.room {
-		parked[i] = parkedKey{action: key[0], key: key[1]}
+		parked[i] = limit.Key{Action: key[0], Key: key[1]}
 	}
-	s.lookLater(parked)
+	s.limits.Recheck(parked)
 }
 
 // A dueCursor is what a store remembers from one settleDue to the next.
@@ -410,7 +411,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
 		return append(pg.LimitWaiting(!s.db.InTx()), carveLeased(singles(keys)),
-			s.makeRoom(keys, keys, nil, at.pending), end)
+			s.limits.UnparkFor(s.db, keys, keys, nil, at.pending), end)
 	})
 	var pgErr *pgconn.PgError
 	if s.db.InTx() || !errors.As(err, &pgErr) || pg.WasCutOff(err) {

@@ -31,9 +31,3 @@ func (s *Store) heardAny() {
 	s.waiting.finishedAny()
 	s.owners.lostAny()
 }
-
-func readyNotice(action string) *pg.Notices {
-	notices := &pg.Notices{}
-	notices.Add(readyTopic(action))
-	return notices
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 )
@@ -460,7 +461,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 			return h.cannotRead(err)
 		}
 		if row.key == 0 {
-			h.limited[row.task.Action] = limitKind{}
+			h.limited[row.task.Action] = limit.Kind{}
 			continue
 		}
 		if of := h.spanOf(row.key); of != nil {

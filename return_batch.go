@@ -149,10 +149,10 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 		}
 	}
 	switch {
-	case !s.db.InTx() && s.limited.unkeyed():
-		steps = append(steps, s.noteLimited(lo, hi, claims, at.pending))
-	case b.limited() || s.limited.any():
-		steps = append(steps, s.makeRoom(lo, hi, claims, at.pending))
+	case !s.db.InTx() && s.limits.Known.Unkeyed():
+		steps = append(steps, s.limits.NoteTaken(lo, hi, claims, at.pending))
+	case b.limited() || s.limits.Known.Any():
+		steps = append(steps, s.limits.UnparkFor(s.db, lo, hi, claims, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look

@@ -33,7 +33,7 @@ var (
 		"list_newest", "list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
 		"list_tasks", "list_tries", "lock_dependents", "lock_dependencies", "lock_predecessors",
 		"lock_schedules",
-		"make_room", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
+		"fill_capacity", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
 		"schedule_bytes", "schema_version", "settle_tasks", "shared_tasks", "small_tasks",
 		"task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",

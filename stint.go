@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
@@ -178,19 +179,18 @@ type core struct {
 	waiting  waiting
 	owners   owners
 	groups
-	queues  queuefloors.Floors
-	sizes   sizes
-	limited limitedActions
-	later   laterLooks
-	keys    keyring
-	asked   askedActions
-	claims  atomic.Int64 // counts the calls under claims of their callers
-	tries   tries
-	due     dueCursor
+	queues queuefloors.Floors
+	sizes  sizes
+	limits *limit.Engine
+	keys   keyring
+	asked  askedActions
+	claims atomic.Int64 // counts the calls under claims of their callers
+	tries  tries
+	due    dueCursor
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, abandoned, parked, callback *outage.Log }
+type failureLogs struct{ waited, owned, abandoned, callback *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
@@ -198,7 +198,6 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 		owned:  outage.New(logger, "could not look at what is owned"),
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),
-		parked:   outage.New(logger, "tasks may be parked a second too long"),
 		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
 	}
 }
@@ -250,7 +249,13 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		handOutBytes: handOutBytes, pieceBytes: pieceBytes, keep: keep, history: opts.History,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 	}}
-	store.later.first = lookLaterFirst
+	store.limits = limit.New(limit.Config{
+		DB: db, Ready: readyTopic, Requeued: func(action string) { store.queues.Forget(action) },
+		CheckSessions: func(ctx context.Context) error {
+			_, err := store.checkSessions(ctx, false)
+			return err
+		},
+	})
 	if !opts.PollOnly {
 		store.session = session.New(session.Config{
 			DB: db, Grace: opts.Grace, Topics: actionsMax,
@@ -288,7 +293,9 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
-		Statements:  []*pg.Statements{statements, schedule.Statements, session.Statements},
+		Statements: []*pg.Statements{
+			statements, limit.Statements, schedule.Statements, session.Statements,
+		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
 	}

@@ -25,8 +25,7 @@ import (
 func movable(tb testing.TB, first *testdb.Server) (pool *pgxpool.Pool, move func(*testdb.Server)) {
 	tb.Helper()
 	var host atomic.Value
-	move = func(s *testdb.Server) { host.Store(s.Pool(tb).Config().ConnConfig.Host) }
-	move(first)
+	host.Store(first.Pool(tb).Config().ConnConfig.Host)
 	config := first.Pool(tb).Config()
 	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		conn.Host, _ = host.Load().(string)
@@ -35,7 +34,10 @@ func movable(tb testing.TB, first *testdb.Server) (pool *pgxpool.Pool, move func
 	pool, err := pgxpool.NewWithConfig(tb.Context(), config)
 	wantErr(tb, "NewWithConfig", err, nil)
 	tb.Cleanup(pool.Close)
-	return pool, move
+	return pool, func(s *testdb.Server) {
+		host.Store(s.Pool(tb).Config().ConnConfig.Host)
+		pool.Reset() // a connection that was just in use is taken for one that stands
+	}
 }
 
 // A server that is restored to an earlier moment has given out keys and claims that it does not

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// CaughtUpMax is how many occurrences that were missed are caught up with at most. Of a time when
-	// nobody was there, missedMax are counted.
+	// CaughtUpMax is how many occurrences that were missed are caught up with at most; missedMax is
+	// how many are counted.
 	CaughtUpMax = 1000
 	missedMax   = 100_000
 )

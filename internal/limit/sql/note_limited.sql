@@ -1,7 +1,7 @@
 -- name: note_limited
 --
 -- Returns the actions of those of the tasks that count towards limits, with what limits their keys
--- have now. It runs ahead of return_tasks in the place of make_room, which takes five times as
+-- have now. It runs ahead of return_tasks in the place of fill_capacity, which takes five times as
 -- long, where no action is known to have limits of its keys.
 --
 --   $1 lo      bigint[]

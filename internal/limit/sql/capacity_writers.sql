@@ -1,8 +1,8 @@
--- name: room_makers
+-- name: capacity_writers
 --
 -- Returns which of the transactions $1 still run or, if $1 is null, those that may make room at
 -- this moment, but not for what others have parked since: that hand out, take back or change tasks
--- in progress, or are in make_room, which locks turns and may wait, ahead of that.
+-- in progress, or are in fill_capacity, which locks turns and may wait, ahead of that.
 --
 --   $1 transactions  text[]
 --

@@ -1,4 +1,4 @@
--- name: make_room
+-- name: fill_capacity
 --
 -- Brings parked tasks back into their queues: as many of a key as its tasks make room for that the
 -- caller's next statement takes from their owners, or out of the queue, and as many as there is

@@ -1,0 +1,102 @@
+package limit
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+// A Key is a key of an action. Tasks of it may be parked: ready, but outside of the queue, since a
+// limit or a pause leaves no capacity for them.
+type Key struct{ Action, Key string }
+
+// UnparkFor unparks tasks in the place of those that the next step takes from their owners, or of
+// ready ones, if claims are nil. In the caller's transaction, those of fair actions and of keys
+// with a rate are unparked after its end.
+func (e *Engine) UnparkFor(db *pg.DB, lo, hi, claims []int64, pending *pg.Notices) pg.Step {
+	if !db.InCallersTx() {
+		return e.fill(lo, hi, claims, nil, nil, pending, nil)
+	}
+	return e.fill(lo, hi, claims, nil, nil, pending, e.Recheck)
+}
+
+// NoteTaken tells those who wait for capacity under the limits of actions of the tasks that the
+// next step takes from their owners. It unparks nothing, as [Engine.UnparkFor] does: that it
+// suffices is known from hand-outs. If keys have got limits since, the maintainers unpark tasks
+// this once.
+func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step {
+	return pg.Step{
+		Name: "note_limited", Args: []any{lo, hi, claims},
+		Read: func(rows pgx.Rows) error {
+			var action string
+			var kind Kind
+			_, err := pgx.ForEachRow(rows,
+				[]any{&action, &kind.Keyed, &kind.Rates, &kind.Fair}, func() error {
+					pending.Add(e.Ready(action))
+					if kind.Keyed {
+						e.Known.Learn([]string{action}, map[string]Kind{action: kind})
+					}
+					return nil
+				})
+			return err
+		},
+	}
+}
+
+// unpark unparks tasks of keys as far as there is capacity for them.
+func (e *Engine) unpark(keys []Key, pending *pg.Notices) pg.Step {
+	return e.fill(nil, nil, nil, keys, nil, pending, nil)
+}
+
+// UnparkForTokens unparks tasks of the keys of actions for which tokens have come.
+func (e *Engine) UnparkForTokens(actions []string) pg.Step {
+	return e.fill(nil, nil, nil, nil, actions, &pg.Notices{}, nil)
+}
+
+// fill unparks tasks. Where the transaction may last, it gives later the keys to look at when it is
+// over; later is nil where it does not.
+func (e *Engine) fill(
+	lo, hi, claims []int64, parked []Key, actionsWithTokens []string, pending *pg.Notices,
+	later func(keys []Key),
+) pg.Step {
+	actions, keys := make([]string, len(parked)), make([]string, len(parked))
+	for i, p := range parked {
+		actions[i], keys[i] = p.Action, p.Key
+	}
+	return pg.Step{
+		Name: "fill_capacity",
+		Args: []any{lo, hi, claims, actions, keys, actionsWithTokens, later == nil},
+		Read: func(rows pgx.Rows) error {
+			var left []Key
+			var one Key
+			_, err := pgx.ForEachRow(rows, []any{&one.Action, &one.Key}, func() error {
+				if one.Key == "" {
+					pending.Add(e.Ready(one.Action))
+				} else {
+					left = append(left, one)
+				}
+				return nil
+			})
+			if err == nil && len(left) > 0 {
+				later(left)
+			}
+			return err
+		},
+	}
+}
+
+// UnparkAgain unparks tasks that were just parked if there is capacity for them by now: somebody
+// may have freed some who did not see them yet. If that fails, the maintainers do it.
+func (e *Engine) UnparkAgain(ctx context.Context, parked []Key) {
+	if len(parked) == 0 {
+		return
+	}
+	e.Recheck(parked)
+	pending := &pg.Notices{}
+	err := e.DB.Run(context.WithoutCancel(ctx), e.unpark(parked, pending))
+	if !pg.Failed(ctx, e.log, err) {
+		e.DB.Notify(ctx, pending)
+	}
+}

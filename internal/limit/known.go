@@ -1,0 +1,94 @@
+package limit
+
+import (
+	"maps"
+	"sync"
+)
+
+// knownMax bounds how many actions are remembered.
+const knownMax = 10_000
+
+// A Kind says which limits an action has besides those of the whole action: whether its keys
+// have limits or some are paused, whether their limits include a rate, and whether they have turns;
+// and whether there is one hand-out at a time.
+type Kind struct{ Keyed, Rates, Fair, Locks bool }
+
+// Known are the actions of which a store knows that they have limits, and which. It is
+// only a hint: if an action has limits, own_tasks hands out nothing, and own_gated nothing if keys
+// have limits; own_limited also hands out what has none. All say which actions have limits.
+type Known struct {
+	mutex sync.Mutex
+	kinds map[string]Kind // under mutex
+	// atOnce bounds, for each action with one hand-out at a time, those that run or wait for the
+	// lock. More would only wait in the database, each with a connection and a snapshot, which
+	// keeps rows in the way that others have deleted.
+	atOnce map[string]chan struct{} // under mutex
+}
+
+// TurnsOf returns what bounds the hand-outs of an action.
+func (k *Known) TurnsOf(action string) chan struct{} {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	turns, ok := k.atOnce[action]
+	if !ok {
+		if k.atOnce == nil || len(k.atOnce) > knownMax {
+			k.atOnce = map[string]chan struct{}{}
+		}
+		const running, waiting = 1, 1
+		turns = make(chan struct{}, running+waiting)
+		k.atOnce[action] = turns
+	}
+	return turns
+}
+
+// Of returns those of the actions that are known to have limits.
+func (k *Known) Of(actions []string) map[string]Kind {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if len(k.kinds) == 0 {
+		return nil
+	}
+	known := map[string]Kind{}
+	for _, action := range actions {
+		if kind, ok := k.kinds[action]; ok {
+			known[action] = kind
+		}
+	}
+	return known
+}
+
+// Any reports whether some action is known to have limits. Then tasks may be returned that were
+// handed out before it had.
+func (k *Known) Any() bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return len(k.kinds) > 0
+}
+
+// Unkeyed reports whether limits are known, and none of keys.
+func (k *Known) Unkeyed() bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for _, kind := range k.kinds {
+		if kind.Keyed {
+			return false
+		}
+	}
+	return len(k.kinds) > 0
+}
+
+// Learn takes note of those of the actions that have limits.
+func (k *Known) Learn(actions []string, limited map[string]Kind) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if len(k.kinds) == 0 && len(limited) == 0 {
+		return
+	}
+	if k.kinds == nil || len(k.kinds) > knownMax {
+		k.kinds = map[string]Kind{}
+	}
+	for _, action := range actions {
+		delete(k.kinds, action)
+	}
+	maps.Copy(k.kinds, limited)
+}

@@ -1,0 +1,53 @@
+package limit
+
+import (
+	"context"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+// PauseActions pauses actions.
+func (e *Engine) PauseActions(ctx context.Context, actions []string) error {
+	return e.tighten(ctx, pg.Step{Name: "pause_actions", Args: []any{actions}})
+}
+
+// ResumeActions ends the pauses of actions.
+func (e *Engine) ResumeActions(ctx context.Context, actions []string) error {
+	err := e.loosen(ctx, actions, pg.Step{Name: "resume_actions", Args: []any{actions}})
+	if err == nil {
+		e.notify(ctx, actions...)
+	}
+	return err
+}
+
+// PauseKeys pauses keys of an action.
+func (e *Engine) PauseKeys(ctx context.Context, action string, keys []string) error {
+	return e.tighten(ctx, pg.Step{Name: "pause_keys", Args: []any{action, keys}})
+}
+
+// ResumeKeys ends the pauses of keys. If some of their tasks may stay parked a while longer,
+// unparked is false.
+func (e *Engine) ResumeKeys(
+	ctx context.Context, action string, keys []string,
+) (unparked bool, err error) {
+	err = e.loosen(ctx, []string{action},
+		pg.Step{Name: "resume_keys", Args: []any{action, keys}},
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
+	if err != nil {
+		return true, err
+	}
+	if err := e.UnparkAll(ctx, action, keys); err != nil {
+		return false, err
+	}
+	e.notify(ctx, action)
+	return true, nil
+}
+
+// SetWeights sets the weights of keys of an action.
+func (e *Engine) SetWeights(
+	ctx context.Context, action string, keys []string, weights []int32,
+) error {
+	return e.DB.Run(ctx, pg.Step{Name: "lock_limiting"},
+		pg.Step{Name: "set_weights", Args: []any{action, keys, weights}},
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
+}
