@@ -292,7 +292,7 @@ func (s *Store) unlessTaken(ctx context.Context, tasks []Task, insert func() err
 	for range attempts {
 		if err = insert(); isKeyTaken(err) {
 			// The server has lost keys that it gave out before a crash, and gives them out again.
-			s.keys.discard()
+			s.keys.Discard()
 			continue
 		}
 		if !pg.Violates(err, "tasks_id_key") {

@@ -3,8 +3,6 @@ package stint
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -216,63 +214,17 @@ func (r *graphRows) tables() []copiedTable {
 	}
 }
 
-// blockKeys is how many keys a value of the sequence of blocks stands for.
-const blockKeys = 1024
-
-// blockAgeMax is for how long a store uses a block, so that keys are about in the order of time.
-const blockAgeMax = time.Minute
-
-// A keyring holds the keys that are left of a block, for inserts of few tasks: most of these then
-// need not ask the server for keys.
-type keyring struct {
-	mutex sync.Mutex
-	next  int64
-	left  int
-	since time.Time
-}
-
-// take returns n consecutive keys, if there are as many left.
-func (k *keyring) take(n int) ([]int64, bool) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	if k.left < n || time.Since(k.since) > blockAgeMax {
-		return nil, false
-	}
-	keys := make([]int64, n)
-	for i := range keys {
-		keys[i] = k.next + int64(i)
-	}
-	k.next += int64(n)
-	k.left -= n
-	return keys, true
-}
-
-// refill replaces the keys that are left by a new block.
-func (k *keyring) refill(block int64) {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	k.next, k.left = block, blockKeys
-	k.since = time.Now() //nolint:forbidigo // how long for this process
-}
-
-// discard forgets the keys that are left.
-func (k *keyring) discard() {
-	k.mutex.Lock()
-	defer k.mutex.Unlock()
-	k.left = 0
-}
-
 // keysForFew returns n consecutive keys of one block.
 func (s *Store) keysForFew(ctx context.Context, n int) ([]int64, error) {
 	for {
-		if keys, ok := s.keys.take(n); ok {
+		if keys, ok := s.keys.Take(n); ok {
 			return keys, nil
 		}
 		blocks, err := s.allocateBlocks(ctx, 1)
 		if err != nil {
 			return nil, err
 		}
-		s.keys.refill(blocks[0])
+		s.keys.Refill(blocks[0])
 	}
 }
 
@@ -282,7 +234,7 @@ func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keys.discard() // so that later inserts get greater keys
+	s.keys.Discard() // so that later inserts get greater keys
 	keys := make([]int64, n)
 	for place := range keys {
 		keys[place] = blocks[place/spanTasksMax] + int64(place%spanTasksMax)

@@ -17,7 +17,7 @@ func readyTopic(action string) string { return kindReady + " " + action }
 func (s *Store) heard(kind, rest string) {
 	switch kind {
 	case kindReady:
-		s.awaiting.ready(rest)
+		s.awaiting.Ready(rest)
 	case kindFinished:
 		s.waiting.finished(pg.ParseKeys(rest))
 	case kindLost:
@@ -27,7 +27,7 @@ func (s *Store) heard(kind, rest string) {
 
 // heardAny wakes all who wait: nobody was told of anything that happened before.
 func (s *Store) heardAny() {
-	s.awaiting.any()
+	s.awaiting.Any()
 	s.waiting.finishedAny()
 	s.owners.lostAny()
 }

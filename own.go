@@ -221,7 +221,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if !s.db.InTx() {
 		s = s.on(s.db.WithAnswerLimit())
 	}
-	request.maxTasks = s.sizes.most(request)
+	request.maxTasks = s.sizes.Most(request.actions, request.maxTasks)
 	h := &handOut{ownRequest: request, store: s}
 	if request.chosen.isSet() { // else the call shares its hand-out with others
 		h.room = ahead.Of(ctx)
@@ -375,7 +375,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 		Args: []any{
 			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
-			h.inlineBytes(), h.store.pieceBytes, h.shortBytes(),
+			h.budget().Inline(), h.store.pieceBytes, h.budget().Short(),
 		},
 		Read: read,
 	}

@@ -5,107 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
-const (
-	// handOutBytes is how much the bodies of a hand-out have together, unless there is only one, or
-	// all are short. The rest is given back.
-	handOutBytes = 8 << 20
-
-	// pieceBytes is how much of a body or a result is sent at once: as long as pieces arrive, the
-	// database is not silent.
-	pieceBytes = 1 << 20
-
-	// shortBytes is the size of bodies that come with the hand-out, however many there are.
-	shortBytes = 2 << 10
-
-	// Where the caller is asked for room, bodies come ahead of that up to these bounds: 64 tasks
-	// with short bodies still take one round trip, and no service hands out more than 1,000.
-	roomlessBytes, roomlessShortBytes = 128 << 10, 256
-)
-
-// sizes are how many tasks the last hand-outs could deliver, where that were fewer than asked for:
-// tasks that are handed out to be given back at once cost as much as others.
-type sizes struct {
-	mutex sync.Mutex
-	tasks map[string]int // by the actions, joined
-}
-
-// most is how many tasks to hand out.
-func (z *sizes) most(request ownRequest) int {
-	z.mutex.Lock()
-	defer z.mutex.Unlock()
-	if most, ok := z.tasks[strings.Join(request.actions, "\x00")]; ok {
-		return min(most, request.maxTasks)
+// budget is how many bytes of bodies the hand-out delivers.
+func (h *handOut) budget() bodies.Budget {
+	return bodies.Budget{
+		Limit: h.store.handOutBytes, Lease: h.lease, Remote: h.chosen.isSet(), Asks: h.room != nil,
 	}
-	return request.maxTasks
-}
-
-// learn takes note of how many tasks were delivered, and how many were not.
-func (z *sizes) learn(actions []string, delivered, left int) {
-	key := strings.Join(actions, "\x00")
-	z.mutex.Lock()
-	defer z.mutex.Unlock()
-	most, ok := z.tasks[key]
-	switch {
-	case left > 0:
-		if z.tasks == nil || len(z.tasks) > actionsMax {
-			z.tasks = map[string]int{}
-		}
-		z.tasks[key] = delivered
-	case ok && delivered >= most: // there may be room for more
-		if z.tasks[key] = 2 * most; z.tasks[key] > ownedTasksMax {
-			delete(z.tasks, key)
-		}
-	}
-}
-
-// inlineBytes is how much the bodies have together that come with the hand-out itself. Nobody can
-// extend the leases until they have come. Half of the whole is left for longer ones.
-func (h *handOut) inlineBytes() int {
-	const half = 2
-	inline := min(h.mostBytes()/half, h.carriedBytes())
-	if h.room != nil {
-		return min(inline, roomlessBytes)
-	}
-	return inline
-}
-
-// shortBytes is the size of bodies that come with the hand-out itself, whatever they have together.
-func (h *handOut) shortBytes() int {
-	if h.room != nil {
-		return roomlessShortBytes
-	}
-	return shortBytes
-}
-
-// mostBytes is how much all bodies have together. A hand-out under a claim of the caller's goes on
-// to somebody far away, and nobody extends the leases until it has come.
-func (h *handOut) mostBytes() int {
-	if h.chosen.isSet() {
-		return min(h.store.handOutBytes, h.carriedBytes())
-	}
-	return h.store.handOutBytes
-}
-
-// carriedBytes is how much a slow line carries in a third of the lease.
-func (h *handOut) carriedBytes() int {
-	const part, slow = 3, 256 << 10 // a second
-	return int(min(h.lease, time.Minute).Seconds() * slow / part)
 }
 
 // claimed reads the tasks that are owned under the claim.
 func (h *handOut) claimed() pg.Step {
 	return pg.Step{
 		Name: "claimed_tasks", Read: h.read,
-		Args: []any{int64(h.claim), h.inlineBytes(), h.store.pieceBytes, h.shortBytes()},
+		Args: []any{int64(h.claim), h.budget().Inline(), h.store.pieceBytes, h.budget().Short()},
 	}
 }
 
@@ -121,7 +40,7 @@ func (h *handOut) claimedBehind() pg.Step {
 func (h *handOut) readBodies(ctx context.Context) error {
 	isLong := func(row ownedRow) bool { return len(row.task.Body) < row.size }
 	if !slices.ContainsFunc(h.rows, isLong) {
-		h.store.sizes.learn(h.actions, len(h.rows), 0)
+		h.store.sizes.Learn(h.actions, len(h.rows), 0)
 		return nil
 	}
 	h.reading = true // until all is read
@@ -136,7 +55,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 		switch {
 		case !isLong(row):
 			kept = append(kept, row)
-		case len(long) == 0, row.size <= shortBytes, bytes+row.size <= h.mostBytes():
+		case len(long) == 0, row.size <= bodies.ShortBytes, bytes+row.size <= h.budget().Most():
 			bytes += row.size
 			kept, long = append(kept, row), append(long, row)
 		default:
@@ -157,7 +76,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 		}
 	}
 	h.reading = false
-	h.store.sizes.learn(h.actions, len(kept), len(left))
+	h.store.sizes.Learn(h.actions, len(kept), len(left))
 	return nil
 }
 

@@ -15,13 +15,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/keyblocks"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
+	"github.com/stint-tasks/stint/internal/waiters"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
@@ -175,14 +178,14 @@ type core struct {
 	maintainer *maintainer
 	// session is nil if the store polls only.
 	session  *session.Session
-	awaiting awaiting
+	awaiting waiters.Waiters
 	waiting  waiting
 	owners   owners
 	groups
 	queues queuefloors.Floors
-	sizes  sizes
+	sizes  bodies.Sizes
 	limits *limit.Engine
-	keys   keyring
+	keys   keyblocks.Allocator
 	asked  askedActions
 	claims atomic.Int64 // counts the calls under claims of their callers
 	tries  tries
@@ -246,7 +249,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	store := &Store{db: db, core: &core{
-		handOutBytes: handOutBytes, pieceBytes: pieceBytes, keep: keep, history: opts.History,
+		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault,
+		keep: keep, history: opts.History,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 	}}
 	store.limits = limit.New(limit.Config{
