@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,8 @@ func exampleStore(tasks ...stint.Task) (store *stint.Store, drop func() error) {
 	}
 	return store, drop
 }
+
+func TestMain(m *testing.M) { testdb.Main(m) }
 
 // A worker loop: own tasks, perform them, return them.
 func Example() {

@@ -77,7 +77,7 @@ type duty struct {
 // that fails stays there.
 func (s *Store) duties() []duty {
 	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
-	unparker, pruner, dropper := limit.NewUnparker(s.limits), s.newPruner(), &dropper{store: s}
+	unparker, pruner, dropper := limit.NewUnparker(s.limits, s.db), s.newPruner(), &dropper{store: s}
 	fire := (&scheduleFirer{store: s}).pass
 	prune := func(ctx context.Context) error {
 		_, _, err := pruner.pass(ctx)

@@ -161,7 +161,7 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 			return h.refuseLimited()
 		}
 		h.store.limits.Known.Learn(h.actions, h.limited)
-		h.store.limits.UnparkAgain(ctx, h.parked)
+		h.store.limits.UnparkAgain(ctx, h.store.db, h.parked)
 		learned := !maps.Equal(h.limited, h.bounds)
 		// Spans may have been handed out whose tasks are gone by the time that they are read.
 		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken

@@ -163,6 +163,7 @@ type Store struct {
 	*core
 	// db is where this store works: the pool or a transaction, and for how long it waits.
 	db *pg.DB
+	handle
 }
 
 // core is what a store shares with those that are derived from it.
@@ -248,7 +249,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
-	store := &Store{db: db, core: &core{
+	store := &Store{db: db, handle: pg.NewHandle(db), core: &core{
 		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault,
 		keep: keep, history: opts.History,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
@@ -266,6 +267,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 			Heard: store.heard, Any: store.heardAny, Leave: store.leave,
 		})
 	}
+	db.Inside = inside{store}
 	store.groups = store.newGroups()
 	store.maintainer, err = newMaintainer(store, opts)
 	if err != nil {
@@ -275,7 +277,9 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 }
 
 // on returns a store that works on another view of the database.
-func (s *Store) on(db *pg.DB) *Store { return &Store{core: s.core, db: db} }
+func (s *Store) on(db *pg.DB) *Store {
+	return &Store{core: s.core, db: db, handle: pg.NewHandle(db)}
+}
 
 // waitIfRepeated returns err. If err is what a call is told that was made before, it waits until
 // the effects of that call are as safe as its own would be.

@@ -89,14 +89,14 @@ func (e *Engine) fill(
 
 // UnparkAgain unparks tasks that were just parked if there is capacity for them by now: somebody
 // may have freed some who did not see them yet. If that fails, the maintainers do it.
-func (e *Engine) UnparkAgain(ctx context.Context, parked []Key) {
+func (e *Engine) UnparkAgain(ctx context.Context, db *pg.DB, parked []Key) {
 	if len(parked) == 0 {
 		return
 	}
 	e.Recheck(parked)
 	pending := &pg.Notices{}
-	err := e.DB.Run(context.WithoutCancel(ctx), e.unpark(parked, pending))
+	err := db.Run(context.WithoutCancel(ctx), e.unpark(parked, pending))
 	if !pg.Failed(ctx, e.log, err) {
-		e.DB.Notify(ctx, pending)
+		db.Notify(ctx, pending)
 	}
 }

@@ -36,7 +36,7 @@ func (e *Engine) ResumeKeys(
 	if err != nil {
 		return true, err
 	}
-	if err := e.UnparkAll(ctx, action, keys); err != nil {
+	if err := e.UnparkAll(ctx, e.DB, action, keys); err != nil {
 		return false, err
 	}
 	e.notify(ctx, action)

@@ -144,7 +144,7 @@ func (e *Engine) apply(ctx context.Context, action string, limits Limits, same b
 	if same { // if a call before this one has not come here, maintainers unpark the tasks
 		return nil
 	}
-	if err := e.UnparkAll(ctx, action, nil); err != nil {
+	if err := e.UnparkAll(ctx, e.DB, action, nil); err != nil {
 		return err
 	}
 	return e.DB.Run(ctx, pg.Step{Name: "forget_turns", Args: []any{action}})
@@ -303,12 +303,14 @@ func nothing() error { return nil }
 // UnparkAll puts the parked tasks of an action, or of some of its keys, back to where they were in
 // the queue. The next hand-outs park those again for which there is no capacity. Other stores may
 // overlook them until they scan the whole queue, which they do ten times a second.
-func (e *Engine) UnparkAll(ctx context.Context, action string, keys []string) error {
+func (e *Engine) UnparkAll(
+	ctx context.Context, db *pg.DB, action string, keys []string,
+) error {
 	defer e.Requeued(action)
 	key, rank, hi := "", int64(math.MinInt64), int64(0)
 	for rows := int64(unparkedRowsMax); rows == unparkedRowsMax; {
 		rows = 0
-		err := e.DB.Run(ctx, pg.Step{
+		err := db.Run(ctx, pg.Step{
 			Name: "unpark_tasks", Args: []any{action, keys, key, rank, hi, unparkedRowsMax},
 			Read: func(found pgx.Rows) error {
 				_, err := pgx.ForEachRow(found, []any{&rows, &key, &rank, &hi}, nothing)

@@ -13,13 +13,16 @@ import (
 // full. It remembers how far it has come.
 type Unparker struct {
 	engine *Engine
+	db     *pg.DB
 	parked Key
 	slot   slotPlace
 	bucket Key
 }
 
-// NewUnparker returns one that has not come far.
-func NewUnparker(engine *Engine) *Unparker { return &Unparker{engine: engine} }
+// NewUnparker returns one that works on db, and has not come far.
+func NewUnparker(engine *Engine, db *pg.DB) *Unparker {
+	return &Unparker{engine: engine, db: db}
+}
 
 type slotPlace struct {
 	Key
@@ -36,7 +39,7 @@ const (
 func (k *Unparker) Some(ctx context.Context) error {
 	var keys parkedKeys
 	var slots, buckets int64
-	err := k.engine.DB.Run(ctx,
+	err := k.db.Run(ctx,
 		k.parkedStep(&keys), k.dropSlotsStep(&slots), k.dropBucketsStep(&buckets))
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (k *Unparker) All(ctx context.Context) error {
 
 func (k *Unparker) unparkSome(ctx context.Context) error {
 	var keys parkedKeys
-	if err := k.engine.DB.Run(ctx, k.parkedStep(&keys)); err != nil {
+	if err := k.db.Run(ctx, k.parkedStep(&keys)); err != nil {
 		return err
 	}
 	return k.unpark(ctx, keys)
@@ -121,17 +124,17 @@ func (k *Unparker) parkedStep(keys *parkedKeys) pg.Step {
 func (k *Unparker) unpark(ctx context.Context, keys parkedKeys) error {
 	pending := &pg.Notices{}
 	for action, free := range keys.free {
-		if err := k.engine.UnparkAll(ctx, action, free); err != nil {
+		if err := k.engine.UnparkAll(ctx, k.db, action, free); err != nil {
 			return err
 		}
 		pending.Add(k.engine.Ready(action))
 	}
 	if len(keys.held) > 0 {
-		if err := k.engine.DB.Run(ctx, k.engine.unpark(keys.held, pending)); err != nil {
+		if err := k.db.Run(ctx, k.engine.unpark(keys.held, pending)); err != nil {
 			return err
 		}
 	}
-	k.engine.DB.Notify(ctx, pending)
+	k.db.Notify(ctx, pending)
 	return nil
 }
 
@@ -150,7 +153,7 @@ func whileMany(drop func() (dropped int64, err error)) error {
 
 func (k *Unparker) dropSlots(ctx context.Context) error {
 	return whileMany(func() (dropped int64, err error) {
-		err = k.engine.DB.Run(ctx, k.dropSlotsStep(&dropped))
+		err = k.db.Run(ctx, k.dropSlotsStep(&dropped))
 		return dropped, err
 	})
 }
@@ -176,7 +179,7 @@ func (k *Unparker) dropSlotsStep(dropped *int64) pg.Step {
 
 func (k *Unparker) dropBuckets(ctx context.Context) error {
 	return whileMany(func() (dropped int64, err error) {
-		err = k.engine.DB.Run(ctx, k.dropBucketsStep(&dropped))
+		err = k.db.Run(ctx, k.dropBucketsStep(&dropped))
 		return dropped, err
 	})
 }

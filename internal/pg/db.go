@@ -36,6 +36,9 @@ type Config struct {
 	PollOnly bool
 
 	Logger *slog.Logger
+
+	// Inside is for tests of this module.
+	Inside any
 }
 
 // A DB is a schema of a database, and perhaps a transaction in it. It is safe for concurrent use

@@ -102,7 +102,7 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 		if err := call(); err != nil {
 			t.Fatalf("%s = %v", name, err)
 		}
-		stint.AwaitNotifier(c.Store)
+		awaitNotifier(c.Store)
 		counted[name] = c.proxy.RoundTrips() - before
 	}
 	own := func(action string) (owned []stint.OwnedTask, err error) {
@@ -110,7 +110,7 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 	}
 	var owned []stint.OwnedTask
 	insert(t, c.Store, stint.Task{ID: stint.TaskID(prefix), Action: "act"}) // takes keys
-	stint.AwaitNotifier(c.Store)
+	awaitNotifier(c.Store)
 	count("InsertTasks of few", func() error { return c.InsertTasks(ctx, numbered(prefix, 64)) })
 	count("InsertTasks of many", func() error {
 		return c.InsertTasks(ctx, numbered(prefix+"many ", 5000))

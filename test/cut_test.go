@@ -44,7 +44,7 @@ func forEachCut(
 		t.Run(verb.name, func(t *testing.T) {
 			c := newCutStoreOn(t, pool, verb.opts)
 			call := verb.given(t, c)
-			stint.AwaitNotifier(c.Store)
+			awaitNotifier(c.Store)
 			c.wantState(t, "before the call", verb.before)
 			claim(t, verb, c, call)
 		})

@@ -53,7 +53,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 		if *store, err = stint.New(pool, opts); err != nil {
 			t.Fatalf("New = %v", err)
 		}
-		stint.LeaveTriesUnnoted(*store)
+		insideOf(*store).LeaveTriesUnnoted()
 		t.Cleanup(func() {
 			wantErr(t, "Close", (*store).Close(context.WithoutCancel(t.Context())), nil)
 		})
@@ -64,7 +64,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	}
 	// The first insert also takes a block of keys, and notifies.
 	insert(t, c.Store, stint.Task{ID: "first", Action: "act"})
-	stint.AwaitNotifier(c.Store)
+	awaitNotifier(c.Store)
 	if err := errOf(c.truth.DeleteTasks(t.Context(), []stint.TaskID{"first"})); err != nil {
 		t.Fatalf("DeleteTasks = %v", err)
 	}

@@ -85,7 +85,7 @@ func onSlowLine(t *testing.T, direct *pgxpool.Pool) *stint.Store {
 		PollInterval: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		Maintenance: stint.MaintainNever,
 	})
-	stint.Shorten(store, 200<<10, 16<<10, slowSilence)
+	shorten(store, 200<<10, 16<<10, slowSilence)
 	return store
 }
 
@@ -154,7 +154,7 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 func TestOwnTasks_GetsLargeBodiesInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
-	stint.Shorten(store, 200<<10, 16<<10, time.Minute)
+	shorten(store, 200<<10, 16<<10, time.Minute)
 	body := bytes.Repeat([]byte("body"), 64<<10)
 	insert(t, store, stint.Task{ID: "a", Action: "act", Body: body},
 		stint.Task{ID: "b", Action: "act", Body: body}, stint.Task{ID: "c", Action: "act"})
@@ -190,7 +190,7 @@ func TestWaitForTask_GetsALargeResultOverASlowLine(t *testing.T) {
 	waiting := start(func() ([]stint.TaskInfo, error) {
 		return store.WaitForTasks(t.Context(), []stint.TaskID{"a", "b", "c"})
 	})
-	eventually(t, soon, "somebody waits", func() bool { return stint.Waiting(store) == 3 })
+	eventually(t, soon, "somebody waits", func() bool { return insideOf(store).Waiting() == 3 })
 	for _, task := range own(t, near, 3) {
 		returnWith(t, near, task, stint.Return{
 			Code: stint.StatusCompleted, Result: results[task.ID],
@@ -224,7 +224,7 @@ func TestOwnTasks_RefundsWhatWasNeverDelivered(t *testing.T) {
 				if silent {
 					silence = 200 * time.Millisecond // less than a piece takes
 				}
-				stint.Shorten(far, 4<<20, piece, silence)
+				shorten(far, 4<<20, piece, silence)
 				insert(t, near, stint.Task{
 					ID: "a", Action: "act", MaxTries: 1, Body: make([]byte, 1<<20),
 				})

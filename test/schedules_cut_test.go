@@ -68,7 +68,7 @@ func TestSchedules_CutAnywhereOccurOnce(t *testing.T) {
 				Maintenance: stint.MaintainNever, PollOnly: true,
 			})
 			trap := proxy.Cut(cut.at, cut.match)
-			if err := stint.NewScheduleFirer(store)(t.Context()); err == nil || !trap.Sprung() {
+			if err := fireSchedules(store)(t.Context()); err == nil || !trap.Sprung() {
 				t.Errorf("it was not cut: %v", err)
 			}
 			maintain(t, truth)

@@ -69,12 +69,12 @@ func TestCost_RoundTripsWithDependencies(t *testing.T) {
 	for _, round := range []string{"warm up ", "counted "} {
 		count := func(want int, name string, call func() error) {
 			t.Helper()
-			stint.AwaitNotifier(c.Store)
+			awaitNotifier(c.Store)
 			before := c.proxy.RoundTrips()
 			if err := call(); err != nil {
 				t.Fatalf("%s = %v", name, err)
 			}
-			stint.AwaitNotifier(c.Store)
+			awaitNotifier(c.Store)
 			got := c.proxy.RoundTrips() - before
 			if round != "warm up " && got != want {
 				t.Errorf("%s takes %d round trips, want %d", name, got, want)

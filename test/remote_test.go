@@ -1,7 +1,6 @@
 package stint_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -297,40 +296,4 @@ func TestExtendRemoteOwnership_BindsAPartOfALease(t *testing.T) {
 	wantErr(t, "DismissActor", store.DismissActor(t.Context(), actor), nil)
 	wantState(t, store, stint.StateReady, "a")
 	wantState(t, store, stint.StateInProgress, "b")
-}
-
-// A service attends the connection of an actor in another process, and hands its tasks on when the
-// connection is gone.
-func ExampleStore_AttendActor() {
-	ctx := context.Background()
-	store, drop := exampleStore(stint.Task{ID: "mail/1", Action: "mail"})
-	defer drop()
-	remote := stint.RemoteActor{Actor: "mailer", Session: 4711, Epoch: 1}
-	own := func(actor stint.ActorID, session int64) {
-		claim, err := stint.NewClaim(session)
-		if err != nil {
-			panic(err)
-		}
-		owned, err := store.ClaimTasks(ctx, claim, actor, 1, []string{"mail"}, time.Hour)
-		if err != nil {
-			panic(err)
-		}
-		for _, task := range owned {
-			fmt.Println(actor, "owns", task.ID, "try", task.Try)
-		}
-	}
-
-	latest, err := store.AttendActor(ctx, remote, []string{"mail"})
-	fmt.Println(latest, err)
-	own(remote.Actor, remote.Session)
-
-	fmt.Println(store.DismissActor(ctx, remote)) // its connection is gone
-	own("other", 4712)
-	fmt.Println(store.Close(ctx))
-	// Output:
-	// true <nil>
-	// mailer owns mail/1 try 1
-	// <nil>
-	// other owns mail/1 try 2
-	// <nil>
 }

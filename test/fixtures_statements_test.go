@@ -9,16 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/migrations"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
+// statements returns the texts of all statements, as a store sends them.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	texts, err := stint.Statements(migrations.DefaultSchema)
+	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/nobody") // it does not connect
 	if err != nil {
 		t.Fatal(err)
 	}
-	return texts
+	t.Cleanup(pool.Close)
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	return pg.Of(store).Texts()
 }
 
 // fill makes the tables look like those of a busy queue of n tasks.

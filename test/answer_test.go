@@ -1,7 +1,6 @@
 package stint_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -208,34 +207,4 @@ func TestAnswerTasks_KeepsNoneIfNoneAreKept(t *testing.T) {
 	answer(t, store, answered("a", "b")...)
 	verdicts, err := store.AnswerTasks(t.Context(), "people", answered("a"))
 	wantErr(t, "AnswerTasks", errors.Join(append(verdicts, err)...), stint.ErrTaskNotFound)
-}
-
-func ExampleStore_AnswerTasks() {
-	ctx := context.Background()
-	store, drop := exampleStore()
-	defer drop()
-	err := store.InsertTasks(ctx, []stint.Task{
-		{ID: "order/7/approve", Action: stint.External},
-		{ID: "order/7/ship", Action: "ship", After: []stint.TaskID{"order/7/approve"}},
-	})
-	if err != nil {
-		panic(err)
-	}
-	yes := stint.Answer{ID: "order/7/approve", Code: stint.StatusCompleted, Status: "fine with me"}
-	for range 2 {
-		verdicts, err := store.AnswerTasks(ctx, "ann", []stint.Answer{yes})
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(verdicts[0])
-	}
-	owned, err := store.OwnTasks(ctx, "worker", 1, []string{"ship"}, time.Minute)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(owned[0].ID)
-	// Output:
-	// <nil>
-	// task has finished: "order/7/approve"
-	// order/7/ship
 }

@@ -22,7 +22,7 @@ func BenchmarkSchedulesIdle(b *testing.B) {
 	if _, err := pool.Exec(b.Context(), "ANALYZE stint.schedules"); err != nil {
 		b.Fatal(err)
 	}
-	fire := stint.NewScheduleFirer(store)
+	fire := fireSchedules(store)
 	for b.Loop() {
 		if err := fire(b.Context()); err != nil {
 			b.Fatal(err)

@@ -89,7 +89,7 @@ func TestOwnTasks_PassesTasksOfAFullKeyInFewSteps(t *testing.T) {
 				_, pool := newLimitedStore(t, limits)
 				spied, spy := spyOn(t, pool, 4)
 				store := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
-				stint.LeaveRoomToOthers(store)
+				recheckNever(store)
 				tasks := ofKey("k", n)
 				for i := range tasks[1:] {
 					tasks[i+1].NotBefore = time.Now().Add(time.Hour)

@@ -3,7 +3,6 @@ package stint_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -367,30 +366,6 @@ func TestClaimTasks_RefusesBadArguments(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, stint.ErrInvalidArgument)
 		}
 	}
-}
-
-func ExampleStore_ClaimTasks() {
-	ctx := context.Background()
-	store, drop := exampleStore()
-	defer drop()
-	err := store.InsertTasks(ctx, []stint.Task{{ID: "greet/world", Action: "greet"}})
-	if err != nil {
-		panic(err)
-	}
-	claim, err := stint.NewClaim(0)
-	if err != nil {
-		panic(err)
-	}
-	for range 2 { // as if the first answer had been lost
-		owned, err := store.ClaimTasks(ctx, claim, "greeter", 10, []string{"greet"}, time.Minute)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(owned[0].ID, "try", owned[0].Try)
-	}
-	// Output:
-	// greet/world try 1
-	// greet/world try 1
 }
 
 // A hand-out under limits is not taken for an earlier one under its claim, whose tasks would be

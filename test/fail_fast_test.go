@@ -85,14 +85,14 @@ func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
 	insertFastThree(t, store)
 	aborts("bad")(t, store)
 	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
-	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), store), nil)
+	wantErr(t, "FailFastLook", failFastLook(t.Context(), store), nil)
 	wantState(t, store, stint.StateReady, "other")
 	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at + interval '1 hour'")
-	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), store), nil)
+	wantErr(t, "FailFastLook", failFastLook(t.Context(), store), nil)
 	wantState(t, store, stint.StateAborted, "other")
 	spied, spy := spyOn(t, pool, 4)
 	again := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
-	wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), again), nil)
+	wantErr(t, "FailFastLook", failFastLook(t.Context(), again), nil)
 	spy.sees(t, "lately_failed", 1)
 	spy.sees(t, "needed_tasks", 0)
 }
@@ -185,9 +185,9 @@ func TestFailFast_OfManyMaintainersDoesNotDeadlock(t *testing.T) {
 		append(tasks, failFast("end", append(last, "bad")...))...)...)
 	owned := own(t, store, n/2)
 	aborts("bad")(t, store)
-	calls := []func() error{func() error { return stint.FailFastWalk(t.Context(), store) }}
+	calls := []func() error{func() error { return failFastWalk(t.Context(), store) }}
 	for range 3 {
-		calls = append(calls, func() error { return stint.FailFastLook(t.Context(), store) })
+		calls = append(calls, func() error { return failFastLook(t.Context(), store) })
 	}
 	for part := range slices.Chunk(owned, 20) {
 		calls = append(calls, func() error {
@@ -444,7 +444,7 @@ func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 				t.Fatalf("AbortTasks = %v", err)
 			}
 			if rapid.Bool().Draw(t, "at once") {
-				if err := stint.FailFastLook(ctx, store); err != nil {
+				if err := failFastLook(ctx, store); err != nil {
 					t.Fatalf("look = %v", err)
 				}
 			}

@@ -34,7 +34,7 @@ func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
 			Maintenance: stint.MaintainNever, PollOnly: true,
 		})
 		wantErr(t, "New", err, nil)
-		fire := stint.NewScheduleFirer(behind)
+		fire := fireSchedules(behind)
 		for range 2 {
 			wantErr(t, "fire", fire(t.Context()), nil)
 		}

@@ -140,7 +140,7 @@ func TestFailFast_AbortsOnlyTheTasksThatItFound(t *testing.T) {
 				insertFastThree(t, store)
 				finish(t, store, "bad", stint.StatusAborted)
 				racing := interpose(t, pool, ahead, func() { happens(t, store) })
-				wantErr(t, "FailFastLook", stint.FailFastLook(t.Context(), racing), nil)
+				wantErr(t, "FailFastLook", failFastLook(t.Context(), racing), nil)
 				if got := info(t, store, "other"); got.Status != "" || got.AbortCause != "" {
 					t.Errorf("other was aborted: %s", got.Status)
 				}

@@ -20,7 +20,7 @@ func readsBodies(t *testing.T) (far, near *stint.Store, proxy *pgcut.Proxy) {
 	const conns, handOut, piece = 4, 1 << 20, 16 << 10
 	never := stint.Options{Maintenance: stint.MaintainNever}
 	far, near = openStore(t, proxy.Pool(t, conns), never), openStore(t, pool, never)
-	stint.Shorten(far, handOut, piece, time.Minute)
+	shorten(far, handOut, piece, time.Minute)
 	return far, near, proxy
 }
 

@@ -37,7 +37,7 @@ func byKey(owned []stint.OwnedTask) map[string]int {
 func unmaintained(t *testing.T, limits stint.Limits) *stint.Store {
 	t.Helper()
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
-	stint.LeaveRoomToOthers(store)
+	recheckNever(store)
 	setLimits(t, store, limits)
 	return store
 }
@@ -210,7 +210,7 @@ func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t,
 				stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
-			stint.LeaveRoomToOthers(store) // while it brings back tasks, it locks them
+			recheckNever(store) // while it brings back tasks, it locks them
 			setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
 			insert(t, store, ofKey("a", 3)...)
 			insert(t, store, stint.Task{ID: "b", Action: "other"})

@@ -133,7 +133,7 @@ func newParty(t *testing.T, store *stint.Store, pool *pgxpool.Pool, name string)
 	}
 	p.late = p.give(t, "late", "late too")
 	exec(t, pool, "UPDATE stint.leases SET deadline = statement_timestamp() - interval '1 s' "+
-		"WHERE claim = $1", stint.ClaimOf(p.late[0].ID, p.late[0].Token))
+		"WHERE claim = $1", insideOf(store).ClaimOf(p.late[0].ID, p.late[0].Token))
 	maintain(t, store)
 	// The late ones must not be handed out again.
 	p.action += "'s own"

@@ -23,7 +23,7 @@ func BenchmarkFailFastIdle(b *testing.B) {
 				exec(b, pool, "ANALYZE")
 			}
 			for name, look := range map[string]func(context.Context, *stint.Store) error{
-				"look": stint.FailFastLook, "walk": stint.FailFastWalk,
+				"look": failFastLook, "walk": failFastWalk,
 			} {
 				b.Run(name, func(b *testing.B) {
 					for b.Loop() {

@@ -18,7 +18,7 @@ import (
 func newLimitedStore(tb testing.TB, limits stint.Limits) (*stint.Store, *pgxpool.Pool) {
 	tb.Helper()
 	store, pool := newLookingStore(tb, limits)
-	stint.LeaveRoomToOthers(store)
+	recheckNever(store)
 	return store, pool
 }
 

@@ -368,7 +368,7 @@ func TestSchedules_ThatFailRest(t *testing.T) {
 	putSchedules(t, store, scheduleOf("a", "@daily"))
 	dueSince(t, pool, "a", midnight)
 	exec(t, pool, `UPDATE stint.schedules SET zone = 'Mars/Olympus' WHERE name = 'a'`)
-	fire := stint.NewScheduleFirer(store)
+	fire := fireSchedules(store)
 	wantRest := func(looks int) {
 		t.Helper()
 		for range looks {

@@ -95,7 +95,7 @@ func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 	const n = 6000
 	traffic := testdb.NewTraffic(t)
 	store := openStore(t, traffic.Pool, pruning)
-	prune := stint.NewPruner(store)
+	prune := pruneSome(store)
 	looks := func() int64 {
 		t.Helper()
 		since := traffic.Measure(t)
@@ -134,7 +134,7 @@ func TestPrune_GoesOnBehindARetry(t *testing.T) {
 	ageFinished(t, pool)
 	tx := begin(t, pool)
 	retry(t, store.WithTx(tx), "opened")
-	prune := stint.NewPruner(store)
+	prune := pruneSome(store)
 	pruned := start(func() (struct{}, error) { return struct{}{}, prune(t.Context()) })
 	wantPruned(t, store, 0)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
@@ -284,7 +284,7 @@ func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 		Maintenance: stint.MaintainNever,
 		Retention:   stint.Retention{Completed: time.Minute, Aborted: time.Minute},
 	})
-	prune := stint.NewPruner(store)
+	prune := pruneSome(store)
 	later := func(left ...stint.TaskID) {
 		t.Helper()
 		exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '10 minutes'")
