@@ -48,15 +48,12 @@ type report struct {
 	Seconds float64
 	WAL     int64 // bytes
 
-	// Flights are the round trips to the server; -1 if they were not counted.
-	Flights int64
+	Flights int64 // round trips to the server
 
 	// ServerCPU and ClientCPU are seconds of the processor; zero if they are not known.
 	ServerCPU, ClientCPU float64
 
-	// PeakBytes is the most memory that the client had. A contender that runs a program of its own
-	// says what that had; otherwise it is the child's.
-	PeakBytes int64
+	PeakBytes int64 // the most memory that the child had
 
 	// Figures are those of the workload, by name; a rate alone follows from the above. What filling
 	// the tables told is among them.
@@ -120,9 +117,7 @@ func delegate(ctx context.Context, j job) (report, error) {
 	if err := json.Unmarshal(output, &found); err != nil {
 		return report{}, fmt.Errorf("%s: %w", j, err)
 	}
-	if found.PeakBytes == 0 {
-		found.PeakBytes = peakBytes(cmd.ProcessState)
-	}
+	found.PeakBytes = peakBytes(cmd.ProcessState)
 	return found, nil
 }
 

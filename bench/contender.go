@@ -12,10 +12,6 @@ type contender struct {
 	name  string // as -only takes it, such as "river"
 	title string // as the table shows it, such as "River 0.51"
 
-	// prepare gets what the contender needs beyond this program, if it needs anything. Unless
-	// download is true, it does without the network. With an error, the contender is left out.
-	prepare func(ctx context.Context, download bool) error
-
 	// create makes the contender's tables in an empty database. It runs in a process of its own,
 	// together with fill.
 	create func(ctx context.Context, r *run) error
@@ -36,13 +32,7 @@ type entry struct {
 
 	// measure performs the workload within one call of r.measure, makes sure that every task ended
 	// as it should, and returns an error otherwise. What it prepares before that call is not timed.
-	// A contender that runs a program of its own then corrects r.report: its Flights are -1, and
-	// its PeakBytes those of the program.
 	measure func(ctx context.Context, r *run) error
-
-	// atMost limits the tasks of a measurement, for contenders that would take minutes. Default: as
-	// many as the workload has.
-	atMost int
 
 	// second is where the entry has a second database. Default: it has none.
 	second place
@@ -62,10 +52,7 @@ const (
 
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {
-	return []contender{
-		stintContender(), riverContender(), gueContender(), dbosContender(), graphileContender(),
-		rawContender(),
-	}
+	return []contender{stintContender(), riverContender(), rawContender()}
 }
 
 // lookUp returns the entry that a job names.

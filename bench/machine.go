@@ -63,8 +63,7 @@ func processor() string {
 // modules are the versions of what the contenders consist of.
 func modules() map[string]string {
 	measured := []string{
-		"github.com/riverqueue/river", "github.com/vgarvardt/gue/v5", "github.com/vgarvardt/gue/v6",
-		"github.com/dbos-inc/dbos-transact-golang", "github.com/jackc/pgx/v5",
+		"github.com/riverqueue/river", "github.com/jackc/pgx/v5",
 	}
 	versions := map[string]string{}
 	info, ok := debug.ReadBuildInfo()

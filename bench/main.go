@@ -43,7 +43,6 @@ func begin(ctx context.Context) error {
 	flag.StringVar(&jsonFile, "json", "", "also write the results as JSON to this `file`")
 	flag.StringVar(&svgFile, "svg", "", "also draw them into this `file`")
 	flag.Parse()
-	p.download = !p.Quick
 	if p.Quick {
 		p.Rounds = 1
 	}

@@ -22,7 +22,6 @@ type plan struct {
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
-	download bool              // get from the network what a contender needs
 }
 
 // leastTasks is how many tasks a measurement has at least, however small the scale.
@@ -64,9 +63,6 @@ func (p plan) job(m *measured) job {
 	if p.Quick {
 		tasks, backlog = w.quick, w.quick
 	}
-	if m.entry.atMost > 0 {
-		tasks = min(tasks, m.entry.atMost)
-	}
 	if w.backlog == w.tasks {
 		backlog = tasks
 	}
@@ -99,7 +95,7 @@ func (p plan) job(m *measured) job {
 // changes for every contender. A measurement that fails does not keep the others from being made.
 func (p plan) carryOut(ctx context.Context, s *server, progress io.Writer) ([]*measured, error) {
 	var failed error
-	all := p.prepared(ctx, p.measurements(), progress)
+	all := p.measurements()
 	for round := range p.Rounds {
 		for _, m := range all {
 			if m.workload.once && round > 0 {

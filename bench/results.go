@@ -55,9 +55,7 @@ func (m *measured) result(f figure) result {
 		tasks := float64(r.Tasks)
 		values = append(values, r.value(f))
 		wal = append(wal, float64(r.WAL)/tasks)
-		if r.Flights >= 0 {
-			trips = append(trips, float64(r.Flights)/tasks)
-		}
+		trips = append(trips, float64(r.Flights)/tasks)
 		if r.ServerCPU > 0 {
 			server = append(server, 1e6*r.ServerCPU/tasks)
 		}

@@ -67,8 +67,8 @@ func measuredRates(workloadID, contenderName, variant string, rates ...float64) 
 	}
 	for _, rate := range rates {
 		m.reports = append(m.reports, report{
-			Tasks: int(rate), Seconds: 1, WAL: int64(100 * rate), Flights: -1,
-			PeakBytes: 64 << 20,
+			Tasks: int(rate), Seconds: 1, WAL: int64(100 * rate),
+			Flights: int64(rate / 10), PeakBytes: 64 << 20,
 		})
 	}
 	return m
@@ -103,8 +103,8 @@ func TestResults_CompareWithTheBestOfRiver(t *testing.T) {
 		if !ok || row.OverRiver == nil || *row.OverRiver != test.want {
 			t.Errorf("%s = %+v, want %g times River", test.workload, row, test.want)
 		}
-		if row.RoundTrips != nil {
-			t.Errorf("%s has %g round trips, want none counted", test.workload, *row.RoundTrips)
+		if row.RoundTrips == nil || *row.RoundTrips != 0.1 {
+			t.Errorf("%s = %+v, want 0.1 round trips a task", test.workload, row)
 		}
 	}
 }
@@ -119,11 +119,11 @@ func TestWriteTable_AlignsItsColumns(t *testing.T) {
 		"workload        contender            median           x River  WAL B/task" +
 		"  trips/task  server µs  client µs  peak MiB  spread\n" +
 		"W1 insert many  stint               250,000  tasks/s     2.50         100" +
-		"                                          64    40 %\n" +
+		"      0.1000                              64    40 %\n" +
 		"                river               100,000  tasks/s     1.00         100" +
-		"                                          64    20 %\n" +
+		"      0.1000                              64    20 %\n" +
 		"W2 drain        stint, verbs, kept   90,000  tasks/s     3.00         100" +
-		"                                          64\n"
+		"      0.1000                              64\n"
 	if got := text.String(); got != want {
 		t.Errorf("table =\n%s\nwant\n%s", got, want)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -14,8 +13,6 @@ const stepsWorkload = "W16"
 
 const stepsEach = 10
 
-func stepName(i int) string { return fmt.Sprint("step ", i) }
-
 // drainStintSteps measures until the worker has stopped, since by then it has returned everything.
 func drainStintSteps(ctx context.Context, r *run) error {
 	var performed atomic.Int64
@@ -23,7 +20,8 @@ func drainStintSteps(ctx context.Context, r *run) error {
 	defer stop()
 	handler := func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 		for i := range stepsEach {
-			_, err := worker.Step(ctx, task, stepName(i), func(context.Context) (int, error) {
+			name := fmt.Sprint("step ", i)
+			_, err := worker.Step(ctx, task, name, func(context.Context) (int, error) {
 				return i, nil
 			})
 			if err != nil {
@@ -36,19 +34,4 @@ func drainStintSteps(ctx context.Context, r *run) error {
 		return worker.Result{}, nil
 	}
 	return loopStintWith(ctx, live, r, &performed, worker.Handle(stintAction, handler))
-}
-
-// takeDBOSSteps takes the steps of a workflow, if the workload has some.
-func takeDBOSSteps(ctx dbos.Context, r *run) error {
-	if r.Workload != stepsWorkload {
-		return nil
-	}
-	for i := range stepsEach {
-		_, err := dbos.RunAsStep(ctx, func(context.Context) (int, error) { return i, nil },
-			dbos.WithStepName(stepName(i)))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

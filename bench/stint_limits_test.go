@@ -53,23 +53,3 @@ func TestPace_LeavesOutTheFirstHandOut(t *testing.T) {
 		t.Error("the rate of one hand-out = nil, want an error")
 	}
 }
-
-func TestPace_ByPeriodLeavesOutTheLastOne(t *testing.T) {
-	t.Parallel()
-	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var p pace
-	for period := range 5 {
-		for i := range 1000 {
-			at := time.Duration(period)*time.Second + time.Duration(i)*time.Microsecond
-			p.all = append(p.all, handOut{begun.Add(at), 1})
-		}
-	}
-	p.all = p.all[:4500]
-	if got, err := p.byPeriod().perSecond(); got != 1000 || err != nil {
-		t.Errorf("it is %g a second, %v, want 1000", got, err)
-	}
-	p.all = p.all[:1000]
-	if got := p.byPeriod(); len(got.all) != 1000 {
-		t.Errorf("%d hand-outs of a single period, want all 1000", len(got.all))
-	}
-}

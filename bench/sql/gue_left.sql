@@ -1,2 +1,0 @@
--- How many jobs gue has not completed: completing one deletes it.
-SELECT count(*) FROM gue_jobs
