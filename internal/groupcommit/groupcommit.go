@@ -37,10 +37,11 @@ type Group[K comparable, C, A any] struct {
 	// one of them needs.
 	Run func(ctx context.Context, key K, calls []C, shared bool) ([]A, error)
 
-	// Size is how much of SizeMax a call takes.
+	// Size is how much of SizeMax a call takes; nil if each call takes 1.
 	Size func(C) int
 
-	// Clone copies a call, whose caller may leave and change what it has passed.
+	// Clone copies a call, whose caller may leave and change what it has passed; nil if calls need
+	// no copy, since they are values that share nothing with their callers.
 	Clone func(C) C
 
 	// Undo is given the answers whose callers have left; nil if nothing need be undone. If it is
@@ -101,10 +102,10 @@ func (g *Group[K, C, A]) Do(ctx context.Context, key K, call C) (A, error) {
 	}
 	switch {
 	case !free:
-		self.call = g.Clone(call)
+		self.call = g.clone(call)
 		q.waiting = append(q.waiting, self)
 	case len(q.waiting) > 0:
-		self.call = g.Clone(call)
+		self.call = g.clone(call)
 		q.waiting = append([]*caller[C, A]{self}, q.waiting...)
 		g.start(context.Background(), key, q, g.take(q))
 	case g.Undo == nil:
@@ -142,6 +143,22 @@ func (g *Group[K, C, A]) Post(key K, call C) {
 	g.mutex.Lock()
 	q.waiting = append([]*caller[C, A]{self}, q.waiting...)
 	g.start(context.Background(), key, q, g.take(q))
+}
+
+// clone returns the call that a batch gets.
+func (g *Group[K, C, A]) clone(call C) C {
+	if g.Clone == nil {
+		return call
+	}
+	return g.Clone(call)
+}
+
+// size is how much of SizeMax a call takes.
+func (g *Group[K, C, A]) size(call C) int {
+	if g.Size == nil {
+		return 1
+	}
+	return g.Size(call)
 }
 
 // queue returns the queue of a key; the mutex is held.
@@ -232,7 +249,7 @@ func (g *Group[K, C, A]) end(key K, q *queue[C, A]) {
 func (g *Group[K, C, A]) take(q *queue[C, A]) []*caller[C, A] {
 	n, size := 0, 0
 	for n < len(q.waiting) {
-		size += g.Size(q.waiting[n].call)
+		size += g.size(q.waiting[n].call)
 		if n > 0 && size > SizeMax {
 			break
 		}

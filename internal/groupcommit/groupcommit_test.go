@@ -207,7 +207,6 @@ func TestGroup_KeepsCallersApart(t *testing.T) {
 			g := &Group[int, plannedCall, int]{
 				Run: p.run(l), Go: goroutines.start,
 				Size:       func(call plannedCall) int { return call.size },
-				Clone:      func(call plannedCall) plannedCall { return call },
 				MayHaveRun: func(err error) bool { return errors.Is(err, errCutOff) },
 			}
 			if p.undoes {
@@ -253,7 +252,7 @@ func TestGroup_ClonesCallsThatWait(t *testing.T) {
 		var goroutines runner
 		var made [][]int
 		g := &Group[int, []int, int]{
-			Size: func([]int) int { return 1 }, Clone: slices.Clone[[]int], Go: goroutines.start,
+			Clone: slices.Clone[[]int], Go: goroutines.start,
 			MayHaveRun: func(error) bool { return false },
 			Run: func(_ context.Context, _ int, calls [][]int, shared bool) ([]int, error) {
 				<-time.After(countedMax / 2)
@@ -285,6 +284,44 @@ func TestGroup_ClonesCallsThatWait(t *testing.T) {
 		slices.SortFunc(made, slices.Compare[[]int])
 		if want := [][]int{{1}, {2}}; !slices.EqualFunc(made, want, slices.Equal[[]int]) {
 			t.Errorf("made %v, want %v", made, want)
+		}
+	})
+}
+
+// Without Size a batch has SizeMax calls at most, and without Clone it has what the callers passed.
+func TestGroup_WithoutSizeAndCloneCountsCallsAndPassesThemOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var goroutines runner
+		var sizes []int
+		passed := map[*int]bool{}
+		g := &Group[int, *int, *int]{
+			Go: goroutines.start, MayHaveRun: func(error) bool { return false },
+			Run: func(_ context.Context, _ int, calls []*int, _ bool) ([]*int, error) {
+				<-time.After(countedMax / 2)
+				sizes = append(sizes, len(calls))
+				for _, call := range calls {
+					passed[call] = true
+				}
+				return calls, nil
+			},
+		}
+		for range 2 + SizeMax {
+			go func() {
+				call := new(int)
+				if got, err := g.Do(t.Context(), 0, call); got != call || err != nil {
+					t.Errorf("the answer is %p, %v, want that of %p", got, err, call)
+				}
+			}()
+			synctest.Wait()
+		}
+		<-time.After(2 * countedMax)
+		synctest.Wait()
+		if want := []int{1, SizeMax, 1}; !slices.Equal(sizes, want) {
+			t.Errorf("batches of %v calls, want %v", sizes, want)
+		}
+		if len(passed) != 2+SizeMax {
+			t.Errorf("%d calls were passed on, want %d", len(passed), 2+SizeMax)
 		}
 	})
 }
