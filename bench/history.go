@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/stint-tasks/stint/worker"
 )
@@ -52,22 +51,16 @@ func historyLoadOf(variant string) historyLoad {
 	return historyLoad{}
 }
 
-// drainStintTries measures until the worker has stopped, since by then it has returned everything.
+// drainStintTries drains with a worker whose handler logs and fails as the load says.
 func drainStintTries(ctx context.Context, r *run, load historyLoad) error {
-	live, stop := context.WithCancel(ctx)
-	defer stop()
-	var performed atomic.Int64
-	handler := func(_ context.Context, task *worker.Task) (worker.Result, error) {
+	perform := func(_ context.Context, task *worker.Task) error {
 		if load.logs {
 			task.Logger().Info("this is what a handler says")
 		}
 		if load.fails && task.Try == 1 {
-			return worker.Result{}, fmt.Errorf("not at the first try: %w", worker.RetryAfter(0))
+			return fmt.Errorf("not at the first try: %w", worker.RetryAfter(0))
 		}
-		if performed.Add(1) == int64(r.Tasks) {
-			stop()
-		}
-		return worker.Result{}, nil
+		return nil
 	}
-	return loopStintWith(ctx, live, r, &performed, worker.Handle(stintAction, handler))
+	return loopStintWith(ctx, r, []string{stintAction}, perform)
 }

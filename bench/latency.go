@@ -60,7 +60,7 @@ func (r *run) latencies(
 	}
 	took := make([]float64, 0, r.Tasks)
 	for i := latencyWarmUp; i < n; i++ {
-		took = append(took, float64(heard[i].Sub(called[i]))/float64(time.Millisecond))
+		took = append(took, millis(heard[i].Sub(called[i])))
 	}
 	r.set(figureP50, percentile(took, 0.50))
 	r.set(figureP99, percentile(took, 0.99))

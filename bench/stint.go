@@ -122,9 +122,24 @@ func stintTasks(from, to, bodyBytes int) []stint.Task {
 
 // insertStintTasks inserts n tasks as River does, many at a time.
 func insertStintTasks(ctx context.Context, r *run, store *stint.Store, n int) error {
-	return inBatches(ctx, inserters, n, r.insertBatch(),
-		func(ctx context.Context, from, to int) error {
-			return store.InsertTasks(ctx, stintTasks(from, to, r.BodyBytes))
+	return insertStintRange(ctx, r, store, 0, n, nil)
+}
+
+// insertStintRange inserts the tasks with the numbers from from to to, many at a time. Change, if
+// not nil, makes something else of the task with a number.
+func insertStintRange(
+	ctx context.Context, r *run, store *stint.Store, from, to int,
+	change func(task *stint.Task, n int),
+) error {
+	return inBatches(ctx, inserters, to-from, r.insertBatch(),
+		func(ctx context.Context, first, last int) error {
+			tasks := stintTasks(from+first, from+last, r.BodyBytes)
+			for i := range tasks {
+				if change != nil {
+					change(&tasks[i], from+first+i)
+				}
+			}
+			return store.InsertTasks(ctx, tasks)
 		})
 }
 
@@ -174,7 +189,7 @@ func completeStint(
 ) (int, error) {
 	var taken, done atomic.Int64
 	err := inParallel(ctx, goroutines, func(ctx context.Context, goroutine int) error {
-		actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
+		actor := workerName(goroutine)
 		for taken.Load() < int64(n) {
 			owned, err := by.OwnTasks(ctx, actor, batch, actions, time.Minute)
 			if err != nil {
@@ -193,20 +208,53 @@ func completeStint(
 
 // returnAll completes tasks in one call, each of which must be accepted.
 func returnAll(ctx context.Context, by owner, owned []stint.OwnedTask) error {
-	return returnAllWith(ctx, by, owned, "")
+	return returnAllWith(ctx, by, owned, "", nil)
 }
 
+// returnAllWith is returnAll with a status, and a result for the task at each place unless result
+// is nil.
 func returnAllWith(
 	ctx context.Context, by owner, owned []stint.OwnedTask, status string,
+	result func(i int) []byte,
 ) error {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
 		returns[i] = stint.Return{
 			ID: task.ID, Token: task.Token, Status: status, Code: stint.StatusCompleted,
 		}
+		if result != nil {
+			returns[i].Result = result(i)
+		}
 	}
 	verdicts, err := by.ReturnTasks(ctx, returns)
 	return errors.Join(append(verdicts, err)...)
+}
+
+// A drainer owns and completes up to batch tasks at a time, which it returns with a status.
+type drainer struct {
+	actor  stint.ActorID
+	batch  int
+	status string
+}
+
+// drainWhile drains until live ends, and calls done with how many tasks each call has completed.
+func (d drainer) drainWhile(ctx, live context.Context, by owner, done func(tasks int)) error {
+	for {
+		owned, err := by.WaitToOwnTasks(
+			live, d.actor, d.batch, []string{stintAction}, time.Minute)
+		if err != nil {
+			return untilEnd(live, err)
+		}
+		if err := returnAllWith(ctx, by, owned, d.status, nil); err != nil {
+			return err
+		}
+		done(len(owned))
+	}
+}
+
+// workerName is the actor of a goroutine that drains.
+func workerName(goroutine int) stint.ActorID {
+	return stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
 }
 
 // A lister is a store, or what lists the tasks of one.
@@ -239,29 +287,30 @@ func loopStint(ctx context.Context, r *run) error {
 	return loopStintOf(ctx, r, []string{stintAction})
 }
 
-// loopStintOf measures until the worker has stopped, since by then it has returned everything.
 func loopStintOf(ctx context.Context, r *run, actions []string) error {
+	return loopStintWith(ctx, r, actions, func(context.Context, *worker.Task) error { return nil })
+}
+
+// loopStintWith measures until the worker has stopped, since by then it has returned everything. It
+// is stopped when perform has returned nil for as many tasks as are measured.
+func loopStintWith(
+	ctx context.Context, r *run, actions []string,
+	perform func(ctx context.Context, task *worker.Task) error,
+) error {
 	live, stop := context.WithCancel(ctx)
 	defer stop()
 	var performed atomic.Int64
-	perform := func(context.Context, *worker.Task) (worker.Result, error) {
-		if performed.Add(1) == int64(r.Tasks) {
+	counted := func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		err := perform(ctx, task)
+		if err == nil && performed.Add(1) == int64(r.Tasks) {
 			stop()
 		}
-		return worker.Result{}, nil
+		return worker.Result{}, err
 	}
 	handlers := make([]worker.Registration, len(actions))
 	for i, action := range actions {
-		handlers[i] = worker.Handle(action, perform)
+		handlers[i] = worker.Handle(action, counted)
 	}
-	return loopStintWith(ctx, live, r, &performed, handlers...)
-}
-
-// loopStintWith is loopStintOf with handlers, which count what they perform, and end live when that
-// is all.
-func loopStintWith(
-	ctx, live context.Context, r *run, performed *atomic.Int64, handlers ...worker.Registration,
-) error {
 	store, err := newStint(ctx, r, 20)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -29,7 +28,8 @@ func streamStint(ctx context.Context, r *run) error {
 		},
 		drain: func(ctx, live context.Context, done func(tasks int)) error {
 			return inParallel(ctx, drainers, func(ctx context.Context, goroutine int) error {
-				return drainStintWhile(ctx, live, draining, goroutine, done)
+				d := drainer{actor: workerName(goroutine), batch: r.drainBatch()}
+				return d.drainWhile(ctx, live, draining, done)
 			})
 		},
 	})
@@ -43,23 +43,6 @@ func streamStint(ctx context.Context, r *run) error {
 		}
 	}
 	return errors.Join(err, inserting.Close(ctx), draining.Close(ctx))
-}
-
-func drainStintWhile(
-	ctx, live context.Context, store *stint.Store, goroutine int, done func(tasks int),
-) error {
-	const batch = 1000
-	actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
-	for {
-		owned, err := store.WaitToOwnTasks(live, actor, batch, []string{stintAction}, time.Minute)
-		if err != nil {
-			return untilEnd(live, err)
-		}
-		if err := returnAll(ctx, store, owned); err != nil {
-			return err
-		}
-		done(len(owned))
-	}
 }
 
 // fanInJoins is how many tasks of W7 wait for the others, before the last one waits for them.
@@ -99,15 +82,9 @@ func fillStintMixed(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	err = inBatches(ctx, inserters, r.Backlog, r.insertBatch(),
-		func(ctx context.Context, from, to int) error {
-			tasks := stintTasks(from, to, r.BodyBytes)
-			for i := range tasks {
-				tasks[i].Action = mixedAction(from + i)
-				tasks[i].Priority = mixedPriority(from + i)
-			}
-			return store.InsertTasks(ctx, tasks)
-		})
+	err = insertStintRange(ctx, r, store, 0, r.Backlog, func(task *stint.Task, n int) {
+		task.Action, task.Priority = mixedAction(n), mixedPriority(n)
+	})
 	return errors.Join(err, store.Close(ctx))
 }
 

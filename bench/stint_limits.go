@@ -149,16 +149,12 @@ func (d limitedDrain) fill(ctx context.Context, r *run) error {
 func insertKeyed(
 	ctx context.Context, r *run, store *stint.Store, from, to int, key func(n int) string,
 ) error {
-	return inBatches(ctx, inserters, to-from, r.insertBatch(),
-		func(ctx context.Context, first, last int) error {
-			tasks := stintTasks(from+first, from+last, r.BodyBytes)
-			for i := range tasks {
-				if key != nil {
-					tasks[i].Key = key(from + first + i)
-				}
-			}
-			return store.InsertTasks(ctx, tasks)
-		})
+	if key == nil {
+		return insertStintRange(ctx, r, store, from, to, nil)
+	}
+	return insertStintRange(ctx, r, store, from, to, func(task *stint.Task, n int) {
+		task.Key = key(n)
+	})
 }
 
 // drainTogether is drainStint with so few tasks a call that all drainers together own as many as

@@ -107,43 +107,17 @@ func (l mixedLoad) insert(
 	return store.InsertTasks(ctx, tasks)
 }
 
-// A mixedWorker owns so many tasks at a time. If it tells, it says something of each when it
-// returns them: then none shares a row with another from there on.
-type mixedWorker struct {
-	actor stint.ActorID
-	batch int
-	tells bool
-}
-
-func mixedWorkers() []mixedWorker {
-	var workers []mixedWorker
+// mixedWorkers own tasks in batches of all sizes. Every second one says something of each task when
+// it returns them: then none shares a row with another from there on.
+func mixedWorkers() []drainer {
+	var workers []drainer
 	for _, batch := range []int{1, 10, 500} {
-		for _, tells := range []bool{false, true} {
-			actor := stint.ActorID(fmt.Sprintf("worker-%d", len(workers)))
-			workers = append(workers, mixedWorker{actor: actor, batch: batch, tells: tells})
-		}
+		silent := drainer{actor: workerName(len(workers)), batch: batch}
+		telling := drainer{actor: workerName(len(workers) + 1), batch: batch}
+		telling.status = "done by " + string(telling.actor)
+		workers = append(workers, silent, telling)
 	}
 	return workers
-}
-
-func (w mixedWorker) drainWhile(
-	ctx, live context.Context, store *stint.Store, done func(tasks int),
-) error {
-	for {
-		owned, err := store.WaitToOwnTasks(
-			live, w.actor, w.batch, []string{stintAction}, time.Minute)
-		if err != nil {
-			return untilEnd(live, err)
-		}
-		status := ""
-		if w.tells {
-			status = "done by " + string(w.actor)
-		}
-		if err := returnAllWith(ctx, store, owned, status); err != nil {
-			return err
-		}
-		done(len(owned))
-	}
 }
 
 // reportSizes tells the sizes at a third and at the end, and how long tasks outlast their

@@ -95,7 +95,7 @@ func paceStint(ctx context.Context, r *run) error {
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
 		begun := now()
 		err := inParallel(ctx, drainers, func(ctx context.Context, goroutine int) error {
-			actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
+			actor := workerName(goroutine)
 			for time.Since(begun) < r.Lasts {
 				owned, err := store.WaitToOwnTasks(
 					ctx, actor, r.drainBatch(), []string{stintAction}, time.Minute)

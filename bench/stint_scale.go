@@ -113,10 +113,7 @@ func fillFinished(status string) func(ctx context.Context, r *run) error {
 		}
 		from, to := written, max(written, r.Backlog)
 		err = r.tellRate(ctx, figureInserted, figureInsertedCPU, to-from, func() error {
-			return inBatches(ctx, inserters, to-from, r.insertBatch(),
-				func(ctx context.Context, first, last int) error {
-					return store.InsertTasks(ctx, stintTasks(from+first, from+last, r.BodyBytes))
-				})
+			return insertStintRange(ctx, r, store, from, to, nil)
 		})
 		if err != nil {
 			return err
@@ -178,23 +175,16 @@ func (r *run) tellRate(
 // completeSome completes n tasks, which others may be taking for a moment. With a status, they
 // have a result of 100 bytes, too.
 func completeSome(ctx context.Context, store *stint.Store, n int, status string) error {
-	result := newBodies(smallBody)
+	var result func(i int) []byte
+	if status != "" {
+		result = newBodies(smallBody).of
+	}
 	for n > 0 {
 		owned, err := store.WaitToOwnTasks(ctx, "worker", n, []string{stintAction}, time.Hour)
 		if err != nil {
 			return err
 		}
-		returns := make([]stint.Return, len(owned))
-		for i, task := range owned {
-			returns[i] = stint.Return{
-				ID: task.ID, Token: task.Token, Status: status, Code: stint.StatusCompleted,
-			}
-			if status != "" {
-				returns[i].Result = result.of(i)
-			}
-		}
-		verdicts, err := store.ReturnTasks(ctx, returns)
-		if err := errors.Join(append(verdicts, err)...); err != nil {
+		if err := returnAllWith(ctx, store, owned, status, result); err != nil {
 			return err
 		}
 		n -= len(owned)

@@ -128,14 +128,9 @@ func (r *run) actionsOf() []string {
 // insertActions inserts the tasks from from to to, each with the next action.
 func (r *run) insertActions(ctx context.Context, store *stint.Store, from, to int) error {
 	actions := r.actionsOf()
-	return inBatches(ctx, inserters, to-from, r.insertBatch(),
-		func(ctx context.Context, first, last int) error {
-			tasks := stintTasks(from+first, from+last, r.BodyBytes)
-			for i := range tasks {
-				tasks[i].Action = actions[(from+first+i)%len(actions)]
-			}
-			return store.InsertTasks(ctx, tasks)
-		})
+	return insertStintRange(ctx, r, store, from, to, func(task *stint.Task, n int) {
+		task.Action = actions[n%len(actions)]
+	})
 }
 
 func fillActions(ctx context.Context, r *run) error {
@@ -163,7 +158,7 @@ func drainActions(ctx context.Context, r *run) error {
 		const together = 20
 		var next, done atomic.Int64
 		err := inParallel(ctx, drainers, func(ctx context.Context, goroutine int) error {
-			actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
+			actor := workerName(goroutine)
 			for done.Load() < int64(r.Tasks) {
 				at := int(next.Add(1)) % len(actions)
 				owned, err := store.OwnTasks(ctx, actor, together, actions[at:at+1], time.Minute)

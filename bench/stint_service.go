@@ -19,9 +19,13 @@ const (
 	byService = "service"
 )
 
-// An owner has the verbs of those who own tasks: a store, or a client.
+// An owner has the verbs of those who own tasks: a store, a shard, or a client.
 type owner interface {
 	OwnTasks(
+		ctx context.Context, actor stint.ActorID, maxTasks int, actions []string,
+		lease time.Duration,
+	) ([]stint.OwnedTask, error)
+	WaitToOwnTasks(
 		ctx context.Context, actor stint.ActorID, maxTasks int, actions []string,
 		lease time.Duration,
 	) ([]stint.OwnedTask, error)

@@ -257,30 +257,14 @@ func completeShards(
 		if err != nil {
 			return err
 		}
-		return drainShardWhile(ctx, live, r, store, goroutine, func(tasks int) {
+		d := drainer{actor: workerName(goroutine), batch: r.drainBatch()}
+		return d.drainWhile(ctx, live, store, func(tasks int) {
 			if done.Add(int64(tasks)) >= int64(all) {
 				stop()
 			}
 		})
 	})
 	return int(done.Load()), err
-}
-
-func drainShardWhile(
-	ctx, live context.Context, r *run, store shards.Store, goroutine int, done func(tasks int),
-) error {
-	actor := stint.ActorID(fmt.Sprintf("worker-%d", goroutine))
-	for {
-		owned, err := store.WaitToOwnTasks(
-			live, actor, r.drainBatch(), []string{stintAction}, time.Minute)
-		if err != nil {
-			return untilEnd(live, err)
-		}
-		if err := returnAll(ctx, store, owned); err != nil {
-			return err
-		}
-		done(len(owned))
-	}
 }
 
 // timeEdges returns the first task of a pair at each beat, unless the second one of the pair before
