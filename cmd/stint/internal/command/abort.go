@@ -15,9 +15,6 @@ func (p *program) abortCommand() *cobra.Command {
 		states: []stint.State{
 			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
 		},
-		possible: []stint.State{
-			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
-		},
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {

@@ -44,11 +44,9 @@ func (p *program) actors(ctx context.Context) error {
 			return err
 		}
 		if p.json {
-			documents := make([]any, len(actors))
-			for i, actor := range actors {
-				documents[i] = actorJSON{actor.Actor, actor.Actions, actor.Tasks, utc(actor.Since)}
-			}
-			return p.printJSON(documents...)
+			return printLines(p, actors, func(actor *stint.ActorInfo) actorJSON {
+				return actorJSON{actor.Actor, actor.Actions, actor.Tasks, utc(actor.Since)}
+			})
 		}
 		if len(actors) == 0 {
 			fmt.Fprintln(p.stderr, "no actors")

@@ -22,8 +22,8 @@ type change struct {
 	verb, done string // such as abort, aborted
 	// unchanged says why tasks that were named have stayed as they are; empty if none can.
 	unchanged string
-	// states are those that a filter looks at without --state, possible those that it may name.
-	states, possible []stint.State
+	// states are those that a filter looks at without --state, also others that it may name.
+	states, also []stint.State
 	// skip leaves out a task that passes the filters.
 	skip func(task *stint.TaskInfo, now time.Time) bool
 	do   func(ctx context.Context, store changer, ids []stint.TaskID) (stint.Affected, error)
@@ -49,7 +49,12 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 		case !filtered && len(args) == 0:
 			return errors.New("expected task IDs, or filters such as --action")
 		case !filtered:
-			return someIDs(cmd, args)
+			for _, id := range args {
+				if err := checkID(id); err != nil {
+					return err
+				}
+			}
+			return nil
 		case !c.yes && !isTerminal(p.stdin):
 			return errors.New("there is no terminal to ask for confirmation; give --yes")
 		}
@@ -68,7 +73,7 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		for _, state := range filter.States {
-			if !slices.Contains(c.possible, state) {
+			if !slices.Contains(c.states, state) && !slices.Contains(c.also, state) {
 				return said(errInput, "invalid --state %q: there is nothing to %s", state, c.verb)
 			}
 		}
@@ -349,14 +354,9 @@ func (p *program) printNamed(c *change, affected stint.Affected, unchanged []sti
 	if err := p.printAffected(c, affected); err != nil || len(unchanged) == 0 {
 		return err
 	}
-	const shown = 10
-	names := make([]string, 0, shown)
-	for _, id := range unchanged[:min(shown, len(unchanged))] {
-		names = append(names, readable.Text(string(id)))
-	}
-	if more := len(unchanged) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %s more", readable.Number(int64(more))))
-	}
+	names := firstOf(unchanged, namedMax, "and %s more", func(id stint.TaskID) string {
+		return readable.Text(string(id))
+	})
 	_, err := fmt.Fprintf(p.stderr, "%s %s: %s\n",
 		readable.Count(int64(len(unchanged)), "task"), c.unchanged, strings.Join(names, ", "))
 	return err
@@ -377,12 +377,4 @@ func (p *program) printAffected(c *change, affected stint.Affected) error {
 		text += " and " + readable.Count(int64(affected.Others), "dependent")
 	}
 	return p.printf("%s\n", text)
-}
-
-// orEmpty makes a list that JSON shows as [] instead of null.
-func orEmpty(ids []stint.TaskID) []stint.TaskID {
-	if ids == nil {
-		return []stint.TaskID{}
-	}
-	return ids
 }

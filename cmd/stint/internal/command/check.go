@@ -84,11 +84,8 @@ func (p *program) printFindings(findings []doctor.Finding, isPart bool) error {
 
 func (p *program) printEach(findings []doctor.Finding, numbers map[doctor.Severity]int64) error {
 	if p.json {
-		if findings == nil {
-			findings = []doctor.Finding{}
-		}
 		return p.printJSON(map[string]any{
-			"findings": findings, "errors": numbers[doctor.SeverityError],
+			"findings": orEmpty(findings), "errors": numbers[doctor.SeverityError],
 			"warnings": numbers[doctor.SeverityWarning], "notes": numbers[doctor.SeverityNote],
 		})
 	}

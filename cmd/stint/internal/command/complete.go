@@ -23,6 +23,18 @@ func completeBy(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) 
 	cobra.CheckErr(err) // there is no such flag, which any test would find
 }
 
+// onlyFirst completes the first argument alone.
+func onlyFirst(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(
+		cmd *cobra.Command, args []string, begun string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, begun)
+	}
+}
+
 // completeRest lets shells complete the arguments that are IDs. It keeps them from offering files
 // for all other arguments and values of flags, except those that are files.
 func (p *program) completeRest(cmd *cobra.Command) {
@@ -31,14 +43,7 @@ func (p *program) completeRest(cmd *cobra.Command) {
 	}
 	switch {
 	case strings.HasSuffix(cmd.Use, " ID"):
-		cmd.ValidArgsFunction = func(
-			cmd *cobra.Command, args []string, begun string,
-		) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return p.taskIDs(cmd, nil, begun)
-		}
+		cmd.ValidArgsFunction = onlyFirst(p.taskIDs)
 	case strings.HasSuffix(cmd.Use, " [ID...]"):
 		cmd.ValidArgsFunction = p.taskIDs
 	case cmd.ValidArgsFunction == nil && !strings.HasSuffix(cmd.Use, " [FILE]"):

@@ -15,10 +15,6 @@ func (p *program) deleteCommand() *cobra.Command {
 			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
 			stint.StateCompleted,
 		},
-		possible: []stint.State{
-			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
-			stint.StateCompleted,
-		},
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {

@@ -47,11 +47,9 @@ func (p *program) listErrors(ctx context.Context) error {
 			return err
 		}
 		if p.json {
-			documents := make([]any, len(problems.Errors))
-			for i, e := range problems.Errors {
-				documents[i] = errorJSON(e)
-			}
-			return p.printJSON(documents...)
+			return printLines(p, problems.Errors, func(e *stint.ErrorGroup) errorJSON {
+				return errorJSON(*e)
+			})
 		}
 		if len(problems.Errors) == 0 {
 			fmt.Fprintln(p.stderr, "no errors")

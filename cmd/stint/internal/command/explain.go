@@ -74,6 +74,7 @@ func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
 		Limits: newLimitJSON(l.Limits), PausedSince: utc(l.PausedSince),
 		KeyPausedSince: utc(l.KeyPausedSince), NextAt: utc(l.NextAt),
 		KeyNextAt: utc(l.KeyNextAt), KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn,
+		Owned: p.tasksJSON(l.Owned), KeyOwned: p.tasksJSON(l.KeyOwned),
 	}
 	for _, count := range []struct {
 		applies bool
@@ -87,12 +88,6 @@ func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
 		if count.applies {
 			*count.into = count.from
 		}
-	}
-	if len(l.Owned) > 0 {
-		document.Owned = p.tasksJSON(l.Owned)
-	}
-	if len(l.KeyOwned) > 0 {
-		document.KeyOwned = p.tasksJSON(l.KeyOwned)
 	}
 	return document
 }

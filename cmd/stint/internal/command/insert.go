@@ -197,7 +197,7 @@ func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
 		return p.printJSON(struct {
 			Inserted int64          `json:"inserted"`
 			NewIDs   []stint.TaskID `json:"new_ids"`
-		}{inserted, append([]stint.TaskID{}, named...)})
+		}{inserted, orEmpty(named)})
 	}
 	fmt.Fprintf(p.stderr, "inserted %s\n", readable.Count(inserted, "task"))
 	var ids strings.Builder

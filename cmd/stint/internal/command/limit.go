@@ -46,11 +46,11 @@ With --json: action, and limits as in: stint limits.`,
   stint limit mail --rate-per-key 5/m
   stint limit mail --none`,
 		GroupID: groupOperations,
-		Args:    oneAction,
+		Args:    one("one action"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.limit(cmd, args[0], &flags)
 		},
-		ValidArgsFunction: p.oneOfActions,
+		ValidArgsFunction: onlyFirst(p.actions),
 	}
 	set := cmd.Flags()
 	set.IntVar(&flags.concurrency, "concurrency", 0, "at most that many `tasks` in progress")
@@ -285,7 +285,7 @@ With --json: action, and weights, an object with the keys.`,
 			}
 			return p.weight(cmd.Context(), args[0], weights)
 		},
-		ValidArgsFunction: p.oneOfActions,
+		ValidArgsFunction: onlyFirst(p.actions),
 	}
 }
 
@@ -304,22 +304,4 @@ func (p *program) weight(ctx context.Context, action string, weights map[string]
 		}
 		return p.printf("set %s\n", readable.Count(int64(len(weights)), "weight"))
 	})
-}
-
-// oneAction is for sub-commands that are about one action.
-func oneAction(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errors.New("expected one action, got " + number(args))
-	}
-	return nil
-}
-
-// oneOfActions offers actions for the first argument.
-func (p *program) oneOfActions(
-	cmd *cobra.Command, args []string, begun string,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return p.actions(cmd, args, begun)
 }

@@ -47,11 +47,7 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 		return err
 	}
 	if p.json {
-		documents := make([]any, len(list))
-		for i := range list {
-			documents[i] = newLimitsJSON(&list[i])
-		}
-		return p.printJSON(documents...)
+		return printLines(p, list, newLimitsJSON)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(p.stderr, "no limits")
@@ -82,25 +78,16 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 // printKeys lists the paused keys and the weights of an action.
 func (p *program) printKeys(l *stint.ActionLimits, now time.Time) error {
 	const most = 100
-	var lines []string
-	for i, key := range slices.Sorted(maps.Keys(l.PausedKeys)) {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("%s more are paused: --json",
-				readable.Number(int64(len(l.PausedKeys)-most))))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("key %s: paused %s", readable.Text(key),
-			readable.Relative(l.PausedKeys[key], now)))
-	}
-	for i, key := range slices.Sorted(maps.Keys(l.Weights)) {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("%s more have a weight: --json",
-				readable.Number(int64(len(l.Weights)-most))))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("key %s: weight %d", readable.Text(key), l.Weights[key]))
-	}
-	for _, line := range lines {
+	paused := firstOf(slices.Sorted(maps.Keys(l.PausedKeys)), most, "%s more are paused: --json",
+		func(key string) string {
+			return fmt.Sprintf("key %s: paused %s", readable.Text(key),
+				readable.Relative(l.PausedKeys[key], now))
+		})
+	weights := firstOf(slices.Sorted(maps.Keys(l.Weights)), most, "%s more have a weight: --json",
+		func(key string) string {
+			return fmt.Sprintf("key %s: weight %d", readable.Text(key), l.Weights[key])
+		})
+	for _, line := range append(paused, weights...) {
 		if err := p.printf("%s: %s\n", readable.Text(l.Action), line); err != nil {
 			return err
 		}
@@ -164,13 +151,13 @@ func keysText(l *stint.ActionLimits) string {
 type limitsJSON struct {
 	Action       string               `json:"action"`
 	Limits       *limitJSON           `json:"limits,omitempty"`
-	SetAt        *time.Time           `json:"set_at,omitempty"`
-	PausedSince  *time.Time           `json:"paused_since,omitempty"`
+	SetAt        time.Time            `json:"set_at,omitzero"`
+	PausedSince  time.Time            `json:"paused_since,omitzero"`
 	InProgress   *int                 `json:"in_progress,omitempty"`
 	Parked       int                  `json:"parked"`
 	ParkedOrMore bool                 `json:"parked_or_more,omitempty"`
 	Tokens       *float64             `json:"tokens,omitempty"`
-	NextAt       *time.Time           `json:"next_at,omitempty"`
+	NextAt       time.Time            `json:"next_at,omitzero"`
 	PausedKeys   map[string]time.Time `json:"paused_keys,omitempty"`
 	Weights      map[string]int       `json:"weights,omitempty"`
 	KeysOrMore   bool                 `json:"keys_or_more,omitempty"`
@@ -192,9 +179,9 @@ type rateJSON struct {
 
 func newLimitsJSON(l *stint.ActionLimits) limitsJSON {
 	document := limitsJSON{
-		Action: l.Action, Limits: newLimitJSON(l.Limits), SetAt: utcOrNil(l.SetAt),
-		PausedSince: utcOrNil(l.PausedSince), Parked: l.Parked, ParkedOrMore: l.ParkedOrMore,
-		NextAt: utcOrNil(l.NextAt), Weights: l.Weights,
+		Action: l.Action, Limits: newLimitJSON(l.Limits), SetAt: utc(l.SetAt),
+		PausedSince: utc(l.PausedSince), Parked: l.Parked, ParkedOrMore: l.ParkedOrMore,
+		NextAt: utc(l.NextAt), PausedKeys: map[string]time.Time{}, Weights: l.Weights,
 		KeysOrMore: l.KeysOrMore,
 	}
 	if l.Limits.Rate != (stint.Rate{}) {
@@ -204,9 +191,6 @@ func newLimitsJSON(l *stint.ActionLimits) limitsJSON {
 		document.InProgress = &l.InProgress
 	}
 	for key, since := range l.PausedKeys {
-		if document.PausedKeys == nil {
-			document.PausedKeys = map[string]time.Time{}
-		}
 		document.PausedKeys[key] = utc(since)
 	}
 	return document
@@ -227,12 +211,4 @@ func newRateJSON(r stint.Rate) *rateJSON {
 		return nil
 	}
 	return &rateJSON{r.Tasks, r.Per.Seconds(), r.Burst}
-}
-
-func utcOrNil(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	at = utc(at)
-	return &at
 }

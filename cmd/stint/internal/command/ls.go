@@ -75,11 +75,7 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 			return err
 		}
 		if p.json {
-			documents := make([]any, len(page.Tasks))
-			for i, task := range p.tasksJSON(page.Tasks) {
-				documents[i] = task
-			}
-			if err := p.printJSON(documents...); err != nil {
+			if err := printLines(p, page.Tasks, p.newTaskJSON); err != nil {
 				return err
 			}
 			return p.printMore(page)

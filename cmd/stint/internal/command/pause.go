@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,12 +22,7 @@ these keys of one action are not handed out.
 With --json: paused, the actions; with --key action, and paused_keys.`,
 		Example: `  stint pause mail
   stint pause mail --key customer-7`,
-	}, "pause", "paused", func(ctx context.Context, store verbs, actions, keys []string) error {
-		if len(keys) > 0 {
-			return store.PauseKeys(ctx, actions[0], keys...)
-		}
-		return store.Pause(ctx, actions...)
-	})
+	}, "pause", "paused", verbs.Pause, verbs.PauseKeys)
 }
 
 func (p *program) resumeCommand() *cobra.Command {
@@ -43,27 +37,18 @@ stays as it is.
 With --json: resumed, the actions; with --key action, and resumed_keys.`,
 		Example: `  stint resume mail
   stint resume mail --key customer-7`,
-	}, "resume", "resumed", func(ctx context.Context, store verbs, actions, keys []string) error {
-		if len(keys) > 0 {
-			return store.ResumeKeys(ctx, actions[0], keys...)
-		}
-		return store.Resume(ctx, actions...)
-	})
+	}, "resume", "resumed", verbs.Resume, verbs.ResumeKeys)
 }
 
 // pausing completes a sub-command that pauses or resumes.
 func (p *program) pausing(
 	cmd *cobra.Command, verb, done string,
-	do func(ctx context.Context, store verbs, actions, keys []string) error,
+	doActions func(store verbs, ctx context.Context, actions ...string) error,
+	doKeys func(store verbs, ctx context.Context, action string, keys ...string) error,
 ) *cobra.Command {
 	var keys []string
 	cmd.GroupID = groupOperations
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return errors.New("expected actions, got none")
-		}
-		return nil
-	}
+	cmd.Args = some("actions")
 	cmd.RunE = func(cmd *cobra.Command, actions []string) error {
 		actions, keys = distinct(actions), distinct(keys)
 		if len(keys) > 0 && len(actions) > 1 {
@@ -74,7 +59,12 @@ func (p *program) pausing(
 			if err != nil {
 				return err
 			}
-			if err := do(ctx, db.store, actions, keys); err != nil {
+			if len(keys) > 0 {
+				err = doKeys(db.store, ctx, actions[0], keys...)
+			} else {
+				err = doActions(db.store, ctx, actions...)
+			}
+			if err != nil {
 				return toldAll(err)
 			}
 			return p.printPaused(done, actions, keys, idle)

@@ -35,6 +35,39 @@ func (p *program) printJSON(documents ...any) error {
 	return err
 }
 
+// printLines prints a JSON document for each element of a list, on a line of its own.
+func printLines[T, D any](p *program, list []T, document func(*T) D) error {
+	documents := make([]any, len(list))
+	for i := range list {
+		documents[i] = document(&list[i])
+	}
+	return p.printJSON(documents...)
+}
+
+// orEmpty makes a list that JSON shows as [] instead of null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// firstOf describes the first elements of a list, most of them at most. If there are others, the
+// last text is more, with their number in the place of its verb.
+func firstOf[T any](list []T, most int, more string, describe func(T) string) []string {
+	var texts []string
+	for _, element := range list[:min(most, len(list))] {
+		texts = append(texts, describe(element))
+	}
+	if left := len(list) - most; left > 0 {
+		texts = append(texts, fmt.Sprintf(more, readable.Number(int64(left))))
+	}
+	return texts
+}
+
+// namedMax is how many of several tasks a text names at most.
+const namedMax = 10
+
 // printTable prints rows of cells in columns.
 func (p *program) printTable(rows [][]string) error {
 	var text bytes.Buffer

@@ -13,8 +13,8 @@ func (p *program) retryCommand() *cobra.Command {
 	var since age
 	retry := &change{
 		verb: "retry", done: "retried", unchanged: "had not finished",
-		states:   []stint.State{stint.StateAborted},
-		possible: []stint.State{stint.StateAborted, stint.StateCompleted},
+		states: []stint.State{stint.StateAborted},
+		also:   []stint.State{stint.StateCompleted},
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {

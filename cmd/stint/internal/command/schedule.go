@@ -40,9 +40,7 @@ inserted stay as they are. If one of the schedules does not exist, none is pause
 
 With --json: paused, the names.`,
 			Example: "  stint schedule pause report",
-		}, "paused", func(ctx context.Context, store verbs, names []string) error {
-			return store.PauseSchedules(ctx, names...)
-		}),
+		}, "paused", verbs.PauseSchedules),
 		p.changing(&cobra.Command{
 			Use:   "resume NAME...",
 			Short: "Let paused schedules occur again",
@@ -52,9 +50,7 @@ not exist, none is resumed.
 
 With --json: resumed, the names.`,
 			Example: "  stint schedule resume report",
-		}, "resumed", func(ctx context.Context, store verbs, names []string) error {
-			return store.ResumeSchedules(ctx, names...)
-		}),
+		}, "resumed", verbs.ResumeSchedules),
 		p.triggerCommand(),
 		p.changing(&cobra.Command{
 			Use:        "rm NAME...",
@@ -65,9 +61,7 @@ exist, none is deleted.
 
 With --json: deleted, the names.`,
 			Example: "  stint schedule rm report",
-		}, "deleted", func(ctx context.Context, store verbs, names []string) error {
-			return store.DeleteSchedules(ctx, names...)
-		}),
+		}, "deleted", verbs.DeleteSchedules),
 	)
 	return cmd
 }
@@ -247,11 +241,7 @@ func (p *program) listSchedules(ctx context.Context, db *database, names []strin
 		return err
 	}
 	if p.json {
-		documents := make([]any, len(list))
-		for i := range list {
-			documents[i] = newScheduleJSON(&list[i])
-		}
-		return p.printJSON(documents...)
+		return printLines(p, list, newScheduleJSON)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(p.stderr, "no schedules")
@@ -294,7 +284,7 @@ difference.
 
 With --json: name, zone, next (a list of times).`,
 		Example: "  stint schedule next report -n 10",
-		Args:    oneSchedule,
+		Args:    one("the name of one schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 1 || count > occurrencesMax {
 				return said(errInput, "-n must be 1 to %d", occurrencesMax)
@@ -303,7 +293,7 @@ With --json: name, zone, next (a list of times).`,
 				return p.next(ctx, db, args[0], count)
 			})
 		},
-		ValidArgsFunction: p.oneOfSchedules,
+		ValidArgsFunction: onlyFirst(p.scheduleNames),
 	}
 	cmd.Flags().IntVarP(&count, "number", "n", count, "show that `many` occurrences")
 	return cmd
@@ -366,7 +356,7 @@ is repeated inserts the tasks once more.
 
 With --json: name, id.`,
 		Example: `  id=$(stint schedule trigger report)`,
-		Args:    oneSchedule,
+		Args:    one("the name of one schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 				id, err := db.store.TriggerSchedule(ctx, args[0])
@@ -379,25 +369,20 @@ With --json: name, id.`,
 				return p.printf("%s\n", readable.Text(string(id)))
 			})
 		},
-		ValidArgsFunction: p.oneOfSchedules,
+		ValidArgsFunction: onlyFirst(p.scheduleNames),
 	}
 }
 
 // changing completes a sub-command that changes schedules.
 func (p *program) changing(
 	cmd *cobra.Command, done string,
-	do func(ctx context.Context, store verbs, names []string) error,
+	do func(store verbs, ctx context.Context, names ...string) error,
 ) *cobra.Command {
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return errors.New("expected names of schedules, got none")
-		}
-		return nil
-	}
+	cmd.Args = some("names of schedules")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		names = distinct(names)
 		return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-			if err := do(ctx, db.store, names); err != nil {
+			if err := do(db.store, ctx, names...); err != nil {
 				return err
 			}
 			return p.printSchedules(done, names)
@@ -413,14 +398,6 @@ func (p *program) printSchedules(done string, names []string) error {
 		return p.printJSON(map[string]any{done: names})
 	}
 	return p.printf("%s %s\n", done, readable.Count(int64(len(names)), "schedule"))
-}
-
-// oneSchedule is for sub-commands that are about one schedule.
-func oneSchedule(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errors.New("expected the name of one schedule, got " + number(args))
-	}
-	return nil
 }
 
 // scheduleNames offers schedules.
@@ -444,14 +421,4 @@ func (p *program) scheduleNames(
 		return err
 	})
 	return offered, cobra.ShellCompDirectiveNoFileComp
-}
-
-// oneOfSchedules offers schedules for the first argument.
-func (p *program) oneOfSchedules(
-	cmd *cobra.Command, args []string, begun string,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return p.scheduleNames(cmd, args, begun)
 }

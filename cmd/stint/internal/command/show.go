@@ -36,21 +36,19 @@ the recorded steps: name, recorded_at, bytes; left out if there are none.`,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
-				tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{stint.TaskID(args[0])})
+				task, err := db.task(ctx, stint.TaskID(args[0]))
 				if err != nil {
 					return err
 				}
-				graph, err := db.tasks().Graph(ctx, tasks[0].ID)
+				graph, err := db.tasks().Graph(ctx, task.ID)
 				if err != nil {
 					return err
 				}
-				history, err := p.history(ctx, db, &tasks[0])
+				history, err := p.history(ctx, db, &task)
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db, &shown{
-					tasks[0], neighboursOf(graph, tasks[0].ID), history,
-				})
+				return p.printTask(ctx, db, &shown{task, neighboursOf(graph, task.ID), history})
 			})
 		},
 	}
@@ -102,23 +100,16 @@ func neighboursOf(graph *stint.Graph, id stint.TaskID) neighbours {
 
 // lines are the neighbours for people.
 func (n neighbours) lines(paint readable.Painter) []readable.Line {
-	const namedMax = 10
+	more := "and %s more"
+	if n.cut {
+		more = "and at least %s more"
+	}
 	var lines []readable.Line
 	add := func(name string, tasks []stint.TaskInfo) {
-		var named []string
-		for i := range tasks {
-			if i == namedMax {
-				more := "and %s more"
-				if n.cut {
-					more = "and at least %s more"
-				}
-				named = append(named, fmt.Sprintf(more,
-					readable.Number(int64(len(tasks)-namedMax))))
-				break
-			}
-			named = append(named, fmt.Sprintf("%s (%s)", readable.Text(string(tasks[i].ID)),
-				paint.State(string(tasks[i].State))))
-		}
+		named := firstOf(tasks, namedMax, more, func(task stint.TaskInfo) string {
+			return fmt.Sprintf("%s (%s)", readable.Text(string(task.ID)),
+				paint.State(string(task.State)))
+		})
 		if len(named) > 0 {
 			lines = append(lines, readable.Line{Name: name, Value: strings.Join(named, "\n")})
 		}

@@ -183,9 +183,5 @@ func statsJSON(stats stint.Stats) map[string]any {
 			actions[i]["oldest_ready_seconds"] = a.OldestReady.Seconds()
 		}
 	}
-	estimated := stats.Estimated
-	if estimated == nil {
-		estimated = []stint.State{}
-	}
-	return map[string]any{"actions": actions, "estimated": estimated}
+	return map[string]any{"actions": actions, "estimated": orEmpty(stats.Estimated)}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,7 +196,6 @@ func (p *program) read(ctx context.Context, name, what string) ([]byte, error) {
 // problems returns the errors that are joined in err as one, each on a line of its own if there are
 // several.
 func problems(err error) error {
-	const namedMax = 10
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err
@@ -204,16 +204,9 @@ func problems(err error) error {
 	if len(errs) == 1 {
 		return errs[0]
 	}
-	var text strings.Builder
-	text.WriteString(readable.Count(int64(len(errs)), "problem"))
-	for i, err := range errs {
-		if i == namedMax {
-			fmt.Fprintf(&text, "\n  and %s more", readable.Number(int64(len(errs)-namedMax)))
-			break
-		}
-		fmt.Fprintf(&text, "\n  %v", err)
-	}
-	return errors.New(text.String())
+	lines := firstOf(errs, namedMax, "and %s more", error.Error)
+	return fmt.Errorf("%s\n  %s", readable.Count(int64(len(errs)), "problem"),
+		strings.Join(lines, "\n  "))
 }
 
 // A submittedJSON is what submit prints.
@@ -321,23 +314,14 @@ func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskI
 
 // aborted returns an error that names the aborted tasks, or nil if there are none.
 func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
-	const namedMax = 10
-	var named []string
-	n := 0
-	for _, name := range plan.Names {
-		task := infos[name]
-		if task.StatusCode != stint.StatusAborted {
-			continue
-		}
-		if n++; n <= namedMax {
-			named = append(named, fmt.Sprintf("%q (%s)", name, task.AbortCause))
-		}
-	}
-	switch {
-	case n == 0:
+	names := slices.DeleteFunc(slices.Clone(plan.Names), func(name string) bool {
+		return infos[name].StatusCode != stint.StatusAborted
+	})
+	if len(names) == 0 {
 		return nil
-	case n > namedMax:
-		named = append(named, "and "+readable.Number(int64(n-namedMax))+" more")
 	}
+	named := firstOf(names, namedMax, "and %s more", func(name string) string {
+		return fmt.Sprintf("%q (%s)", name, infos[name].AbortCause)
+	})
 	return fmt.Errorf("%w: %s", errAborted, strings.Join(named, ", "))
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,20 +36,12 @@ remove the old one.`,
 			return run(args)
 		}
 	}
-	one := func(what string) cobra.PositionalArgs {
-		return func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("expected one %s, got %s", what, number(args))
-			}
-			return nil
-		}
-	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "new NAME", Short: "Make a token",
 		Long: `Make a token for a name, and print it. Nothing else has it: the file is given its
 hash. With --json: name, token.`,
 		Example: "  stint token new --tokens tokens mailer > mailer.token",
-		Args:    one("NAME"),
+		Args:    one("one NAME"),
 		RunE:    within(func(args []string) error { return p.newToken(path, args[0]) }),
 	}, &cobra.Command{
 		Use: "ls", Short: "List the tokens",
@@ -64,7 +55,7 @@ token to a line: id, name, made.`,
 		Long: `Remove the token with an ID (see: stint token ls): services refuse it within a
 second. Its line in the file becomes a comment.`,
 		Example: "  stint token rm --tokens tokens 5f3a09c1d2e4",
-		Args:    one("ID"),
+		Args:    one("one ID"),
 		RunE: within(func(args []string) error {
 			if err := tokens.Remove(path, args[0]); err != nil {
 				return said(errInput, "%v (see: stint token ls)", err)
@@ -92,11 +83,9 @@ func (p *program) listTokens(path string) error {
 		return said(errInput, "%v", err)
 	}
 	if p.json {
-		list := make([]any, len(entries))
-		for i, entry := range entries {
-			list[i] = map[string]any{"id": entry.ID, "name": entry.Name, "made": entry.Made}
-		}
-		return p.printJSON(list...)
+		return printLines(p, entries, func(entry *tokens.Entry) any {
+			return map[string]any{"id": entry.ID, "name": entry.Name, "made": entry.Made}
+		})
 	}
 	rows := [][]string{{"ID", "NAME", "MADE"}}
 	for _, entry := range entries {

@@ -44,10 +44,30 @@ func didYouMean(cmd *cobra.Command, name, prefix string) string {
 	return "; did you mean " + prefix + strings.Join(slices.Compact(similar), " or "+prefix) + "?"
 }
 
+// one is for sub-commands that take one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("expected %s, got %s", what, number(args))
+		}
+		return nil
+	}
+}
+
+// some is for sub-commands that take at least one argument.
+func some(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("expected %s, got none", what)
+		}
+		return nil
+	}
+}
+
 // oneID is for sub-commands that are about one task.
-func oneID(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errors.New("expected one task ID, got " + number(args))
+func oneID(cmd *cobra.Command, args []string) error {
+	if err := one("one task ID")(cmd, args); err != nil {
+		return err
 	}
 	return checkID(args[0])
 }
@@ -58,19 +78,6 @@ func number(args []string) string {
 		return "none"
 	}
 	return readable.Number(int64(len(args)))
-}
-
-// someIDs is for sub-commands that are about several tasks.
-func someIDs(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("expected task IDs, got none")
-	}
-	for _, id := range args {
-		if err := checkID(id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // oneFileAtMost is for sub-commands that read a file, or standard input.

@@ -67,6 +67,15 @@ type changer interface {
 	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
 }
 
+// task returns a task, with its body and result.
+func (db *database) task(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error) {
+	tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{id})
+	if err != nil {
+		return stint.TaskInfo{}, err
+	}
+	return tasks[0], nil
+}
+
 // prune deletes tasks that finished long ago, or only says how many there are.
 func (db *database) prune(ctx context.Context, keep stint.Retention, dryRun bool) (int64, error) {
 	switch {

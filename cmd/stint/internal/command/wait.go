@@ -47,11 +47,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 			task, err = db.tasks().WaitForTask(ctx, id)
 			if errors.Is(err, stint.ErrNoPostResult) {
 				task, err = poll(ctx, func(ctx context.Context) (stint.TaskInfo, error) {
-					tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{id})
-					if err != nil {
-						return stint.TaskInfo{}, err
-					}
-					return tasks[0], nil
+					return db.task(ctx, id)
 				})
 			}
 			return err
@@ -80,14 +76,11 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 func lookOnce(ctx context.Context, db *database, id stint.TaskID) (stint.TaskInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	tasks, err := db.tasks().GetTasks(ctx, []stint.TaskID{id})
-	if err == nil && tasks[0].FinishedAt.IsZero() {
+	task, err := db.task(ctx, id)
+	if err == nil && task.FinishedAt.IsZero() {
 		err = errTimedOut
 	}
-	if err != nil {
-		return stint.TaskInfo{}, err
-	}
-	return tasks[0], nil
+	return task, err
 }
 
 // poll looks at a task once a second until it has finished.
