@@ -236,42 +236,20 @@ func (d *decoder) members(
 
 // setField sets the field of that name. A null does the same as leaving the field out.
 func setField(task *stint.Task, name string, value json.RawMessage) error {
-	null := string(value) == "null"
 	switch name {
 	case "id":
-		if err := read(&task.ID, value, name, "a string"); err != nil {
-			return err
-		}
-		if !null && task.ID == "" {
-			return errors.New("id is empty; leave it out to get a new one")
-		}
-		return nil
+		return readName(&task.ID, value, name, "to get a new one")
 	case "action":
 		return read(&task.Action, value, name, "a string")
 	case "key":
-		if err := read(&task.Key, value, name, "a string"); err != nil {
-			return err
-		}
-		if !null && task.Key == "" {
-			return errors.New("key is empty; leave it out for none")
-		}
-		return nil
+		return readName(&task.Key, value, name, "for none")
 	case "answer_key":
 		return read((*string)(&task.AnswerKey), value, name, "a string")
 	case "body":
-		if null {
-			return nil
-		}
-		task.Body = value
-		if value[0] == '"' {
-			text := ""
-			err := read(&text, value, name, "a string")
-			task.Body = []byte(text)
-			return err
-		}
-		return nil
+		return readBody(&task.Body, value, name)
 	case "body_base64":
-		return readBase64(task, value)
+		return readText(&task.Body, value, name, "a string in base64 (RFC 4648) with padding",
+			base64.StdEncoding.Strict().DecodeString)
 	case "priority":
 		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
 	case "max_tries":
@@ -301,17 +279,43 @@ func read[T any](into *T, value json.RawMessage, name, want string) error {
 	return nil
 }
 
-func readBase64(task *stint.Task, value json.RawMessage) error {
-	const want = "a string in base64 (RFC 4648) with padding"
+// readText reads a string that parse makes a value of. A null leaves the value as it is.
+func readText[T any](
+	into *T, value json.RawMessage, name, want string, parse func(text string) (T, error),
+) error {
 	var text *string
-	if err := read(&text, value, "body_base64", want); err != nil || text == nil {
+	if err := read(&text, value, name, want); err != nil || text == nil {
 		return err
 	}
-	body, err := base64.StdEncoding.Strict().DecodeString(*text)
+	parsed, err := parse(*text)
 	if err != nil {
-		return errors.New("body_base64: must be " + want)
+		return fmt.Errorf("%s: must be %s", name, want)
 	}
-	task.Body = body
+	*into = parsed
+	return nil
+}
+
+// readName reads a string that may be left out, for what is said, but not be empty.
+func readName[T ~string](into *T, value json.RawMessage, name, leftOut string) error {
+	err := read(into, value, name, "a string")
+	if err == nil && string(value) == `""` {
+		err = fmt.Errorf("%s is empty; leave it out %s", name, leftOut)
+	}
+	return err
+}
+
+// readBody reads a string, or takes the text of any other JSON but null.
+func readBody(into *[]byte, value json.RawMessage, name string) error {
+	switch value[0] {
+	case 'n': // null
+		return nil
+	case '"':
+		text := ""
+		err := read(&text, value, name, "a string")
+		*into = []byte(text)
+		return err
+	}
+	*into = value
 	return nil
 }
 

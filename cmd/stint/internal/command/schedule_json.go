@@ -103,37 +103,19 @@ func setScheduleField(schedule *stint.Schedule, name string, value json.RawMessa
 
 // readWord reads one of the words for a value. Without one, the value stays as it is.
 func readWord[T ~int16](into *T, value json.RawMessage, name string, words []string) error {
-	want := "must be one of " + strings.Join(words, ", ")
-	var text *string
-	if err := json.Unmarshal(value, &text); err != nil {
-		return fmt.Errorf("%s: %s", name, want)
-	}
-	if text == nil {
-		return nil
-	}
-	at := slices.Index(words, *text)
-	if at < 0 {
-		return fmt.Errorf("%s: %s", name, want)
-	}
-	*into = T(at)
-	return nil
+	want := "one of " + strings.Join(words, ", ")
+	return readText(into, value, name, want, func(text string) (T, error) {
+		at := slices.Index(words, text)
+		if at < 0 {
+			return 0, errInput
+		}
+		return T(at), nil
+	})
 }
 
 func readSpan(into *time.Duration, value json.RawMessage, name string) error {
-	problem := fmt.Errorf(`%s: must be a time with its unit, such as "90s" or "1h30m"`, name)
-	var text *string
-	if err := json.Unmarshal(value, &text); err != nil {
-		return problem
-	}
-	if text == nil {
-		return nil
-	}
-	span, err := time.ParseDuration(*text)
-	if err != nil {
-		return problem
-	}
-	*into = span
-	return nil
+	const want = `a time with its unit, such as "90s" or "1h30m"`
+	return readText(into, value, name, want, time.ParseDuration)
 }
 
 // A scheduleJSON is a schedule as ls prints it and put reads it.
