@@ -11,7 +11,7 @@ import (
 )
 
 func (p *program) debounceCommand() *cobra.Command {
-	var action, key, body string
+	var given taskFlags
 	var quiet, atMost time.Duration
 	cmd := &cobra.Command{
 		Use:   "debounce ID",
@@ -31,26 +31,18 @@ With --json: id.`,
 					return said(errInput, "expected --%s", flag)
 				}
 			}
-			if cmd.Flags().Changed("key") {
-				if err := checkNames("key", key); err != nil {
-					return err
-				}
-			}
-			task := stint.Task{ID: stint.TaskID(args[0]), Action: action, Key: key}
-			if cmd.Flags().Changed("body") {
-				task.Body = []byte(body)
+			task, err := given.task(cmd, args[0])
+			if err != nil {
+				return err
 			}
 			return p.debounce(cmd.Context(), task, quiet, atMost)
 		},
 	}
+	given.add(p, cmd, "the `action` of the task")
 	flags := cmd.Flags()
-	flags.StringVar(&action, "action", "", "the `action` of the task")
-	flags.StringVar(&key, "key", "", "its `key`, such as a customer, for limits per key")
-	flags.StringVar(&body, "body", "", "its body, a `text`")
 	flags.DurationVar(&quiet, "quiet", 0, "start that `long` after the last call, such as 30s")
 	flags.DurationVar(&atMost, "at-most", 0,
 		"start at most that `long` after the first, such as 5m")
-	completeBy(cmd, "action", p.actions)
 	return cmd
 }
 

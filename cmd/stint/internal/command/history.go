@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/readable"
@@ -100,36 +99,4 @@ func historyLines(history stint.History, now time.Time) []readable.Line {
 		lines = append(lines, readable.Line{Name: "steps", Value: strings.Join(steps, "\n")})
 	}
 	return lines
-}
-
-// triesKept are the flags that say which ended tries of tasks are kept.
-type triesKept struct {
-	number int
-	age    keeping
-}
-
-func (k *triesKept) bind(flags *pflag.FlagSet) {
-	k.age = keeping{forever, stint.KeepForever}
-	flags.IntVar(&k.number, "keep-tries", 0,
-		"keep the last `n` tries of each task, with their errors and logs, at most 1000")
-	flags.Var(&k.age, "keep-tries-for",
-		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+
-			", which is as long as the task")
-}
-
-// options are those of a store.
-func (k *triesKept) options() (stint.HistoryOptions, error) {
-	const most = 1000
-	options := stint.HistoryOptions{Tries: k.number}
-	if k.number < 0 || k.number > most {
-		return options, said(errInput, "invalid --keep-tries %d: must be 0 to %d", k.number, most)
-	}
-	if k.age.retention == stint.KeepNone {
-		return options, said(errInput,
-			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
-	}
-	if k.age.retention != stint.KeepForever {
-		options.Age = k.age.retention
-	}
-	return options, nil
 }

@@ -23,10 +23,35 @@ const (
 	gatheredBytesMax = 64 << 20
 )
 
-// insertFlags are those of one task.
+// taskFlags are those of one task.
+type taskFlags struct{ action, key, body string }
+
+// add adds the flags; what they are for is said of the action.
+func (f *taskFlags) add(p *program, cmd *cobra.Command, action string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.action, "action", "", action)
+	flags.StringVar(&f.key, "key", "", "its `key`, such as a customer, for limits per key")
+	flags.StringVar(&f.body, "body", "", "its body, a `text`")
+	completeBy(cmd, "action", p.actions)
+}
+
+// task returns the task with an ID that the flags describe.
+func (f *taskFlags) task(cmd *cobra.Command, id string) (stint.Task, error) {
+	task := stint.Task{ID: stint.TaskID(id), Action: f.action, Key: f.key}
+	if cmd.Flags().Changed("body") {
+		task.Body = []byte(f.body)
+	}
+	if cmd.Flags().Changed("key") {
+		return task, checkNames("key", f.key)
+	}
+	return task, nil
+}
+
+// insertFlags are those of one task, and of its ID.
 type insertFlags struct {
-	id, action, key, body string
-	oncePer               time.Duration
+	taskFlags
+	id      string
+	oncePer time.Duration
 }
 
 func (p *program) insertCommand() *cobra.Command {
@@ -87,27 +112,19 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 			return p.insert(cmd.Context())
 		},
 	}
+	given.add(p, cmd, "insert one task with this `action`")
 	flags := cmd.Flags()
-	flags.StringVar(&given.action, "action", "", "insert one task with this `action`")
-	flags.StringVar(&given.key, "key", "", "its `key`, such as a customer, for limits per key")
-	flags.StringVar(&given.body, "body", "", "its body, a `text`")
 	flags.StringVar(&given.id, "id", "", "its `ID` (default: a new UUID, which is printed)")
 	flags.DurationVar(&given.oncePer, "once-per", 0,
 		"refuse it unless it is the first with --id in a `period` such as 24h, from 1970 on in UTC")
-	completeBy(cmd, "action", p.actions)
 	return cmd
 }
 
 func (p *program) insertByFlags(cmd *cobra.Command, given *insertFlags) error {
 	changed := cmd.Flags().Changed
-	task := stint.Task{ID: stint.TaskID(given.id), Action: given.action, Key: given.key}
-	if changed("body") {
-		task.Body = []byte(given.body)
-	}
-	if changed("key") {
-		if err := checkNames("key", given.key); err != nil {
-			return err
-		}
+	task, err := given.task(cmd, given.id)
+	if err != nil {
+		return err
 	}
 	if changed("once-per") {
 		switch {

@@ -24,23 +24,22 @@ import (
 
 // A serveSetup holds the flags of serve.
 type serveSetup struct {
-	listen             string
-	credentials        credentialFiles
-	certificate, key   string
-	insecure           bool
-	limits             service.Limits
-	shards             shardSetup
-	connections        int32
-	drain              time.Duration
-	completed, aborted keeping
-	tries              triesKept
-	durability         string
-	accessLog          bool
-	logLevel           string
-	listening          net.Listener
-	identify           *identifier // nil if nobody is asked who he is
-	tls                *tls.Config // nil without TLS
-	logger             *slog.Logger
+	listen           string
+	credentials      credentialFiles
+	certificate, key string
+	insecure         bool
+	limits           service.Limits
+	shards           shardSetup
+	connections      int32
+	drain            time.Duration
+	keep             keepFlags
+	durability       string
+	accessLog        bool
+	logLevel         string
+	listening        net.Listener
+	identify         *identifier // nil if nobody is asked who he is
+	tls              *tls.Config // nil without TLS
+	logger           *slog.Logger
 }
 
 const (
@@ -97,9 +96,7 @@ The service prunes finished tasks, and keeps the tries of tasks with --keep-trie
 worker does (see: stint help worker). It logs on standard error, with --json as JSON lines.`
 
 func (p *program) serveCommand() *cobra.Command {
-	s := serveSetup{
-		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
-	}
+	var s serveSetup
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve tasks to clients and workers over the network",
@@ -152,10 +149,7 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 		"connections to the database, `n` at most")
 	flags.DurationVar(&s.drain, "drain", drainDefault,
 		"let calls continue for this `time` when the service stops")
-	flags.Var(&s.completed, "keep-completed",
-		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
-	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
-	s.tries.bind(flags)
+	s.keep.add(cmd)
 	flags.StringVar(&s.durability, "durability", durabilities()[0],
 		"whether changes wait for the disk of the database: "+strings.Join(durabilities(), ", "))
 	completeWith(cmd, "durability", durabilities())
@@ -167,11 +161,10 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 
 // check refuses what would fail later, or let everybody in.
 func (s *serveSetup) check() error {
-	host, _, err := net.SplitHostPort(s.listen)
+	host, err := hostOfFlag("listen", s.listen)
 	switch {
 	case err != nil:
-		return said(errInput, "invalid --listen %q: must have the form host:port, or :port for "+
-			"all addresses of this machine", s.listen)
+		return err
 	case (s.certificate == "") != (s.key == ""):
 		return said(errInput, "--tls-cert and --tls-key belong together")
 	case min(s.limits.Calls, s.limits.Waiting, s.limits.Streams, s.limits.RequestBytes) < 0,
@@ -203,6 +196,16 @@ func (s *serveSetup) check() error {
 // durabilities are the values of --durability, by their numbers.
 func durabilities() []string {
 	return []string{stint.Strict: "strict", stint.Opportunistic: "opportunistic"}
+}
+
+// hostOfFlag returns the host of an address to listen at, which a flag gives.
+func hostOfFlag(flag, address string) (string, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		err = said(errInput, "invalid --%s %q: must have the form host:port, or :port for all "+
+			"addresses of this machine", flag, address)
+	}
+	return host, err
 }
 
 // isLoopback reports whether a host is this machine for itself.
@@ -239,15 +242,11 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 		return fmt.Errorf("%w; another --listen may be free", err)
 	}
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
-	history, err := s.tries.options()
+	options, err := s.keep.options()
 	if err != nil {
 		return err
 	}
-	options := stint.Options{
-		Logger: s.logger, History: history, Durability: s.changes(), Retention: stint.Retention{
-			Completed: s.completed.retention, Aborted: s.aborted.retention,
-		},
-	}
+	options.Logger, options.Durability = s.logger, s.changes()
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections
 	return p.withDirectStore(ctx, options, func(ctx context.Context, db *database) error {

@@ -125,16 +125,9 @@ func (s *sharded) ListTasks(
 func (s *sharded) GetTasks(
 	ctx context.Context, names []stint.TaskID,
 ) ([]stint.TaskInfo, error) {
-	ids, err := parseIDs(names)
+	infos, err := infosOf(ctx, names, s.cluster.GetTasks)
 	if err != nil {
 		return nil, err
-	}
-	infos, err := s.cluster.GetTasks(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i := range infos {
-		infos[i].ID = names[i]
 	}
 	return infos, nil
 }
@@ -156,11 +149,19 @@ func (s *sharded) WaitForTask(
 func (s *sharded) WaitForTasks(
 	ctx context.Context, names []stint.TaskID,
 ) ([]stint.TaskInfo, error) {
+	return infosOf(ctx, names, s.cluster.WaitForTasks)
+}
+
+// infosOf are what a verb of the cluster tells of tasks, with the names that they have here.
+func infosOf(
+	ctx context.Context, names []stint.TaskID,
+	verb func(ctx context.Context, ids []shards.ID) ([]stint.TaskInfo, error),
+) ([]stint.TaskInfo, error) {
 	ids, err := parseIDs(names)
 	if err != nil {
 		return nil, err
 	}
-	infos, err := s.cluster.WaitForTasks(ctx, ids)
+	infos, err := verb(ctx, ids)
 	for i := range infos {
 		infos[i].ID = names[i]
 	}
@@ -254,37 +255,35 @@ func (s *sharded) remote(task shards.RemoteTask) stint.TaskInfo {
 func (s *sharded) AbortTasks(
 	ctx context.Context, names []stint.TaskID, status string,
 ) (stint.Affected, error) {
-	return changeNames(names, func(ids []shards.ID) (shards.Affected, error) {
+	abort := func(ctx context.Context, ids []shards.ID) (shards.Affected, error) {
 		return s.cluster.AbortTasks(ctx, ids, status)
-	})
+	}
+	return changeNames(ctx, names, abort)
 }
 
 // RetryTasks is that of the cluster.
 func (s *sharded) RetryTasks(
 	ctx context.Context, names []stint.TaskID,
 ) (stint.Affected, error) {
-	return changeNames(names, func(ids []shards.ID) (shards.Affected, error) {
-		return s.cluster.RetryTasks(ctx, ids)
-	})
+	return changeNames(ctx, names, s.cluster.RetryTasks)
 }
 
 // DeleteTasks is that of the cluster.
 func (s *sharded) DeleteTasks(
 	ctx context.Context, names []stint.TaskID,
 ) (stint.Affected, error) {
-	return changeNames(names, func(ids []shards.ID) (shards.Affected, error) {
-		return s.cluster.DeleteTasks(ctx, ids)
-	})
+	return changeNames(ctx, names, s.cluster.DeleteTasks)
 }
 
 func changeNames(
-	names []stint.TaskID, verb func(ids []shards.ID) (shards.Affected, error),
+	ctx context.Context, names []stint.TaskID,
+	verb func(ctx context.Context, ids []shards.ID) (shards.Affected, error),
 ) (stint.Affected, error) {
 	ids, err := parseIDs(names)
 	if err != nil {
 		return stint.Affected{}, err
 	}
-	changed, err := verb(ids)
+	changed, err := verb(ctx, ids)
 	affected := stint.Affected{Others: changed.Others}
 	for _, id := range changed.Tasks {
 		affected.Tasks = append(affected.Tasks, stint.TaskID(id.String()))

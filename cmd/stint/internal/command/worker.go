@@ -28,8 +28,7 @@ type workerSetup struct {
 	concurrency           int
 	timeout, lease, grace time.Duration
 	retryBase, retryMax   time.Duration
-	completed, aborted    keeping
-	tries                 triesKept
+	keep                  keepFlags
 	logLevel              string
 	metrics               string
 	insecure              bool
@@ -44,9 +43,6 @@ const (
 	retryBaseDefault = time.Second
 	retryMaxDefault  = 12 * time.Hour
 	retryLongest     = 10 * 365 * 24 * time.Hour // for the worker
-
-	completedDefault = 24 * time.Hour
-	abortedDefault   = 7 * completedDefault
 )
 
 const workerHelp = `Perform tasks by running programs, in any language: the executable file
@@ -107,9 +103,7 @@ It needs Unix, where it can end a program together with the processes that the p
 started; elsewhere, write a worker in Go.`
 
 func (p *program) workerCommand() *cobra.Command {
-	s := workerSetup{
-		completed: keeping{"24h", completedDefault}, aborted: keeping{"7d", abortedDefault},
-	}
+	var s workerSetup
 	cmd := &cobra.Command{
 		Use:        "worker --dir DIR",
 		SuggestFor: []string{"run", "start"},
@@ -155,10 +149,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
 		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
 	completeWith(cmd, "log-level", logLevels())
-	flags.Var(&s.completed, "keep-completed",
-		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
-	flags.Var(&s.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
-	s.tries.bind(flags)
+	s.keep.add(cmd)
 	flags.StringVar(&s.metrics, "metrics", "",
 		"serve metrics to Prometheus at this `address`: host:port (default: not)")
 	flags.BoolVar(&s.insecure, "insecure", false,
@@ -206,9 +197,7 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 	if err != nil || !remote {
 		return err
 	}
-	for _, name := range []string{
-		"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for",
-	} {
+	for _, name := range keepNames() {
 		if cmd.Flags().Changed(name) {
 			return said(errInput, "--%s is for a database; a service has its own", name)
 		}
@@ -217,7 +206,8 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 }
 
 func (p *program) work(ctx context.Context, s workerSetup) error {
-	history, err := s.tries.options()
+	// Not storeOptions: callers that wait are to know at once, and dead workers are to be noticed.
+	options, err := s.keep.options()
 	if err != nil {
 		return err
 	}
@@ -229,10 +219,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	if err != nil {
 		return err
 	}
-	// Not storeOptions: callers that wait are to know at once, and dead workers are to be noticed.
-	options := stint.Options{Logger: logger, History: history, Retention: stint.Retention{
-		Completed: s.completed.retention, Aborted: s.aborted.retention,
-	}}
+	options.Logger = logger
 	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
 		if db.client != nil {

@@ -23,11 +23,10 @@ func (s *workerSetup) checkMetrics() error {
 		}
 		return nil
 	}
-	host, _, err := net.SplitHostPort(s.metrics)
+	host, err := hostOfFlag("metrics", s.metrics)
 	switch {
 	case err != nil:
-		return said(errInput, "invalid --metrics %q: must have the form host:port, or :port for "+
-			"all addresses of this machine", s.metrics)
+		return err
 	case !isLoopback(host) && !s.insecure:
 		return said(errInput, "--metrics %s reaches beyond this machine, and nobody is asked who "+
 			"he is: to serve the metrics to whoever asks, give --insecure", s.metrics)

@@ -1,0 +1,59 @@
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+)
+
+// keepFlags say for how long finished tasks are kept, and which ended tries of tasks.
+type keepFlags struct {
+	completed, aborted keeping
+	tries              int
+	triesFor           keeping
+}
+
+// keepNames are the names of the flags.
+func keepNames() []string {
+	return []string{"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for"}
+}
+
+func (k *keepFlags) add(cmd *cobra.Command) {
+	const day = 24 * time.Hour
+	k.completed, k.aborted = keeping{"24h", day}, keeping{"7d", 7 * day}
+	k.triesFor = keeping{forever, stint.KeepForever}
+	flags := cmd.Flags()
+	flags.Var(&k.completed, "keep-completed",
+		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
+	flags.Var(&k.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	flags.IntVar(&k.tries, "keep-tries", 0,
+		"keep the last `n` tries of each task, with their errors and logs, at most 1000")
+	flags.Var(&k.triesFor, "keep-tries-for",
+		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+
+			", which is as long as the task")
+}
+
+// options are those of a store that keeps what the flags say.
+func (k *keepFlags) options() (stint.Options, error) {
+	const most = 1000
+	switch {
+	case k.tries < 0, k.tries > most:
+		return stint.Options{}, said(errInput, "invalid --keep-tries %d: must be 0 to %d", k.tries,
+			most)
+	case k.triesFor.retention == stint.KeepNone:
+		return stint.Options{}, said(errInput,
+			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
+	}
+	options := stint.Options{
+		Retention: stint.Retention{
+			Completed: k.completed.retention, Aborted: k.aborted.retention,
+		},
+		History: stint.HistoryOptions{Tries: k.tries},
+	}
+	if k.triesFor.retention != stint.KeepForever {
+		options.History.Age = k.triesFor.retention
+	}
+	return options, nil
+}
