@@ -11,7 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/seen"
+	"github.com/stint-tasks/stint/internal/recheck"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -224,7 +224,7 @@ func stillSeen(
 		}
 	}
 	states, tasks := wire.ToSeen(r.GetAsSeen())
-	ids, err := seen.Still(ctx, store, states, tasks)
+	ids, err := recheck.Unchanged(ctx, store, states, tasks)
 	still := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		still[string(id)] = true

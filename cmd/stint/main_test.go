@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -233,7 +233,7 @@ func (d *database) exec(t *testing.T, statement string) {
 // A process is a command at work.
 type process struct {
 	cmd    *exec.Cmd
-	output output.Buffer
+	output capture.Buffer
 }
 
 func start(t *testing.T, cmd *exec.Cmd) *process {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -28,7 +28,7 @@ type terminal struct {
 	tty    *os.File
 	cmd    *exec.Cmd
 	before *term.State
-	output output.Buffer
+	output capture.Buffer
 	read   chan struct{} // Closed when there is nothing more to read.
 	size   pty.Winsize
 }

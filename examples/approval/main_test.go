@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 
 func TestRun_WaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	var printed output.Buffer
+	var printed capture.Buffer
 	args := []string{"-once", "-database-url", testdb.New(t).Config().ConnString()}
 	if err := run(t.Context(), args, &printed); err != nil {
 		t.Fatalf("run = %v\n%s", err, printed.String())

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -55,7 +55,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A program is the program at work, with its clients and workers.
 type program struct {
 	cmd    *exec.Cmd
-	output output.Buffer
+	output capture.Buffer
 	ended  sync.Once
 }
 

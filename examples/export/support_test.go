@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -52,7 +52,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A process is the program at work.
 type process struct {
 	cmd    *exec.Cmd
-	output output.Buffer
+	output capture.Buffer
 	ended  sync.Once
 }
 

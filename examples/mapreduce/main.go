@@ -35,8 +35,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/taskstore"
 	"github.com/stint-tasks/stint/taskstore/client"
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		}
 	}
 	fmt.Fprintf(stdout, "counting the words in %s in %s\n",
-		readable.Count(int64(lots.files()), "Go file"), opts.dir)
+		display.Count(int64(lots.files()), "Go file"), opts.dir)
 	return count(ctx, j, opts.workers, lots, stdout)
 }
 
@@ -124,8 +124,8 @@ func count(
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s and %s are done\n", readable.Count(int64(len(lots)), "map task"),
-		readable.Count(partitions, "reduce task"))
+	fmt.Fprintf(stdout, "%s and %s are done\n", display.Count(int64(len(lots)), "map task"),
+		display.Count(partitions, "reduce task"))
 	if workers > 1 && len(lots) > 0 {
 		fmt.Fprintln(stdout, "a worker stopped in the middle of a task, which another did again")
 	}
@@ -141,10 +141,10 @@ func count(
 	const shown = 5
 	words := slices.SortedFunc(maps.Keys(got), got.compare)
 	for _, word := range words[:min(shown, len(words))] {
-		fmt.Fprintf(stdout, "%12s  %s\n", readable.Number(got[word]), word)
+		fmt.Fprintf(stdout, "%12s  %s\n", display.Number(got[word]), word)
 	}
 	fmt.Fprintf(stdout, "%12s  different words: all counts equal those of a single loop\n",
-		readable.Number(int64(len(got))))
+		display.Number(int64(len(got))))
 	return nil
 }
 

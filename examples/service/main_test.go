@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -27,7 +27,7 @@ type running struct {
 	url    string
 	pool   *pgxpool.Pool // of the test, on the same database
 	store  *stint.Store
-	output *output.Buffer
+	output *capture.Buffer
 	stop   func() error // as a signal does, once
 }
 
@@ -47,7 +47,7 @@ func start(t *testing.T) *running {
 	ctx, signal := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{
 		url: "http://" + listener.Addr().String(), pool: pool, store: store,
-		output: &output.Buffer{},
+		output: &capture.Buffer{},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, testdb.URL(pool), listener, r.output) }()

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/output"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 func TestRun_LosesAShardAndGetsItBack(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	var printed output.Buffer
+	var printed capture.Buffer
 	err := run(t.Context(), &printed)
 	if errors.Is(err, localpg.ErrUnsupported) {
 		t.Skip(err)

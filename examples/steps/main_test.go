@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestRun_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Setenv(programEnv, "yes") // for the workers that it starts
-	var printed output.Buffer
+	var printed capture.Buffer
 	args := []string{"-kills", "2", "-database-url", testdb.New(t).Config().ConnString()}
 	if err := run(t.Context(), args, &printed); err != nil {
 		t.Fatalf("run = %v\n%s", err, printed.String())

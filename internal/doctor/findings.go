@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -112,7 +112,7 @@ func serverFindings(s server, settings map[string]string) []Finding {
 		number(settings, "superuser_reserved_connections")
 	if usable > 0 && s.Connections*10 >= usable*9 {
 		add(SeverityWarning, "connections", "%s of %s connections are taken: make pools smaller, "+
-			"or raise max_connections", readable.Number(s.Connections), readable.Number(usable))
+			"or raise max_connections", display.Number(s.Connections), display.Number(usable))
 	}
 	return append(findings, settingFindings(settings)...)
 }
@@ -285,7 +285,7 @@ func horizonFindings(kind string, h horizon, settings map[string]string) []Findi
 		}
 		findings = append(findings, found(s, "wraparound", "the oldest %s in the %s %q is %s "+
 			"old, and at 2,147,000,000 the server stops: end what holds vacuum up, then VACUUM "+
-			"(FREEZE)", n.what, kind, h.Name, readable.Count(n.age, n.what)))
+			"(FREEZE)", n.what, kind, h.Name, display.Count(n.age, n.what)))
 	}
 	return findings
 }
@@ -331,7 +331,7 @@ func tableFindings(schema string, t table) []Finding {
 	}
 	s, vacuumed := SeverityNote, "it was never vacuumed"
 	if t.Vacuumed != nil {
-		vacuumed = fmt.Sprintf("it was vacuumed %s ago", readable.Span(*t.Vacuumed))
+		vacuumed = fmt.Sprintf("it was vacuumed %s ago", display.Span(*t.Vacuumed))
 		if *t.Vacuumed > vacuumedLately {
 			s = SeverityWarning
 		}
@@ -341,7 +341,7 @@ func tableFindings(schema string, t table) []Finding {
 	}
 	return append(findings, found(s, "vacuum", "the table %q has %s dead rows to %s live ones, "+
 		"%s; %s: end old transactions, see that autovacuum runs, or VACUUM %s",
-		t.Name, readable.Number(t.Dead), readable.Number(t.Live), harm, vacuumed, name))
+		t.Name, display.Number(t.Dead), display.Number(t.Live), harm, vacuumed, name))
 }
 
 // A holder keeps vacuum from its work, or locks.
@@ -372,15 +372,15 @@ func holderFindings(h holder, settings map[string]string) []Finding {
 	fmt.Fprintf(&text, "%s %s", h.Kind, h.Name)
 	for _, said := range []string{h.Application, h.Role, h.State} {
 		if said != "" {
-			fmt.Fprintf(&text, ", %s", readable.Text(said))
+			fmt.Fprintf(&text, ", %s", display.Text(said))
 		}
 	}
 	if h.Since != nil {
-		fmt.Fprintf(&text, ", has been open for %s", readable.Span(*h.Since))
+		fmt.Fprintf(&text, ", has been open for %s", display.Span(*h.Since))
 	}
 	held := "what it has locked waits for it"
 	if h.Transactions > 0 {
-		held = "vacuum keeps what died in the last " + readable.Count(h.Transactions, "transaction")
+		held = "vacuum keeps what died in the last " + display.Count(h.Transactions, "transaction")
 	}
 	fmt.Fprintf(&text, ": %s; ", held)
 	switch h.Kind {
@@ -415,7 +415,7 @@ func overdueFindings(late []overdue) []Finding {
 		}[o.Kind]
 		findings = append(findings, found(SeverityWarning, "maintenance", "%s %s, for up to %s: "+
 			"no store maintains the schema; start a worker, or a store with MaintainAlways",
-			readable.Count(o.Tasks, "task"), what, readable.Span(o.Since)))
+			display.Count(o.Tasks, "task"), what, display.Span(o.Since)))
 	}
 	return findings
 }
@@ -438,7 +438,7 @@ func sessionFindings(gone []goneSession) []Finding {
 		}
 		s, noticed := SeverityNote, "nobody has noticed yet"
 		if g.Gone != nil {
-			noticed = fmt.Sprintf("that was noticed %s ago", readable.Span(*g.Gone))
+			noticed = fmt.Sprintf("that was noticed %s ago", display.Span(*g.Gone))
 			if *g.Gone > takesOver {
 				s = SeverityWarning
 			}
@@ -454,7 +454,7 @@ func countAre(n int64) string {
 	if n == 1 {
 		return "1 task is"
 	}
-	return readable.Number(n) + " tasks are"
+	return display.Number(n) + " tasks are"
 }
 
 // pruningFindings are about finished tasks that stay much longer than their retention. Stores prune
@@ -467,7 +467,7 @@ func pruningFindings(behind time.Duration) []Finding {
 	return []Finding{found(SeverityWarning, "retention", "finished tasks stay for up to %s longer "+
 		"than their retention: no store prunes, or not fast enough. See what the stores log, "+
 		"start a worker, or a store with MaintainAlways, or prune now: stint prune",
-		readable.Span(behind))}
+		display.Span(behind))}
 }
 
 // An unserved action is one that nobody asks for.
@@ -491,11 +491,11 @@ func unservedFindings(actions []unserved) []Finding {
 			s = SeverityWarning
 		}
 		if u.Asked != nil {
-			asked = fmt.Sprintf("nobody has asked for it for %s", readable.Span(*u.Asked))
+			asked = fmt.Sprintf("nobody has asked for it for %s", display.Span(*u.Asked))
 		}
 		findings = append(findings, found(s, "actions", "%s ready with the action %q, the oldest "+
 			"inserted %s ago, and %s: start a worker that performs it", countAre(u.Tasks), u.Action,
-			readable.Span(u.Oldest), asked))
+			display.Span(u.Oldest), asked))
 	}
 	return findings
 }
@@ -506,7 +506,7 @@ func futureFindings(ahead time.Duration) []Finding {
 	}
 	return []Finding{found(SeverityWarning, "clock", "there are rows from %s in the future, so "+
 		"the database's clock was put back: leases last that much longer; let the server's clock "+
-		"be slewed, not set", readable.Span(ahead))}
+		"be slewed, not set", display.Span(ahead))}
 }
 
 // A reading is the database's clock, read between two moments of this machine's.

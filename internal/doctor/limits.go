@@ -3,7 +3,7 @@ package doctor
 import (
 	"time"
 
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A limited action has limits, or it or some of its keys are paused.
@@ -36,7 +36,7 @@ func limitFindings(l limited) []Finding {
 	}
 	if l.Paused != nil && *l.Paused > forgotten {
 		note("the action %q has been paused for %s: if that was forgotten, run: stint resume %s",
-			l.Action, readable.Span(*l.Paused), readable.Word(l.Action))
+			l.Action, display.Span(*l.Paused), display.Word(l.Action))
 	}
 	if l.KeysPaused != nil && *l.KeysPaused > forgotten {
 		are := "are"
@@ -44,13 +44,13 @@ func limitFindings(l limited) []Finding {
 			are = "is"
 		}
 		note("%s of the action %q %s paused, the first for %s: stint limits %s lists them",
-			readable.Count(l.PausedKeys, "key"), l.Action, are, readable.Span(*l.KeysPaused),
-			readable.Word(l.Action))
+			display.Count(l.PausedKeys, "key"), l.Action, are, display.Span(*l.KeysPaused),
+			display.Word(l.Action))
 	}
 	if l.Limited && l.Asked == nil && l.Set > unasked {
 		note("the action %q has limits, set %s ago, but nobody has asked for it lately: if the "+
 			"name is wrong, or the action is gone, run: stint limit %s --none", l.Action,
-			readable.Span(l.Set), readable.Word(l.Action))
+			display.Span(l.Set), display.Word(l.Action))
 	}
 	if l.ParkedKey != nil && l.Parked >= parkedMany {
 		note("%s parked under the key %q of the action %q: more come than its limits, or its "+

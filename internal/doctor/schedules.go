@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A lateSchedule is due, and nobody has inserted its tasks. Schedules is how many such there are.
@@ -34,7 +34,7 @@ func scheduleFindings(late []lateSchedule) []Finding {
 	}
 	list := strings.Join(names, ", ")
 	if more := late[0].Schedules - int64(len(late)); more > 0 {
-		list += " and " + readable.Number(more) + " more"
+		list += " and " + display.Number(more) + " more"
 	}
 	are := "are"
 	if late[0].Schedules == 1 {
@@ -43,6 +43,6 @@ func scheduleFindings(late []lateSchedule) []Finding {
 	return []Finding{found(SeverityWarning, "schedules", "%s %s due, for up to %s: %s; either no "+
 		"store maintains the schema: start a worker, or a store with MaintainAlways; or the tasks "+
 		"cannot be inserted, and the logs of those who maintain say why: to do without them, run: "+
-		"stint schedule pause %s", readable.Count(late[0].Schedules, "schedule"), are,
-		readable.Span(late[0].Late), list, readable.Word(late[0].Name))}
+		"stint schedule pause %s", display.Count(late[0].Schedules, "schedule"), are,
+		display.Span(late[0].Late), list, display.Word(late[0].Name))}
 }

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // press handles a key. Its meaning depends on what is on the screen.
@@ -198,7 +198,7 @@ func (m *model) proposeAbort() {
 	case task == nil:
 		m.message = "abort: choose a task first"
 	case isFinal(task):
-		m.message = fmt.Sprintf("%s is %s already", readable.Text(string(task.ID)), task.State)
+		m.message = fmt.Sprintf("%s is %s already", display.Text(string(task.ID)), task.State)
 	default:
 		m.proposed = &change{
 			verb: "abort", done: "aborted", id: task.ID, note: " and what depends on it",
@@ -215,7 +215,7 @@ func (m *model) proposeRetry() {
 		m.message = "retry: choose a task first"
 	case !isFinal(task):
 		m.message = fmt.Sprintf("%s is %s: only what has finished can be retried",
-			readable.Text(string(task.ID)), task.State)
+			display.Text(string(task.ID)), task.State)
 	default:
 		m.proposed = &change{
 			verb: "retry", done: "retried", id: task.ID,

@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A model is what is on the screen. Bubbletea calls it from one goroutine. Work that takes time
@@ -181,7 +181,7 @@ func (m *model) seeOpened(msg openedMsg) {
 func (m *model) confirm() tea.Cmd {
 	c := m.proposed
 	m.proposed, m.changing = nil, true
-	m.message = fmt.Sprintf("%s %s …", c.verb, readable.Text(string(c.id)))
+	m.message = fmt.Sprintf("%s %s …", c.verb, display.Text(string(c.id)))
 	return m.ask(func(ctx context.Context) tea.Msg { return changedMsg{c, c.do(ctx, c.id)} })
 }
 
@@ -193,7 +193,7 @@ func (m *model) changed(msg changedMsg) tea.Cmd {
 	case m.leaving:
 		return tea.Quit
 	default:
-		m.message = msg.change.done + " " + readable.Text(string(msg.change.id))
+		m.message = msg.change.done + " " + display.Text(string(msg.change.id))
 	}
 	return m.readNow()
 }

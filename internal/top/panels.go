@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A panel is one of the lists.
@@ -146,11 +146,11 @@ func (m *model) actionRows() []row {
 func (m *model) actionCells(a stint.ActionStats) []string {
 	oldest := ""
 	if a.Ready > 0 {
-		oldest = readable.Span(a.OldestReady)
+		oldest = display.Span(a.OldestReady)
 	}
 	count := func(state stint.State, n int64) string { return m.number(n, state) }
 	return []string{
-		readable.Text(a.Action),
+		display.Text(a.Action),
 		count(stint.StateReady, a.Ready), oldest,
 		count(stint.StateBlocked, a.Blocked), count(stint.StateScheduled, a.Scheduled),
 		count(stint.StateInProgress, a.InProgress),
@@ -223,8 +223,8 @@ func (m *model) taskRows() []row {
 
 func taskCells(task *stint.TaskInfo, now time.Time) []string {
 	return []string{
-		readable.Text(string(task.ID)), readable.Text(task.Action), stateCell(task, now),
-		readable.Tries(task), readable.Text(string(task.Actor)), readable.FirstWords(task.Status),
+		display.Text(string(task.ID)), display.Text(task.Action), stateCell(task, now),
+		display.Tries(task), display.Text(string(task.Actor)), display.FirstWords(task.Status),
 	}
 }
 
@@ -234,14 +234,14 @@ func stateCell(task *stint.TaskInfo, now time.Time) string {
 	switch task.State {
 	case stint.StateInProgress:
 		if !task.OwnedAt.IsZero() {
-			text += " " + readable.Span(now.Sub(task.OwnedAt))
+			text += " " + display.Span(now.Sub(task.OwnedAt))
 		}
 	case stint.StateScheduled:
-		text += " " + readable.Relative(task.NotBefore, now)
+		text += " " + display.Relative(task.NotBefore, now)
 	case stint.StateCompleted:
-		text += " " + readable.Span(now.Sub(task.FinishedAt))
+		text += " " + display.Span(now.Sub(task.FinishedAt))
 	case stint.StateAborted:
-		text += " " + readable.Span(now.Sub(task.FinishedAt)) + ", " + string(task.AbortCause)
+		text += " " + display.Span(now.Sub(task.FinishedAt)) + ", " + string(task.AbortCause)
 	case stint.StateBlocked, stint.StateReady:
 	}
 	return text
@@ -270,9 +270,9 @@ func (m *model) actorRows() []row {
 		key := string(a.Actor) + "\x00" + a.Since.Format(time.RFC3339Nano)
 		rows[i] = row{key: key, filter: string(a.Actor), cells: func() []string {
 			return []string{
-				readable.Text(string(a.Actor)), strconv.Itoa(a.Tasks),
-				readable.Relative(a.Since, m.snapshot.Now),
-				readable.Text(strings.Join(a.Actions, ", ")),
+				display.Text(string(a.Actor)), strconv.Itoa(a.Tasks),
+				display.Relative(a.Since, m.snapshot.Now),
+				display.Text(strings.Join(a.Actions, ", ")),
 			}
 		}}
 	}

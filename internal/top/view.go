@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // View is the frame to show.
@@ -18,7 +18,7 @@ func (m *model) View() tea.View {
 	view := tea.NewView(strings.Join(m.frame(), "\n"))
 	view.AltScreen = true
 	if m.typing {
-		column := ansi.StringWidth(filterPrompt) + ansi.StringWidth(readable.Text(m.filter))
+		column := ansi.StringWidth(filterPrompt) + ansi.StringWidth(display.Text(m.filter))
 		view.Cursor = tea.NewCursor(min(column, max(m.width-1, 0)), max(m.height-1, 0))
 	}
 	return view
@@ -67,9 +67,9 @@ func (m *model) topLines() []string {
 		lines = append(lines, m.title())
 	}
 	if m.readErr != nil {
-		lines = append(lines, m.alarm(readable.CutMiddle(away(m.readErr), m.width)))
+		lines = append(lines, m.alarm(display.CutMiddle(away(m.readErr), m.width)))
 	} else if m.snapshot.Away != nil {
-		lines = append(lines, m.alarm(readable.CutMiddle(oneLine(m.snapshot.Away), m.width)))
+		lines = append(lines, m.alarm(display.CutMiddle(oneLine(m.snapshot.Away), m.width)))
 	}
 	switch {
 	case !m.hasRead:
@@ -90,7 +90,7 @@ func (m *model) bodyHeight() int { return max(m.height-1-len(m.topLines()), 0) }
 func (m *model) listHeight() int { return max(m.bodyHeight()-1, 0) }
 
 func (m *model) title() string {
-	left := "stint top  " + readable.Text(m.options.Database)
+	left := "stint top  " + display.Text(m.options.Database)
 	right := "refreshing"
 	if m.hasRead {
 		right = m.snapshot.Now.UTC().Format("15:04:05Z")
@@ -155,7 +155,7 @@ func (m *model) tabs() string {
 	}
 	right := "s order: " + m.panel.orders()[m.lists[m.panel].order]
 	if m.filter != "" {
-		right = "filter: " + readable.Text(m.filter) + "  " + right
+		right = "filter: " + display.Text(m.filter) + "  " + right
 	}
 	room := m.width - ansi.StringWidth(text) - 1
 	return ends(text, ansi.Truncate(right, max(room, 0), "…"), m.width)
@@ -202,7 +202,7 @@ func (m *model) nothing() string {
 	case !m.hasRead:
 		return "loading …"
 	case m.filter != "":
-		return "nothing here begins with " + readable.Text(m.filter) + " (esc: all)"
+		return "nothing here begins with " + display.Text(m.filter) + " (esc: all)"
 	case m.panel == panelActions:
 		return "no tasks"
 	case m.panel == panelTasks:
@@ -221,11 +221,11 @@ func (m *model) detailLines() []string {
 			return lines
 		}
 	case m.details == nil:
-		return []string{"loading " + readable.Text(string(m.opened)) + " …"}
+		return []string{"loading " + display.Text(string(m.opened)) + " …"}
 	}
 	const nameWidth = 16
 	now := m.details.Explanation.Now
-	all := readable.Task(&m.details.Task, now, readable.Painter(m.options.Colours))
+	all := display.Task(&m.details.Task, now, display.Painter(m.options.Colours))
 	for _, item := range all {
 		name := item.Name
 		wrapped := ansi.Hardwrap(item.Value, max(m.width-nameWidth, 1), true)
@@ -236,7 +236,7 @@ func (m *model) detailLines() []string {
 	}
 	lines = append(lines, "")
 	for text := range strings.SplitSeq(m.details.Explanation.String(), "\n") {
-		wrapped := ansi.Hardwrap(readable.Text(text), max(m.width, 1), true)
+		wrapped := ansi.Hardwrap(display.Text(text), max(m.width, 1), true)
 		lines = append(lines, strings.Split(wrapped, "\n")...)
 	}
 	return lines
@@ -251,7 +251,7 @@ func (m *model) bottomLine() string {
 		return m.proposalLine()
 	case m.typing:
 		room := max(m.width-ansi.StringWidth(filterPrompt)-1, 0)
-		filter := readable.Text(m.filter)
+		filter := display.Text(m.filter)
 		cut := max(ansi.StringWidth(filter)-room, 0)
 		return filterPrompt + ansi.TruncateLeft(filter, cut, "")
 	case m.message != "":
@@ -268,14 +268,14 @@ func (m *model) bottomLine() string {
 // for it.
 func (m *model) proposalLine() string {
 	c := m.proposed
-	id := readable.Text(string(c.id))
+	id := display.Text(string(c.id))
 	before, after := c.verb+" ", c.note+"? y/n"
 	room := m.width - ansi.StringWidth(before+after)
 	if idMin := 16; room < min(idMin, ansi.StringWidth(id)) {
 		after = "? y/n"
 		room = m.width - ansi.StringWidth(before+after)
 	}
-	return m.alarm(before + readable.CutMiddle(id, room) + after)
+	return m.alarm(before + display.CutMiddle(id, room) + after)
 }
 
 const helpText = `
@@ -304,14 +304,14 @@ func away(err error) string {
 
 // oneLine is the text of an error.
 func oneLine(err error) string {
-	return readable.Text(strings.Join(strings.Fields(err.Error()), " "))
+	return display.Text(strings.Join(strings.Fields(err.Error()), " "))
 }
 
 func (m *model) paint(text string, state stint.State) string {
 	// The painter knows only states; a cell may have more text after the state.
 	name := string(state)
 	if rest, ok := strings.CutPrefix(text, name); ok {
-		return readable.Painter(m.options.Colours).State(name) + rest
+		return display.Painter(m.options.Colours).State(name) + rest
 	}
 	return text
 }

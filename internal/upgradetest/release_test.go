@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/client"
-	"github.com/stint-tasks/stint/internal/output"
+	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testservice"
 )
@@ -52,7 +52,7 @@ var (
 		return build(source, "old", "-trimpath")
 	})
 	buildNew = sync.OnceValues(func() (string, error) {
-		root, err := capture("", "go", "list", "-m", "-f", "{{.Dir}}")
+		root, err := outputOf("", "go", "list", "-m", "-f", "{{.Dir}}")
 		if err != nil {
 			return "", err
 		}
@@ -67,7 +67,7 @@ func sourceOfOld() string { return filepath.Join(dir, "source") }
 func extract(commit, into string) error {
 	// The checkout may belong to another account.
 	git := func(args ...string) (string, error) {
-		return capture("", "git", append([]string{"-c", "safe.directory=*"}, args...)...)
+		return outputOf("", "git", append([]string{"-c", "safe.directory=*"}, args...)...)
 	}
 	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
 		return fmt.Errorf("the test upgrades from the release in commit %s, which is not in this "+
@@ -85,19 +85,19 @@ func extract(commit, into string) error {
 	if err := os.Mkdir(into, 0o700); err != nil {
 		return err
 	}
-	_, err = capture("", "tar", "-xf", archive, "-C", into)
+	_, err = outputOf("", "tar", "-xf", archive, "-C", into)
 	return err
 }
 
 func build(source, name string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, name)
 	args := append([]string{"build", "-buildvcs=false", "-o", binary}, flags...)
-	_, err = capture(source, "go", append(args, "./cmd/stint")...)
+	_, err = outputOf(source, "go", append(args, "./cmd/stint")...)
 	return binary, err
 }
 
-// capture runs a program in a directory, and returns its standard output.
-func capture(in, name string, args ...string) (string, error) {
+// outputOf runs a program in a directory, and returns its standard output.
+func outputOf(in, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = in, append(os.Environ(), "GOWORK=off")
 	var stdout, stderr bytes.Buffer
@@ -169,7 +169,7 @@ type process struct {
 	t       *testing.T
 	name    string
 	cmd     *exec.Cmd
-	printed output.Buffer
+	printed capture.Buffer
 	ended   chan struct{}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) actorsCommand() *cobra.Command {
@@ -59,9 +59,9 @@ func (p *program) actors(ctx context.Context) error {
 		rows := [][]string{{"ACTOR", "TASKS", "SINCE", "ACTIONS"}}
 		for _, actor := range actors {
 			rows = append(rows, []string{
-				readable.Text(string(actor.Actor)), readable.Number(int64(actor.Tasks)),
-				readable.Relative(actor.Since, now),
-				readable.Text(strings.Join(actor.Actions, ", ")),
+				display.Text(string(actor.Actor)), display.Number(int64(actor.Tasks)),
+				display.Relative(actor.Since, now),
+				display.Text(strings.Join(actor.Actions, ", ")),
 			})
 		}
 		return p.printTable(rows)

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
-	"github.com/stint-tasks/stint/internal/seen"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/recheck"
 )
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
@@ -121,11 +121,11 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 		}
 		if skipped > 0 {
 			fmt.Fprintf(p.stderr, "left out %s aborted because of others: retry these others\n",
-				readable.Count(int64(skipped), "task"))
+				display.Count(int64(skipped), "task"))
 		}
 		if len(tasks) > 0 && !c.yes {
 			question := fmt.Sprintf("%s %s %s", c.verb,
-				readable.Count(int64(len(tasks)), "task"), p.where(db))
+				display.Count(int64(len(tasks)), "task"), p.where(db))
 			if err := p.confirm(ctx, question); err != nil {
 				return err
 			}
@@ -139,17 +139,17 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 		switch left := len(tasks) - len(affected.Tasks); {
 		case err != nil && ctx.Err() == nil:
 			err = said(errPartly, "stopped after %s of %s: %v",
-				readable.Number(int64(len(affected.Tasks))),
-				readable.Count(int64(len(tasks)), "task"), err)
+				display.Number(int64(len(affected.Tasks))),
+				display.Count(int64(len(tasks)), "task"), err)
 		case err == nil && refusal != nil:
-			err = said(errPartly, "left out %s: %v", readable.Count(int64(left), "task"), refusal)
+			err = said(errPartly, "left out %s: %v", display.Count(int64(left), "task"), refusal)
 		case err == nil && left > 0:
 			by := "by others"
 			if db.client != nil { // which cannot tell
 				by = "by others, or by this command where an answer was lost"
 			}
 			fmt.Fprintf(p.stderr, "left out %s, changed meanwhile %s\n",
-				readable.Count(int64(left), "task"), by)
+				display.Count(int64(left), "task"), by)
 		}
 		return errors.Join(printErr, err)
 	})
@@ -313,7 +313,7 @@ func (c *change) changeBatch(
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
 		store := db.direct.WithTx(tx)
-		still, err := seen.Still(ctx, store, filter.States, infos)
+		still, err := recheck.Unchanged(ctx, store, filter.States, infos)
 		if err != nil || len(still) == 0 {
 			return err
 		}
@@ -355,10 +355,10 @@ func (p *program) printNamed(c *change, affected stint.Affected, unchanged []sti
 		return err
 	}
 	names := firstOf(unchanged, namedMax, "and %s more", func(id stint.TaskID) string {
-		return readable.Text(string(id))
+		return display.Text(string(id))
 	})
 	_, err := fmt.Fprintf(p.stderr, "%s %s: %s\n",
-		readable.Count(int64(len(unchanged)), "task"), c.unchanged, strings.Join(names, ", "))
+		display.Count(int64(len(unchanged)), "task"), c.unchanged, strings.Join(names, ", "))
 	return err
 }
 
@@ -372,9 +372,9 @@ func (p *program) printFiltered(c *change, affected stint.Affected, found int) e
 }
 
 func (p *program) printAffected(c *change, affected stint.Affected) error {
-	text := c.done + " " + readable.Count(int64(len(affected.Tasks)), "task")
+	text := c.done + " " + display.Count(int64(len(affected.Tasks)), "task")
 	if affected.Others > 0 {
-		text += " and " + readable.Count(int64(affected.Others), "dependent")
+		text += " and " + display.Count(int64(affected.Others), "dependent")
 	}
 	return p.printf("%s\n", text)
 }

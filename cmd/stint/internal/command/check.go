@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/doctor"
-	"github.com/stint-tasks/stint/internal/readable"
 )
 
 func (p *program) checkCommand() *cobra.Command {
@@ -78,8 +78,8 @@ func (p *program) printFindings(findings []doctor.Finding, isPart bool) error {
 		return nil
 	}
 	return fmt.Errorf("check: %w: %s, %s", errFindings,
-		readable.Count(numbers[doctor.SeverityError], "error"),
-		readable.Count(numbers[doctor.SeverityWarning], "warning"))
+		display.Count(numbers[doctor.SeverityError], "error"),
+		display.Count(numbers[doctor.SeverityWarning], "warning"))
 }
 
 func (p *program) printEach(findings []doctor.Finding, numbers map[doctor.Severity]int64) error {
@@ -94,7 +94,7 @@ func (p *program) printEach(findings []doctor.Finding, numbers map[doctor.Severi
 	}
 	paint := p.painter()
 	for _, f := range findings {
-		err := p.printf("%s: %s\n", painted(f.Severity, paint), readable.Text(f.Text))
+		err := p.printf("%s: %s\n", painted(f.Severity, paint), display.Text(f.Text))
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (p *program) printEach(findings []doctor.Finding, numbers map[doctor.Severi
 }
 
 // painted returns the name of a severity in its colour.
-func painted(s doctor.Severity, paint readable.Painter) string {
+func painted(s doctor.Severity, paint display.Painter) string {
 	if !paint {
 		return string(s)
 	}

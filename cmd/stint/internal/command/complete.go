@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // completeWith lets shells complete the values of a flag.
@@ -82,7 +82,7 @@ func (p *program) taskIDs(
 		page, err := store.ListTasks(ctx, stint.Filter{IDPrefix: begun, Limit: offeredMax})
 		for _, task := range page.Tasks {
 			id := string(task.ID)
-			if readable.IsPlainWord(id) && !slices.Contains(args, id) {
+			if display.IsPlainWord(id) && !slices.Contains(args, id) {
 				offered = append(offered, cobra.CompletionWithDesc(id, string(task.State)))
 			}
 		}
@@ -99,7 +99,7 @@ func (p *program) actions(
 	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
 		stats, err := store.Stats(ctx)
 		for _, a := range stats.Actions {
-			if readable.IsPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
+			if display.IsPlainWord(a.Action) && strings.HasPrefix(a.Action, begun) {
 				offered = append(offered, a.Action)
 			}
 		}
@@ -117,7 +117,7 @@ func (p *program) actorNames(
 		actors, err := store.ListActors(ctx)
 		for _, actor := range actors {
 			name := string(actor.Actor)
-			if readable.IsPlainWord(name) && strings.HasPrefix(name, begun) {
+			if display.IsPlainWord(name) && strings.HasPrefix(name, begun) {
 				offered = append(offered, name)
 			}
 		}

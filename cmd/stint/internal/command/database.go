@@ -17,8 +17,8 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/readable"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -236,7 +236,7 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 func (p *program) migrateLine() string {
 	line := "stint migrate"
 	if p.schema != schemaDefault {
-		line += " --schema " + readable.Quote(p.schema)
+		line += " --schema " + display.Quote(p.schema)
 	}
 	if p.databaseURL != os.Getenv(urlVariable) {
 		line += " --database-url " + shownURL(p.databaseURL)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) debounceCommand() *cobra.Command {
@@ -56,6 +56,6 @@ func (p *program) debounce(
 		if p.json {
 			return p.printJSON(map[string]any{"id": task.ID})
 		}
-		return p.printf("debounced %s\n", readable.Text(string(task.ID)))
+		return p.printf("debounced %s\n", display.Text(string(task.ID)))
 	})
 }

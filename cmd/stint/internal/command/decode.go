@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // taskBytesMax has room for the largest body, even if JSON escapes every byte of it.
@@ -329,12 +329,12 @@ func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {
 	switch {
 	case err != nil || text == nil:
 		return err
-	case *text == readable.AbortToo:
+	case *text == display.AbortToo:
 		*into = stint.AbortToo
-	case *text == readable.RunAnyway:
+	case *text == display.RunAnyway:
 		*into = stint.RunAnyway
 	default:
-		return fmt.Errorf("on_abort: must be %q or %q", readable.AbortToo, readable.RunAnyway)
+		return fmt.Errorf("on_abort: must be %q or %q", display.AbortToo, display.RunAnyway)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) errorsCommand() *cobra.Command {
@@ -58,8 +58,8 @@ func (p *program) listErrors(ctx context.Context) error {
 		rows := [][]string{{"TASKS", "ACTION", "ERROR", "EXAMPLE"}}
 		for _, e := range problems.Errors {
 			rows = append(rows, []string{
-				readable.Number(int64(e.Tasks)), readable.Text(e.Action),
-				readable.FirstWords(e.Error), readable.Text(string(e.Example)),
+				display.Number(int64(e.Tasks)), display.Text(e.Action),
+				display.FirstWords(e.Error), display.Text(string(e.Example)),
 			})
 		}
 		return p.printTable(rows)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/drawing"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) graphCommand() *cobra.Command {
@@ -79,7 +79,7 @@ func (p *program) graph(ctx context.Context, id stint.TaskID, format string) err
 		}
 		if graph.Cut {
 			fmt.Fprintf(p.stderr, "the network goes on; these are the %s that are nearest\n",
-				readable.Count(int64(len(graph.Tasks)), "task"))
+				display.Count(int64(len(graph.Tasks)), "task"))
 		}
 		switch format {
 		case formatMermaid:

@@ -10,7 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A tryJSON is an ended try as --json prints it.
@@ -74,29 +74,29 @@ func (p *program) history(
 }
 
 // historyLines are the tries and the steps of a task for people.
-func historyLines(history stint.History, now time.Time) []readable.Line {
-	var lines []readable.Line
+func historyLines(history stint.History, now time.Time) []display.Line {
+	var lines []display.Line
 	for _, try := range history.Tries {
-		value := fmt.Sprintf("%s %s", try.Outcome, readable.Absolute(try.EndedAt, now))
+		value := fmt.Sprintf("%s %s", try.Outcome, display.Absolute(try.EndedAt, now))
 		if !try.OwnedAt.IsZero() {
 			took := try.EndedAt.Sub(try.OwnedAt).Round(time.Millisecond)
 			value += fmt.Sprintf(", after %v", took)
 		}
-		value += ", by " + readable.Text(string(try.Actor))
+		value += ", by " + display.Text(string(try.Actor))
 		for _, text := range []string{try.Status, try.Log} {
 			if text != "" {
-				value += "\n" + readable.Lines(text)
+				value += "\n" + display.Lines(text)
 			}
 		}
-		lines = append(lines, readable.Line{Name: fmt.Sprint("try ", try.Number), Value: value})
+		lines = append(lines, display.Line{Name: fmt.Sprint("try ", try.Number), Value: value})
 	}
 	var steps []string
 	for _, step := range history.Steps {
-		steps = append(steps, fmt.Sprintf("%s (%s)", readable.Text(step.Name),
-			readable.Absolute(step.RecordedAt, now)))
+		steps = append(steps, fmt.Sprintf("%s (%s)", display.Text(step.Name),
+			display.Absolute(step.RecordedAt, now)))
 	}
 	if len(steps) > 0 {
-		lines = append(lines, readable.Line{Name: "steps", Value: strings.Join(steps, "\n")})
+		lines = append(lines, display.Line{Name: "steps", Value: strings.Join(steps, "\n")})
 	}
 	return lines
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // Input within these limits is read before anything else is done, so its tasks can name each other
@@ -92,7 +92,7 @@ name only earlier tasks or stored ones, and to_signal_after is refused.
 
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
 error. With --json, one document: inserted (the number of tasks), new_ids.`,
-			readable.Number(gatheredTasksMax), gatheredBytesMax>>20),
+			display.Number(gatheredTasksMax), gatheredBytesMax>>20),
 		Example: `  stint insert --action greet --body world
   stint insert --action report --id report/tenant-7 --once-per 24h
   echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
@@ -216,7 +216,7 @@ func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
 			NewIDs   []stint.TaskID `json:"new_ids"`
 		}{inserted, orEmpty(named)})
 	}
-	fmt.Fprintf(p.stderr, "inserted %s\n", readable.Count(inserted, "task"))
+	fmt.Fprintf(p.stderr, "inserted %s\n", display.Count(inserted, "task"))
 	var ids strings.Builder
 	for _, id := range named {
 		ids.WriteString(string(id) + "\n")

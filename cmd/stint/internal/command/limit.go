@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // weightMax is the highest weight of a key.
@@ -100,9 +100,9 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 		case p.json:
 			return p.printLimit(ctx, db, action)
 		case limits == stint.Limits{}:
-			return p.printf("%s has no limits\n", readable.Text(action))
+			return p.printf("%s has no limits\n", display.Text(action))
 		default:
-			return p.printf("set the limits of %s\n", readable.Text(action))
+			return p.printf("set the limits of %s\n", display.Text(action))
 		}
 	})
 }
@@ -302,6 +302,6 @@ func (p *program) weight(ctx context.Context, action string, weights map[string]
 		if p.json {
 			return p.printJSON(map[string]any{"action": action, "weights": weights})
 		}
-		return p.printf("set %s\n", readable.Count(int64(len(weights)), "weight"))
+		return p.printf("set %s\n", display.Count(int64(len(weights)), "weight"))
 	})
 }

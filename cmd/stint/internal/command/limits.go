@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) limitsCommand() *cobra.Command {
@@ -80,15 +80,15 @@ func (p *program) printKeys(l *stint.ActionLimits, now time.Time) error {
 	const most = 100
 	paused := firstOf(slices.Sorted(maps.Keys(l.PausedKeys)), most, "%s more are paused: --json",
 		func(key string) string {
-			return fmt.Sprintf("key %s: paused %s", readable.Text(key),
-				readable.Relative(l.PausedKeys[key], now))
+			return fmt.Sprintf("key %s: paused %s", display.Text(key),
+				display.Relative(l.PausedKeys[key], now))
 		})
 	weights := firstOf(slices.Sorted(maps.Keys(l.Weights)), most, "%s more have a weight: --json",
 		func(key string) string {
-			return fmt.Sprintf("key %s: weight %d", readable.Text(key), l.Weights[key])
+			return fmt.Sprintf("key %s: weight %d", display.Text(key), l.Weights[key])
 		})
 	for _, line := range append(paused, weights...) {
-		if err := p.printf("%s: %s\n", readable.Text(l.Action), line); err != nil {
+		if err := p.printf("%s: %s\n", display.Text(l.Action), line); err != nil {
 			return err
 		}
 	}
@@ -97,22 +97,22 @@ func (p *program) printKeys(l *stint.ActionLimits, now time.Time) error {
 
 func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 	row := []string{
-		readable.Text(l.Action), "", "", rateText(l.Limits.Rate), "",
-		rateText(l.Limits.RatePerKey), "", readable.Number(int64(l.Parked)), "", keysText(l),
+		display.Text(l.Action), "", "", rateText(l.Limits.Rate), "",
+		rateText(l.Limits.RatePerKey), "", display.Number(int64(l.Parked)), "", keysText(l),
 	}
 	switch {
 	case l.Limits.Rate == stint.Rate{}:
 	case !l.NextAt.IsZero():
-		row[4] = "next " + readable.Relative(l.NextAt, now)
+		row[4] = "next " + display.Relative(l.NextAt, now)
 	default:
-		row[4] = readable.Number(int64(l.Tokens))
+		row[4] = display.Number(int64(l.Tokens))
 	}
 	if l.Limits.Concurrency > 0 {
-		row[1] = fmt.Sprintf("%s of %s", readable.Number(int64(l.InProgress)),
-			readable.Number(int64(l.Limits.Concurrency)))
+		row[1] = fmt.Sprintf("%s of %s", display.Number(int64(l.InProgress)),
+			display.Number(int64(l.Limits.Concurrency)))
 	}
 	if l.Limits.ConcurrencyPerKey > 0 {
-		row[2] = readable.Number(int64(l.Limits.ConcurrencyPerKey))
+		row[2] = display.Number(int64(l.Limits.ConcurrencyPerKey))
 	}
 	if l.Limits.Fair {
 		row[6] = "yes"
@@ -121,7 +121,7 @@ func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 		row[7] += " or more"
 	}
 	if !l.PausedSince.IsZero() {
-		row[8] = readable.Relative(l.PausedSince, now)
+		row[8] = display.Relative(l.PausedSince, now)
 	}
 	return row
 }
@@ -131,16 +131,16 @@ func rateText(r stint.Rate) string {
 	if r == (stint.Rate{}) {
 		return ""
 	}
-	return fmt.Sprintf("%s, burst %s", rateFlag{rate: r}.text(), readable.Number(int64(r.Burst)))
+	return fmt.Sprintf("%s, burst %s", rateFlag{rate: r}.text(), display.Number(int64(r.Burst)))
 }
 
 func keysText(l *stint.ActionLimits) string {
 	var parts []string
 	if n := len(l.PausedKeys); n > 0 {
-		parts = append(parts, readable.Number(int64(n))+" paused")
+		parts = append(parts, display.Number(int64(n))+" paused")
 	}
 	if n := len(l.Weights); n > 0 {
-		parts = append(parts, readable.Number(int64(n))+" with a weight")
+		parts = append(parts, display.Number(int64(n))+" with a weight")
 	}
 	if l.KeysOrMore {
 		parts = append(parts, "or more")

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) listCommand() *cobra.Command {
@@ -51,7 +51,7 @@ With --json, a task to a line (see: stint help json).`,
 	chosen.add(p, cmd)
 	flags.BoolVar(&newest, "newest", false, "list the tasks first that were inserted last")
 	flags.IntVar(&limit, "limit", listedTasksDefault,
-		"maximum number `n` of tasks (1 to "+readable.Number(listedTasksMax)+")")
+		"maximum number `n` of tasks (1 to "+display.Number(listedTasksMax)+")")
 	flags.StringVar(&after, "after", "",
 		"start after this `place`: an ID or, with --newest, --state or --actor, what the last "+
 			"page named")
@@ -67,7 +67,7 @@ const (
 func (p *program) list(ctx context.Context, filter stint.Filter) error {
 	if filter.Limit < 1 || filter.Limit > listedTasksMax {
 		return said(errInput, "invalid --limit %d: must be 1 to %s", filter.Limit,
-			readable.Number(listedTasksMax))
+			display.Number(listedTasksMax))
 	}
 	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
 		page, err := db.tasks().ListTasks(ctx, filter)

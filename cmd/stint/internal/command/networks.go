@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/askdb"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
@@ -66,7 +66,7 @@ func (db *database) checkRequest(ctx context.Context, c *change, tasks []foundTa
 	}
 	return said(errInput, "the filters choose %s, more than one request to the service can name: "+
 		"%s fewer at a time, with narrower filters, or give --database-url",
-		readable.Count(int64(len(tasks)), "task"), c.verb)
+		display.Count(int64(len(tasks)), "task"), c.verb)
 }
 
 // networks returns the tasks, those together that hang together, in the order of their first ones.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) pauseCommand() *cobra.Command {
@@ -122,7 +122,7 @@ func distinct(names []string) []string {
 // printPaused says what is paused or resumed, but for the idle ones, which were not paused.
 func (p *program) printPaused(done string, actions, keys, idle []string) error {
 	for _, name := range idle {
-		if _, err := fmt.Fprintf(p.stderr, "%s was not paused\n", readable.Text(name)); err != nil {
+		if _, err := fmt.Fprintf(p.stderr, "%s was not paused\n", display.Text(name)); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,9 @@ func (p *program) printPaused(done string, actions, keys, idle []string) error {
 	case p.json:
 		return p.printJSON(map[string]any{done: actions})
 	case len(keys) > 0:
-		return p.printf("%s %s of %s\n", done, readable.Count(int64(len(keys)-len(idle)), "key"),
-			readable.Text(actions[0]))
+		return p.printf("%s %s of %s\n", done, display.Count(int64(len(keys)-len(idle)), "key"),
+			display.Text(actions[0]))
 	default:
-		return p.printf("%s %s\n", done, readable.Count(int64(len(actions)-len(idle)), "action"))
+		return p.printf("%s %s\n", done, display.Count(int64(len(actions)-len(idle)), "action"))
 	}
 }

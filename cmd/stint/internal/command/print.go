@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) printf(format string, args ...any) error {
@@ -60,7 +60,7 @@ func firstOf[T any](list []T, most int, more string, describe func(T) string) []
 		texts = append(texts, describe(element))
 	}
 	if left := len(list) - most; left > 0 {
-		texts = append(texts, fmt.Sprintf(more, readable.Number(int64(left))))
+		texts = append(texts, fmt.Sprintf(more, display.Number(int64(left))))
 	}
 	return texts
 }
@@ -88,8 +88,8 @@ func (p *program) printTable(rows [][]string) error {
 
 // painter returns a painter that colours text on terminals, unless NO_COLOR is set
 // (https://no-color.org).
-func (p *program) painter() readable.Painter {
-	return readable.Painter(os.Getenv("NO_COLOR") == "" && isDrawable(p.stdout))
+func (p *program) painter() display.Painter {
+	return display.Painter(os.Getenv("NO_COLOR") == "" && isDrawable(p.stdout))
 }
 
 // prompt asks the user of a terminal to type what; otherwise the command would seem to hang.
@@ -136,9 +136,9 @@ func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
 	for i := range tasks {
 		task := &tasks[i]
 		rows = append(rows, []string{
-			readable.Text(string(task.ID)), readable.Text(task.Action),
-			paint.State(string(task.State)), readable.Tries(task), readable.When(task, now),
-			readable.Text(string(task.Actor)), readable.FirstWords(task.Status),
+			display.Text(string(task.ID)), display.Text(task.Action),
+			paint.State(string(task.State)), display.Tries(task), display.When(task, now),
+			display.Text(string(task.Actor)), display.FirstWords(task.Status),
 		})
 	}
 	if err := p.printTable(rows); err != nil {
@@ -156,7 +156,7 @@ func shownURL(text string) string {
 	if _, secret := parsed.User.Password(); secret {
 		return "..."
 	}
-	return readable.Quote(text)
+	return display.Quote(text)
 }
 
 // printMore says how to get the next page, if there may be one.
@@ -165,6 +165,6 @@ func (p *program) printMore(page stint.TaskPage) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(p.stderr, "looked at %s, there may be more: --after %s\n",
-		readable.Count(int64(page.Looked), "task"), readable.Quote(string(page.Next)))
+		display.Count(int64(page.Looked), "task"), display.Quote(string(page.Next)))
 	return err
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // progress returns show, which shows on standard error how far the tasks of a plan are, given what
@@ -46,8 +46,8 @@ func (p *program) progressLines(plan *tasktree.Plan) func(tasks []stint.TaskInfo
 			if cause := tasks[i].AbortCause; cause != "" {
 				how += " (" + string(cause) + ")"
 			}
-			fmt.Fprintf(p.stderr, "%s of %s: %s %s\n", readable.Number(int64(finished)),
-				readable.Number(int64(len(tasks))), readable.Text(plan.Names[i]), how)
+			fmt.Fprintf(p.stderr, "%s of %s: %s %s\n", display.Number(int64(finished)),
+				display.Number(int64(len(tasks))), display.Text(plan.Names[i]), how)
 		}
 	}
 }
@@ -82,9 +82,9 @@ func (p *program) progressBars(
 		bar.beside.Store(new(string))
 		bar.Bar = container.AddBar(total[action],
 			mpb.PrependDecorators(
-				decor.Name(readable.Cut(action, nameRunesMax), decor.WCSyncSpaceR),
+				decor.Name(display.Cut(action, nameRunesMax), decor.WCSyncSpaceR),
 				decor.Any(func(s decor.Statistics) string {
-					return readable.Number(s.Current) + " of " + readable.Number(s.Total)
+					return display.Number(s.Current) + " of " + display.Number(s.Total)
 				}, decor.WCSyncWidth)),
 			mpb.AppendDecorators(
 				decor.Any(func(decor.Statistics) string { return *bar.beside.Load() },
@@ -125,10 +125,10 @@ func (b *actionBar) count(task *stint.TaskInfo) {
 func (b *actionBar) show() {
 	var parts []string
 	if b.inProgress > 0 {
-		parts = append(parts, readable.Number(b.inProgress)+" in progress")
+		parts = append(parts, display.Number(b.inProgress)+" in progress")
 	}
 	if b.aborted > 0 {
-		parts = append(parts, readable.Number(b.aborted)+" aborted")
+		parts = append(parts, display.Number(b.aborted)+" aborted")
 	}
 	beside := strings.Join(parts, ", ")
 	b.beside.Store(&beside)

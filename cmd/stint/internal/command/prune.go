@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) pruneCommand() *cobra.Command {
@@ -71,10 +71,10 @@ func (p *program) prune(
 	case dryRun && p.json:
 		return p.printJSON(map[string]int64{"would_prune": pruned})
 	case dryRun:
-		return p.printf("would prune %s\n", readable.Count(pruned, "task"))
+		return p.printf("would prune %s\n", display.Count(pruned, "task"))
 	}
 	result := map[string]int64{"pruned": pruned}
-	text := fmt.Sprintf("pruned %s\n", readable.Count(pruned, "task"))
+	text := fmt.Sprintf("pruned %s\n", display.Count(pruned, "task"))
 	if err == nil {
 		completed, aborted, about, statsErr := finishedTasks(ctx, db.store)
 		if statsErr != nil {
@@ -83,7 +83,7 @@ func (p *program) prune(
 		}
 		result["completed"], result["aborted"] = completed, aborted
 		text += fmt.Sprintf("%s%s completed and %s aborted tasks stay\n", about,
-			readable.Number(completed), readable.Number(aborted))
+			display.Number(completed), display.Number(aborted))
 	}
 	if p.json {
 		return errors.Join(err, p.printJSON(result))

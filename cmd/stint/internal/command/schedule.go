@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) scheduleCommand() *cobra.Command {
@@ -255,7 +255,7 @@ func (p *program) listSchedules(ctx context.Context, db *database, names []strin
 		if at.IsZero() {
 			return ""
 		}
-		return readable.Relative(at, now)
+		return display.Relative(at, now)
 	}
 	rows := [][]string{{
 		"NAME", "SPEC", "ZONE", "NEXT", "LAST", "MISSED", "SKIPPED", "PAUSED",
@@ -263,9 +263,9 @@ func (p *program) listSchedules(ctx context.Context, db *database, names []strin
 	for i := range list {
 		info := &list[i]
 		rows = append(rows, []string{
-			readable.Text(info.Name), readable.Text(info.Spec), readable.Text(info.Zone),
-			relative(info.NextAt), relative(info.LastAt), readable.Number(info.Missed),
-			readable.Number(info.Skipped), relative(info.PausedSince),
+			display.Text(info.Name), display.Text(info.Spec), display.Text(info.Zone),
+			relative(info.NextAt), relative(info.LastAt), display.Number(info.Missed),
+			display.Number(info.Skipped), relative(info.PausedSince),
 		})
 	}
 	return p.printTable(rows)
@@ -329,16 +329,16 @@ func (p *program) next(ctx context.Context, db *database, name string, count int
 	}
 	if !info.PausedSince.IsZero() {
 		fmt.Fprintf(p.stderr, "%s is paused: it does not occur before: stint schedule resume %s\n",
-			readable.Text(name), readable.Word(name))
+			display.Text(name), display.Word(name))
 	}
 	if len(occurrences) == 0 {
-		fmt.Fprintf(p.stderr, "%s does not occur any more\n", readable.Text(name))
+		fmt.Fprintf(p.stderr, "%s does not occur any more\n", display.Text(name))
 		return nil
 	}
-	rows := [][]string{{"NEXT", "UTC", readable.Text(info.Zone)}}
+	rows := [][]string{{"NEXT", "UTC", display.Text(info.Zone)}}
 	for _, at := range occurrences {
 		rows = append(rows, []string{
-			readable.Relative(at, now), at.UTC().Format("Mon 2006-01-02 15:04:05Z"),
+			display.Relative(at, now), at.UTC().Format("Mon 2006-01-02 15:04:05Z"),
 			at.In(zone).Format("Mon 2006-01-02 15:04:05 -07:00"),
 		})
 	}
@@ -366,7 +366,7 @@ With --json: name, id.`,
 				case p.json:
 					return p.printJSON(map[string]any{"name": args[0], "id": id})
 				}
-				return p.printf("%s\n", readable.Text(string(id)))
+				return p.printf("%s\n", display.Text(string(id)))
 			})
 		},
 		ValidArgsFunction: onlyFirst(p.scheduleNames),
@@ -397,7 +397,7 @@ func (p *program) printSchedules(done string, names []string) error {
 	if p.json {
 		return p.printJSON(map[string]any{done: names})
 	}
-	return p.printf("%s %s\n", done, readable.Count(int64(len(names)), "schedule"))
+	return p.printf("%s %s\n", done, display.Count(int64(len(names)), "schedule"))
 }
 
 // scheduleNames offers schedules.
@@ -413,7 +413,7 @@ func (p *program) scheduleNames(
 		list, err := schedules.ListSchedules(ctx)
 		for i := range list {
 			name := list[i].Name
-			if readable.IsPlainWord(name) && strings.HasPrefix(name, begun) &&
+			if display.IsPlainWord(name) && strings.HasPrefix(name, begun) &&
 				!slices.Contains(args, name) {
 				offered = append(offered, cobra.CompletionWithDesc(name, list[i].Spec))
 			}

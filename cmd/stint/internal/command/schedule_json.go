@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -173,7 +173,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast,
 		}
 		if task.OnAbort == stint.RunAnyway {
-			shown.OnAbort = readable.RunAnyway
+			shown.OnAbort = display.RunAnyway
 		}
 		shown.Body, shown.BodyBase64 = textOrBytes(task.Body)
 		document.Tasks = append(document.Tasks, shown)

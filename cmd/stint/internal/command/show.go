@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func (p *program) showCommand() *cobra.Command {
@@ -99,19 +99,19 @@ func neighboursOf(graph *stint.Graph, id stint.TaskID) neighbours {
 }
 
 // lines are the neighbours for people.
-func (n neighbours) lines(paint readable.Painter) []readable.Line {
+func (n neighbours) lines(paint display.Painter) []display.Line {
 	more := "and %s more"
 	if n.cut {
 		more = "and at least %s more"
 	}
-	var lines []readable.Line
+	var lines []display.Line
 	add := func(name string, tasks []stint.TaskInfo) {
 		named := firstOf(tasks, namedMax, more, func(task stint.TaskInfo) string {
-			return fmt.Sprintf("%s (%s)", readable.Text(string(task.ID)),
+			return fmt.Sprintf("%s (%s)", display.Text(string(task.ID)),
 				paint.State(string(task.State)))
 		})
 		if len(named) > 0 {
-			lines = append(lines, readable.Line{Name: name, Value: strings.Join(named, "\n")})
+			lines = append(lines, display.Line{Name: name, Value: strings.Join(named, "\n")})
 		}
 	}
 	add("predecessors", n.predecessors)
@@ -142,7 +142,7 @@ func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
 		return err
 	}
 	var rows [][]string
-	lines := append(readable.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
+	lines := append(display.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
 	for _, line := range append(lines, historyLines(s.history, now)...) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")

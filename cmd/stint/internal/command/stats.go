@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -117,15 +117,15 @@ func statsHeader(limited bool) []string {
 func statsRows(stats stint.Stats, limited bool) [][]string {
 	var rows [][]string
 	for _, a := range stats.Actions {
-		row := []string{readable.Text(a.Action)}
+		row := []string{display.Text(a.Action)}
 		for state, tasks := range a.ByState() {
 			row = append(row, about(stats, state, tasks))
 		}
 		age := ""
 		if a.Ready > 0 {
-			age = readable.Span(a.OldestReady)
+			age = display.Span(a.OldestReady)
 		}
-		row = append(row, age, readable.Number(a.Tries), readable.Number(a.Retries))
+		row = append(row, age, display.Number(a.Tries), display.Number(a.Retries))
 		if limited {
 			row = append(row, about(stats, stint.StateReady, a.Parked), limitsCell(a))
 		}
@@ -136,7 +136,7 @@ func statsRows(stats stint.Stats, limited bool) [][]string {
 
 // about is how many tasks are in a state, with a tilde if that is an estimate.
 func about(stats stint.Stats, state stint.State, tasks int64) string {
-	number := readable.Number(tasks)
+	number := display.Number(tasks)
 	if slices.Contains(stats.Estimated, state) {
 		return "~" + number
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/tasktree"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -163,7 +163,7 @@ func sourceOf(file string) string {
 	if file == "-" {
 		return "standard input"
 	}
-	return readable.Text(file)
+	return display.Text(file)
 }
 
 // read reads a file in a goroutine, so that Ctrl-C need not wait for it.
@@ -205,7 +205,7 @@ func problems(err error) error {
 		return errs[0]
 	}
 	lines := firstOf(errs, namedMax, "and %s more", error.Error)
-	return fmt.Errorf("%s\n  %s", readable.Count(int64(len(errs)), "problem"),
+	return fmt.Errorf("%s\n  %s", display.Count(int64(len(errs)), "problem"),
 		strings.Join(lines, "\n  "))
 }
 
@@ -221,8 +221,8 @@ func (p *program) printSubmitted(plan *tasktree.Plan, infos map[string]stint.Tas
 	if !p.json {
 		rows := [][]string{{"NAME", "ID"}}
 		for i, name := range plan.Names {
-			id := readable.Text(string(ids[i]))
-			rows = append(rows, []string{readable.Text(name), id})
+			id := display.Text(string(ids[i]))
+			rows = append(rows, []string{display.Text(name), id})
 		}
 		return p.printTable(rows)
 	}
@@ -282,7 +282,7 @@ func (p *program) waitForTree(
 	end()
 	if errors.Is(err, errTimedOut) {
 		err = said(errTimedOut, "timed out after %v: %s of %s not finished", timeout,
-			readable.Number(int64(unfinished)), readable.Count(int64(len(plan.Tasks)), "task"))
+			display.Number(int64(unfinished)), display.Count(int64(len(plan.Tasks)), "task"))
 	}
 	if p.json {
 		err = errors.Join(err, p.printSubmitted(plan, infos))
@@ -301,9 +301,9 @@ func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskI
 	for _, name := range plan.Names {
 		task := infos[name]
 		rows = append(rows, []string{
-			readable.Text(name), paint.State(string(task.State)), readable.Tries(&task),
-			readable.FirstWords(task.Status),
-			strings.ReplaceAll(readable.Content(task.Result), "\n", "\n\t\t\t\t"),
+			display.Text(name), paint.State(string(task.State)), display.Tries(&task),
+			display.FirstWords(task.Status),
+			strings.ReplaceAll(display.Content(task.Result), "\n", "\n\t\t\t\t"),
 		})
 	}
 	if err := p.printf("\n"); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 func jsonTopic() *cobra.Command {
@@ -80,14 +80,14 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 	task := taskJSON{
 		ID: string(info.ID), Action: info.Action, Key: info.Key, StatusCode: info.StatusCode,
 		State: info.State, AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
-		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: readable.AbortToo,
+		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: display.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), LeaseUntil: utc(info.LeaseUntil),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),
 	}
 	if info.OnAbort == stint.RunAnyway {
-		task.OnAbort = readable.RunAnyway
+		task.OnAbort = display.RunAnyway
 	}
 	if p.topology != "" {
 		task.Shard, _, _ = strings.Cut(task.ID, "/")

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // noArguments is for sub-commands that take none.
@@ -77,7 +77,7 @@ func number(args []string) string {
 	if len(args) == 0 {
 		return "none"
 	}
-	return readable.Number(int64(len(args)))
+	return display.Number(int64(len(args)))
 }
 
 // oneFileAtMost is for sub-commands that read a file, or standard input.

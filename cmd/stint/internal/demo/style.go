@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A Style is how text is set.
@@ -82,6 +82,6 @@ func (s Style) indented(text string, colour ansi.Color) []string {
 // margin is as wide as the time in front of a headline.
 const margin = "          "
 
-func grouped(n int) string { return readable.Number(int64(n)) }
+func grouped(n int) string { return display.Number(int64(n)) }
 
-func counted(n int, noun string) string { return readable.Count(int64(n), noun) }
+func counted(n int, noun string) string { return display.Count(int64(n), noun) }

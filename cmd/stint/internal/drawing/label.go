@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A label is what the box of a task says.
@@ -22,7 +22,7 @@ type label struct {
 const cellsMax = 28
 
 func newLabel(task *stint.TaskInfo) label {
-	action := readable.Text(task.Action)
+	action := display.Text(task.Action)
 	l := label{state: string(task.State)}
 	if task.AbortCause != "" {
 		l.state += ", " + string(task.AbortCause)
@@ -32,8 +32,8 @@ func newLabel(task *stint.TaskInfo) label {
 	} else {
 		l.tries = tries(task.Tries, task.MaxTries)
 	}
-	id := readable.Text(string(task.ID))
-	l.id, l.action = readable.CutMiddle(id, cellsMax), readable.CutMiddle(action, cellsMax)
+	id := display.Text(string(task.ID))
+	l.id, l.action = display.CutMiddle(id, cellsMax), display.CutMiddle(action, cellsMax)
 	l.title = id + "\n" + action + "\n" + l.state
 	if l.tries != "" {
 		l.title += "\n" + l.tries

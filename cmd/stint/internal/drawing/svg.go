@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 //go:embed style.css
@@ -72,11 +72,11 @@ const (
 func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {
 	p := newPicture(graph, asked)
 	var svg strings.Builder
-	fmt.Fprintf(&svg, head, p.width, p.height, escape(readable.Text(string(asked))), style, arrow,
+	fmt.Fprintf(&svg, head, p.width, p.height, escape(display.Text(string(asked))), style, arrow,
 		p.box-1, stateTop)
 	if graph.Cut {
 		fmt.Fprintf(&svg, cut, margin, margin+4,
-			readable.Count(int64(len(graph.Tasks)), "task"))
+			display.Count(int64(len(graph.Tasks)), "task"))
 	}
 	p.writeEdges(&svg)
 	for i := range graph.Tasks {

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/readable"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // A Tree holds the tasks that a file describes.
@@ -271,9 +271,9 @@ func (p *parser) time(value *yaml.Node) time.Time {
 
 func (p *parser) policy(value *yaml.Node) stint.OnAbort {
 	switch value.Value {
-	case readable.AbortToo:
+	case display.AbortToo:
 		return stint.AbortToo
-	case readable.RunAnyway:
+	case display.RunAnyway:
 		return stint.RunAnyway
 	}
 	p.refuse(value, "expected abort-too or run-anyway")

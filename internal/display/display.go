@@ -1,6 +1,6 @@
-// Package readable writes times, states and texts of tasks as the command shows them to people, so
+// Package display writes times, states and texts of tasks as the command shows them to people, so
 // that no text does anything to a terminal.
-package readable
+package display
 
 import (
 	"fmt"

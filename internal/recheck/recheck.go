@@ -1,6 +1,6 @@
-// Package seen finds the tasks that still are as somebody has seen them, before they are changed on
-// the strength of that.
-package seen
+// Package recheck finds the tasks that still are as somebody has seen them, before they are changed
+// on the strength of that.
+package recheck
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 // readAtOnce is how many tasks are read at once, with their bodies.
 const readAtOnce = 100
 
-// Still returns the IDs of those tasks that are in one of the states, and were inserted and have
-// finished at the times that tasks has; of a task in tasks only the ID and these times matter. The
-// store is that of the transaction that will change the tasks.
-func Still(
+// Unchanged returns the IDs of those tasks that are in one of the states, and were inserted and
+// have finished at the times that tasks has; of a task in tasks only the ID and these times matter.
+// The store is that of the transaction that will change the tasks.
+func Unchanged(
 	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
 ) (ids []stint.TaskID, err error) {
 	for some := range slices.Chunk(tasks, readAtOnce) {
-		still, err := stillSome(ctx, store, states, some)
+		still, err := unchangedSome(ctx, store, states, some)
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func Still(
 	return ids, nil
 }
 
-func stillSome(
+func unchangedSome(
 	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
 ) ([]stint.TaskID, error) {
 	found := make(map[stint.TaskID]*stint.TaskInfo, len(tasks))

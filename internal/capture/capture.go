@@ -1,5 +1,5 @@
-// Package output collects what processes write, for tests that read it meanwhile.
-package output
+// Package capture collects what processes write, for tests that read it meanwhile.
+package capture
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package readable
+package display
 
 import (
 	"regexp"
