@@ -132,6 +132,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnErrorOfTheSequence(t *testing.T) {
 }
 
 // Nor has one that panics, or whose goroutine ends.
+// Proves G6.
 func TestInsertTasksFrom_InsertsNothingOfASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, stint.Options{})
@@ -189,6 +190,7 @@ func TestInsertTasksFrom_NamesTheTaskThatIsRefused(t *testing.T) {
 	r.wantTasks(t, 0)
 }
 
+// Proves G4.
 func TestInsertTasksFrom_InsertsNothingWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, stint.Options{})
@@ -202,6 +204,7 @@ func TestInsertTasksFrom_InsertsNothingWhenTheContextEnds(t *testing.T) {
 	r.wantTasks(t, 0)
 }
 
+// Proves G4.
 func TestInsertTasksFrom_InsertsNothingWhenTheConnectionIsCut(t *testing.T) {
 	t.Parallel()
 	for name, freeze := range map[string]bool{"cut": false, "frozen": true} {
@@ -244,6 +247,7 @@ func TestInsertTasksFrom_IsNotRepeatedAfterALostAnswer(t *testing.T) {
 }
 
 // A service that stops lets the call finish.
+// Proves G4.
 func TestInsertTasksFrom_EndsBeforeTheServiceDoes(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t, stint.Options{})

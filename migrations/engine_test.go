@@ -40,6 +40,7 @@ func tables(t *testing.T, pool *pgxpool.Pool, schema string) (names string) {
 
 // Wherever the path comes from that leads to somebody else's functions: it is not in force when
 // tern works, which names functions without a schema, nor after its RESET ALL.
+// Proves G154.
 func TestMigrate_WorksUnderAPathOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const path = "evil, pg_catalog"

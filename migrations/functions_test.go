@@ -119,6 +119,7 @@ func TestFunctions_MayBeMadeByManyAtOnce(t *testing.T) {
 
 // Whoever runs the file, the function is the one of its name, acts as the owner of the tables, and
 // may be called by nobody else; and a grant outlasts the next run.
+// Proves G16.
 func TestFunctions_BelongToTheOwnerOfTheTables(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

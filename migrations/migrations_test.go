@@ -253,6 +253,7 @@ func TestMigrate_WithNothingToDoNeedsNoRightToDoIt(t *testing.T) {
 
 // Statements of stint fail in a schema that Citus distributes, some after they have done harm. What
 // it does not distribute is a schema like any other.
+// Proves G164.
 func TestMigrate_RefusesASchemaThatCitusDistributes(t *testing.T) {
 	t.Parallel()
 	const name = `it's "quoted"`
@@ -280,6 +281,7 @@ func TestMigrate_RefusesASchemaThatCitusDistributes(t *testing.T) {
 }
 
 // In another encoding a text that is fine could not be kept, and a return be made impossible (R11).
+// Proves G163.
 func TestMigrate_RefusesADatabaseThatIsNotInUTF8(t *testing.T) {
 	t.Parallel()
 	pool := testdb.NewEmpty(t)

@@ -99,6 +99,7 @@ func TestAnswers_NeedNothingButTheKey(t *testing.T) {
 }
 
 // Who has no key learns nothing, also not which tasks there are.
+// Proves G201.
 func TestAnswers_TellNothingToThoseWithoutAKey(t *testing.T) {
 	t.Parallel()
 	store, address := answering(t)

@@ -14,6 +14,7 @@ import (
 
 // However many calls want room, those that have some have no more than there is, those of a
 // principal no more than its share, and each gets its turn.
+// Proves G137.
 func TestBudget_IsNeverExceeded(t *testing.T) {
 	t.Parallel()
 	const total, calls = 1000 * smallBytes, 300
@@ -55,6 +56,7 @@ func TestBudget_IsNeverExceeded(t *testing.T) {
 
 // A principal that has its share keeps nobody else from room, and whoever waits too long is told to
 // come again.
+// Proves G137.
 func TestBudget_OfOneIsNotThatOfAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -99,6 +99,7 @@ var others = map[string][]string{
 }
 
 // The claim, the session and the actor of others are of no use, whatever is made of them.
+// Proves G138.
 func TestOwners_AreNotWhoeverKnowsTheirNumbers(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

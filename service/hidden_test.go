@@ -175,6 +175,7 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 
 // What a principal is told does not depend on tasks that it must not learn of: the same calls have
 // the same answers with and without them, but for times and tokens.
+// Proves G136.
 func TestService_TellsNothingOfHiddenTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -393,6 +394,7 @@ func (h *hiddenTasks) listAll(t *testing.T, alone *running) {
 }
 
 // Where tasks of others are linked to a principal's, no answer names them.
+// Proves G136.
 func TestService_NamesNoHiddenTaskThatIsLinked(t *testing.T) {
 	t.Parallel()
 	r := startHidden(t)
@@ -440,6 +442,7 @@ func TestService_NamesNoHiddenTaskThatIsLinked(t *testing.T) {
 }
 
 // That an ID is taken is all that whoever may insert tasks with it is told.
+// Proves G136.
 func TestInsertTasks_SaysOnlyThatAnIDIsTaken(t *testing.T) {
 	t.Parallel()
 	r := startHidden(t)

@@ -74,6 +74,7 @@ func wantNone(t *testing.T, store *stint.Store) {
 }
 
 // A client that sends nothing for too long, or never ends, has inserted nothing.
+// Proves G4.
 func TestInsertTasksFrom_GivesUpClientsThatAreSilentOrSlow(t *testing.T) {
 	t.Parallel()
 	const soon = 100 * time.Millisecond
@@ -120,6 +121,7 @@ func TestInsertTasksFrom_GivesUpClientsThatAreSilentOrSlow(t *testing.T) {
 
 // A stream that ends cleanly, but without its last message, has inserted nothing: a proxy may have
 // ended it for a client that broke off.
+// Proves G4.
 func TestInsertTasksFrom_NeedsTheLastMessage(t *testing.T) {
 	t.Parallel()
 	client, store := newImpatient(t, time.Hour, time.Hour, true)

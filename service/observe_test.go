@@ -261,6 +261,7 @@ type failingMetrics struct{ fail func() }
 func (m failingMetrics) Begin(string)                      { m.fail() }
 func (m failingMetrics) End(string, string, time.Duration) { m.fail() }
 
+// Proves G110.
 func TestMetrics_ThatFailDoNotFailCalls(t *testing.T) {
 	t.Parallel()
 	for _, fail := range []func(){func() { panic("ouch") }, runtime.Goexit} {

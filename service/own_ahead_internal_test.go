@@ -95,6 +95,7 @@ func (c *crowded) await(t *testing.T, what string, is func(b *budget) bool) {
 
 // Of the calls that were handed out large tasks at once, only those read bodies that have room for
 // them; the others wait for that, whether they have waited for tasks or not.
+// Proves G137.
 func TestOwnTasks_ReadsBodiesWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	ids := []stint.TaskID{"a", "b", "c", "d"}
@@ -128,6 +129,7 @@ func TestOwnTasks_ReadsBodiesWhenThereIsRoom(t *testing.T) {
 
 // Whoever leaves while it waits for room leaves neither room nor tasks behind, and so does a wait
 // that is over.
+// Proves G137.
 func TestOwnTasks_WithoutRoomLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	c := newCrowded(t, "a")

@@ -101,6 +101,7 @@ func (r *running) as(name string) *running {
 const nobodysToken = "0198c2f0-0000-7000-8000-000000000000"
 
 // A task that the caller must not learn of is answered for as one that is not there.
+// Proves G136.
 func TestService_AnswersForHiddenTasksAsForNone(t *testing.T) {
 	t.Parallel()
 	r := startGuarded(t)
@@ -126,6 +127,7 @@ func TestService_AnswersForHiddenTasksAsForNone(t *testing.T) {
 var streams = []string{"Attend", "InsertTasksFrom"}
 
 // Every procedure that the descriptors have is allowed to those with a grant and to nobody else.
+// Proves G135.
 func TestService_AllowsEachProcedureByGrants(t *testing.T) {
 	t.Parallel()
 	tested := maps.Clone(calls)

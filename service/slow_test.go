@@ -120,6 +120,7 @@ func TestService_LetsWhoeverWaitsWait(t *testing.T) {
 
 // Large requests wait for room ahead of being read, whether they say how large they are or not, and
 // whoever is slow to send one keeps it for as long as a request may take to arrive, and no longer.
+// Proves G137.
 func TestService_HoldsNoMoreBytesThanItsLimit(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -17,6 +17,7 @@ import (
 )
 
 // The network of seed 003: two tasks on two shards, and one that waits for both.
+// Proves G140.
 func TestInsertTasks_OverTwoShards(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")
@@ -69,6 +70,7 @@ func TestWaitForTask_OfAnyShard(t *testing.T) {
 }
 
 // A task may wait for one that is there already, finished or not.
+// Proves G140.
 func TestInsertTasks_AfterStoredTasks(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")
@@ -89,6 +91,7 @@ func TestInsertTasks_AfterStoredTasks(t *testing.T) {
 }
 
 // An abort goes from shard to shard as within one, and so does the end of a retry.
+// Proves G141.
 func TestAborts_GoFromShardToShard(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")
@@ -120,6 +123,7 @@ func TestAborts_GoFromShardToShard(t *testing.T) {
 }
 
 // A shard that is away delays what depends on it, and nothing else.
+// Proves G142.
 func TestRelay_AShardThatIsAwayHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -19,6 +19,7 @@ func wantSound(t *testing.T, c *shards.Cluster) {
 }
 
 // A network over several shards loses the same tasks as it does in one database.
+// Proves G148.
 func TestDeleteTasks_LeavesWhatItDoesInOneDatabase(t *testing.T) {
 	t.Parallel()
 	network := []shards.Task{
@@ -126,6 +127,7 @@ func TestDeleteTasks_DeletesNothingIfItCannot(t *testing.T) {
 }
 
 // What Check names may be deleted as it says: then nothing waits in vain.
+// Proves G146.
 func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")
@@ -156,6 +158,7 @@ func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
 }
 
 // A placeholder that was retried by itself waits in vain: that is found.
+// Proves G146.
 func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")

@@ -70,6 +70,7 @@ func TestAddDependencies_BetweenStoredTasks(t *testing.T) {
 	d.perform(t, "1/new", stint.Return{})
 }
 
+// Proves G145.
 func TestAddDependencies_RefusesCyclesAcrossShards(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")
@@ -124,6 +125,7 @@ func TestAddDependencies_AgainAfterARefusal(t *testing.T) {
 
 // Of dependencies that close a cycle at once, at least one is refused, and none of the tasks waits
 // for ever.
+// Proves G145.
 func TestAddDependencies_NeverLeaveADeadlock(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -175,6 +177,7 @@ func TestAddDependencies_NeverLeaveADeadlock(t *testing.T) {
 }
 
 // Wherever the process of the call is killed, the dependency is whole in the end, or not there.
+// Proves G145.
 func TestAddDependencies_KilledAnywhere(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -208,6 +211,7 @@ func TestAddDependencies_KilledAnywhere(t *testing.T) {
 }
 
 // What nobody will answer is found.
+// Proves G146.
 func TestCheck_FindsPlaceholdersThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")

@@ -133,6 +133,7 @@ func (k *cancelling) wantAborted(t *testing.T, when string, want ...stint.TaskID
 
 // What was aborted is taken to its shard once, also if its transaction took some seconds to commit;
 // what took longer is found by a walk, and what failed is tried again.
+// Proves G152.
 func TestCanceller_TakesEveryAbortToItsShard(t *testing.T) {
 	t.Parallel()
 	k := newCancelling(t)
@@ -174,6 +175,7 @@ func TestCanceller_WalksLessOftenWhatTakesLong(t *testing.T) {
 
 // A task that has reported, or is not there, is left alone; one whose placeholder was retried while
 // it was aborted is opened again, and no other.
+// Proves G152.
 func TestCanceller_OpensWhatIsNeededAgain(t *testing.T) {
 	t.Parallel()
 	k := newCancelling(t)
@@ -205,6 +207,7 @@ func TestCanceller_OpensWhatIsNeededAgain(t *testing.T) {
 
 // FailFast is passed on to what a task with it waits for on other shards, through tasks without it,
 // but not through those that run anyway.
+// Proves G152.
 func TestPassingOn_GoesThroughTasksToOtherShards(t *testing.T) {
 	t.Parallel()
 	tasks := []Task{

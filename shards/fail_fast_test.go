@@ -24,6 +24,7 @@ func failFast(id string, after ...string) shards.Task {
 
 // A failed end takes with it what only it needs on other shards, and these what only they need; a
 // retry of these brings all back.
+// Proves G152.
 func TestFailFast_GoesFromShardToShardAndBack(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -100,6 +101,7 @@ func TestFailFast_ReachesWhatIsBehindTasksWithoutIt(t *testing.T) {
 
 // Random networks over shards, of which some tasks are aborted, come to what they come to in one
 // database.
+// Proves G152.
 func TestFailFast_DoesOverShardsWhatItDoesInOneDatabase(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -90,6 +90,7 @@ func TestGraph_ShowsWhatStands(t *testing.T) {
 	}
 }
 
+// Proves G153.
 func TestGraph_NamesAShardThatIsAway(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")

@@ -24,6 +24,7 @@ func (d *databases) wrongly(t *testing.T, names map[string]string) shards.Topolo
 }
 
 // A topology that gives databases other names than they had is found before anything is lost.
+// Proves G150.
 func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 	t.Parallel()
 	for what, names := range map[string]map[string]string{
@@ -68,6 +69,7 @@ func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 
 // A database that was named by somebody else after a cluster had found it without a name is not
 // taken for another shard.
+// Proves G150.
 func TestCluster_LooksAgainForANameThatOthersRelyOn(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "eu", "us")
@@ -93,6 +95,7 @@ func wantWrong(t *testing.T, err error, name, found string) {
 }
 
 // A shard is renamed by deleting the task that names it.
+// Proves G150.
 func TestCluster_TakesARenamedShardOnceItsNameIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "eu", "us")
@@ -122,6 +125,7 @@ func TestCluster_TakesARenamedShardOnceItsNameIsDeleted(t *testing.T) {
 }
 
 // Tasks that wait for a shard that the topology lacks are named.
+// Proves G150.
 func TestCheck_NamesShardsThatTheTopologyLacks(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "eu", "us")

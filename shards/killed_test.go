@@ -77,6 +77,7 @@ func (m *mortal) AnswerTasks(
 
 // Wherever the process of an insert is killed, and whether the insert could take place or not, all
 // tasks are there in the end, or none.
+// Proves G139.
 func TestInsertTasks_KilledAnywhereIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -250,6 +251,7 @@ func (d *databases) dying(t *testing.T, at int32) *shards.Cluster {
 }
 
 // A call that is repeated before the first one is decided is not told that that one took place.
+// Proves G147.
 func TestInsertTasks_RepeatedBeforeADecision(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2")

@@ -116,6 +116,7 @@ func TestInsertTasks_KeepsKeysOnEveryShard(t *testing.T) {
 	}
 }
 
+// Proves G153.
 func TestListTasks_NamesAShardThatIsAway(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")
@@ -132,6 +133,7 @@ func TestListTasks_NamesAShardThatIsAway(t *testing.T) {
 	wantErr(t, "ListTasks", err, context.Canceled)
 }
 
+// Proves G153.
 func TestStats_CountsOnEachShard(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "1", "2", "3")

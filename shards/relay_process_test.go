@@ -104,6 +104,7 @@ func newMesh(name string, shardNames []string, n int) (tasks []shards.Task, acro
 
 // Relays are processes that are killed at any moment, one after the other, while networks are
 // performed. All tasks are completed all the same, each in one try.
+// Proves G143.
 func TestRelayProcess_KilledIsSurvived(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

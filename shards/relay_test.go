@@ -126,6 +126,7 @@ func TestRelay_HoldsFewResultsAtOnce(t *testing.T) {
 }
 
 // A task that takes the ID of one that has ended is not that one.
+// Proves G140.
 func TestRelay_ReportsTheTaskThatWasWaitedFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

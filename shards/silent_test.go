@@ -84,6 +84,7 @@ func (d *databases) freezing(t *testing.T, name string) (freeze func()) {
 
 // Nothing waits for ever behind a shard that is connected and says nothing; what the others have to
 // say is said.
+// Proves G149.
 func TestCluster_NamesASilentShardAndGoesOn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -25,6 +25,7 @@ func wantInWords(t *testing.T, call string, answer any, err error) {
 }
 
 // Errors and answers speak of the tasks of the caller, on whatever shard these are.
+// Proves G151.
 func TestCluster_SpeaksOfTheCallersTasks(t *testing.T) {
 	t.Parallel()
 	d := newDatabases(t, "eu", "us")

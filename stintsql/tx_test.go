@@ -20,6 +20,7 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
+// Proves G77.
 func TestPgxTx_CommitsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -58,6 +59,7 @@ func TestPgxTx_CommitsAllOrNothing(t *testing.T) {
 	}
 }
 
+// Proves G77.
 func TestPgxTx_ARefusedVerbLeavesTheTransactionUsable(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -135,6 +137,7 @@ func TestPgxTx_TakesAStream(t *testing.T) {
 }
 
 // The verbs that may be called in a transaction work in one of database/sql.
+// Proves G77.
 func TestPgxTx_AllVerbsWork(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -201,6 +204,7 @@ func TestPgxTx_AllVerbsWork(t *testing.T) {
 }
 
 // A handler of the package worker completes its task together with its own rows.
+// Proves G77.
 func TestPgxTx_ServesAHandler(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -235,6 +239,7 @@ func TestPgxTx_ServesAHandler(t *testing.T) {
 }
 
 // With a poll interval of an hour, only a notification can wake the waiter.
+// Proves G77.
 func TestPgxTx_TheCommitWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{PollInterval: time.Hour})
@@ -297,6 +302,7 @@ func TestPgxTx_CausesNoWarning(t *testing.T) {
 
 // database/sql rolls back when the context of BeginTx ends. A verb under way comes to its end
 // before, and whoever has the connection next finds it in order.
+// Proves G78.
 func TestPgxTx_ACallEndsBeforeItsTransactionIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -356,6 +362,7 @@ func TestPgxTx_AFailedCallLeavesTheConnectionToTheRollback(t *testing.T) {
 }
 
 // A transaction that has ended is closed to the verbs as well.
+// Proves G78.
 func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})
@@ -389,6 +396,7 @@ func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 
 // A sequence that panics, or whose goroutine ends, leaves the transaction usable, with nothing of
 // the sequence in it, and its connection goes back with the transaction.
+// Proves G6.
 func TestPgxTx_SurvivesASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})

@@ -16,6 +16,7 @@ const rounds = 20
 
 // TestBuild_MeansWhatTheStructureSays builds structures nested at random and holds them against a
 // reading that is spelled out task by task.
+// Proves G71.
 func TestBuild_MeansWhatTheStructureSays(t *testing.T) {
 	t.Parallel()
 	for range rounds {
@@ -30,6 +31,7 @@ func TestBuild_MeansWhatTheStructureSays(t *testing.T) {
 
 // TestBuild_RunsInOrderWhateverIsAborted performs such structures in a store of a few lines, with
 // owners that take their time and abort at random.
+// Proves G71.
 func TestBuild_RunsInOrderWhateverIsAborted(t *testing.T) {
 	t.Parallel()
 	for range rounds {

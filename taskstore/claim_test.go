@@ -65,6 +65,7 @@ func TestClaim_GivesNoTaskThatItDependsOn(t *testing.T) {
 }
 
 // A worker that was too slow finds that another has its task.
+// Proves G126.
 func TestClaim_GivesAnExpiredTaskToAnother(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -83,6 +84,7 @@ func TestClaim_GivesAnExpiredTaskToAnother(t *testing.T) {
 	wantData(t, store, "done", "")
 }
 
+// Proves G129.
 func TestClaim_NeedsTheTasksThatItDependsOn(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -138,6 +140,7 @@ func TestClaim_RefusesBadArguments(t *testing.T) {
 }
 
 // A claim does not wait for tasks that others are changing.
+// Proves G127.
 func TestClaim_PassesOverWhatOthersHold(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -156,6 +159,7 @@ func TestClaim_PassesOverWhatOthersHold(t *testing.T) {
 	mustClaim(t, store, ann, "g")
 }
 
+// Proves G127.
 func TestClaim_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -191,6 +195,7 @@ func TestClaim_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 }
 
 // Wherever a claim begins, it finds the one task of a group.
+// Proves G133.
 func TestClaim_GoesThroughAllPlaces(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -221,6 +226,7 @@ func compareNumbers(a, b string) int {
 }
 
 // Each of a few tasks may be the next, the newest and the oldest, at any place.
+// Proves G133.
 func TestClaim_IsRandom(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

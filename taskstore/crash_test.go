@@ -83,6 +83,7 @@ func steps(t *testing.T, store *taskstore.Store, group string) []step {
 // After a crash the store is as it was at some moment. With Strict this is the moment of the crash,
 // with Opportunistic it may be earlier: then all that came later is lost. IDs of lost tasks are not
 // used again.
+// Proves G131.
 func TestStore_IsAsItWasAtSomeMomentAfterACrash(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -12,6 +12,7 @@ import (
 )
 
 // The durability of each transaction is its own. IDs are reserved on disk in any case.
+// Proves G131.
 func TestDurability_IsThatOfTheTransaction(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

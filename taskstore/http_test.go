@@ -226,6 +226,7 @@ var badRequests = []struct {
 	{"POST", "/claim", `{"clientid":1,"group":"g","duration":1,"limit":1}`, 400, "unknown"},
 }
 
+// Proves G134.
 func TestHandler_RefusesBadRequests(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -289,6 +290,7 @@ func TestHandler_DoesNotRepeatWhatTheDatabaseSays(t *testing.T) {
 }
 
 // No request makes the handler panic, or the database fail, or an answer that is not JSON.
+// Proves G134.
 func FuzzHandler(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"GET", "/groups", "", ""},

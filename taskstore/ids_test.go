@@ -47,6 +47,7 @@ func wantCount(t *testing.T, store *taskstore.Store, group string, want int) {
 
 // A crash of the server sets the sequence back, as RESTART does. No ID comes again, not even one
 // that the crash has made forgotten.
+// Proves G130.
 func TestIDs_AreNotUsedAgainWhenTheSequenceIsSetBack(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -64,6 +65,7 @@ func TestIDs_AreNotUsedAgainWhenTheSequenceIsSetBack(t *testing.T) {
 }
 
 // Callers who find the IDs used up at the same time do not get the same ones.
+// Proves G130.
 func TestIDs_AreDifferentWhoeverReservesThem(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -96,6 +96,7 @@ func fill(t *testing.T, pool *pgxpool.Pool, n, available int) {
 		FROM generate_series(1, $1 * 11 / 10) k`, n, available)
 }
 
+// Proves G133.
 func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

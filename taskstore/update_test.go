@@ -20,6 +20,7 @@ import (
 	"github.com/stint-tasks/stint/taskstore"
 )
 
+// Proves G130.
 func TestUpdate_ReturnsTheNewTasksAddsFirst(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -78,6 +79,7 @@ func TestUpdate_ReturnsTheNewTasksAddsFirst(t *testing.T) {
 	wantData(t, store, "map", "b", "C", "")
 }
 
+// Proves G125.
 func TestUpdate_DoesAllOrNothingAndListsWhy(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -126,6 +128,7 @@ func TestUpdate_DoesAllOrNothingAndListsWhy(t *testing.T) {
 }
 
 // A task belongs to its owner until its time, and may be depended on by anybody.
+// Proves G126.
 func TestUpdate_KeepsOwnedTasksFromOthersUntilTheirTime(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -302,6 +305,7 @@ func TestUpdate_WithNothingToDoDoesNothing(t *testing.T) {
 
 // A task that a call depends on stays until the call has taken effect. Others may depend on it
 // meanwhile.
+// Proves G129.
 func TestUpdate_WaitsForThoseThatDependOnATask(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*taskstore.Store, taskstore.Task, taskstore.Task) error{
@@ -349,6 +353,7 @@ func TestUpdate_WaitsForThoseThatDependOnATask(t *testing.T) {
 }
 
 // Whoever waited for a task that is gone then is told so.
+// Proves G125.
 func TestUpdate_FindsThatATaskWasTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStore(t)
@@ -377,6 +382,7 @@ func TestUpdate_FindsThatATaskWasTakenMeanwhile(t *testing.T) {
 
 // Calls that update, delete, claim and depend on the same tasks in all orders neither deadlock nor
 // lose or double a task: each text is in exactly one task at the end.
+// Proves G128.
 func TestUpdate_AtOnceNeitherDeadlocksNorLosesATask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -462,6 +468,7 @@ func (n *newest) disturb(
 
 // A repetition of an update that changes a task is refused if the first call took effect, and does
 // all if it did not. So one that only adds is safe to repeat if it also updates a task of its own.
+// Proves G132.
 func TestUpdate_RepeatedAfterACutDoesItOnce(t *testing.T) {
 	t.Parallel()
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {

@@ -67,6 +67,7 @@ func wantCode(t *testing.T, what string, err error, code, part string) {
 	}
 }
 
+// Proves G14.
 func TestAddTask_NeedsNothingButAnAction(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)
@@ -152,6 +153,7 @@ func TestAddTask_ComparesBytes(t *testing.T) {
 	wantCode(t, "add_task", add("name, on_abort => mode"), "STI02", "on_abort")
 }
 
+// Proves G14.
 func TestAddTask_RefusesBadArgumentsAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	_, pool := newAddStore(t)
@@ -201,7 +203,7 @@ func TestAddTask_TakesTheLargestBody(t *testing.T) {
 	}
 }
 
-// R1.
+// Proves G14, R1.
 func TestAddTask_RefusesAnIDThatIsTaken(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)
@@ -235,6 +237,7 @@ func TestAddTask_RefusesAnIDThatIsTaken(t *testing.T) {
 }
 
 // An ID that is taken behind the snapshot of a strict transaction is there, but not to be seen.
+// Proves G15.
 func TestAddTask_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)
@@ -248,7 +251,7 @@ func TestAddTask_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testin
 	}
 }
 
-// R21.
+// Proves G15, R21.
 func TestAddTask_TakesPartInTheTransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)
@@ -293,6 +296,7 @@ func TestAddTask_TakesPartInTheTransaction(t *testing.T) {
 	}
 }
 
+// Proves G15.
 func TestAddTask_WakesWhoWaitsAtTheCommit(t *testing.T) {
 	t.Parallel()
 	store := newHeardStore(t, stint.Options{})
@@ -310,6 +314,7 @@ func TestAddTask_WakesWhoWaitsAtTheCommit(t *testing.T) {
 
 // A commit that notifies holds a lock of the whole server, so only one that is waited for does, and
 // none that is told not to.
+// Proves G15.
 func TestAddTask_NotifiesOnlyThoseWhoWaitAndUnlessToldNotTo(t *testing.T) {
 	t.Parallel()
 	_, pool := newAddStore(t)
@@ -338,6 +343,7 @@ func TestAddTask_NotifiesOnlyThoseWhoWaitAndUnlessToldNotTo(t *testing.T) {
 
 // Its plans may have been made when all was empty. None of its statements looks through a table
 // that grows.
+// Proves G17.
 func TestAddTask_ReadsAsMuchHoweverManyTasksThereAre(t *testing.T) {
 	t.Parallel()
 	const tasks, pagesMax = 20_000, 60
@@ -374,6 +380,7 @@ func TestAddTask_ReadsAsMuchHoweverManyTasksThereAre(t *testing.T) {
 
 // Who may create in a schema that the path names, or temporary objects, cannot have code of his run
 // by the function, whose owner may do more than he.
+// Proves G16.
 func TestAddTask_CallsNobodysFunctions(t *testing.T) {
 	t.Parallel()
 	for name, path := range hostilePaths {
@@ -419,6 +426,7 @@ func TestAddTask_CallsNobodysFunctions(t *testing.T) {
 
 // A function that was not brought up to date together with the tables inserts nothing that does not
 // fit.
+// Proves G18.
 func TestAddTask_RefusesASchemaThatDoesNotSupportIt(t *testing.T) {
 	t.Parallel()
 	_, pool := newUncheckedStore(t, stint.Options{})
@@ -431,6 +439,7 @@ func TestAddTask_RefusesASchemaThatDoesNotSupportIt(t *testing.T) {
 }
 
 // Whichever of the two files an administrator runs last.
+// Proves G16.
 func TestRoles_EnqueuerAddsTasksAndNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -30,6 +30,7 @@ func answerWith(t *testing.T, store *stint.Store, id stint.TaskID, key stint.Ans
 }
 
 // However a task was inserted, only its own key answers it, and only once.
+// Proves G67, G200.
 func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 	t.Parallel()
 	for name, insertion := range map[string]struct {
@@ -124,6 +125,7 @@ func TestAnswerKey_RefusesWhatIsNoKey(t *testing.T) {
 }
 
 // A task that is retried can be answered again, with its key.
+// Proves G200.
 func TestAnswerKey_AnswersAgainAfterARetry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -137,6 +139,7 @@ func TestAnswerKey_AnswersAgainAfterARetry(t *testing.T) {
 }
 
 // Keys go with their tasks, and are never stored as they are.
+// Proves G202.
 func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, pruning)
@@ -162,6 +165,7 @@ func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 
 // Answers, deadlines, aborts and retries race with one another. Of the answers to a task one wins,
 // and every caller is told the truth.
+// Proves G67, G197.
 func TestAnswerKey_OneOfManyWins(t *testing.T) {
 	t.Parallel()
 	const tasks, each = 100, 10

@@ -13,6 +13,7 @@ import (
 
 // Check takes as long for each task however many hang together, and however old the statistics are.
 // Of hash joins that the planner expects to be huge, the number of files counts, too.
+// Proves G170.
 func TestCheck_IsLinearWhateverHangsTogether(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

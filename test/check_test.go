@@ -19,6 +19,7 @@ import (
 )
 
 // A check that was never seen to find anything proves nothing.
+// Proves G170.
 func TestCheck_FindsWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -124,6 +125,7 @@ func parkForNothing(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 
 // A process that dies between two transactions may leave them behind. Check gives maintainers time
 // to mend that.
+// Proves G43.
 func TestCheck_FindsTasksThatNothingHoldsUp(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -155,6 +157,7 @@ func TestCheck_FindsTasksThatNothingHoldsUp(t *testing.T) {
 }
 
 // What limits and pauses hold up is as it should be, and found at the first look.
+// Proves G43.
 func TestCheck_FindsNothingWrongWithLimits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

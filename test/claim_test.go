@@ -43,6 +43,7 @@ func wantClaimed(
 }
 
 // A repetition, at any store, gives what the first call gave, whether other tasks are ready or not.
+// Proves G29.
 func TestClaimTasks_RepeatedGivesTheSameTasks(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -79,6 +80,7 @@ func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
 }
 
 // A call that comes when its repetition was given tasks hands out nothing, though these have ended.
+// Proves G29.
 func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
 	t.Parallel()
 	for name, earlier := range map[string]bool{
@@ -149,6 +151,7 @@ func TestClaimTasks_IsSpentForSomebodyElse(t *testing.T) {
 }
 
 // A repetition that asks for some of the actions is given no tasks with the others.
+// Proves G29.
 func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -167,6 +170,7 @@ func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
 }
 
 // Of two calls with one claim, at two stores, one hands out and the other finds that.
+// Proves G29.
 func TestClaimTasks_AtOnceHandsOutOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -222,6 +226,7 @@ func TestWaitToClaimTasks_AWaitThatIsRepeated(t *testing.T) {
 }
 
 // Whatever was handed out is given back as if it had not been, and a call that comes late fails.
+// Proves G29.
 func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -244,6 +249,7 @@ func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 }
 
 // A connection that breaks anywhere in the call is nothing to the caller.
+// Proves G29.
 func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 	t.Parallel()
 	c := newCutStore(t, stint.Options{})
@@ -261,6 +267,7 @@ func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 }
 
 // A caller that leaves during the call is given nothing behind its back.
+// Proves G29.
 func TestClaimTasks_ACallerThatLeavesIsGivenNothing(t *testing.T) {
 	t.Parallel()
 	c := newCutStore(t, stint.Options{})

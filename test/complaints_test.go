@@ -68,6 +68,7 @@ func ofOne() map[string]stint.Limits {
 
 // pgqueuer#777: two hand-outs that count at the same time exceed the limit. Here the second waits
 // for the first or gets less, whether that commits or not.
+// Proves L1.
 func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -115,6 +116,7 @@ func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
 }
 
 // hatchet#4494, solid_queue#546: the slots of a worker that was killed stay taken.
+// Proves L2.
 func TestComplaint_AKilledWorkerLeavesItsSlots(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -150,6 +152,7 @@ func TestComplaint_AKilledWorkerLeavesItsSlots(t *testing.T) {
 
 // pg-boss#756: the tasks of a key at its limit stall everybody behind them. Here they are met once,
 // and then a hand-out of others looks at none of them.
+// Proves L4.
 func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -201,6 +204,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 }
 
 // pg-boss#849: what a hand-out reads grows with the number of keys that are at their limit.
+// Proves L4.
 func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -248,6 +252,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 
 // solid_queue#761: a task that was parked while somebody made room waits for ever. Here the
 // hand-out that parked it looks again; if that is cut off, a maintainer brings it back.
+// Proves L2.
 func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 	t.Parallel()
 	for _, fair := range []bool{false, true} {
@@ -315,6 +320,7 @@ func TestComplaint_TasksWithoutAKeyShareNoLimit(t *testing.T) {
 }
 
 // good_job#603: a task that has to wait below a limit loses tries, and comes back later each time.
+// Proves G45.
 func TestComplaint_AWaitBelowALimitIsNoTry(t *testing.T) {
 	t.Parallel()
 	for _, name := range testrun.Third(slices.Sorted(maps.Keys(ofOne())), 0) {

@@ -16,6 +16,8 @@ import (
 // The test does not run in parallel with others, whose WAL would count too, and takes the best of
 // three rounds, since a checkpoint in between makes the next ones dearer.
 //
+// Proves L7.
+//
 //nolint:paralleltest // as the comment says
 func TestCost_WALBytesPerTask(t *testing.T) {
 	testrun.Long(t)
@@ -56,6 +58,7 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 
 // A round trip is what a call costs at least, wherever the database is far away. The first calls of
 // each kind prepare their statements, so the third is counted.
+// Proves G158, L7.
 func TestCost_RoundTripsPerCall(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -40,6 +40,7 @@ func wantCounted(t *testing.T, store *stint.Store, pool *pgxpool.Pool, tasks, sl
 	}
 }
 
+// Proves G36, L1.
 func TestSetLimits_CountsTasksThatWereHandedOutBefore(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -71,6 +72,7 @@ func TestSetLimits_CountsTasksThatWereHandedOutBefore(t *testing.T) {
 	}
 }
 
+// Proves L1.
 func TestSetLimits_GivesSlotsBehindThoseThatAreThere(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -100,6 +102,7 @@ func spiedStore(t *testing.T) (*stint.Store, *pgxpool.Pool, *spy) {
 }
 
 // A hand-out that does not see the limits may be committed after them.
+// Proves G36, L1.
 func TestSetLimits_WaitsForHandOutsThatAreUnderWay(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)
@@ -129,6 +132,7 @@ func TestSetLimits_WaitsForHandOutsThatAreUnderWay(t *testing.T) {
 	wantCounted(t, store, pool, 3, 3)
 }
 
+// Proves G37.
 func TestSetLimits_SaysThatOwnedTasksMayNotCountIfItIsCutOff(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)
@@ -155,6 +159,7 @@ func TestSetLimits_SaysThatOwnedTasksMayNotCountIfItIsCutOff(t *testing.T) {
 
 // Whoever changes a task in progress does not wait for SetLimits, nor the other way round, but the
 // task counts in the end.
+// Proves G36.
 func TestSetLimits_ComesBackToTasksThatSomebodyLocks(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)
@@ -182,6 +187,7 @@ func TestSetLimits_ComesBackToTasksThatSomebodyLocks(t *testing.T) {
 
 // A hand-out that found no limits to lock meets them behind that, without a lock: nobody else would
 // count what it takes. SetLimits waits until it has ended.
+// Proves L1.
 func TestSetLimits_WaitsForHandOutsThatFoundNothingToLock(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)

@@ -99,6 +99,7 @@ func (c *crashClients) await(t *testing.T, calls int) {
 // After a crash of the server, under load, the store is as it was at some moment, and its tables
 // agree. With Strict this is the moment of the crash. With Opportunistic it may be earlier, but not
 // before the last commit of a strict store.
+// Proves G157.
 func TestStore_IsAsItWasAtSomeMomentAfterACrashOfTheServer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

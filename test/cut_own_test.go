@@ -94,6 +94,7 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 
 // However the answer gets lost, the caller is given one batch, with tokens that are good, and
 // nothing is owned by nobody.
+// Proves G97.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
 	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),
@@ -178,6 +179,7 @@ func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 
 // If the question for a lost hand-out is lost too, or the context ends, the tasks are ready again
 // once the lease has expired.
+// Proves G100.
 func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -241,6 +243,7 @@ func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
 }
 
 // The repetition of a return tells that the task is another's when it is.
+// Proves G47.
 func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCutStore(t, stint.Options{})
@@ -262,6 +265,7 @@ func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 }
 
 // The doc of KeepNone says what its price is.
+// Proves G47.
 func TestReturnTask_RepeatedWithKeepNoneFindsNoTask(t *testing.T) {
 	t.Parallel()
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -307,6 +311,7 @@ func TestReplaceTasks_RepeatedMayFindItsTasksInProgress(t *testing.T) {
 }
 
 // A connection that breaks inside the caller's transaction undoes all of it.
+// Proves G72.
 func TestWithTx_CutInAVerbUndoesTheTransaction(t *testing.T) {
 	t.Parallel()
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -349,6 +354,7 @@ func TestWithTx_ContextEndingBetweenRequestsLeavesTheTransaction(t *testing.T) {
 }
 
 // A statement that the connection has not prepared yet would meet the lock ahead of the savepoint.
+// Proves G76.
 func TestWithTx_LockTimeoutLeavesTheTransaction(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -53,6 +53,7 @@ func forEachCut(
 
 // F6: whichever request of a verb is lost, nothing was done, and the call repeated does it.
 // Maintain is more than one transaction; those ahead of the lost request stay done.
+// Proves G93.
 func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -95,6 +96,7 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 }
 
 // F5: if the reply to the commit is lost, all was done once, and the call repeated tells so.
+// Proves G94.
 func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -116,6 +118,7 @@ func TestVerbs_RepeatedAfterALostReplyTellThatTheyTookPlace(t *testing.T) {
 }
 
 // A request that its client has given up may still arrive, even after its repetition.
+// Proves G96.
 func TestVerbs_ArrivingAfterTheirRepetitionChangeNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -163,6 +166,7 @@ func TestVerbs_EndedByTheServerSucceedAgain(t *testing.T) {
 
 // F4: a context that ends ends the call at once, silent though the server may be; the pool is fit
 // for use, and nothing is left running.
+// Proves G101.
 func TestVerbs_EndWithTheirContext(t *testing.T) { //nolint:paralleltest // looks at all goroutines
 	testrun.Long(t)
 	testdb.New(t) // starts the server, which stays

@@ -29,8 +29,9 @@ func inTimeOf(t *testing.T, pool *pgxpool.Pool, answers ...stint.Answer) []error
 	return verdicts
 }
 
-// R22: no answer takes effect behind the deadline of its task, whoever maintains, and whatever else
-// the task waits for. Whoever comes late is told so, and ends the task as its deadline would have.
+// No answer takes effect behind the deadline of its task, whoever maintains, and whatever else the
+// task waits for. Whoever comes late is told so, and ends the task as its deadline would have.
+// Proves G50, G198, R22.
 func TestAnswerTasks_RefusesWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -70,6 +71,7 @@ func TestAnswerTasks_RefusesWhatIsPastItsDeadline(t *testing.T) {
 }
 
 // The look of an answer comes before the deadline, and what it does behind it.
+// Proves G198.
 func TestAnswerTasks_LooksAtTheDeadlineWhenItTakesEffect(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -102,8 +104,9 @@ func TestAnswerTasks_ChangesNothingOfWhatItMayNotAnswer(t *testing.T) {
 	wantState(t, store, stint.StateAborted, "guarded", "a", "other")
 }
 
-// R6, R8: nobody is given a task behind its deadline. An owner keeps it until somebody maintains,
-// and may do all that owners may, since what it did is done.
+// Nobody is given a task behind its deadline. An owner keeps it until somebody maintains, and may
+// do all that owners may, since what it did is done.
+// Proves G50, R6, R8.
 func TestDeadline_LeavesATaskToItsOwnerUntilSomebodyMaintains(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{

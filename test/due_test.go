@@ -29,6 +29,7 @@ func wantReady(t *testing.T, pool *pgxpool.Pool, want int) {
 }
 
 // However many expired leases an open transaction holds the tasks of, the others are handed on.
+// Proves G51.
 func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 	t.Parallel()
 	for _, held := range []int{99, 100, 2000} {
@@ -56,6 +57,7 @@ func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 }
 
 // So it is with deadlines that have passed, and with scheduled tasks that are due.
+// Proves G51.
 func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -80,6 +82,7 @@ func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	wantNone(t, pool, "deadlines")
 }
 
+// Proves G51.
 func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -132,6 +135,7 @@ func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 }
 
 // What comes due at once costs as much each as a few of it do.
+// Proves G52.
 func TestMaintain_CostsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	const few, many, pagesMost = 400, 2000, 100
@@ -171,6 +175,7 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 
 // What somebody holds deep behind a task that is to end keeps no others from ending that are tried
 // together with it.
+// Proves G51.
 func TestMaintain_EndsWhatIsTriedTogetherWithWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

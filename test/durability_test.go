@@ -40,6 +40,7 @@ func wantCommits(t *testing.T, pool *pgxpool.Pool, when string, want ...string) 
 }
 
 // The durability is that of the store's own transactions, and no other.
+// Proves G158.
 func TestDurability_IsThatOfTheStoresOwnTransactions(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

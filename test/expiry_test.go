@@ -8,6 +8,7 @@ import (
 )
 
 // A task whose lease has expired says so, on which try, and how often; and who owned it last.
+// Proves G25.
 func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -66,6 +67,7 @@ func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 }
 
 // Whatever a status holds, the lease expires all the same, and the status is kept short enough.
+// Proves G25.
 func TestMaintain_SaysThatTheLeaseHasExpiredWhateverTheStatus(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{

@@ -21,6 +21,7 @@ func whyOf(t *testing.T, store *stint.Store, id stint.TaskID) stint.Explanation 
 	return why
 }
 
+// Proves G42.
 func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 	t.Parallel()
 	hourly, burst := stint.Rate{Tasks: 1, Per: time.Hour}, hourly(3)
@@ -114,6 +115,7 @@ func within(at time.Time) bool {
 	return left > -time.Minute && left < time.Hour+time.Minute && !at.IsZero()
 }
 
+// Proves G42.
 func TestExplain_SaysWhatIsPaused(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -134,6 +136,7 @@ func TestExplain_SaysWhatIsPaused(t *testing.T) {
 	}
 }
 
+// Proves G42.
 func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -158,6 +161,7 @@ func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 }
 
 // The first few are named, and the rest is only counted up to a bound.
+// Proves G42.
 func TestExplain_StopsCounting(t *testing.T) {
 	t.Parallel()
 	store, pool := newUncheckedStore(t, stint.Options{})

@@ -9,6 +9,7 @@ import (
 
 // What only an aborted task needed stays if that was opened meanwhile, and perhaps aborted again,
 // or if somebody may wait for one of them since.
+// Proves G68.
 func TestFailFast_SparesWhatIsNeededAgainAtTheLastLook(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})

@@ -127,6 +127,7 @@ var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 
 // Whatever happens between the look and the abort, only the very task that was found is aborted,
 // and only if it still is needless: neither a task that took its ID, nor one that somebody needs.
+// Proves G68.
 func TestFailFast_AbortsOnlyTheTasksThatItFound(t *testing.T) {
 	t.Parallel()
 	for what, happens := range failFastMeanwhile {

@@ -30,6 +30,7 @@ func insertFastThree(t *testing.T, store *stint.Store) {
 
 // One of several tasks fails. What the others would have been for is aborted, so they are, too, in
 // whatever state they are, and their owners are told.
+// Proves G68.
 func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -209,6 +210,7 @@ func TestFailFast_OfManyMaintainersDoesNotDeadlock(t *testing.T) {
 }
 
 // A dependent that is added at the last moment saves a task.
+// Proves G68.
 func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -274,6 +276,7 @@ func TestFailFast_GoesOnBehindNetworksThatSomebodyLocks(t *testing.T) {
 }
 
 // More tasks than one transaction aborts, in a chain and side by side.
+// Proves G68.
 func TestFailFast_ReachesAllOfALargeNetwork(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -423,6 +426,7 @@ func (n fastNetwork) doomed() []stint.TaskID {
 
 // Whatever the network, what is aborted is what the words say, and nothing else; and if several
 // fail, whenever each of them does.
+// Proves G68.
 func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})

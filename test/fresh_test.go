@@ -146,8 +146,9 @@ var replacements = map[string]struct {
 	},
 }
 
-// R5: what takes the ID of a task is a new task. It has nothing of the old one, whatever became of
+// What takes the ID of a task is a new task. It has nothing of the old one, whatever became of
 // that, but for what the verb says; and nothing is left of the old one.
+// Proves G10, R5.
 func TestReplacement_IsAsNew(t *testing.T) {
 	t.Parallel()
 	for name, try := range replacements {
@@ -185,6 +186,7 @@ func TestReplacement_IsAsNew(t *testing.T) {
 }
 
 // A follow-up has all its tries, and its abort takes nothing else with it.
+// Proves G10.
 func TestDebounce_GivesAFollowUpItsTries(t *testing.T) {
 	t.Parallel()
 	store, pool := newKeepingStore(t)

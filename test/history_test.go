@@ -50,6 +50,7 @@ var keepsTries = stint.Options{
 }
 
 // However a try ends, the history says so, by whom, and with which words.
+// Proves G116.
 func TestHistory_TellsHowEachTryEnded(t *testing.T) {
 	t.Parallel()
 	type given struct {
@@ -214,6 +215,7 @@ func TestHistory_IsNotKeptUnlessAskedFor(t *testing.T) {
 }
 
 // The latest tries stay, up to the number and the age of the options, and go with the task.
+// Proves G116.
 func TestHistory_KeepsSoManyForSoLong(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{

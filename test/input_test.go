@@ -72,6 +72,7 @@ func TestVerbs_WorkWithANewerSchemaThatSupportsThem(t *testing.T) {
 	wholeLife(t, openStore(t, pool, stint.Options{}), nil)
 }
 
+// Proves G164.
 func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 	t.Parallel()
 	newer := testdb.New(t)
@@ -141,6 +142,7 @@ func TestVerbs_DoNothingWithEmptyLists(t *testing.T) {
 
 func yearStart(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
 
+// Proves G1.
 func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -190,6 +192,7 @@ func TestInsertTasks_RefusesBadTasksAndInsertsNothing(t *testing.T) {
 	}
 }
 
+// Proves G3.
 func TestInsertTasks_TakesValuesAtTheirLimits(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -218,6 +221,7 @@ func TestInsertTasks_TakesValuesAtTheirLimits(t *testing.T) {
 	}
 }
 
+// Proves G167.
 func TestOwnTasks_RefusesBadArguments(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -271,6 +275,7 @@ func TestOwnTasks_TakesRepeatedActionsOnce(t *testing.T) {
 	}
 }
 
+// Proves G167.
 func TestReturnTask_RefusesBadArgumentsAndKeepsTheTask(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -303,6 +308,7 @@ func TestReturnTask_RefusesBadArgumentsAndKeepsTheTask(t *testing.T) {
 	}
 }
 
+// Proves G167.
 func TestVerbsWithIDs_RefuseBadIDs(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

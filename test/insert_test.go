@@ -18,6 +18,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
+// Proves G3.
 func TestInsertTasks_StoresWhatWasGiven(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -120,7 +121,7 @@ func TestInsertTasks_TellsNilBodyFromEmpty(t *testing.T) {
 	}
 }
 
-// R1.
+// Proves G1, R1.
 func TestInsertTasks_NamesEveryIDThatExists(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, 500} {
@@ -144,6 +145,7 @@ func TestInsertTasks_NamesEveryIDThatExists(t *testing.T) {
 	}
 }
 
+// Proves G2.
 func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -161,6 +163,7 @@ func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
 	wantErr(t, "ReturnTask with a token of the deleted task", err, stint.ErrInvalidToken)
 }
 
+// Proves G2.
 func TestInsertTasks_OfSameIDsAtOnceLetsOneWin(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -187,6 +190,7 @@ func TestInsertTasks_OfSameIDsAtOnceLetsOneWin(t *testing.T) {
 	}
 }
 
+// Proves G3.
 func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -234,6 +238,7 @@ func TestInsertTasksFrom_InsertsAWholeStream(t *testing.T) {
 	}
 }
 
+// Proves G1.
 func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("source broke")
@@ -266,6 +271,8 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	}
 }
 
+// Proves G8.
+//
 //nolint:paralleltest // the memory of other tests would count
 func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 	testrun.Long(t)
@@ -304,6 +311,7 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 }
 
 // Opposite orders make the database undo one of the calls; its caller must not notice.
+// Proves G2.
 func TestInsertTasks_OfSameIDsInOppositeOrdersLetsOneWin(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

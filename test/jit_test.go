@@ -83,6 +83,7 @@ var uncompiled = []string{"keep_planner", "set_path", "set_planner", "restore_pl
 // With tiny costs PostgreSQL compiles whatever it plans, which takes longer than any statement
 // here. Nothing else is planned before that is off, but the notification behind a commit, which
 // nobody waits for.
+// Proves G162.
 func TestVerbs_AreNotCompiled(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -193,7 +193,8 @@ func lostLastTry(t *testing.T) (*stint.Store, *pgxpool.Pool, stint.OwnedTask) {
 	return store, pool, task
 }
 
-// R8, R11, R13: the expiry has ended the task as the return would have, but could not say why.
+// The expiry has ended the task as the return would have, but could not say why.
+// Proves G24, R8, R11, R13.
 func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -240,6 +241,7 @@ func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 }
 
 // What is final stays so: another outcome comes too late, and no other token says why.
+// Proves G24.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing.T) {
 	t.Parallel()
 	store, _, task := lostLastTry(t)
@@ -276,6 +278,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing
 }
 
 // Two stores make the same return; the second waits for the first, which is in a transaction.
+// Proves G24.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	store, pool, task := lostLastTry(t)

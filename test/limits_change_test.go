@@ -9,6 +9,7 @@ import (
 
 // A key whose bucket is empty below a slow rate gets tokens as they come by a faster one, as soon
 // as that is set.
+// Proves L3.
 func TestSetLimits_KeysNeedNotWaitAsLongAsTheRateBeforeSaid(t *testing.T) {
 	t.Parallel()
 	for _, fair := range []bool{false, true} {
@@ -30,6 +31,7 @@ func TestSetLimits_KeysNeedNotWaitAsLongAsTheRateBeforeSaid(t *testing.T) {
 
 // A rate that is set where there was none begins with full buckets, whatever rates there were long
 // ago.
+// Proves L3.
 func TestSetLimits_BucketsOfKeysBeginFull(t *testing.T) {
 	t.Parallel()
 	limits := stint.Limits{
@@ -75,6 +77,7 @@ func TestSetLimits_RefusesBucketsThatFillTooSlowly(t *testing.T) {
 
 // What a hand-out parks while limits are removed, as queue_turns may, comes back at once, and to
 // its place: no limit is left that it could wait for.
+// Proves L2.
 func TestMaintain_BringsBackAllThatNoLimitHoldsUp(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]stint.Limits{
@@ -107,6 +110,7 @@ func TestMaintain_BringsBackAllThatNoLimitHoldsUp(t *testing.T) {
 }
 
 // A task that is parked while the transaction of a return is open, which did not see it.
+// Proves L2.
 func TestReturn_InALongTransactionMakesRoomForWhatIsParkedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, fair := range []bool{false, true} {
@@ -127,6 +131,7 @@ func TestReturn_InALongTransactionMakesRoomForWhatIsParkedMeanwhile(t *testing.T
 }
 
 // A task that is made to wait for others leaves its place in the queue to the next one of its key.
+// Proves L2.
 func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 	t.Parallel()
 	for _, insertsEdge := range []bool{false, true} {
@@ -153,6 +158,7 @@ func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 }
 
 // A task that is parked goes ahead of one of its key with a lower priority whose lease has expired.
+// Proves L2.
 func TestOwnTasks_GivesTheRoomOfExpiredLeasesByPriority(t *testing.T) {
 	t.Parallel()
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1})

@@ -150,6 +150,7 @@ func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
 }
 
 // Tasks with a higher priority are ahead of all others, also of those whose turn had come.
+// Proves L5.
 func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 	t.Parallel()
 	store := unmaintained(t, stint.Limits{Fair: true, Concurrency: 1})
@@ -165,6 +166,7 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 }
 
 // A task that was handed out before its action had limits makes room when it is returned.
+// Proves L2.
 func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]stint.Limits{
@@ -190,6 +192,7 @@ func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 }
 
 // A parked task is handed out after the task that it waited for, however that leaves the queue.
+// Proves L2.
 func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
@@ -228,8 +231,9 @@ func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 	}
 }
 
-// L5: whatever the weights, the order of the tasks, the sizes of hand-outs and how many are given
-// back, keys that always have tasks are at no moment further apart than a turn.
+// Whatever the weights, the order of the tasks, the sizes of hand-outs and how many are given back,
+// keys that always have tasks are at no moment further apart than a turn.
+// Proves L5.
 func TestFair_SharesAreWithinATurnOfTheWeights(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -296,7 +300,8 @@ func wantShares(t *testing.T, given, weights map[string]int, round int) {
 	}
 }
 
-// L5: a key that had no room while others had their turns has saved up one turn, and no more.
+// A key that had no room while others had their turns has saved up one turn, and no more.
+// Proves L5.
 func TestFair_AKeyWithoutRoomSavesUpOneTurn(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})

@@ -21,7 +21,8 @@ func insertSingly(t *testing.T, store *stint.Store, tasks ...stint.Task) {
 	}
 }
 
-// L4: tasks of a key come in the order of their age, whatever bounds a hand-out before the key.
+// Tasks of a key come in the order of their age, whatever bounds a hand-out before the key.
+// Proves L4.
 func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -72,8 +73,9 @@ func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 // hourly is a rate whose bucket is full after some hours.
 func hourly(burst int) stint.Rate { return stint.Rate{Tasks: 1, Per: time.Hour, Burst: burst} }
 
-// L4: a key that is full holds up other keys for a few looks at the queue, however many tasks it
-// has, though the caller wants only one task and the rows do not know their keys.
+// A key that is full holds up other keys for a few looks at the queue, however many tasks it has,
+// though the caller wants only one task and the rows do not know their keys.
+// Proves L4.
 func TestOwnTasks_PassesTasksOfAFullKeyInFewSteps(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -121,8 +123,8 @@ type orderModel struct {
 	n       int
 }
 
-// L4, whatever bounds the hand-outs: of each key, the first tasks come that wait, by priority and
-// age, and in the end all have come.
+// Whatever bounds the hand-outs, the tasks of a key come by priority and age, until all have come.
+// Proves L4.
 func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -234,8 +236,9 @@ func (m *orderModel) own(n int) int {
 	return len(owned)
 }
 
-// L4: tasks of a full key that are seen behind others whose keys are not known stay in the queue:
-// one of these may be an older one of the same key.
+// Tasks of a full key that are seen behind others whose keys are not known stay in the queue: one
+// of these may be an older one of the same key.
+// Proves L4.
 func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})

@@ -74,7 +74,8 @@ func wantOnce(t *testing.T, pool *pgxpool.Pool) {
 const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', " +
 	"false, true, 0"
 
-// L1, L3: a hand-out counts what another one has handed out since its snapshot.
+// A hand-out counts what another one has handed out since its snapshot.
+// Proves L1, L3.
 func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]bool{

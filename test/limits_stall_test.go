@@ -14,8 +14,9 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// L4: whoever returns a task in a transaction of its own holds up nobody, however long it lasts,
-// and finds itself in no deadlock.
+// Whoever returns a task in a transaction of its own holds up nobody, however long it lasts, and
+// finds itself in no deadlock.
+// Proves L4.
 func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]stint.Limits{
@@ -129,6 +130,7 @@ func turnOver(t *testing.T, store *stint.Store, name string, first int) {
 }
 
 // Hand-outs of one action wait for its lock, those of another one do not.
+// Proves L4.
 func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	store, pool := newUncheckedStore(t, stint.Options{})
@@ -162,7 +164,8 @@ func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
 	group.Wait()
 }
 
-// L4: a task whose deadline has passed takes no turn from others, though nobody has ended it yet.
+// A task whose deadline has passed takes no turn from others, though nobody has ended it yet.
+// Proves L4.
 func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 	t.Parallel()
 	store, pool := newUncheckedStore(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -184,7 +187,8 @@ func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 	}
 }
 
-// L4: a key keeps its turn if its tasks were locked when it came.
+// A key keeps its turn if its tasks were locked when it came.
+// Proves L4.
 func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
@@ -206,8 +210,9 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 	}
 }
 
-// L2: what a return makes room for in the caller's transaction comes behind its end, without
+// What a return makes room for in the caller's transaction comes behind its end, without
 // maintainers.
+// Proves L2.
 func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, limits := range []stint.Limits{
@@ -228,7 +233,8 @@ func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	}
 }
 
-// L4: a task whose turn has come, and that somebody's transaction locks, holds up no other key.
+// A task whose turn has come, and that somebody's transaction locks, holds up no other key.
+// Proves L4.
 func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
@@ -245,8 +251,9 @@ func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
 	wantHandOut(t, store, 1, "a0")
 }
 
-// L2: a task that is parked while a return waits for a turn comes behind that return, without
+// A task that is parked while a return waits for a turn comes behind that return, without
 // maintainers.
+// Proves L2.
 func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})

@@ -16,7 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// R13.
+// Proves G28, R13.
 func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -51,7 +51,7 @@ func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 	}
 }
 
-// R6.
+// Proves G50, R6.
 func TestMaintain_AbortsWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -103,7 +103,7 @@ func TestMaintain_AbortsATaskInsertedPastItsDeadline(t *testing.T) {
 	}
 }
 
-// R18.
+// Proves G53, R18.
 func TestMaintain_PrunesByAge(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -163,7 +163,7 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 	}
 }
 
-// R18.
+// Proves G53, R18.
 func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -310,7 +310,8 @@ func TestMaintain_MayRunManyTimesAtOnce(t *testing.T) {
 	}
 }
 
-// R13: with any worker alive, though it finds nothing to do.
+// With any worker alive, though it finds nothing to do.
+// Proves R13.
 func TestStore_MaintainsItselfOnceItOwns(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -358,6 +359,7 @@ func TestClose_EndsTheBackgroundWork(t *testing.T) {
 	goleak.VerifyNone(t, ignore)
 }
 
+// Proves G165.
 func TestStore_LogsWhatGoesWrongInTheBackgroundAndNoToken(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -59,6 +59,7 @@ func wantRow(t *testing.T, store *stint.Store, tasks []stint.Task, want stint.St
 
 // However deep it goes, a cascade costs one statement, in the round trip of the verb: its locks are
 // held no longer than that.
+// Proves G65.
 func TestCascades_TakeOneStatementHoweverDeep(t *testing.T) {
 	t.Parallel()
 	const depth = 500
@@ -82,6 +83,7 @@ func TestCascades_TakeOneStatementHoweverDeep(t *testing.T) {
 
 // A level costs the same wherever it is, and so a cascade as much as it is deep: counted are the
 // blocks that the two statements touch.
+// Proves G65.
 func TestCost_BlocksPerLevelOfACascade(t *testing.T) {
 	t.Parallel()
 	for name, cascade := range cascades {
@@ -137,6 +139,7 @@ func settledBlocks(t *testing.T, action, how string, depth int) (blocks int) {
 // Signals that a join gets over a distance are not lost between the rounds, and each counts once:
 // every task of the row waits for the one before it and for one far back. Beside each stands one
 // that waits for the same and for somebody else.
+// Proves G65.
 func TestCascades_CountSignalsFromFarApart(t *testing.T) {
 	t.Parallel()
 	const depth, far = 300, 40
@@ -187,6 +190,7 @@ func TestCascades_CountSignalsFromFarApart(t *testing.T) {
 
 // A task that ends in a cascade may be given a dependent at that moment. Here e is, while the
 // return of a waits for it: it was not locked ahead, since d counts signals from two sides.
+// Proves G65.
 func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -210,6 +214,7 @@ func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 // The same of a task that an abort brings down: z is made to wait while the return of x waits for
 // y, so that z is not locked ahead, and gets a dependent of its own while the return waits for z.
 // The lock on v, which comes behind y, keeps the return from taking z before it is renewed.
+// Proves G65.
 func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

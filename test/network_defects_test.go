@@ -52,7 +52,8 @@ func TestOwnTasks_TellsTheSameOfAJoinBeforeAndAfterItEnded(t *testing.T) {
 	}
 }
 
-// R1: that is what makes an insert safe to repeat.
+// That is what makes an insert safe to repeat.
+// Proves R1.
 func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
 	t.Parallel()
 	t.Run("dependent in progress", func(t *testing.T) {
@@ -81,8 +82,9 @@ func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
 	})
 }
 
-// R5: the old task goes and the new one comes at one instant, so there is none at which the join
-// has nothing to wait for.
+// The old task goes and the new one comes at one instant, so there is none at which the join has
+// nothing to wait for.
+// Proves R5.
 func TestReplaceTasks_LetsAJoinWaitForTheNewTask(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"act", stint.Spontaneous} {
@@ -142,7 +144,8 @@ func expiredBehindTransaction(t *testing.T) *stint.Store {
 	return store
 }
 
-// R7: OwnTasks never blocks on a locked task.
+// OwnTasks never blocks on a locked task.
+// Proves R7.
 func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 	t.Parallel()
 	store := expiredBehindTransaction(t)
@@ -152,7 +155,8 @@ func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 	wantErr(t, "OwnTasks", err, nil)
 }
 
-// R13: one transaction that is held open must not stop the upkeep of everybody's tasks.
+// One transaction that is held open must not stop the upkeep of everybody's tasks.
+// Proves R13.
 func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	store := expiredBehindTransaction(t)
@@ -203,6 +207,7 @@ func TestReturnTask_ThroughAJoinDoesNotDeadlock(t *testing.T) {
 }
 
 // What is cancelled is locked before what depends on it, whatever their keys.
+// Proves G69.
 func TestAbortTasks_AgainstAReturnDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -282,6 +287,7 @@ func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T
 }
 
 // A stricter transaction than READ COMMITTED fails, rather than overlook an edge.
+// Proves G74.
 func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -62,6 +62,7 @@ func manyBetween(before, behind stint.TaskID) []stint.Task {
 // A process that is stopped amid a verb holds others up for seconds, not for as long as its
 // connection seems to live; when it goes on, the verb has done nothing, says so, and may be called
 // again.
+// Proves G102.
 func TestFrozenProcess_HoldsNobodyUpForLong(t *testing.T) {
 	t.Parallel()
 	for name, verb := range frozenVerbs {
@@ -115,6 +116,7 @@ func (c *stallingConn) Write(b []byte) (int, error) {
 
 // The server does not see that a process is stopped while it copies, so nothing that others need is
 // held by then.
+// Proves G102.
 func TestFrozenProcess_HoldsNobodyUpWhileItCopies(t *testing.T) {
 	t.Parallel()
 	truth, pool := newStoreAndPool(t, stint.Options{})
@@ -146,6 +148,7 @@ func TestFrozenProcess_HoldsNobodyUpWhileItCopies(t *testing.T) {
 }
 
 // A stream lasts as long as its sequence takes.
+// Proves G102.
 func TestInsertTasksFrom_MayRest(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -165,6 +168,7 @@ func TestInsertTasksFrom_MayRest(t *testing.T) {
 }
 
 // The caller's transaction is left as it is, and a server that is stricter, too.
+// Proves G102.
 func TestIdling_IsLimitedWhereTheSettingsDoNot(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

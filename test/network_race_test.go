@@ -31,7 +31,8 @@ func inTx(
 	return tx.Commit(ctx)
 }
 
-// R4: of two calls that only together close a cycle, exactly one is refused, with the whole path.
+// Of two calls that only together close a cycle, exactly one is refused, with the whole path.
+// Proves G63, R4.
 func TestAddDependencies_RefusesOneOfTwoThatCloseACycle(t *testing.T) {
 	t.Parallel()
 	for _, within := range []string{"directly", "WithTx"} {
@@ -207,7 +208,8 @@ func (r *race) checkSignalled(t *testing.T, waits bool) {
 	wantErr(t, "ReturnTask", err, nil)
 }
 
-// R16: either the dependency is there before x ends, and y gets its signal, or it is refused.
+// Either the dependency is there before x ends, and y gets its signal, or it is refused.
+// Proves G61, R16.
 func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {
@@ -232,8 +234,8 @@ func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 	}
 }
 
-// R3: a task that is inserted behind another gets its signal, whether that one ends before or
-// after.
+// A task that is inserted behind another gets its signal, whether that one ends before or after.
+// Proves G61, R3.
 func TestInsertTasks_IsSignalledByWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {
@@ -284,6 +286,7 @@ func TestReturnTask_PassesOverWhatEndsMeanwhile(t *testing.T) {
 
 // The tasks that a return signals are locked in one order, whatever the order and the size of the
 // returns, and also behind joins.
+// Proves G69.
 func TestReturnTasks_WithOverlappingDependentsDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]string{

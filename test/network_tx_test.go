@@ -53,6 +53,7 @@ func TestWithTx_ARunningTaskGrowsItsNetworkAndReturnsInOneCommit(t *testing.T) {
 	wantState(t, store, stint.StateReady, "next")
 }
 
+// Proves G73.
 func TestWithTx_AnOwnerThatLostItsTokenCommitsNothing(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -71,6 +72,7 @@ func TestWithTx_AnOwnerThatLostItsTokenCommitsNothing(t *testing.T) {
 	wantState(t, store, stint.StateCompleted, "done")
 }
 
+// Proves G75.
 func TestHoldOwnership_KeepsTheTaskUntilTheCommit(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -166,7 +168,8 @@ func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 	wantErr(t, "InputsPage after no cursor", err, stint.ErrInvalidArgument)
 }
 
-// R18: what somebody may ask for is not pruned, through joins neither.
+// What somebody may ask for is not pruned, through joins neither.
+// Proves G53, R18.
 func TestMaintain_SparesResultsThatAreStillToBeAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]time.Duration{"KeepNone": stint.KeepNone, "short": 1} {

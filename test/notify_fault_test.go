@@ -26,7 +26,8 @@ import (
 	"github.com/stint-tasks/stint/migrations"
 )
 
-// R19: where no notification arrives, what is waited for is found within a poll interval.
+// Where no notification arrives, what is waited for is found within a poll interval.
+// Proves G81, R19.
 func TestNotifications_LostCostAPollInterval(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -68,6 +69,7 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 }
 
 // T6: a listener that stays connected, but hears nothing any more, is noticed and replaced.
+// Proves G83.
 func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, deafen := range map[string]func(*testing.T, *pgcut.Proxy, int32){
@@ -107,6 +109,7 @@ func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 
 // A server that is frozen answers nothing, and its connections stand. Whoever waits must come to
 // the server that has taken over, and not wait for the old one.
+// Proves G82.
 func TestWaits_DoNotWaitForAServerThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -254,6 +257,8 @@ func (l *load) end(t *testing.T) {
 
 // F3: the session is ended every 200 ms, and nothing hangs, nothing is lost, nothing is left.
 //
+// Proves G83.
+//
 //nolint:paralleltest // looks at all goroutines
 func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 	testrun.Long(t)
@@ -288,6 +293,7 @@ func TestNotifications_SurviveTheDeathOfTheSession(t *testing.T) {
 }
 
 // F28: what others send on the channel is a hint at best.
+// Proves G84.
 func TestNotifications_SurviveJunk(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -388,6 +394,7 @@ func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 
 // A notification is only a hint: that it cannot be sent is no failure of the verb that did what it
 // was to tell of.
+// Proves G84.
 func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -439,6 +446,7 @@ func TestVerbs_SucceedThoughNobodyCanBeTold(t *testing.T) {
 }
 
 // F1: the server is stopped, stays away for a while, and is started again.
+// Proves G83.
 func TestNotifications_SurviveARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

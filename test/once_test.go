@@ -7,6 +7,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
+// Proves G12.
 func TestOncePer_IsTheSameWithinAPeriodAndNotInTheNext(t *testing.T) {
 	t.Parallel()
 	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
@@ -48,6 +49,7 @@ func TestOncePer_PanicsWithoutAPeriod(t *testing.T) {
 	}
 }
 
+// Proves G12.
 func TestOncePer_InsertsOneTaskPerPeriodHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

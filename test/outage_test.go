@@ -120,6 +120,7 @@ func busyInTheBackground(t *testing.T, pool *pgxpool.Pool, logger *slog.Logger) 
 
 // A server that is away for long must not be beset, nor the log filled. Once it is back, the store
 // is soon itself again.
+// Proves G86.
 func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -162,6 +163,7 @@ func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 }
 
 // What runs in the background when the store is closed has not gone wrong.
+// Proves G87.
 func TestClose_LogsNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -32,6 +32,7 @@ func withBody(id stint.TaskID, bytesOf int) stint.Task {
 
 // A task that was deleted or replaced while its body was read is not handed out without the body.
 // The others of the hand-out are ready again, and their tries do not count.
+// Proves G26.
 func TestOwnTasks_HandsOutNoTaskWithoutItsBody(t *testing.T) {
 	t.Parallel()
 	large, short := withBody("large", 600<<10), withBody("short", 300<<10)
@@ -83,6 +84,7 @@ func TestOwnTasks_HandsOutNoTaskWithoutItsBody(t *testing.T) {
 
 // The leases of a hand-out are extended again and again while its bodies are on their way, before
 // they expire, also those of tasks whose bodies have come.
+// Proves G26.
 func TestOwnTasks_KeepsItsLeasesUntilItsBodiesHaveCome(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -49,6 +49,7 @@ func withKey(key string, ids ...stint.TaskID) []stint.Task {
 	return tasks
 }
 
+// Proves L1.
 func TestOwnTasks_TakesNoMoreThanMayBeInProgress(t *testing.T) {
 	t.Parallel()
 	store, _ := newLimitedStore(t, stint.Limits{Concurrency: 3})
@@ -68,6 +69,7 @@ func TestOwnTasks_TakesNoMoreThanMayBeInProgress(t *testing.T) {
 }
 
 // The example in the comment of own_limited.
+// Proves L1.
 func TestOwnTasks_GivesEachKeyItsSlots(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
@@ -118,6 +120,7 @@ func TestOwnTasks_ParksTheRestOfASpanAsOne(t *testing.T) {
 }
 
 // Whatever ends a performance makes room for the next hand-out, without anything in between.
+// Proves L2.
 func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
@@ -174,6 +177,7 @@ func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 
 // An expired lease makes room, for the task itself before all others. The hand-out that finds
 // nothing takes it back.
+// Proves L2.
 func TestOwnTasks_UsesTheRoomOfExpiredLeases(t *testing.T) {
 	t.Parallel()
 	for _, limits := range []stint.Limits{
@@ -249,6 +253,7 @@ func TestOwnTasks_MixesActionsWithAndWithoutLimits(t *testing.T) {
 	}
 }
 
+// Proves L3.
 func TestOwnTasks_HandsOutNoMoreThanTheRate(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{
@@ -265,6 +270,7 @@ func TestOwnTasks_HandsOutNoMoreThanTheRate(t *testing.T) {
 	wantHandOut(t, store, 10, "t000005", "t000006", "t000007")
 }
 
+// Proves L3.
 func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 	t.Parallel()
 	for _, fair := range []bool{false, true} {
@@ -356,6 +362,7 @@ func TestWaitToOwnTasks_IsWokenByTheReturnThatMakesRoom(t *testing.T) {
 	}
 }
 
+// Proves L5.
 func TestOwnTasks_GivesKeysSharesByWeight(t *testing.T) {
 	t.Parallel()
 	store, _ := newLimitedStore(t, stint.Limits{Fair: true})
@@ -396,6 +403,7 @@ func TestOwnTasks_TakesTurnsWithinAPriority(t *testing.T) {
 	wantHandOut(t, store, 3, "u0", "u1", "u2")
 }
 
+// Proves L6.
 func TestPause_StopsHandOuts(t *testing.T) {
 	t.Parallel()
 	for _, limits := range []stint.Limits{{}, {Concurrency: 10}, {Fair: true}} {
@@ -413,6 +421,7 @@ func TestPause_StopsHandOuts(t *testing.T) {
 }
 
 // What a process leaves undone that dies behind a hand-out, a maintainer does.
+// Proves L2.
 func TestMaintain_BringsBackParkedTasksForWhichThereIsRoom(t *testing.T) {
 	t.Parallel()
 	for _, fair := range []bool{false, true} {

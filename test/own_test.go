@@ -21,6 +21,7 @@ func TestOwnTasks_GivesNothingWhenNothingIsReady(t *testing.T) {
 	}
 }
 
+// Proves G20.
 func TestOwnTasks_NeverGivesMoreThanAsked(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -41,7 +42,8 @@ func TestOwnTasks_NeverGivesMoreThanAsked(t *testing.T) {
 	}
 }
 
-// R6: the higher priority first, then the oldest.
+// The higher priority first, then the oldest.
+// Proves R6.
 func TestOwnTasks_GivesByPriorityThenAge(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -107,6 +109,7 @@ func TestOwnTasks_GivesOneActionInTheOrderOfInsertion(t *testing.T) {
 	}
 }
 
+// Proves G19.
 func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -127,8 +130,8 @@ func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 	}
 }
 
-// R7.
 // A token is wholly that of the hand-out: no bit that tells what a UUID is may be another.
+// Proves G22, R7.
 func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -153,6 +156,7 @@ func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 		store.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusCompleted), nil)
 }
 
+// Proves G19.
 func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -187,7 +191,8 @@ func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	}
 }
 
-// R7: it never blocks on a locked task.
+// It never blocks on a locked task.
+// Proves G21, R7.
 func TestOwnTasks_PassesOverWhatOthersAreTaking(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -208,6 +213,7 @@ func TestOwnTasks_PassesOverWhatOthersAreTaking(t *testing.T) {
 	}
 }
 
+// Proves G34.
 func TestOwnTasks_CountsTriesAndTellsTheDeadline(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -249,7 +255,8 @@ func TestOwnTasks_HandsOnWhatExpiredAheadOfOthers(t *testing.T) {
 	}
 }
 
-// R7: a passed deadline is enough, whether or not anybody maintains.
+// A passed deadline is enough, whether or not anybody maintains.
+// Proves G28, R7.
 func TestOwnTasks_HandsOnWhatExpiredWithoutMaintenance(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -280,6 +287,7 @@ func TestOwnTasks_GivesScheduledTasksWhenTheyAreDue(t *testing.T) {
 }
 
 // The hand-over of seed 004: only the last owner may return, extend or touch.
+// Proves G22.
 func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -313,7 +321,8 @@ func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 	}
 }
 
-// R8: a late owner may still act if nobody was given the task since, maintained or not.
+// A late owner may still act if nobody was given the task since, maintained or not.
+// Proves G23, R8.
 func TestOwnership_LastsAsLongAsNobodyElseWasGivenTheTask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -351,7 +360,7 @@ func TestOwnership_LastsAsLongAsNobodyElseWasGivenTheTask(t *testing.T) {
 	}
 }
 
-// R9.
+// Proves G27, R9.
 func TestExtendTasksOwnership_NeverShortensAndAnswersPerTask(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{})
@@ -443,6 +452,7 @@ func TestSetStatus_ShowsUntilTheReturn(t *testing.T) {
 }
 
 // Each of many late returns at once makes a part of the lease.
+// Proves G23.
 func TestOwnership_LateReturnsAtOnceAllSucceed(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -30,6 +30,7 @@ func hearLosses(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 }
 
 // With a poll interval of an hour, only a notification ends it.
+// Proves G92.
 func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -53,7 +54,8 @@ func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.
 	logDistribution(t, "abort to the end of the context", took)
 }
 
-// R6: the deadline of the task itself takes it from its owner.
+// The deadline of the task itself takes it from its owner.
+// Proves R6.
 func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
@@ -67,7 +69,8 @@ func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
 	wantLoss(ctx, t, "a")
 }
 
-// R13: an expiry without tries left takes the task from its owner, though nobody else is given it.
+// An expiry without tries left takes the task from its owner, though nobody else is given it.
+// Proves R13.
 func TestOwnershipContext_EndsWhenALeaseExpiresWithoutTriesLeft(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
@@ -82,6 +85,7 @@ func TestOwnershipContext_EndsWhenALeaseExpiresWithoutTriesLeft(t *testing.T) {
 
 // A lease that expired is no loss, since the task can still be returned (R8); that somebody else
 // was given the task is one.
+// Proves G92.
 func TestOwnershipContext_EndsWhenSomebodyElseIsGivenTheTaskAndNotBefore(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
@@ -324,6 +328,7 @@ func TestWatchOwnership_TellsThatTheStoreIsClosed(t *testing.T) {
 }
 
 // What the functions of one watcher do is no matter of the store's, nor of other watchers.
+// Proves G110.
 func TestWatchOwnership_SurvivesItsFunctions(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{

@@ -17,6 +17,7 @@ import (
 )
 
 // A part of a hand-out is extended at a cost that grows with the part.
+// Proves G52.
 func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -79,6 +80,7 @@ func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 }
 
 // Statements that are given many rows at once look at each a few times, not at all for each.
+// Proves G52.
 func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	t.Parallel()
 	few := min(testrun.Rounds(2000), 500)
@@ -261,6 +263,7 @@ func TestAddDependencies_LooksAheadOnlyWhereACycleMayClose(t *testing.T) {
 }
 
 // What picks few tasks reads few pages, wherever they are among the others.
+// Proves G168.
 func TestListTasks_ReadsWhatAFilterPicks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -352,6 +355,7 @@ func TestListTasks_ListsTheNewestFirst(t *testing.T) {
 }
 
 // A look at very many tasks is cut, says so, and goes on where it was.
+// Proves G168.
 func TestListTasks_CutsALongLook(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -424,6 +428,7 @@ func TestListTasks_EndsAPageOfLongTexts(t *testing.T) {
 	}
 }
 
+// Proves G44.
 func TestListTasks_ListsParkedTasksAsReady(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -79,6 +79,7 @@ func leaving(n int, leave func()) iter.Seq2[stint.Task, error] {
 
 // A sequence that panics, or whose goroutine ends, inserts nothing, leaves no transaction open and
 // gives its connection back.
+// Proves G6.
 func TestInsertTasksFrom_LeavesNothingOfASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	for how, leave := range departures {
@@ -200,6 +201,7 @@ func severalRoundTrips(ctx context.Context, store *stint.Store) map[string]func(
 
 // A tracer of the caller's that panics, or ends the goroutine, at any of its calls leaves no
 // transaction open and no connection taken, and a verb is made as a whole or not at all.
+// Proves G6.
 func TestVerbs_LeaveNothingOfATracerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

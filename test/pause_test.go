@@ -164,6 +164,7 @@ func parked(t *testing.T, store *stint.Store) int {
 	return got.Parked
 }
 
+// Proves G38, L4.
 func TestSetLimits_PutsParkedTasksBackToWhereTheyWere(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -198,6 +199,7 @@ func TestSetLimits_PutsParkedTasksBackToWhereTheyWere(t *testing.T) {
 	}
 }
 
+// Proves G38.
 func TestResumeKeys_PutsTheTasksOfTheseKeysBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -246,6 +248,7 @@ func TestResumeKeys_PassesOverWhatSomebodyLocks(t *testing.T) {
 	}
 }
 
+// Proves G39, L2.
 func TestLimiting_WakesThoseWhoWaitForRoom(t *testing.T) {
 	t.Parallel()
 	for name, wake := range map[string]func(*stint.Store) error{
@@ -271,6 +274,7 @@ func TestLimiting_WakesThoseWhoWaitForRoom(t *testing.T) {
 	}
 }
 
+// Proves G38, L3.
 func TestSetLimits_KeepsTheTokensThatThereAre(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

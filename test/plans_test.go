@@ -186,6 +186,7 @@ func checkPruningReads(t *testing.T, conn *pgxpool.Conn) {
 	}
 }
 
+// Proves G20, G54, G169.
 func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -35,7 +35,8 @@ func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *p
 	return pooled
 }
 
-// R20: behind a pooler that gives each transaction another connection, everything works.
+// Behind a pooler that gives each transaction another connection, everything works.
+// Proves G89, G158, R20.
 func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "session"} {
@@ -181,6 +182,7 @@ func poolerLoad(t *testing.T, store *stint.Store) {
 
 // A store that was not told of the pooler notices: it polls, and binds no actor to a session that
 // there cannot be, so nothing is handed on while its owner lives.
+// Proves G89.
 func TestPooler_IsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "session"} {
@@ -248,6 +250,7 @@ func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
 
 // Behind a pooler that knows no prepared statements, the driver as it is set up by default fails,
 // and the error says which setting helps, which does.
+// Proves G89.
 func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
 	t.Parallel()
 	direct := testdb.New(t)

@@ -10,6 +10,7 @@ import (
 
 // Whoever has found a session lost, and is late, takes nothing from one that has come back
 // meanwhile: its leases go on, and its actor stays registered.
+// Proves G33.
 func TestPresence_LeavesASessionThatHasComeBackItsTasks(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

@@ -15,6 +15,7 @@ import (
 )
 
 // F15: a worker that is frozen past its lease finds its tasks lost, and returns none of them.
+// Proves G32.
 func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -48,6 +49,7 @@ func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 }
 
 // A worker that lives loses nothing, though it is watched.
+// Proves G33.
 func TestWorkerProcess_AliveKeepsItsTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -93,7 +93,8 @@ func TestRegisterActor_RefusesBadArguments(t *testing.T) {
 	}
 }
 
-// R15: with a grace of half a second, about a second.
+// With a grace of half a second, about a second.
+// Proves R15.
 func TestRegisterActor_HandsOnWhatIsOwnedWhenTheSessionEnds(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -148,6 +149,7 @@ func TestRegisterActor_HandsOnSoonThoughManyStoresOnlyWait(t *testing.T) {
 }
 
 // A session that comes back in time costs nothing.
+// Proves G33.
 func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -190,6 +192,7 @@ func TestRegisterActor_KeepsWhatIsOwnedIfTheSessionComesBack(t *testing.T) {
 
 // An outage of the server ends the sessions of all. Those who live must be given the time to come
 // back before anybody takes them for dead.
+// Proves G33.
 func TestRegisterActor_SurvivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -302,7 +305,7 @@ func TestRegisterActor_HandsOnActorByActor(t *testing.T) {
 	})
 }
 
-// R13.
+// Proves R13.
 func TestRegisterActor_EndsWhatHasNoTriesLeft(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -322,7 +325,8 @@ func TestRegisterActor_EndsWhatHasNoTriesLeft(t *testing.T) {
 	})
 }
 
-// R8: a late owner, here one whose session alone was lost, is refused only once somebody else owns.
+// A late owner, here one whose session alone was lost, is refused only once somebody else owns.
+// Proves R8.
 func TestRegisterActor_LetsALateOwnerReturn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -449,7 +453,7 @@ func TestRegisterActor_ReturnsWithItsContextAndRegistersLater(t *testing.T) {
 	}
 }
 
-// R20.
+// Proves R20.
 func TestRegisterActor_DoesNothingWithPollOnly(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

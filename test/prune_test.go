@@ -60,7 +60,8 @@ func wantPruned(tb testing.TB, store *stint.Store, want int64) {
 	}
 }
 
-// R18. What was kept for a task goes with it, in the same call, however many links behind.
+// What was kept for a task goes with it, in the same call, however many links behind.
+// Proves G54, R18.
 func TestPrune_TakesANetworkWithItsLastTask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, pruning)
@@ -89,6 +90,7 @@ func TestPrune_TakesANetworkWithItsLastTask(t *testing.T) {
 
 // What is kept since somebody may ask for it is looked at once, not in every pass, and pruned with
 // the last task that might have asked.
+// Proves G54.
 func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -125,6 +127,7 @@ func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 }
 
 // While somebody opens tasks again, a store that maintains waits, and goes on then.
+// Proves G54.
 func TestPrune_GoesOnBehindARetry(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -148,6 +151,7 @@ func TestPrune_GoesOnBehindARetry(t *testing.T) {
 }
 
 // Pruners that work at the same time prune each task once, and none fails.
+// Proves G54.
 func TestPrune_MayRunManyTimesAtOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -181,6 +185,7 @@ func TestPrune_MayRunManyTimesAtOnce(t *testing.T) {
 // Stats tells how far pruning is behind: nothing before anybody has pruned, little when all that
 // could be pruned was, and more with the time since; and stops telling when nobody prunes any more
 // since everything is to be kept.
+// Proves G55.
 func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, pruning)
@@ -234,6 +239,7 @@ func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 }
 
 // A pass that takes long tells how far it is, and what it only spares does not count.
+// Proves G55.
 func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -259,6 +265,7 @@ func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 }
 
 // Tables whose rows come and go are vacuumed without a rest, or they grow for ever at full load.
+// Proves G54.
 func TestMigrate_LetsVacuumFollow(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
@@ -275,8 +282,9 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 	}
 }
 
-// R18. What somebody might have asked for goes once that one has completed, though it stays itself
-// since it posts its result.
+// What somebody might have asked for goes once that one has completed, though it stays itself since
+// it posts its result.
+// Proves G54, R18.
 func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -313,6 +321,7 @@ func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 
 // Tasks that finish while a pass runs are left to the next one: otherwise it would never end where
 // tasks finish all the time, nor come to the aborted ones, which it looks at last.
+// Proves G54.
 func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{
@@ -344,6 +353,7 @@ func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 
 // Pruners come upon the same edges, one from the predecessor, another from the dependent, and do
 // not deadlock over them: each deadlock would take a second.
+// Proves G54.
 func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -394,7 +404,8 @@ func TestPrune_ManyAtOnceDoNotDeadlockOverEdges(t *testing.T) {
 	}
 }
 
-// R18. A transaction that does not see who asks, since its snapshot is older, prunes nothing.
+// A transaction that does not see who asks, since its snapshot is older, prunes nothing.
+// Proves G74, R18.
 func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -414,7 +425,8 @@ func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
 	}
 }
 
-// R5, R18: who waits for a task that is replaced learns of it, however soon such tasks are pruned.
+// Who waits for a task that is replaced learns of it, however soon such tasks are pruned.
+// Proves R5, R18.
 func TestPrune_LeavesAReplacedTaskToThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{

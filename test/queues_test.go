@@ -17,6 +17,7 @@ import (
 
 // A task of a transaction that takes long becomes ready behind others in time, but ahead of them in
 // the queue. It is found, whether there are others or not.
+// Proves G35.
 func TestOwnTasks_FindsWhatASlowTransactionInserted(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -45,7 +46,8 @@ func TestOwnTasks_FindsWhatASlowTransactionInserted(t *testing.T) {
 	})
 }
 
-// R7, priorities: a task of a higher priority is handed out next, however far the queue has got.
+// A task of a higher priority is handed out next, however far the queue has got.
+// Proves R7.
 func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -63,6 +65,7 @@ func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 
 // As long as a transaction is open that is older than them, rows that were deleted stay in the
 // index. They are not walked at each call.
+// Proves G35.
 func TestOwnTasks_DoesNotWalkWhatWasTakenLongAgo(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -108,6 +111,7 @@ func TestOwnTasks_DoesNotWalkWhatWasTakenLongAgo(t *testing.T) {
 }
 
 // What an open transaction has taken from one queue does not keep a caller from the others.
+// Proves G51.
 func TestOwnTasks_GoesOnToOtherQueuesBehindWhatOthersTake(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -65,6 +65,7 @@ func readyTopics(prefixes []string) []string {
 
 // Neither a store that polls only nor a quiet transaction sends notifications, whatever the verb
 // and whoever listens.
+// Proves G85.
 func TestQuiet_SendsNoNotification(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -102,6 +103,7 @@ func TestQuiet_SendsNoNotification(t *testing.T) {
 
 // A quiet transaction can be prepared for two-phase commit though somebody listens, and those who
 // wait find what it did when they poll.
+// Proves G85.
 func TestQuiet_LetsATransactionBePrepared(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -145,6 +147,7 @@ func TestQuiet_LetsATransactionBePrepared(t *testing.T) {
 
 // Where the queue of notifications is full, verbs that have committed succeed, and the log says
 // what to do.
+// Proves G84.
 func TestVerbs_SucceedThoughTheQueueOfNotificationsIsFull(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

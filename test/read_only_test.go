@@ -13,6 +13,7 @@ import (
 )
 
 // Where transactions only read unless they say that they write, those of the store do.
+// Proves G90, G161.
 func TestVerbs_WriteWhereTransactionsReadByDefault(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

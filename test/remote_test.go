@@ -49,6 +49,7 @@ func actorsOf(t *testing.T, store *stint.Store) []string {
 	return got
 }
 
+// Proves G30.
 func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -80,6 +81,7 @@ func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 
 // Whoever attends the latest connection decides, also if another store notices late that an earlier
 // one is gone.
+// Proves G30.
 func TestDismissActor_LeavesAnActorThatIsAttendedAgain(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -119,6 +121,7 @@ func TestForgetActor_LeavesTheLeases(t *testing.T) {
 }
 
 // Neither the end of a service nor its death touches what remote actors own.
+// Proves G30.
 func TestAttendActor_TheEndOfItsStoreTouchesNoLease(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -55,6 +55,7 @@ func holdPool(t *testing.T, pool *pgxpool.Pool) *pgxpool.Conn {
 }
 
 // Whatever holds the pool, the verbs of owners do not wait for it.
+// Proves G106.
 func TestOwners_DoNotWaitForThePool(t *testing.T) {
 	t.Parallel()
 	for name, pollOnly := range map[string]bool{"listening": false, "poll only": true} {
@@ -116,6 +117,7 @@ func TestOwners_DoNotWaitForThePool(t *testing.T) {
 
 // Where the server has no room for another connection, heartbeats that give up and are made again
 // keep their place among those who wait for the pool.
+// Proves G106.
 func TestOwners_KeepTheirPlaceInThePool(t *testing.T) {
 	t.Parallel()
 	direct := testdb.New(t)
@@ -153,6 +155,7 @@ func TestOwners_KeepTheirPlaceInThePool(t *testing.T) {
 }
 
 // A call that waits for a lock holds up no heartbeat.
+// Proves G106.
 func TestOwners_WaitForLocksApart(t *testing.T) {
 	t.Parallel()
 	direct := testdb.New(t)

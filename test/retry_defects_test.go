@@ -14,6 +14,7 @@ import (
 
 // What waits for a final task may be waited for by that task's predecessor: no cycle, until the
 // task is opened again.
+// Proves G63.
 func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -33,7 +34,8 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	}
 }
 
-// R18: the result of a predecessor is kept for a task that is opened at the same moment.
+// The result of a predecessor is kept for a task that is opened at the same moment.
+// Proves G53, R18.
 func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -77,6 +79,7 @@ func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
 
 // A stricter transaction than READ COMMITTED fails, rather than overlook that an end was taken
 // back, or that somebody counts on it.
+// Proves G74.
 func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
 	t.Parallel()
 	for name, calls := range map[string]struct{ other, strict func(*stint.Store) error }{

@@ -19,6 +19,7 @@ import (
 // Several do at once everything that there is to do to a network, directly and in transactions of
 // their own, while leases expire and finished tasks are pruned. Nothing is refused but what the
 // verbs say; the tables agree in the end, and all that is left completes.
+// Proves G62.
 func TestRetryTasks_AmongAllOtherVerbs(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

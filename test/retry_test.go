@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
+// Proves G62.
 func TestRetryTasks_OpensATaskAndWhatItBroughtDown(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -55,6 +56,7 @@ func TestRetryTasks_GivesAllTriesAgain(t *testing.T) {
 
 // A finisher that runs anyway and has not begun waits for the retried task, and learns how it ended
 // at last.
+// Proves G62.
 func TestRetryTasks_MakesPendingDependentsWaitAgain(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -88,6 +90,7 @@ func TestRetryTasks_MakesPendingDependentsWaitAgain(t *testing.T) {
 	}
 }
 
+// Proves G62.
 func TestRetryTasks_LeavesDependentsAloneThatHaveBegun(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -260,6 +263,7 @@ func TestRetryTasks_IsUndoneWithTheCallersTransaction(t *testing.T) {
 
 // Somebody inserts what waits for a finished task at the moment when it is opened: it waits for the
 // task's new end, or had the old one before.
+// Proves G62.
 func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

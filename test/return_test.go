@@ -10,6 +10,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
+// Proves G46.
 func TestReturnTask_EndsTheTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -52,7 +53,8 @@ func TestReturnTask_AsPendingPutsTheTaskBehindTheOthers(t *testing.T) {
 	}
 }
 
-// R11: with its tries exhausted the task is aborted.
+// With its tries exhausted the task is aborted.
+// Proves R11.
 func TestReturnTask_AsPendingAbortsAfterTheLastTry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -73,7 +75,8 @@ func TestReturnTask_AsPendingAbortsAfterTheLastTry(t *testing.T) {
 	}
 }
 
-// R11: the same return repeated succeeds in effect, another one does not.
+// The same return repeated succeeds in effect, another one does not.
+// Proves G47, R11.
 func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -95,6 +98,7 @@ func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 	}
 }
 
+// Proves G22.
 func TestReturnTask_RefusesTokensOfOtherTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -117,6 +121,7 @@ func TestReturnTask_RefusesTokensOfOtherTasks(t *testing.T) {
 	}
 }
 
+// Proves G49.
 func TestReturnTasks_AnswersEachReturn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -257,7 +262,8 @@ func TestReturnTasks_KeepsResults(t *testing.T) {
 	}
 }
 
-// R11: returning is never impossible because of what the status text holds.
+// Returning is never impossible because of what the status text holds.
+// Proves G48, R11.
 func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -285,7 +291,7 @@ func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 	}
 }
 
-// R18.
+// Proves R18.
 func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{

@@ -126,6 +126,7 @@ func wantRefused(t *testing.T, what string, err error) {
 	}
 }
 
+// Proves G166.
 func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -305,6 +306,7 @@ func TestRoles_OperatorLimitsAndPausesAndWorkerDoesNot(t *testing.T) {
 	wantErr(t, "SetLimits", operating.SetLimits(ctx, "act", stint.Limits{}), nil)
 }
 
+// Proves G166.
 func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -421,6 +423,7 @@ func likelyFirst(t *testing.T, names []string, privilege string) []string {
 
 // Each role may execute its statements, and some of them no more if any of its privileges is taken
 // away.
+// Proves G166.
 func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

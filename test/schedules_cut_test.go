@@ -8,6 +8,7 @@ import (
 )
 
 // They are put, triggered and deleted with the caller's transaction, or not at all.
+// Proves G179.
 func TestWithTx_SchedulesAreChangedWithTheTransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -40,6 +41,7 @@ func TestWithTx_SchedulesAreChangedWithTheTransaction(t *testing.T) {
 }
 
 // Wherever a process dies, the next look finds the occurrence either fired or due.
+// Proves G173.
 func TestSchedules_CutAnywhereOccurOnce(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 // Five maintainers, which know the schedules as different releases do, begin after nobody was there
 // for hours. Their sessions are ended again and again, as those of processes that are killed are.
 // Each occurrence is inserted once, none is lost, and the schedules stay as they were put first.
+// Proves G173.
 func TestSchedules_OccurOnceWhileMaintainersDie(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)

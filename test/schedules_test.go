@@ -67,6 +67,7 @@ func today(t *testing.T, pool *pgxpool.Pool) time.Time {
 
 func nameAt(name string, at time.Time) string { return name + "/" + at.UTC().Format(time.RFC3339) }
 
+// Proves G173.
 func TestSchedules_InsertTheirTasksOnceWhenTheyAreDue(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -92,6 +93,7 @@ func TestSchedules_InsertTheirTasksOnceWhenTheyAreDue(t *testing.T) {
 }
 
 // A store that maintains in the background does so without being asked.
+// Proves G175.
 func TestSchedules_OccurWhereverAStoreMaintains(t *testing.T) {
 	t.Parallel()
 	_, pool := newSchedules(t)
@@ -122,6 +124,7 @@ func TestSchedules_InsertNetworks(t *testing.T) {
 }
 
 // Of an hour in which nobody maintained, the policy says what is inserted.
+// Proves G174.
 func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -163,6 +166,7 @@ func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 	}
 }
 
+// Proves G183.
 func TestSchedules_OverlapAsTheySay(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[stint.Overlap][]stint.State{
@@ -201,6 +205,7 @@ func TestSchedules_OverlapAsTheySay(t *testing.T) {
 	}
 }
 
+// Proves G176.
 func TestPutSchedules_ChangesNothingThatStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -230,6 +235,7 @@ func TestPutSchedules_ChangesNothingThatStaysAsItIs(t *testing.T) {
 	}
 }
 
+// Proves G178.
 func TestSchedules_ArePausedResumedTriggeredAndDeleted(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -272,6 +278,7 @@ func TestSchedules_ArePausedResumedTriggeredAndDeleted(t *testing.T) {
 }
 
 // Many maintainers at once insert each occurrence once, and none of them is lost.
+// Proves G173.
 func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -308,6 +315,7 @@ func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 
 // A schedule that cannot occur, such as in a zone that this machine does not know, is told of and
 // holds up no other one.
+// Proves G177.
 func TestSchedules_ThatFailHoldUpNoOtherOne(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
@@ -339,6 +347,7 @@ func TestSchedules_ThatFailHoldUpNoOtherOne(t *testing.T) {
 }
 
 // One whose tasks somebody is inserting in a transaction that stays open holds up no other one.
+// Proves G177.
 func TestSchedules_WaitForNobodyForLong(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -361,6 +370,7 @@ func TestSchedules_WaitForNobodyForLong(t *testing.T) {
 }
 
 // A schedule that fails is tried less and less often, and told of meanwhile.
+// Proves G177.
 func TestSchedules_ThatFailRest(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -387,6 +397,7 @@ func TestSchedules_ThatFailRest(t *testing.T) {
 }
 
 // Tasks that exist, such as of a schedule that was deleted and put again, are not inserted twice.
+// Proves G173.
 func TestSchedules_TakeTasksThatExistForTheirs(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -400,6 +411,7 @@ func TestSchedules_TakeTasksThatExistForTheirs(t *testing.T) {
 	}
 }
 
+// Proves G184.
 func TestSchedules_SpreadAndExpireTheirTasks(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -431,6 +443,7 @@ func TestSchedules_SpreadAndExpireTheirTasks(t *testing.T) {
 }
 
 // However long the jitter, tasks start ahead of the next occurrence.
+// Proves G184.
 func TestSchedules_StartTheirTasksBeforeTheNextOccurrence(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -453,6 +466,7 @@ func TestSchedules_StartTheirTasksBeforeTheNextOccurrence(t *testing.T) {
 	}
 }
 
+// Proves G178.
 func TestPutSchedules_RefusesBadInput(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -506,6 +520,7 @@ func TestPutSchedules_RefusesBadInput(t *testing.T) {
 }
 
 // After years in which nobody was there, a look ends in time.
+// Proves G174.
 func TestSchedules_CatchUpWithYears(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -524,6 +539,7 @@ func TestSchedules_CatchUpWithYears(t *testing.T) {
 	}
 }
 
+// Proves G175.
 func TestSchedules_OccurWithinTheirBounds(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)
@@ -569,6 +585,7 @@ func TestListSchedules_ListsAll(t *testing.T) {
 }
 
 // Once the tasks of the occurrence before have finished, nothing is skipped.
+// Proves G183.
 func TestSchedules_OverlapOnlyWithTasksThatHaveNotFinished(t *testing.T) {
 	t.Parallel()
 	store, pool := newSchedules(t)

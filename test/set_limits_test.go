@@ -178,6 +178,7 @@ func TestLimiting_IsRefusedInTheCallersTransaction(t *testing.T) {
 }
 
 // Limits bind the releases that know of them, so others must be gone first.
+// Proves G41.
 func TestLimiting_IsRefusedAsLongAsOlderStoresAreConnected(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -221,6 +222,7 @@ func TestLimiting_IsRefusedAsLongAsOlderStoresAreConnected(t *testing.T) {
 	wantLimiting("when it is gone", nil)
 }
 
+// Proves G41.
 func TestLimiting_KeepsOlderReleasesOutAsLongAsSomethingIsLimited(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -250,6 +252,7 @@ func TestLimiting_KeepsOlderReleasesOutAsLongAsSomethingIsLimited(t *testing.T) 
 	exec(t, pool, "UPDATE stint.supported SET since = 1")
 }
 
+// Proves G40, L6.
 func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -276,6 +279,7 @@ func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 }
 
 // Setters wait for each other, so that none sees half of what another one does.
+// Proves G40.
 func TestLimiting_TakesTurns(t *testing.T) {
 	t.Parallel()
 	for i := range limiting(nil) {

@@ -31,6 +31,7 @@ var hostileSettings = map[string]string{
 
 // Whatever the settings of the connection, the verbs do in every mode of the driver what they do,
 // and in the caller's transaction they leave the settings as they were.
+// Proves G90.
 func TestVerbs_WorkUnderAnySettings(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -102,6 +103,7 @@ func ownedBy(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 
 // Row level security that hides rows from the store is an error that says what to do, whenever it
 // is enabled, and not a queue in which nothing is ever found.
+// Proves G91.
 func TestVerbs_SayThatRowLevelSecurityHidesTasks(t *testing.T) {
 	t.Parallel()
 	tables := []string{"tasks", "ready", "leased", "finished", "supported", "sessions"}

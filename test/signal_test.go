@@ -8,6 +8,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
+// Proves G59.
 func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -33,6 +34,7 @@ func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
 	finish(t, store, "d", stint.StatusCompleted)
 }
 
+// Proves G60.
 func TestReturnTask_AbortsDependentsTransitivelyByTheirPolicies(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -53,6 +55,7 @@ func TestReturnTask_AbortsDependentsTransitivelyByTheirPolicies(t *testing.T) {
 	}
 }
 
+// Proves G59.
 func TestReturnTask_CompletesSpontaneousTasksInTheSameTransaction(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -91,6 +94,7 @@ func TestInsertTasks_SettlesPredecessorsThatHaveEnded(t *testing.T) {
 	}
 }
 
+// Proves G70.
 func TestInputs_AreTheResultsOfThePredecessorsThroughJoins(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -121,6 +125,7 @@ func TestInputs_AreTheResultsOfThePredecessorsThroughJoins(t *testing.T) {
 	}
 }
 
+// Proves G64.
 func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

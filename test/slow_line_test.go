@@ -91,6 +91,7 @@ func onSlowLine(t *testing.T, direct *pgxpool.Pool) *stint.Store {
 
 // Tasks with large bodies are performed over a slow line, however they are handed out, and none is
 // tried twice.
+// Proves G26.
 func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -151,6 +152,7 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 }
 
 // In a transaction, too.
+// Proves G26.
 func TestOwnTasks_GetsLargeBodiesInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -172,6 +174,7 @@ func TestOwnTasks_GetsLargeBodiesInATransaction(t *testing.T) {
 }
 
 // A large result arrives over a slow line.
+// Proves G26.
 func TestWaitForTask_GetsALargeResultOverASlowLine(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -207,6 +210,7 @@ func TestWaitForTask_GetsALargeResultOverASlowLine(t *testing.T) {
 
 // What was handed out and never delivered is ready at once, and its try does not count: its caller
 // has left, or the database seemed silent.
+// Proves G99.
 func TestOwnTasks_RefundsWhatWasNeverDelivered(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -31,6 +31,7 @@ func ownShared(tb testing.TB, store *stint.Store, pool *pgxpool.Pool) []stint.Ow
 }
 
 // A token is good for the task that it was given out with, and for no other of the same hand-out.
+// Proves G22.
 func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -140,6 +141,7 @@ func TestReturnTasks_MergesNothingThatComesTwice(t *testing.T) {
 }
 
 // What a transaction does with a task does not hold up those who return others of the hand-out.
+// Proves G79.
 func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{

@@ -23,6 +23,7 @@ func waitingForStandby(t *testing.T, pool *pgxpool.Pool) int {
 
 // A commit that is cut off while it waits for a standby shows what it did, but a failover would
 // undo that. So a repeated call must not be told that the first one took place.
+// Proves G95.
 func TestVerbs_RepeatedWaitForTheStandbyThatTheFirstCallWaitedFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

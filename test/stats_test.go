@@ -75,6 +75,7 @@ func TestStats_CountsByActionAndState(t *testing.T) {
 }
 
 // Of many it says about how many, but it counts the few that are ready among them.
+// Proves G169.
 func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -209,6 +210,7 @@ func TestStats_CountsTheLowestPriority(t *testing.T) {
 	}
 }
 
+// Proves G44.
 func TestStats_TellsOfLimitsAndPausesAndParkedTasks(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -248,6 +250,7 @@ func TestStats_TellsOfLimitsAndPausesAndParkedTasks(t *testing.T) {
 }
 
 // Of many it says about how many, as of ready tasks.
+// Proves G44.
 func TestStats_EstimatesParkedTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -48,6 +48,7 @@ func recordStep(
 }
 
 // Whatever ends a try, the next owner is given the steps, and each step is recorded once.
+// Proves G190, G191.
 func TestRecordStep_IsGivenToTheNextTry(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask){
@@ -155,6 +156,7 @@ func TestRecordStep_RefusesWhatIsTooMuch(t *testing.T) {
 }
 
 // One of several calls records a step; the others are given its result.
+// Proves G190.
 func TestRecordStep_OfSeveralCallersRecordsOne(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -213,6 +215,7 @@ func TestRecordStep_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 }
 
 // Nobody is given a task whose owner is recording a step: whoever is given it next finds the step.
+// Proves G191.
 func TestRecordStep_KeepsTheTaskUntilItsTransactionEnds(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -235,6 +238,7 @@ func TestRecordStep_KeepsTheTaskUntilItsTransactionEnds(t *testing.T) {
 	wantRecorded(t, store, ownOne(t, store), "step=1")
 }
 
+// Proves G192.
 func TestRecordStep_IsUndoneWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -253,6 +257,7 @@ func TestRecordStep_IsUndoneWithItsTransaction(t *testing.T) {
 }
 
 // Steps go with their task, whatever takes it away.
+// Proves G196.
 func TestRecordStep_GoesWithTheTask(t *testing.T) {
 	t.Parallel()
 	type remove func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, task stint.OwnedTask)
@@ -304,6 +309,7 @@ func TestRecordStep_GoesWithTheTask(t *testing.T) {
 }
 
 // What is kept of tasks that are gone is dropped however much there is, and nothing else.
+// Proves G196.
 func TestMaintain_DropsTheStepsOfManyTasksThatAreGone(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -11,6 +11,7 @@ import (
 )
 
 // A stream is copied in pieces. What it may say does not depend on where it is cut.
+// Proves G7.
 func TestInsertTasksFrom_TakesDependenciesOnEarlierTasksOnly(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

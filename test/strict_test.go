@@ -24,6 +24,7 @@ func isSerializationFailure(err error) bool {
 
 // An ID that was taken behind the snapshot is there, but not to be seen: a caller who begins again
 // sees it.
+// Proves G74.
 func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -242,6 +243,7 @@ func returnOutcome(verdicts []error, err error) error {
 
 // Whatever another caller has done behind the snapshot, each verb succeeds, refuses with an error
 // of this package, or fails with a serialization failure; and the tables agree.
+// Proves G74.
 func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -51,7 +51,8 @@ func TestTryReturnTasks_DoesNotWait(t *testing.T) {
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 }
 
-// R8: a late owner may return, but that takes a second look.
+// A late owner may return, but that takes a second look.
+// Proves R8.
 func TestTryReturnTasks_LeavesSecondLooksToReturnTasks(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -67,7 +68,8 @@ func TestTryReturnTasks_LeavesSecondLooksToReturnTasks(t *testing.T) {
 	wantErr(t, "verdict", verdicts[0], nil)
 }
 
-// R21: in a transaction it would leave the caller's locks with a limit.
+// In a transaction it would leave the caller's locks with a limit.
+// Proves R21.
 func TestTryReturnTasks_IsRefusedInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -99,8 +101,9 @@ func everyReturn(owned []stint.OwnedTask) []stint.Return {
 
 const everyReturns = 7
 
-// R11: repeated, it says of each return that it was made, as ReturnTasks does; also where the
-// repetition has another return that somebody holds up. Another outcome is no repetition.
+// Repeated, it says of each return that it was made, as ReturnTasks does; also where the repetition
+// has another return that somebody holds up. Another outcome is no repetition.
+// Proves G47, R11.
 func TestTryReturnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

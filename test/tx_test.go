@@ -11,8 +11,9 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// R21: a worker completes a task, inserts its successors and writes its own rows in one commit, or
-// none of it.
+// A worker completes a task, inserts its successors and writes its own rows in one commit, or none
+// of it.
+// Proves G72, R21.
 func TestWithTx_CommitsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -58,6 +59,7 @@ func TestWithTx_CommitsAllOrNothing(t *testing.T) {
 }
 
 // An owner that lost its task commits none of it.
+// Proves G73.
 func TestWithTx_TellsAnOwnerThatLostItsTask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -77,6 +79,7 @@ func TestWithTx_TellsAnOwnerThatLostItsTask(t *testing.T) {
 
 // Every verb that fails leaves the caller's transaction fit for use, and every verb leaves the
 // caller's planner settings alone.
+// Proves G76, G159.
 func TestWithTx_SparesTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -181,7 +184,8 @@ func acceptedVerbs(
 	}
 }
 
-// R10: a lease is measured from the statement, not from the start of the transaction.
+// A lease is measured from the statement, not from the start of the transaction.
+// Proves G34, R10.
 func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -206,6 +210,7 @@ func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 
 // A return in a transaction that stays open holds up neither the heartbeat nor the returns of the
 // tasks that were handed out with it.
+// Proves G79.
 func TestWithTx_ReturnDoesNotHoldUpTheOthersOfItsHandOut(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

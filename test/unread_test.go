@@ -31,6 +31,7 @@ func unreadable(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 }
 
 // A hand-out whose answer cannot be read behind the commit is undone, whatever the reason.
+// Proves G98.
 func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -82,6 +83,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 
 // Times, spans of time and bytes are what they are, whatever the styles in which the server writes
 // them for others.
+// Proves G159, G160.
 func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 	t.Parallel()
 	styles := map[string]map[string]string{

@@ -216,7 +216,8 @@ func forEachEnding(
 	}
 }
 
-// R19: with a poll interval of an hour, only a notification can wake the waiter.
+// With a poll interval of an hour, only a notification can wake the waiter.
+// Proves G80, R19.
 func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
 	forEachEnding(t, 0, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
@@ -228,6 +229,7 @@ func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 }
 
 // The store that ends the task is another one, as in another process, and inserts nothing else.
+// Proves G80.
 func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 	t.Parallel()
 	forEachEnding(t, 1, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
@@ -241,7 +243,8 @@ func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 	})
 }
 
-// R20: without a session, polling does it.
+// Without a session, polling does it.
+// Proves G81, R20.
 func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
 	opts := stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond}
@@ -267,8 +270,9 @@ func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 	})
 }
 
-// R21: what happens in the caller's transaction wakes nobody before its commit, and nobody if it is
+// What happens in the caller's transaction wakes nobody before its commit, and nobody if it is
 // rolled back.
+// Proves R21.
 func TestWaitForTask_IsNotifiedOfTransactionsWhenTheyCommit(t *testing.T) {
 	t.Parallel()
 	forEachEnding(t, 2, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
@@ -342,6 +346,7 @@ func TestWaitForTasks_WaitsForAllAndAnswersInTheOrderAsked(t *testing.T) {
 }
 
 // One that is deleted ends the call, though the others still go on.
+// Proves G80.
 func TestWaitForTasks_EndsWhenOneIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
@@ -436,7 +441,8 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 	}
 }
 
-// R19: any number of waiters share one connection, which is not from the pool, and leave nothing.
+// Any number of waiters share one connection, which is not from the pool, and leave nothing.
+// Proves G88, R19.
 //
 //nolint:paralleltest // looks at all goroutines
 func TestWaitForTask_ServesThousandsOfWaiters(t *testing.T) {

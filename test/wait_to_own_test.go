@@ -243,7 +243,7 @@ func TestWaitToOwnTasks_WakesWhenSomethingIsDue(t *testing.T) {
 	}
 }
 
-// R20.
+// Proves R20.
 func TestWaitToOwnTasks_Polls(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond})
@@ -345,6 +345,7 @@ func awaitCancelled(
 
 // A call that is cancelled leaves no task owned by nobody: within a second or two each is ready
 // again, or its owner knows.
+// Proves G101.
 func TestWaitToOwnTasks_CancelledLeavesNoTaskOwnedByNobody(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -54,7 +54,7 @@ func TestAbortTasks_OfAnUnknownTaskAbortsNothing(t *testing.T) {
 	ownOne(t, store)
 }
 
-// R17.
+// Proves R17.
 func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -80,7 +80,7 @@ func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 	}
 }
 
-// R17.
+// Proves G56, R17.
 func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -96,7 +96,7 @@ func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 	}
 }
 
-// R5.
+// Proves G13, R5.
 func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -133,7 +133,8 @@ func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 	}
 }
 
-// R5: any of them in progress, and nothing is replaced.
+// Any of them in progress, and nothing is replaced.
+// Proves G13, R5.
 func TestReplaceTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -162,6 +163,7 @@ func TestReplaceTasks_RefusesAnIDThatComesTwice(t *testing.T) {
 }
 
 // A token of the old task is no good for the new one.
+// Proves G13.
 func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -179,6 +181,7 @@ func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 }
 
 // The newest of many replacements wins, and no call fails but for a task in progress.
+// Proves G13.
 func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -204,6 +207,7 @@ func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 }
 
 // Verbs that take tasks out of shared spans, while others own from the same spans.
+// Proves G57.
 func TestWithdrawal_RacesWithOwnersWithoutLoss(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

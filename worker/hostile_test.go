@@ -171,6 +171,7 @@ func hostileCases() map[string]hostileCase {
 
 // All code that is reached through the error of a handler is the handler's: the worker goes on, and
 // the task ends as it would have.
+// Proves G110.
 func TestWorker_SurvivesEveryErrorOfAHandler(t *testing.T) {
 	t.Parallel()
 	cases := hostileCases()
@@ -235,6 +236,7 @@ func TestWorker_SurvivesEveryErrorOfAHandler(t *testing.T) {
 }
 
 // Also where the context of the handler has ended, and the cause is looked for in the error.
+// Proves G110.
 func TestWorker_SurvivesErrorsBehindATimeout(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -266,6 +268,7 @@ func (h hostileMarshaler) MarshalJSON() ([]byte, error) {
 }
 
 // Results that are encoded, steps, and transactions of the handler's are called where it is.
+// Proves G110.
 func TestWorker_SurvivesValuesOfAHandler(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -397,6 +400,7 @@ func (m meter) Int64UpDownCounter(
 func (u upDown) Add(context.Context, int64, ...metric.AddOption) { u.of.fail() }
 
 // Who looks on has no part in it: no task depends on a logger, on metrics or on a tracer.
+// Proves G110.
 func TestWorker_SurvivesWhoLooksOn(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(){

@@ -38,6 +38,7 @@ func heartbeats(t *testing.T, proxy *pgcut.Proxy, n int) {
 	}
 }
 
+// Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -59,6 +60,7 @@ func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 	}
 }
 
+// Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsTaskWasGivenToAnother(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -133,6 +135,7 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 	}
 }
 
+// Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsLeaseExpires(t *testing.T) {
 	t.Parallel()
 	direct, pool := newStoreAndPool(t)
@@ -161,6 +164,7 @@ func TestWorker_CancelsTheHandlerWhenItsLeaseExpires(t *testing.T) {
 	}
 }
 
+// Proves G117.
 func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	direct, pool := newStoreAndPool(t)
@@ -183,6 +187,7 @@ func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 	}
 }
 
+// Proves G117.
 func TestWorker_ReturnsAllThatWasDoneInAnOutage(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

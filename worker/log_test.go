@@ -16,6 +16,7 @@ import (
 )
 
 // What a handler logs goes to the worker's logger, and its end into the history of the try.
+// Proves G116.
 func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
 	t.Parallel()
 	if isRemote() {
@@ -80,6 +81,7 @@ func TestLogger_OfATaskWithoutAWorker(t *testing.T) {
 
 // Many failures do not drown what else is logged: the first of each action and kind is logged at
 // once, the others are counted, and each is logged by itself for who debugs.
+// Proves G114.
 func TestWorker_CountsFailuresBehindTheFirst(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)

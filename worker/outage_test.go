@@ -57,6 +57,7 @@ func performed(t *testing.T, e *execution, leases ...time.Duration) {
 	synctest.Wait()
 }
 
+// Proves G86.
 func TestGiveBack_OutageCostsTheSameHoweverManyTasksAreToBeReturned(t *testing.T) {
 	t.Parallel()
 	for _, tasks := range []int{1, 50} {

@@ -34,6 +34,7 @@ func smallPool(t *testing.T, direct *pgxpool.Pool, conns int32) *pgxpool.Pool {
 
 // Handlers that hold all connections of the pool until their leases have been extended, while
 // others wait for one, keep their tasks: each is performed once.
+// Proves G106.
 func TestWorker_KeepsLeasesWhileHandlersHoldThePool(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -87,6 +88,7 @@ func TestWorker_KeepsLeasesWhileHandlersHoldThePool(t *testing.T) {
 }
 
 // A worker says at its start that handlers may wait for one another.
+// Proves G107.
 func TestRun_WarnsOfMoreSlotsThanConnections(t *testing.T) {
 	t.Parallel()
 	pool := smallPool(t, testdb.New(t), 2)

@@ -54,6 +54,7 @@ func (s stage) perform(ctx context.Context, task *worker.Task) (worker.Result, e
 	}
 }
 
+// Proves G104.
 func TestWorker_OwnsNoMoreThanItPerforms(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)

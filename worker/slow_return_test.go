@@ -35,6 +35,7 @@ func (q narrowQueue) TryReturnTasks(
 }
 
 // A large result is returned however slow the line.
+// Proves G26.
 func TestWorker_ReturnsALargeResultOverASlowLine(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -32,6 +32,7 @@ func (q slowQueue) OwnTasks(
 
 // A hand-out that comes late is performed: its leases begin when the database hands it out, however
 // long the call took.
+// Proves G26.
 func TestWorker_PerformsWhatComesLate(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

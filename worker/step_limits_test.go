@@ -66,6 +66,7 @@ func keepSteps(t *testing.T, pool *pgxpool.Pool, n, bytes int) {
 }
 
 // What is known to be refused is refused before the call: it would be made on every try.
+// Proves G187.
 func TestStep_RefusesBeforeTheCallWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
 	for what, try := range map[string]struct {
@@ -109,6 +110,7 @@ func TestStep_RefusesBeforeTheCallWhatItCannotRecord(t *testing.T) {
 }
 
 // The steps of this try count, those under way and those of transactions among them.
+// Proves G187.
 func TestStep_CountsTheStepsOfThisTry(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -136,6 +138,7 @@ func TestStep_CountsTheStepsOfThisTry(t *testing.T) {
 }
 
 // What is known only behind the call is said, and not tried again: the task is aborted.
+// Proves G188.
 func TestStep_AbortsWhatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 1<<20)
@@ -182,6 +185,7 @@ func TestStep_AbortsWhatCannotBeRecorded(t *testing.T) {
 
 // A name serves one step in a try, whatever takes it, in this try or when it is recorded already.
 // One that was undone, or failed, may be taken again.
+// Proves G187.
 func TestStep_RefusesANameThatWasTakenInThisTry(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("failed")
@@ -245,6 +249,7 @@ func TestStep_RefusesANameThatWasTakenInThisTry(t *testing.T) {
 }
 
 // Of two goroutines that take a step with one name, one is refused.
+// Proves G187.
 func TestStep_OfTwoGoroutinesWithOneNameOneIsRefused(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -291,6 +296,7 @@ func TestStep_OfTwoGoroutinesWithOneNameOneIsRefused(t *testing.T) {
 }
 
 // When code changes, a step and a sleep with one name are not taken for each other.
+// Proves G189.
 func TestStep_IsNotTakenForASleep(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -328,6 +334,7 @@ func TestStep_IsNotTakenForASleep(t *testing.T) {
 
 // An owner that has lost its task without knowing calls a step once that the next owner has
 // recorded. It records nothing, and the value of the next owner stays.
+// Proves G186.
 func TestStep_OfALateOwnerIsCalledOnceAndNotRecorded(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)

@@ -39,6 +39,7 @@ func steps(
 const allSteps = "abcdefghij"
 
 // Each try fails at the next step, once before its call and once in it.
+// Proves G185.
 func TestStep_GoesOnWhereTheLastTryEnded(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -83,6 +84,7 @@ func maintain(t *testing.T, store *stint.Store) {
 
 // A worker dies at each statement of a handler with ten steps, before the server has seen it and
 // after it has answered. No step that is recorded is called again, by whoever is given the task.
+// Proves G115, G185.
 func TestStep_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -169,6 +171,7 @@ func must[T any](value T, err error) T {
 }
 
 // While the database is away, the step that was taken waits to be recorded.
+// Proves G193.
 func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	_, pool := newStoreAndPool(t)
@@ -192,6 +195,7 @@ func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 }
 
 // A step that was taken when the worker is told to stop is recorded all the same.
+// Proves G194.
 func TestStep_IsRecordedWhenTheWorkerStops(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -289,6 +293,7 @@ func TestStep_GoesByNameWhenCodeChanges(t *testing.T) {
 }
 
 // A step in a transaction takes effect if and only if that is committed.
+// Proves G115, G192.
 func TestStepIn_TakesEffectOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -336,6 +341,7 @@ func TestStepIn_TakesEffectOnce(t *testing.T) {
 }
 
 // Sleep puts the task off until its time has passed since the first call, and costs no try.
+// Proves G115, G195.
 func TestSleep_PutsTheTaskOff(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -380,6 +386,7 @@ func TestSleep_PutsTheTaskOff(t *testing.T) {
 
 // A step in a transaction that panics, or ends the goroutine, records nothing, gives the connection
 // back with the transaction, and the next try takes the step.
+// Proves G6.
 func TestStepIn_RecordsNothingOfAStepThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
+// Proves G111.
 func TestRun_LetsHandlersFinishWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -47,6 +48,7 @@ func TestRun_LetsHandlersFinishWithinTheGrace(t *testing.T) {
 	}
 }
 
+// Proves G111.
 func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -89,6 +91,7 @@ func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 	}
 }
 
+// Proves G109.
 func TestRun_DoesNotWaitForHandlersThatIgnoreTheirContext(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -158,6 +158,7 @@ func (p *page) String() string {
 	return p.text.String()
 }
 
+// Proves G165.
 func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
 	t.Parallel()
 	var log page
@@ -205,6 +206,7 @@ func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
 }
 
 // Without a logger, failures and panics show in the default logger of log/slog.
+// Proves G114.
 func TestOptions_WarningsGoToTheDefaultLogger(t *testing.T) { //nolint:paralleltest // sets it
 	before := slog.Default()
 	defer slog.SetDefault(before)
@@ -230,6 +232,7 @@ func TestOptions_WarningsGoToTheDefaultLogger(t *testing.T) { //nolint:parallelt
 }
 
 // A handler that does not return when its time is over is told of while it goes on.
+// Proves G114.
 func TestWithTimeout_WarnsOfAHandlerThatGoesOn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

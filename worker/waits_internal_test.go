@@ -46,6 +46,7 @@ func heldBy(limits stint.TaskLimits) stint.Explanation {
 }
 
 // A handler is held up by a ready task that would begin if it had a slot, and by no other.
+// Proves G108.
 func TestWaitLook_FindsWhatWouldBeginInAFreeSlot(t *testing.T) {
 	t.Parallel()
 	ready := explained(stint.StateReady, "child")

@@ -41,6 +41,7 @@ func parent(store waitingStore, children ...stint.Task) worker.Handler {
 	}
 }
 
+// Proves G108.
 func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 	t.Parallel()
 	child := stint.Task{ID: "child", Action: "child"}
@@ -97,6 +98,7 @@ func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 }
 
 // Handlers may wait as long as what they wait for can begin, or is under way, or is others' work.
+// Proves G108.
 func TestRun_WarnsOfNoOtherWaits(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)

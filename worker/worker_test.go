@@ -265,6 +265,7 @@ type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
+// Proves G109.
 func TestWorker_SurvivesHandlersThatDoNotReturn(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -397,6 +398,7 @@ func TestMiddleware_IsPutAroundInOrder(t *testing.T) {
 	}
 }
 
+// Proves G112.
 func TestSnooze_PutsOffATaskWithoutATry(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)

@@ -37,6 +37,7 @@ func interpreter(t *testing.T) string {
 }
 
 // The tests of the package, which are in Python, pass on a service.
+// Proves G113.
 func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

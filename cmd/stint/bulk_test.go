@@ -111,6 +111,7 @@ func TestRetry_OpensANetwork(t *testing.T) {
 
 // More tasks than one transaction changes at a time are one plan all the same: no dependency is
 // lost between them, and what a command has changed itself is not put down to others.
+// Proves G119.
 func TestChanges_OfManyTasksAreOnePlan(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

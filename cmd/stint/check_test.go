@@ -103,6 +103,7 @@ func TestCheck_FindsTablesThatDoNotAgree(t *testing.T) {
 	db.run(t, "", "check").wantExit(t, 9, "error").wantOutput(t, "error: a task is in exactly one")
 }
 
+// Proves G171.
 func TestCheck_FindsPartsOfTheSchemaThatAreMissing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -201,6 +202,7 @@ func TestCheck_FindsDeadRows(t *testing.T) {
 	c.want(t, "warning", "autovacuum is off for the table", `"stint"."ready" RESET`)
 }
 
+// Proves G171.
 func TestCheck_FindsWhatNobodySeesTo(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -280,6 +282,7 @@ func (d *database) accounts(t *testing.T, groups ...string) map[string][]string 
 	return envs
 }
 
+// Proves G171.
 func TestCheck_TellsRolesWhatTheyMaySee(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -199,6 +199,7 @@ func runLine(t *testing.T, env []string, args ...string) ran {
 	return ran{args: args, code: x.cmd.ProcessState.ExitCode(), stderr: x.output.String()}
 }
 
+// Proves G123.
 func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 	t.Parallel()
 	flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
@@ -215,6 +216,7 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
+// Proves G123.
 func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 	t.Parallel()
 	url := strings.Replace(serve(t, refusePassword), "sslmode=disable", "sslmode=prefer", 1)
@@ -300,6 +302,7 @@ func refusePassword(conn net.Conn) {
 	_ = backend.Flush()
 }
 
+// Proves G124.
 func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	t.Parallel()
 	db := databaseOn(t, testdb.NewEmpty(t))
@@ -322,6 +325,7 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
 }
 
+// Proves G124.
 func TestSchema_ThatIsNewerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -420,6 +424,7 @@ func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
 	wantNoServer(t, dir)
 }
 
+// Proves G122.
 func TestPrivate_LeavesNoServerWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

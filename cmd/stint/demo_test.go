@@ -134,6 +134,7 @@ func TestDemo_InterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
+// Proves G122.
 func TestDemo_InterruptedLeavesNoServer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

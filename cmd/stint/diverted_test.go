@@ -13,6 +13,7 @@ import (
 // Who may create in a schema that the path names cannot have code of his run by the command, which
 // answers the same in whatever way the driver sends its statements, and in whatever style the
 // server writes times.
+// Proves G154.
 func TestCommands_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
 	const behind, first = `"$user", evil`, "evil, pg_catalog"

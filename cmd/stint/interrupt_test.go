@@ -86,6 +86,7 @@ func (d *database) waitForLock(t *testing.T) {
 	eventually(t, "a command that waits for a lock", func() bool { return d.lockWanted(t) })
 }
 
+// Proves G122.
 func TestCommands_AreInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -214,6 +214,7 @@ func (p *peers) awaitNothing(t *testing.T) {
 }
 
 // Services of shards that ask each other for tokens and certificates join their tasks.
+// Proves G144.
 func TestServe_PeersCallEachOtherWithTokensAndTLS(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -244,6 +245,7 @@ func TestServe_PeersCallEachOtherWithTokensAndTLS(t *testing.T) {
 
 // A service that the other shard does not know, or does not know any more, inserts nothing on
 // either. Once its token is right, the same tasks are inserted and performed.
+// Proves G144.
 func TestServe_PeersThatAreRefusedInsertNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -310,6 +312,7 @@ func (p *peers) awaitPerformed(t *testing.T, task shards.Task) {
 
 // A shard with several services is joined as long as one of them lives, also if it is not the one
 // that others know; and when that one is back, it goes on with what waited for it.
+// Proves G144.
 func TestServe_PeersOfOneShardTakeOver(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

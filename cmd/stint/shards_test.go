@@ -196,6 +196,7 @@ func TestShards_TakeATreeAndAreWaitedFor(t *testing.T) {
 
 // The tasks of the shards that are there are shown, the missing shard is named, and the exit code
 // says so.
+// Proves G153.
 func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newSharding(t)

@@ -9,6 +9,7 @@ import (
 )
 
 // A hot standby has no transactions but those that only read.
+// Proves G161.
 func TestLooks_WorkOnAHotStandby(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

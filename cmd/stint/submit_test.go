@@ -182,6 +182,7 @@ func TestSubmit_PrintsTheIDs(t *testing.T) {
 	}
 }
 
+// Proves G118.
 func TestSubmit_RefusesMalformedInput(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

@@ -119,6 +119,7 @@ func TestInsert_TakesBodiesOfEveryKind(t *testing.T) {
 	}
 }
 
+// Proves G118.
 func TestInsert_AddsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

@@ -288,6 +288,7 @@ func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	x.wantExit(t, 0)
 }
 
+// Proves G122.
 func TestTop_LeavesNoServer(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -306,6 +307,7 @@ func TestTop_LeavesNoServer(t *testing.T) {
 
 // A terminal that goes away ends it, whatever signals it has inherited that it ignores: SIGHUP is
 // one under nohup, and SIGINT one of what a script starts in the background.
+// Proves G122.
 func TestTop_EndsWithItsTerminal(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

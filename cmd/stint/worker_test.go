@@ -103,6 +103,7 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	db.run(t, "", "worker", "--dir", dir).wantExit(t, 5, "stint migrate")
 }
 
+// Proves G120.
 func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -142,6 +143,7 @@ var (
 )
 
 // The alerts and the dashboard of the documentation work with what a worker serves by itself.
+// Proves G113.
 func TestWorker_ServesTheMetricsThatAlertsAskFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -396,6 +398,7 @@ func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 	}
 }
 
+// Proves G121.
 func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -426,6 +429,7 @@ func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 	heir.end(t)
 }
 
+// Proves G121.
 func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

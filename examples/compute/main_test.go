@@ -20,6 +20,7 @@ import (
 
 const promise = "every request got the one result of its computation"
 
+// Proves G103.
 func TestCompute_EveryRequestGetsItsResultWhileWorkersAndTheServerDie(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
+// Proves G185.
 func TestRun_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Setenv(programEnv, "yes") // for the workers that it starts
 	var printed capture.Buffer

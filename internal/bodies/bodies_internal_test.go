@@ -7,6 +7,7 @@ import (
 )
 
 // What comes with the hand-out itself comes within its lease, also on a slow line.
+// Proves G26.
 func TestHandOut_BringsFewBodiesUnderAShortLease(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[time.Duration]int{

@@ -31,6 +31,7 @@ func calendarOf(t *testing.T, text, zone string) *Calendar {
 	return c
 }
 
+// Proves G181.
 func TestNext_KeepsTheRuleForClocksThatAreChanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, zone, from, want string }{

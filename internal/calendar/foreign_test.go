@@ -71,6 +71,7 @@ var foreignSpecs = map[string]string{
 }
 
 // Whoever writes what other programs understand is told what to write here; it is understood.
+// Proves G180.
 func TestParse_SaysWhatToWriteInstead(t *testing.T) {
 	t.Parallel()
 	for text, want := range foreignSpecs {

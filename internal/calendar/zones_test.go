@@ -155,6 +155,7 @@ func agrees(t *testing.T, c *Calendar, text string, begin, end time.Time) {
 }
 
 // Around changes of the clocks, and where years end, in all zones until 2100.
+// Proves G181.
 func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -186,6 +187,7 @@ func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 }
 
 // Wherever clocks stand, the next occurrence comes after few steps, or never.
+// Proves G182.
 func TestNext_IsBoundedInAllZones(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -219,6 +221,7 @@ func TestNext_IsBoundedInAllZones(t *testing.T) {
 }
 
 // A file that somebody made may hold anything.
+// Proves G182.
 func TestNext_IsBoundedWhateverAZoneSays(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []string{

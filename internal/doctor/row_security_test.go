@@ -2,6 +2,7 @@ package doctor
 
 import "testing"
 
+// Proves G91.
 func TestSecurityFindings_TellFromWhomRowsAreHidden(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -59,7 +59,8 @@ type process struct {
 	done    chan struct{}
 }
 
-// L1, L3, and that nothing leaks, is lost or stays behind, whatever happens meanwhile.
+// Limits hold, and nothing leaks, is lost or stays behind, whatever happens meanwhile.
+// Proves L1, L3, L8.
 func TestLimits_HoldWhateverHappens(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

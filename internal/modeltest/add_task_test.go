@@ -22,6 +22,7 @@ import (
 
 // Tasks that are inserted by the function add_task and those that are inserted by InsertTasks are
 // the same rows, and the same verbs make the same of them.
+// Proves G14.
 func TestAddTask_MakesWhatInsertTasksMakes(t *testing.T) {
 	t.Parallel()
 	pool := plainPool(t)

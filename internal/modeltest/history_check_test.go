@@ -318,6 +318,7 @@ var tales = []struct {
 }
 
 // A checker that never was seen to find a fault proves nothing.
+// Proves G172.
 func TestFaults_AreFoundInHistory(t *testing.T) {
 	t.Parallel()
 	for _, test := range tales {

@@ -16,6 +16,7 @@ import (
 // A failure prints the seed and writes the shortest run of verbs that fails to testdata/rapid. To
 // run that again: go test -run TestStore_BehavesLikeTheModel -rapid.failfile <file>. To look
 // further than the default does: -rapid.checks 5000.
+// Proves G46.
 func TestStore_BehavesLikeTheModel(t *testing.T) {
 	t.Parallel()
 	pool := plainPool(t)

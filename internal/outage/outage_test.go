@@ -40,6 +40,7 @@ func wantLines(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
+// Proves G86.
 func TestLog_TellsTheBeginningThenSeldomThenTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,6 +36,7 @@ func newTallies() (*outage.Tallies, func(level string) []string) {
 	}
 }
 
+// Proves G114.
 func TestTallies_TellTheFirstAtOnceThenCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

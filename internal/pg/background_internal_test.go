@@ -15,6 +15,7 @@ import (
 )
 
 // The pauses of work that fails grow, and those of work that succeeds again are as before.
+// Proves G86.
 func TestRepeat_RestsLongerWhileItFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

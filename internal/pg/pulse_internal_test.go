@@ -50,6 +50,7 @@ func waitUntil(t *testing.T, pool *pgxpool.Pool, query string, args ...any) {
 
 // However long a process prepares the next statement of a verb, its transaction goes on as long as
 // the process does.
+// Proves G5.
 func TestTransact_GoesOnWhileTheProcessIsBusy(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -74,6 +75,7 @@ func TestTransact_GoesOnWhileTheProcessIsBusy(t *testing.T) {
 }
 
 // A process that does not go on, such as one that was stopped, is told why its verb failed.
+// Proves G5.
 func TestTransact_OfAStoppedProcessSaysWhichLimitEndedIt(t *testing.T) {
 	t.Parallel()
 	direct := testdb.New(t)

@@ -8,6 +8,7 @@ import (
 )
 
 // The pauses are without their jitter here: their length at most.
+// Proves G86.
 func TestReattachPause_IsShortWithinTheGraceAndGrowsBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, grace := range []time.Duration{

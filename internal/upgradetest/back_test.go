@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint/migrations"
 )
 
+// Proves G156.
 func TestMigrateTo_BackLetsTheOldReleaseGoOn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

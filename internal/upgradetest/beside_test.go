@@ -172,6 +172,7 @@ func (s *stream) join(r release) {
 
 // Old workers perform tasks while the schema is migrated; new ones join them, and take over what a
 // process that was killed leaves, in both directions.
+// Proves G155.
 func TestWorkers_OfBothReleasesPerformEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -107,6 +107,7 @@ func (s side) wantAsPopulated() {
 	}
 }
 
+// Proves G155.
 func TestMigrate_KeepsAllTasksAndTokens(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -45,6 +45,7 @@ func wantLimitingRefused(
 
 // Whoever sets limits replaces the processes of the old release first, and learns which are left.
 // From then on such processes do not start, until nothing is limited or paused any more.
+// Proves G41.
 func TestSetLimits_KeepsTheOldReleaseOut(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

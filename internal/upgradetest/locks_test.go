@@ -39,6 +39,7 @@ func waitForTries(ctx context.Context, pool *pgxpool.Pool, n int) error {
 	return nil
 }
 
+// Proves G155.
 func TestMigrate_LetsOthersWorkWhileItWaitsForALock(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

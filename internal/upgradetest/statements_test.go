@@ -15,6 +15,7 @@ import (
 
 // A column that a statement of the old release finds in two tables, since a new one has its name,
 // would make the statement fail.
+// Proves G155.
 func TestSchema_IsUnderstoodByAllStatementsOfTheOldRelease(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -49,6 +49,7 @@ func (h hostile) Handle(context.Context, slog.Record) error { h.do(); return nil
 func (h hostile) WithAttrs([]slog.Attr) slog.Handler        { h.do(); return h }
 func (h hostile) WithGroup(string) slog.Handler             { h.do(); return h }
 
+// Proves G110.
 func TestOr_KeepsFailuresOfTheLogger(t *testing.T) {
 	t.Parallel()
 	for _, do := range []func(){func() { panic("boom") }, runtime.Goexit} {

@@ -19,6 +19,7 @@ import (
 // Commits of several branches race with their exports, while workers die at random, leases are
 // aged with every death, and the dead come back late. Meanwhile the tasks are looked at: at every
 // instant, a branch has tasks of one export at most.
+// Proves G103.
 func TestExport_ManyBranchesManyCommitsManyDeaths(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -23,6 +23,7 @@ import (
 
 // What a change by filters does must not depend on how its tasks are cut into batches, even if
 // others own tasks between two batches, or the command is interrupted there and repeated.
+// Proves G119.
 func TestChange_IsOnePlanHoweverItIsCut(t *testing.T) {
 	t.Parallel()
 	pools := []*pgxpool.Pool{testdb.New(t), testdb.New(t), testdb.New(t)}
@@ -273,6 +274,7 @@ func (b *bulk) tables() string {
 
 // A service is sent the whole plan in one request. One that is too large is refused before anything
 // is changed.
+// Proves G119.
 func TestChange_IsOneRequestToAService(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 1 << 20
