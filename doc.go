@@ -28,7 +28,7 @@
 // Explain, Graph, Problems, ListActors), for operators (Maintain, Prune, Check), for limits
 // (SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys), and for tasks that are
 // performed outside (AnswerTasks). [Store] says what happens when any of these calls is cut off.
-// The numbers R1 to R22 are rules in [docs/rules.md].
+// The numbers R1 to R22 are rules in [docs/design/rules.md].
 //
 // # Dependencies
 //
@@ -60,5 +60,5 @@
 // so search_path does not matter, and nothing depends on the state of a session: a transaction
 // pooler may stand in between, if the pool's default query mode does not prepare statements.
 //
-// [docs/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/rules.md
+// [docs/design/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/design/rules.md
 package stint

@@ -39,7 +39,7 @@ func startService(t *testing.T) (address string) {
 	return address
 }
 
-// The commands of docs/http.md print what the page says.
+// The commands of docs/guides/http.md print what the page says.
 func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "jq"} {
@@ -47,7 +47,7 @@ func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 			testrun.Missing(t, "there is no "+program+" here: apt-get install "+program)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "docs", "http.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "http.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,15 @@ func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+startService(t), "NO_PROXY=127.0.0.1")
 	output, err := cmd.CombinedOutput()
 	if err != nil || string(output) != want.String() {
-		t.Errorf("%v: the commands of docs/http.md printed\n%s\nwant\n%s", err, output, &want)
+		t.Errorf("%v: the commands of docs/guides/http.md printed\n%s\nwant\n%s",
+			err, output, &want)
 	}
 }
 
 // The page has every kind of error that the messages have.
 func TestHTTPPage_HasAllKindsOfErrors(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "http.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "http.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestHTTPPage_HasAllKindsOfErrors(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		if !bytes.Contains(page, []byte("`"+string(kind[1])+"`")) {
-			t.Errorf("docs/http.md lacks %s", kind[1])
+			t.Errorf("docs/guides/http.md lacks %s", kind[1])
 		}
 	}
 }

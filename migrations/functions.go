@@ -10,7 +10,7 @@ import (
 // Functions returns the statements that make the SQL function add_task in a schema, or bring it up
 // to date: the file functions.sql, for a schema of any name. The function inserts a task in the
 // caller's transaction, from any language. Nothing in Stint calls it, and [Migrate] does not make
-// it. docs/operations.md says who may call it.
+// it. docs/guides/sql.md says who may call it.
 //
 // Run the text in one transaction, after [MigrateSchema], with an account that may migrate:
 //

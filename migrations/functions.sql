@@ -3,9 +3,8 @@
 -- who wants it runs this file.
 --
 -- Run it in one transaction, as the owner of the tables or as an administrator, once the schema has
--- been migrated, and again after each upgrade: it may be run any number of times. The section
--- "Inserting from SQL" of docs/operations.md says who may call the function, and docs/recipes.md
--- shows calls.
+-- been migrated, and again after each upgrade: it may be run any number of times.
+-- docs/guides/sql.md shows calls, and says who may call the function.
 --
 -- For another schema, or a second one on the same server, replace every "stint" in this file, as in
 -- roles.sql, or let the command print it: stint migrate functions --print-sql --schema other

@@ -229,7 +229,7 @@ func TestFunctions_ReplaceThoseOfVersion1(t *testing.T) {
 	}
 }
 
-// Who goes back to the release of version 1 drops the function (docs/operations.md), since the file
+// Who goes back to the release of version 1 drops the function (docs/guides/sql.md), since the file
 // of that release makes none beside this one.
 func TestFunctions_OfVersion1NeedThisOneDropped(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ var ErrEncoding = errors.New("database is not in UTF-8")
 
 // ErrDistributed reports that Citus distributes the schema over its nodes, as it does with schemas
 // that are made while citus.enable_schema_based_sharding is on. The statements of stint do not work
-// there: undo it by citus_schema_undistribute, as docs/scale.md says.
+// there: undo it by citus_schema_undistribute, as docs/operations/scale.md says.
 var ErrDistributed = errors.New("schema is distributed by Citus")
 
 func distributed(quoted string) error {

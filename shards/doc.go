@@ -30,8 +30,8 @@
 // # Names
 //
 // A database is marked with the name of its shard when it is first used as one, so that a topology
-// that swaps or renames shards is refused with [ErrWrongShard]. docs/scale.md says how to rename
-// one.
+// that swaps or renames shards is refused with [ErrWrongShard]. docs/operations/shards.md says how to
+// rename one.
 //
 // # Within a shard
 //

@@ -48,7 +48,7 @@
 // It has the codes ok, internal and unavailable from its first call on, and others when they come.
 //
 // The names are those of packages stintotel and worker, by Prometheus' rules; the labels are
-// shorter. docs/alerts.yml and docs/grafana.json in the repository use them.
+// shorter. docs/operations/alerts.yml and docs/operations/grafana.json in the repository use them.
 package stintprom
 
 import (

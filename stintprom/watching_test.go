@@ -135,7 +135,7 @@ func namesIn(text, pattern string) []string {
 
 func TestDashboard_AsksForWhatIsExported(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/grafana.json")
+	text, err := os.ReadFile("../docs/operations/grafana.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestDashboard_AsksForWhatIsExported(t *testing.T) {
 
 func TestAlerts_AskForWhatIsExported(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/alerts.yml")
+	text, err := os.ReadFile("../docs/operations/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +196,11 @@ func TestAlerts_AskForWhatIsExported(t *testing.T) {
 	if err := yaml.Load(text, &file, yaml.WithKnownFields()); err != nil {
 		t.Fatal(err)
 	}
-	operations, err := os.ReadFile("../docs/operations.md")
+	operations, err := os.ReadFile("../docs/operations/watching.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const runbook = "https://github.com/stint-tasks/stint/blob/main/docs/operations.md" +
+	const runbook = "https://github.com/stint-tasks/stint/blob/main/docs/operations/watching.md" +
 		"#metrics-and-alerts"
 	_, section, _ := strings.Cut(string(operations), "\n## Metrics and alerts\n")
 	section, _, _ = strings.Cut(section, "\n## ")

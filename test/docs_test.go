@@ -43,7 +43,7 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 // Whoever reads R8 in a comment finds R8 in rules.md.
 func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
 	t.Parallel()
-	page := filepath.Join("docs", "rules.md")
+	page := filepath.Join("docs", "design", "rules.md")
 	text, err := os.ReadFile(page)
 	wantErr(t, "ReadFile", err, nil)
 	rules := map[string]bool{}
@@ -150,7 +150,8 @@ func TestDocs_HaveAnIndex(t *testing.T) {
 	for _, document := range allDocuments(t) {
 		name, err := filepath.Rel("docs", document)
 		wantErr(t, "Rel", err, nil)
-		isPage := !strings.HasPrefix(name, "..") && !strings.HasPrefix(name, "adr") &&
+		decisions := filepath.Join("design", "adr")
+		isPage := !strings.HasPrefix(name, "..") && !strings.HasPrefix(name, decisions) &&
 			name != "README.md"
 		if isPage && !strings.Contains(string(index), "]("+filepath.ToSlash(name)+")") {
 			t.Errorf("docs/README.md does not name %s", name)

@@ -62,7 +62,7 @@ func TestGlossary_HoldsForExportedNames(t *testing.T) {
 // glossary reads the table of words in lifecycle.md.
 func glossary(t *testing.T) []term {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("docs", "lifecycle.md"))
+	text, err := os.ReadFile(filepath.Join("docs", "design", "lifecycle.md"))
 	wantErr(t, "ReadFile", err, nil)
 	_, table, _ := strings.Cut(string(text), "## Words")
 	table, _, _ = strings.Cut(table, "\n## ")

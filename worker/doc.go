@@ -13,8 +13,8 @@
 //
 // [Worker.PerformNext] performs a single task in the calling goroutine instead.
 //
-// In the repository, examples/service is a whole service around a worker, and docs/recipes.md has
-// recipes.
+// In the repository, examples/service is a whole service around a worker, and
+// docs/guides/recipes.md has recipes.
 //
 // # Slots
 //

@@ -28,18 +28,18 @@ func enqFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The commands of docs/enq.md print what the page says. There are three processes: the server, the
-// worker and submit.
+// The commands of docs/guides/enq.md print what the page says. There are three processes: the
+// server, the worker and submit.
 func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "enq.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "enq.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"task.json", "tree.json", "tree2.json"} {
 		if !strings.Contains(string(text), "\n"+enqFile(t, name)) {
-			t.Errorf("docs/enq.md lacks %s as it is", name)
+			t.Errorf("docs/guides/enq.md lacks %s as it is", name)
 		}
 	}
 	var script, want strings.Builder
@@ -63,14 +63,14 @@ func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 	}
 	for i := 0; i < len(others); i += 2 {
 		if !strings.Contains(script.String(), others[i]) {
-			t.Fatalf("docs/enq.md does not name %q", others[i])
+			t.Fatalf("docs/guides/enq.md does not name %q", others[i])
 		}
 	}
 	output := runScript(t, strings.NewReplacer(others...).Replace(script.String()))
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	without := func(text string) string { return uuid.ReplaceAllString(text, "UUID") }
 	if without(output) != without(want.String()) {
-		t.Errorf("the commands of docs/enq.md printed\n%s\nwant\n%s", output, want.String())
+		t.Errorf("the commands of docs/guides/enq.md printed\n%s\nwant\n%s", output, want.String())
 	}
 }
 

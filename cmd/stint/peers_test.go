@@ -34,7 +34,7 @@ type peers struct {
 	performed sync.Map // how often each task was performed, by its name
 }
 
-// peerGrants are what docs/operations.md says.
+// peerGrants are what docs/operations/shards.md says.
 const peerGrants = `
 shop: [{verbs: [insert, read-bodies], actions: ["act"]}]
 peer: [{verbs: [own, insert, read-bodies, control, answer], actions: ["stint.*", "act"]}]

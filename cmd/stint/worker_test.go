@@ -165,8 +165,8 @@ func TestWorker_ServesTheMetricsThatAlertsAskFor(t *testing.T) {
 			strings.Contains(text,
 				`stint_worker_performances_total{action="good",outcome="completed"} 1`)
 	})
-	for _, path := range []string{"../../docs/alerts.yml", "../../docs/grafana.json"} {
-		asked, err := os.ReadFile(path)
+	for _, path := range []string{"alerts.yml", "grafana.json"} {
+		asked, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations", path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func TestTrigger_InsertsTheTaskOfAnOrder(t *testing.T) {
 // What the page shows is in these files, word for word.
 func TestPage_ShowsTheseFiles(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/recipes.md")
+	page, err := os.ReadFile("../../docs/guides/sql.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const (
 	restMax     = 40 * time.Second
 )
 
-// openPool opens a pool as docs/failover.md advises.
+// openPool opens a pool as docs/operations/failover.md advises.
 func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -8,7 +8,7 @@
 //
 // It starts three nodes with Patroni and one etcd on this machine, in a temporary directory and on
 // free ports, and installs nothing; if a program is missing, it says how to get it. It runs on
-// Linux only. docs/failover.md has its table, and says what a service has to set.
+// Linux only. docs/operations/failover.md has its table, and says what a service has to set.
 //
 // The scenarios, each on a cluster of its own:
 //

@@ -1,3 +1,3 @@
-// Package recipes holds the code of docs/recipes.md and its tests. All of it is in test files:
-// nothing is to be imported.
+// Package recipes holds the code of docs/guides/recipes.md and its tests, and the code that
+// docs/guides/testing.md shows. All of it is in test files: nothing is to be imported.
 package recipes

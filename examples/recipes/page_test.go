@@ -16,24 +16,29 @@ import (
 
 func TestMain(m *testing.M) { stinttest.Main(m) }
 
-const page = "../../docs/recipes.md"
+// These pages show the code of this directory.
+var pages = []string{
+	"../../docs/guides/recipes.md", "../../docs/guides/testing.md", "../../docs/operations/deploys.md",
+}
 
-// blocks returns the blocks of code of the page in a language.
+// blocks returns the blocks of code of the pages in a language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatalf("ReadFile = %v", err)
-	}
 	var found []string
 	fence := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$")
-	for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
-		found = append(found, match[1])
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatalf("ReadFile = %v", err)
+		}
+		for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
+			found = append(found, match[1])
+		}
 	}
 	return found
 }
 
-// What the page shows is in the files beside this one, word for word, where it is compiled and
+// What the pages show is in the files beside this one, word for word, where it is compiled and
 // tested.
 func TestPage_ShowsCodeThatIsTested(t *testing.T) {
 	t.Parallel()
@@ -52,11 +57,11 @@ func TestPage_ShowsCodeThatIsTested(t *testing.T) {
 	shown := blocks(t, "go")
 	for _, block := range shown {
 		if !strings.Contains(source.String(), block) {
-			t.Errorf("no file has this block of %s:\n%s", page, block)
+			t.Errorf("no file has this block of %q:\n%s", pages, block)
 		}
 	}
 	if len(shown) < 7 {
-		t.Errorf("%s has %d blocks of Go", page, len(shown))
+		t.Errorf("%q have %d blocks of Go", pages, len(shown))
 	}
 }
 
@@ -68,7 +73,7 @@ func TestPage_LetsPodsStopInOrder(t *testing.T) {
 	t.Parallel()
 	shown := blocks(t, "yaml")
 	if len(shown) != 1 {
-		t.Fatalf("%s has %d blocks of YAML, want 1", page, len(shown))
+		t.Fatalf("%q have %d blocks of YAML, want 1", pages, len(shown))
 	}
 	var pod struct {
 		Spec struct {
@@ -95,7 +100,7 @@ func TestPage_LetsUnitsStopInOrder(t *testing.T) {
 	t.Parallel()
 	shown := blocks(t, "ini")
 	if len(shown) != 1 {
-		t.Fatalf("%s has %d units, want 1", page, len(shown))
+		t.Fatalf("%q have %d units, want 1", pages, len(shown))
 	}
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(shown[0])
 	if found == nil {

@@ -7,7 +7,7 @@
 -- between the beginning of the block and the key, if its hi is not less.
 --
 -- There are no foreign keys: each would cost a lock and a lookup per task moved. The statements
--- keep the invariants, and docs/lifecycle.md names them.
+-- keep the invariants, and docs/design/lifecycle.md names them.
 
 -- Where all tables are published for logical replication, the server refuses to delete rows of a
 -- table without a replica identity. It is the primary key; tables without one name all columns.

@@ -113,7 +113,7 @@ class WorkerTest(ServiceTest):
         text = self.eventually(counted)
         self.assertIn(f'stint_worker_running{{action="{self.action}"}} 0', text)
         self.assertIn(f'stint_worker_duration_seconds_count{{action="{self.action}"}} 5', text)
-        documents = os.path.join(os.path.dirname(__file__), "../../../docs")
+        documents = os.path.join(os.path.dirname(__file__), "../../../docs/operations")
         for document in ("alerts.yml", "grafana.json"):
             with open(os.path.join(documents, document), encoding="utf-8") as file:
                 for name in re.findall(r"stint_worker_[a-z_]+", file.read()):

@@ -27,7 +27,7 @@ func hint(err error) string {
 		return "; name a server of yours by --database-url or " + urlVariable
 	case isCode(err, codeInsufficientPrivilege):
 		return "; what roles need: " +
-			"https://github.com/stint-tasks/stint/blob/main/docs/operations.md#roles"
+			"https://github.com/stint-tasks/stint/blob/main/docs/operations/roles.md#roles"
 	}
 	return ""
 }
