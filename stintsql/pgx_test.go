@@ -230,6 +230,7 @@ func (a aroundConn) ExecContext(
 	return a.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
+// Proves G77.
 func TestPgxTx_WorksThroughADriverAroundPgx(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})

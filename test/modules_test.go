@@ -44,6 +44,7 @@ var ternModules = []string{
 }
 
 // A service whose tables the command makes takes in nothing of tern (ADR 11).
+// Proves G203.
 func TestModules_AServiceThatMigratesByTheCommandTakesInFew(t *testing.T) {
 	t.Parallel()
 	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./typed")
@@ -53,6 +54,7 @@ func TestModules_AServiceThatMigratesByTheCommandTakesInFew(t *testing.T) {
 }
 
 // A service that calls Migrate takes in tern, and no more (ADR 9).
+// Proves G203.
 func TestModules_AServiceThatMigratesItselfTakesInTern(t *testing.T) {
 	t.Parallel()
 	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./typed", "./migrations")
@@ -63,6 +65,7 @@ func TestModules_AServiceThatMigratesItselfTakesInTern(t *testing.T) {
 }
 
 // The root package needs pgx and uuid only, and so does stintsql.
+// Proves G203.
 func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 	t.Parallel()
 	for _, module := range modulesOf(t, ".", "./stintsql") {
@@ -89,6 +92,7 @@ func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
 
 // The client for containers is for our own tests: neither the command nor a package that others may
 // import links it (ADR 11).
+// Proves G203.
 func TestModules_OnlyOurOwnTestsTakeInContainers(t *testing.T) {
 	t.Parallel()
 	output, err := process.CommandContext(t.Context(), "go", "list", "./...").Output()
