@@ -2,11 +2,12 @@
 //
 // A [Task] has an ID, the name of an action and a body. [Store.InsertTasks] adds tasks atomically,
 // also within the caller's own transaction ([Store.WithTx]). Worker loops call [Store.OwnTasks],
-// which hands out tasks that are ready, each with a performance [Token] and under a lease. Whoever
-// holds the newest token of a task owns it: only with it can the task be extended
-// ([Store.ExtendTasksOwnership]), touched ([Store.SetStatus]) and returned ([Store.ReturnTask]), as
-// completed, as aborted, or for another try. When a lease expires, the task is ready for others; a
-// late owner may still return it until somebody else is given it.
+// which hands out ready tasks, each with a performance [Token] and for the time of a lease. The
+// caller with the newest token of a task owns it: only this token is accepted when the lease is
+// extended ([Store.ExtendTasksOwnership]), the status is set ([Store.SetStatus]) and the task is
+// returned ([Store.ReturnTask]), as completed, as aborted, or for another try. When a lease
+// expires, the task is ready for others; a late owner may still return it until another caller is
+// given it.
 //
 //	InsertTasks → pending → OwnTasks → in-progress → ReturnTask → completed or aborted
 //	                 ↑                      |
@@ -14,21 +15,27 @@
 //
 // # The verbs
 //
-// Ten to start with:
+// Begin with these ten:
 //
-//	InsertTasks           adds tasks            AddDependencies  lets tasks wait for others
+//	InsertTasks           adds tasks            AddDependencies  makes tasks wait for others
 //	OwnTasks              hands out tasks       WaitForTask      waits for the end of a task
-//	WaitToOwnTasks        waits for some first  AbortTasks       cancels tasks, and dependents
-//	ExtendTasksOwnership  puts leases off       GetTasks         tells what is known of tasks
+//	WaitToOwnTasks        waits, then the same  AbortTasks       cancels tasks and dependents
+//	ExtendTasksOwnership  extends leases        GetTasks         returns tasks by their IDs
 //	ReturnTask            ends a hand-out       ListTasks        lists tasks
 //
-// The package worker calls those on the left. The others are for streams (InsertTasksFrom), for
-// tasks that change (ReplaceTasks, Debounce, DeleteTasks, RetryTasks), for owners (SetStatus,
-// HoldOwnership, Inputs, OwnershipContext), for processes (RegisterActor), for people (Stats,
-// Explain, Graph, Problems, ListActors), for operators (Maintain, Prune, Check), for limits
-// (SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys), and for tasks that are
-// performed outside (AnswerTasks). [Store] says what happens when any of these calls is cut off.
-// The numbers R1 to R22 are rules in [docs/design/rules.md].
+// The package worker calls those on the left. There are more verbs
+//
+//   - for streams: InsertTasksFrom;
+//   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
+//   - for owners: SetStatus, HoldOwnership, Inputs, OwnershipContext;
+//   - for processes: RegisterActor;
+//   - for looking at tasks: Stats, Explain, Graph, Problems, ListActors;
+//   - for operators: Maintain, Prune, Check;
+//   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
+//   - for tasks that are performed outside: AnswerTasks.
+//
+// [Store] says what happens if the connection breaks during a call. The numbers R1 to R22 are rules
+// in [docs/design/rules.md].
 //
 // # Dependencies
 //
@@ -47,18 +54,18 @@
 //
 // # Being performed more than once
 //
-// An owner may die after it has done its work and before it has returned the task, or be so late
-// that somebody else has been given the task. So make the performance of a task idempotent, or do
-// it in the transaction that returns the task, where the token protects it.
+// An owner may die after its work and before it has returned the task, or be so late that another
+// caller has been given the task. So make the work idempotent, or do it in the transaction that
+// returns the task, where the token protects it.
 //
 // # The database
 //
-// The database is the only clock: leases, schedules and deadlines are measured on it, from the call
-// and not from the start of a transaction. The clocks of workers may be wrong.
+// The database is the only clock: it measures leases, schedules and deadlines, from the call and
+// not from the start of a transaction. The clocks of workers may be wrong.
 //
 // The package migrations makes the tables, in a schema of their own. Statements name that schema,
 // so search_path does not matter, and nothing depends on the state of a session: a transaction
-// pooler may stand in between, if the pool's default query mode does not prepare statements.
+// pooler may be used, if the pool's default query mode does not prepare statements.
 //
 // [docs/design/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/design/rules.md
 package stint

@@ -1,14 +1,14 @@
-// Package client has the verbs of a store for processes that do not reach the database, but a
+// Package client has the verbs of a store for processes that cannot reach the database, but reach a
 // service (package service, or the command stint serve). The names, parameters and errors are those
-// of [stint.Store]; a worker of package worker runs on either:
+// of [stint.Store]. A worker of package worker takes a client instead of a store:
 //
 //	c, err := client.New("http://localhost:7330", client.Options{})
 //	...
 //	w, err := worker.New(c, worker.Options{}, worker.Handle("mail", send))
 //
-// A call whose answer is lost on the way is repeated, for some seconds, so that its effect takes
-// place once: each verb says how. An error names 64 tasks at most. What takes part in a transaction
-// of a database is a [Client.Transact] here.
+// If the answer to a call is lost on the way, the client repeats the call, for some seconds, in
+// such a way that it takes effect once: each verb says how. An error names 64 tasks at most. Verbs
+// that take effect together, as in a transaction of the database, are a [Client.Transact].
 package client
 
 import (

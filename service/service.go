@@ -7,8 +7,8 @@
 //		http://localhost:7330/stint.v1.TaskService/InsertTasks
 //
 // [Options.Authenticate] says who has sent a request, and the package access who may do what. Any
-// number of services may stand before one schema, and a client may ask each time another one.
-// Neither the end of a service nor its death touches the tasks that remote actors own.
+// number of services may use one schema, and a client may use another one for each call. When a
+// service ends or dies, remote actors keep the tasks that they own.
 package service
 
 import (

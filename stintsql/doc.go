@@ -20,11 +20,10 @@
 //	...
 //	db := stdlib.OpenDBFromPool(pool)
 //
-// An open transaction then holds a connection of the pool, so the pool must be larger than the
-// number of transactions open at once: a verb outside of them that finds no connection waits for
-// one.
+// An open transaction then holds a connection of the pool. So make the pool larger than the number
+// of transactions that are open at once: other verbs wait while no connection is free.
 //
-// What to give to PgxTx:
+// The argument of PgxTx is
 //
 //	database/sql  the *sql.Tx
 //	sqlx          the *sqlx.Tx

@@ -30,28 +30,28 @@
 //   - With [stint.RunAnyway] it starts when every task of the structure has ended; in a chain, when
 //     every task before it in the chain has ended. (A chain within a group begins with its own
 //     first part.) It is told of each last task once, completed or aborted, and also of tasks that
-//     may outlast the last tasks: if an inner task waits for several and one of these is aborted,
-//     the inner task is aborted at once, and the others run on.
+//     may end after the last tasks: if an inner task waits for several and one of these is aborted,
+//     the inner task is aborted at once, and the others continue.
 //
 // So a callback that runs anyway counts one end for each part that is a task or a chain of tasks.
 // For a part that is a chord, it counts one end for the callback of that chord and one for each of
 // its parts, unless that callback runs anyway too.
 //
-// All this applies to edges that this package builds. A task may also end before its turn: by
-// AbortTasks, by its Deadline, through an edge that was added to it. Then it does not wait for the
-// tasks before it, and a task that runs anyway after it does not wait for them either.
+// All this applies to edges that this package builds. A task may also end earlier: by AbortTasks,
+// by its Deadline, or because of an edge that was added. Then it does not wait for the tasks before
+// it, and a task that runs anyway after it does not wait for them either.
 //
-// A structure in [FailFast] has its other tasks aborted when one has been, instead of letting them
-// run on.
+// When a task of a structure in [FailFast] is aborted, the other tasks of the structure are
+// aborted, too, instead of continuing.
 //
 // # Joins
 //
 // Several tasks wait for several others through a join, a task with the action [stint.Spontaneous],
 // so that the number of edges is linear in the number of tasks. If only one task waits, or is
-// waited for, there is no join, unless it waits for more than 1,000 tasks: so many signals to one
-// task would make their senders queue up, so joins of about 500 tasks each come in between, in
-// several layers if need be. A join has the OnAbort of the tasks that wait for it, so tasks that
-// differ in OnAbort wait through different joins.
+// waited for, there is no join, unless it waits for more than 1,000 tasks. The senders of so many
+// signals to one task would wait for each other, so there are joins of about 500 tasks each in
+// between, in several layers if necessary. A join has the OnAbort of the tasks that wait for it, so
+// tasks that differ in OnAbort wait through different joins.
 //
 // # Empty structures
 //

@@ -1,5 +1,5 @@
-// Package access says who may do what at a service: grants of verbs, on tasks by their actions and
-// IDs, to principals by their names. Without a grant, nothing is allowed.
+// Package access decides who may do what at a service. Grants allow verbs to principals, which are
+// names, on tasks with certain actions and IDs. Anything else is refused.
 package access
 
 import (

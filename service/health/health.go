@@ -1,5 +1,5 @@
-// Package health answers those who ask whether a service is well: load balancers, Kubernetes and
-// whatever else probes, by HTTP and by gRPC.
+// Package health answers probes of load balancers, Kubernetes and others, by HTTP and by gRPC,
+// which ask whether a service works.
 //
 //	probes := health.New(s.Ready) // s is a *service.Service
 //	mux.Handle("/", s)
@@ -9,8 +9,7 @@
 //	...
 //	probes.Drain() // then requests go elsewhere, and the server can be shut down
 //
-// Nobody needs credentials to ask, and asking does not load what is asked: however many ask, it is
-// probed once a second at most.
+// Probes need no credentials. However many there are, the service is checked once a second at most.
 package health
 
 import (

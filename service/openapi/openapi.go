@@ -1,5 +1,5 @@
-// Package openapi has the description of the service's JSON calls, in OpenAPI 3.1, for programs
-// that make clients and documentation from it. The streams are not in it.
+// Package openapi has the description of the service's JSON calls in OpenAPI 3.1, from which
+// programs generate clients and documentation. It does not describe the streams.
 //
 //	mux.Handle("/openapi.json", openapi.Handler())
 //

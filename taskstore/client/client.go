@@ -1,5 +1,5 @@
-// Package client calls the service of a task store over HTTP: the same verbs as those of the
-// package taskstore, with the same limits and the same meanings.
+// Package client calls the service of a task store over HTTP. It has the verbs of the package
+// taskstore, with the same limits and the same meanings.
 package client
 
 import (
