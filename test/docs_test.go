@@ -141,20 +141,27 @@ func allDocuments(t *testing.T) []string {
 	return all
 }
 
-// Each page is in the index, and the README fits on a few screens.
+// Each page is in the index, each decision in that of decisions, and the README fits on a few
+// screens.
 func TestDocs_HaveAnIndex(t *testing.T) {
 	t.Parallel()
 	const most = 250
-	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
-	wantErr(t, "ReadFile", err, nil)
+	allPages, decisions := filepath.Join("docs", "README.md"),
+		filepath.Join("docs", "design", "adr", "README.md")
 	for _, document := range allDocuments(t) {
-		name, err := filepath.Rel("docs", document)
+		index := allPages
+		if filepath.Dir(document) == filepath.Dir(decisions) && document != decisions {
+			index = decisions
+		}
+		name, err := filepath.Rel(filepath.Dir(index), document)
 		wantErr(t, "Rel", err, nil)
-		decisions := filepath.Join("design", "adr")
-		isPage := !strings.HasPrefix(name, "..") && !strings.HasPrefix(name, decisions) &&
-			name != "README.md"
-		if isPage && !strings.Contains(string(index), "]("+filepath.ToSlash(name)+")") {
-			t.Errorf("docs/README.md does not name %s", name)
+		if document == index || strings.HasPrefix(name, "..") {
+			continue
+		}
+		text, err := os.ReadFile(index)
+		wantErr(t, "ReadFile", err, nil)
+		if !strings.Contains(string(text), "]("+filepath.ToSlash(name)+")") {
+			t.Errorf("%s does not name %s", index, name)
 		}
 	}
 	readme, err := os.ReadFile("README.md")
