@@ -146,8 +146,8 @@ func addTests(tree fs.FS, all map[string]*promise) []string {
 			}
 		}
 		if cited != 0 {
-			faults = append(faults, fmt.Sprintf("%s: %d lines \"Proves ...\" are of another form than"+
-				" \"// Proves G1, L2.\", or not in the comment of a function", name, cited))
+			faults = append(faults, fmt.Sprintf("%s: %d lines \"Proves ...\" do not have the form"+
+				" \"// Proves G1, L2.\", or are not in the comment of a function", name, cited))
 		}
 		return nil
 	})
@@ -170,11 +170,14 @@ func citations(comment string) (lines int, ids []string) {
 // testsPage writes the tests of promises, page by page and section by section.
 func testsPage(all map[string]*promise) string {
 	var written strings.Builder
-	written.WriteString("# Tests of the promises\n\n" +
-		"This page names the tests that prove each promise: guarantees (G), limits (L) and rules (R).\n" +
-		"`go test -run '^TestName$' ./...` runs one of them.\n\n" +
-		"The comment of a test cites the promises that it proves, as in `// Proves G14.` From these comments\n" +
-		"`go test ./docs -run Promises -update` generates the page.\n")
+	written.WriteString(`# Tests of the promises
+
+This page names the tests that prove each promise: guarantees (G), limits (L) and rules (R).
+` + "`go test -run '^TestName$' ./...`" + ` runs one of them.
+
+The comment of a test cites the promises that it proves, as in ` + "`// Proves G14.`" + ` From these
+comments ` + "`go test ./docs -run Promises -update`" + ` generates the page.
+`)
 	ordered := make([]*promise, 0, len(all))
 	for _, p := range all {
 		ordered = append(ordered, p)
