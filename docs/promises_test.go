@@ -95,7 +95,8 @@ func promisesOf(documents fs.FS) (map[string]*promise, []string) {
 			}
 			id := found[1] + found[2]
 			if all[id] != nil {
-				faults = append(faults, fmt.Sprintf("%s is in %s and in %s", id, all[id].page, name))
+				faults = append(faults,
+					fmt.Sprintf("%s is in %s and in %s", id, all[id].page, name))
 			}
 			all[id] = &promise{id: id, page: name, section: section}
 		}
