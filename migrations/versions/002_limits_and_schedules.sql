@@ -1,6 +1,6 @@
--- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps, the
--- history of tries, and tasks that fail fast. limits.md, schedules.md, steps.md and history.md in
--- docs/guides describe them.
+-- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
+-- the history of tries, and tasks that fail fast. limits.md, schedules.md, steps.md and history.md
+-- in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -143,8 +143,8 @@ CREATE TABLE {{.schema}}.schedules (
 ) WITH (fillfactor = 50);
 CREATE INDEX schedules_order ON {{.schema}}.schedules (next_at, name) WHERE next_at IS NOT NULL;
 
--- What steps of tasks returned (docs/guides/steps.md): the next try of the task is given it. Rows of
--- tasks that are gone are deleted by whoever maintains.
+-- What steps of tasks returned (docs/guides/steps.md): the next try of the task is given it. Rows
+-- of tasks that are gone are deleted by whoever maintains.
 CREATE TABLE {{.schema}}.steps (
     key         bigint      NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT statement_timestamp(),
@@ -175,12 +175,12 @@ CREATE TABLE {{.schema}}.fail_fast (
     CONSTRAINT fail_fast_pkey PRIMARY KEY (key)
 );
 
--- The tries of tasks that ended without ending the task, and those of which a log is kept; the end
--- of others is in finished (docs/guides/history.md). tries counts them as ready does. outcome is as
--- of return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where its deadline
--- passed; where finished has a row with the claim, that one counts. claim is null of a task that
--- ended while it was owned, not by its owner, and was opened again. Whoever maintains deletes rows
--- that are too many or too old, or whose task is gone.
+-- The tries of tasks that ended without ending the task, and those of which a log is kept; the
+-- end of others is in finished (docs/guides/history.md). tries counts them as ready does. outcome
+-- is as of return_tasks, 4 where the lease expired, 5 where somebody aborted the task, 6 where
+-- its deadline passed; where finished has a row with the claim, that one counts. claim is null of
+-- a task that ended while it was owned, not by its owner, and was opened again. Whoever maintains
+-- deletes rows that are too many or too old, or whose task is gone.
 CREATE TABLE {{.schema}}.tries (
     key      bigint      NOT NULL,
     claim    bigint,
