@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/prune"
 )
 
 // Maintenance says when a store maintains the schema in the background.
@@ -65,6 +67,33 @@ func (s *Store) Maintain(ctx context.Context) error {
 	return nil
 }
 
+// Prune deletes finished tasks past the retention of this store (R18), as [Store.Maintain] does
+// among other things, and returns how many. To prune earlier than the other stores do, make a store
+// for the purpose:
+//
+//	stint.Options{
+//		Maintenance: stint.MaintainNever,
+//		Retention:   stint.Retention{Completed: time.Hour, Aborted: stint.KeepForever},
+//	}
+//
+// Tasks that somebody may still ask for stay: the predecessors of tasks that have not completed
+// and, for an hour, tasks with PostResult. An aborted task keeps its predecessors until it is
+// pruned itself, since it may be retried and ask for them.
+//
+// It works in small transactions, so that nobody waits for it. It prunes nothing while
+// [Store.RetryTasks] is under way, nor in a transaction that is stricter than READ COMMITTED, which
+// may overlook who asks. If ctx ends or the connection breaks, it returns the error and how many
+// tasks are certainly gone; the call may be repeated, and be made concurrently. In the caller's
+// transaction it is undone if that rolls back.
+func (s *Store) Prune(ctx context.Context) (int64, error) {
+	const quiet = true // the retention may be for this once
+	pruned, _, err := prune.New(s.db, s.keep.toEngine(), quiet).All(ctx)
+	if err != nil {
+		return pruned, fmt.Errorf("prune: %w", err)
+	}
+	return pruned, nil
+}
+
 // A duty is a part of maintenance. Maintain does all that is due; the background does some of it,
 // every so often.
 type duty struct {
@@ -77,10 +106,13 @@ type duty struct {
 // that fails stays there.
 func (s *Store) duties() []duty {
 	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
-	unparker, pruner, dropper := limit.NewUnparker(s.limits, s.db), s.newPruner(), &dropper{store: s}
+	unparker := limit.NewUnparker(s.limits, s.db)
+	pruner := prune.New(s.db, s.keep.toEngine(), false)
+	keptTries := cmp.Or(s.history.Tries, keptTriesMax) // others may keep tries, and say how many
+	orphans := prune.NewOrphans(s.db, keptTries, s.history.Age)
 	fire := (&scheduleFirer{store: s}).pass
-	prune := func(ctx context.Context) error {
-		_, _, err := pruner.pass(ctx)
+	pruneAll := func(ctx context.Context) error {
+		_, _, err := pruner.All(ctx)
 		return err
 	}
 	return []duty{
@@ -89,8 +121,8 @@ func (s *Store) duties() []duty {
 		{"come back to what aborted tasks need", sweepEvery, nil, failed.keepUp},
 		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
 		{"unpark tasks below limits", maintainEvery, unparker.All, unparker.Some},
-		{"prune finished tasks", s.keep.pruneEvery(), prune, pruner.keepUp},
-		{"drop what is left of tasks that are gone", sweepEvery, dropper.pass, dropper.keepUp},
+		{"prune finished tasks", s.keep.pruneEvery(), pruneAll, pruner.Some},
+		{"delete what is kept for tasks that are gone", sweepEvery, orphans.All, orphans.Some},
 		{"insert tasks of schedules", maintainEvery, fire, fire},
 	}
 }

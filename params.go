@@ -24,18 +24,6 @@ func interval(lease time.Duration) *time.Duration {
 	return &lease
 }
 
-// age returns a retention as the parameter of a statement: null for KeepForever.
-func age(keep time.Duration) *time.Duration {
-	switch keep {
-	case KeepForever:
-		return nil
-	case KeepNone:
-		return new(time.Duration)
-	default:
-		return &keep
-	}
-}
-
 // keysAndClaims returns performances as the parameters of a statement.
 func keysAndClaims(performances []performance) (keys, claims []int64) {
 	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))

@@ -21,6 +21,7 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/prune"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
@@ -302,7 +303,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, limit.Statements, schedule.Statements, session.Statements,
+			statements, limit.Statements, prune.Statements, schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
@@ -322,6 +323,29 @@ func (r Retention) withDefaults() (Retention, error) {
 		r.Aborted = retentionAbortedDefault
 	}
 	return r, nil
+}
+
+// toEngine returns the retention with the ages that depend on it; nil: for ever.
+func (r Retention) toEngine() prune.Keep {
+	age := func(keep time.Duration) *time.Duration {
+		switch keep {
+		case KeepForever:
+			return nil
+		case KeepNone:
+			return new(time.Duration)
+		default:
+			return &keep
+		}
+	}
+	return prune.Keep{
+		Completed: age(r.Completed), Aborted: age(r.Aborted), Results: retentionPostResultMinimum,
+	}
+}
+
+// pruneEvery is how often to prune.
+func (r Retention) pruneEvery() time.Duration {
+	shortest := min(r.Completed, r.Aborted)
+	return min(max(shortest/4, prune.EveryLeast), prune.EveryMost) //nolint:mnd // see there
 }
 
 // WithTx returns a store whose verbs take part in tx: their effects are committed or rolled back
