@@ -35,55 +35,6 @@ func (c Claim) claim() claim {
 	return claim(c.Number&^versionBits | versionBit) //nolint:gosec // the bits are what counts
 }
 
-// ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
-// sets Repeated and calls again, at any store on the schema, until it gets one. If tasks were
-// handed out under the claim, the answer has those with the actions that the actor still owns,
-// under a new lease, and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses
-// a new claim; one that has handed out nothing may be used again.
-//
-// While another call under the claim is still at work, a call that finds nothing else to hand out
-// answers without tasks. So a caller whose earlier answer was lost, and that is not going to call
-// again, calls [Store.ReleaseClaim]. If ctx ends during the call, what it has handed out is given
-// back, unless the call was repeated meanwhile: the claim is then spent.
-//
-// An answer is on its way to somebody else for as long as the line takes, and nobody extends the
-// leases meanwhile. So it has no more bodies than a line of 256 KiB a second carries in a third of
-// the lease, and no more than one of OwnTasks, but always one: choose a lease for the largest.
-//
-// Calls share no statement with others, unlike those of OwnTasks. In a transaction the call is
-// refused with an [*ArgumentError].
-func (s *Store) ClaimTasks(
-	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
-	lease time.Duration,
-) ([]OwnedTask, error) {
-	request, err := s.claiming(c, actor, maxTasks, actions, lease)
-	if err != nil {
-		return nil, fmt.Errorf("claim tasks: %w", err)
-	}
-	answer, err := s.ownTasks(ctx, request)
-	if err != nil {
-		return nil, fmt.Errorf("claim tasks: %w", err)
-	}
-	return answer.tasks, nil
-}
-
-// WaitToClaimTasks is [Store.ClaimTasks], but waits until there are tasks, as
-// [Store.WaitToOwnTasks] does.
-func (s *Store) WaitToClaimTasks(
-	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
-	lease time.Duration,
-) ([]OwnedTask, error) {
-	request, err := s.claiming(c, actor, maxTasks, actions, lease)
-	if err != nil {
-		return nil, fmt.Errorf("wait to claim tasks: %w", err)
-	}
-	owned, err := s.waitToOwnTasks(ctx, request)
-	if err != nil {
-		return nil, fmt.Errorf("wait to claim tasks: %w", err)
-	}
-	return owned, nil
-}
-
 func (s *Store) claiming(
 	c Claim, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) (ownRequest, error) {
@@ -98,17 +49,6 @@ func (s *Store) claiming(
 		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
 		chosen: c,
 	}, nil
-}
-
-// ReleaseClaim gives back, with their tries refunded, the tasks that were handed out under a claim
-// and are still owned under it, and sees to it that none are handed out for the next ten minutes: a
-// call of [Store.ClaimTasks] that is still on its way fails. The call may be repeated after any
-// failure.
-func (s *Store) ReleaseClaim(ctx context.Context, c Claim, actor ActorID) error {
-	if err := s.releaseClaim(ctx, c, actor); err != nil {
-		return fmt.Errorf("release claim: %w", err)
-	}
-	return nil
 }
 
 func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error {
@@ -208,38 +148,6 @@ func (h *handOut) again(ctx context.Context) error {
 	return nil
 }
 
-// A RemoteActor is an actor in a process that does not reach the database. It asks through
-// services, processes with a store, which come and go: its tasks do not depend on any of them. It
-// owns tasks by [Store.ClaimTasks] with its session, and its leases are bound to that. The service
-// to which it is connected attends it ([Store.AttendActor]), and hands its tasks on when it is gone
-// ([Store.DismissActor]).
-type RemoteActor struct {
-	Actor ActorID
-
-	// Session is a random number that the process has made for itself, other than 0.
-	Session int64
-
-	// Epoch counts the connections of the process: each has a larger one than the one before, so
-	// that a service that notices late that an earlier connection is gone changes nothing.
-	Epoch int64
-}
-
-// AttendActor notes that this store attends a connection of a remote actor, so that
-// [Store.ListActors] shows it for as long as the process of the store lives. It reports whether the
-// connection is the actor's latest; if not, the service should end it. The call may be repeated,
-// and should be now and then, since others forget the actor when they believe for a while that this
-// process is gone.
-//
-// With PollOnly, or behind a pooler, the actor is not shown.
-func (s *Store) AttendActor(
-	ctx context.Context, remote RemoteActor, actions []string,
-) (latest bool, err error) {
-	if latest, err = s.attendActor(ctx, remote, actions); err != nil {
-		return false, fmt.Errorf("attend actor: %w", err)
-	}
-	return latest, nil
-}
-
 func (s *Store) attendActor(
 	ctx context.Context, remote RemoteActor, actions []string,
 ) (latest bool, err error) {
@@ -274,29 +182,6 @@ func (s *Store) attendant(ctx context.Context) (int64, error) {
 	return s.session.Number(ctx)
 }
 
-// ExtendRemoteOwnership is [Store.ExtendTasksOwnership] for a remote actor. If a lease has expired
-// and is extended all the same, it is bound to the actor's session again.
-func (s *Store) ExtendRemoteOwnership(
-	ctx context.Context, remote RemoteActor, owned []OwnedTask, lease time.Duration,
-) ([]bool, error) {
-	extended, err := s.extend(ctx, remote.Actor, remote.Session, owned, lease)
-	if err != nil {
-		return nil, fmt.Errorf("extend remote ownership: %w", err)
-	}
-	return extended, nil
-}
-
-// DismissActor hands on the tasks of a remote actor whose connection is gone, as if their leases
-// had expired, unless a later connection of it is attended, at whatever store. Tasks that somebody
-// locks at this moment are handed on when the lock is free, if that is soon, or else when their
-// leases expire. The call may be repeated after any failure.
-func (s *Store) DismissActor(ctx context.Context, remote RemoteActor) error {
-	if err := s.dismissActor(ctx, remote); err != nil {
-		return fmt.Errorf("dismiss actor: %w", err)
-	}
-	return nil
-}
-
 func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 	const pauseFirst, pauseMax = 5 * time.Millisecond, time.Second
 	if err := s.checkRemote(remote); err != nil {
@@ -326,23 +211,6 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// ForgetActor notes that a remote actor has left, unless a later connection of it is attended. As
-// with [Store.UnregisterActor], the tasks that it still owns are handed on when their leases
-// expire.
-func (s *Store) ForgetActor(ctx context.Context, remote RemoteActor) error {
-	err := s.checkRemote(remote)
-	if err == nil {
-		err = s.db.Run(ctx, pg.Step{
-			Name: "forget_actor",
-			Args: []any{remote.Session, string(remote.Actor), remote.Epoch},
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("forget actor: %w", err)
-	}
-	return nil
 }
 
 func (s *Store) checkRemote(remote RemoteActor) error {

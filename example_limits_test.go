@@ -328,7 +328,7 @@ func ExampleStore_History() {
 	// 2 completed by worker-1 sent
 }
 
-func ExampleStore_ClaimTasks() {
+func ExampleRemote_ClaimTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore()
 	defer drop()
@@ -341,7 +341,8 @@ func ExampleStore_ClaimTasks() {
 		panic(err)
 	}
 	for range 2 { // as if the first answer had been lost
-		owned, err := store.ClaimTasks(ctx, claim, "greeter", 10, []string{"greet"}, time.Minute)
+		owned, err := store.Remote().ClaimTasks(
+			ctx, claim, "greeter", 10, []string{"greet"}, time.Minute)
 		if err != nil {
 			panic(err)
 		}
@@ -354,7 +355,7 @@ func ExampleStore_ClaimTasks() {
 
 // A service attends the connection of an actor in another process, and hands its tasks on when the
 // connection is gone.
-func ExampleStore_AttendActor() {
+func ExampleRemote_AttendActor() {
 	ctx := context.Background()
 	store, drop := exampleStore(stint.Task{ID: "mail/1", Action: "mail"})
 	defer drop()
@@ -364,7 +365,7 @@ func ExampleStore_AttendActor() {
 		if err != nil {
 			panic(err)
 		}
-		owned, err := store.ClaimTasks(ctx, claim, actor, 1, []string{"mail"}, time.Hour)
+		owned, err := store.Remote().ClaimTasks(ctx, claim, actor, 1, []string{"mail"}, time.Hour)
 		if err != nil {
 			panic(err)
 		}
@@ -373,11 +374,11 @@ func ExampleStore_AttendActor() {
 		}
 	}
 
-	latest, err := store.AttendActor(ctx, remote, []string{"mail"})
+	latest, err := store.Remote().AttendActor(ctx, remote, []string{"mail"})
 	fmt.Println(latest, err)
 	own(remote.Actor, remote.Session)
 
-	fmt.Println(store.DismissActor(ctx, remote)) // its connection is gone
+	fmt.Println(store.Remote().DismissActor(ctx, remote)) // its connection is gone
 	own("other", 4712)
 	fmt.Println(store.Close(ctx))
 	// Output:

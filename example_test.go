@@ -379,12 +379,12 @@ func ExampleStore_GetTasks() {
 	// get tasks: task not found: "b"
 }
 
-func ExampleStore_FindActions() {
+func ExampleRemote_FindActions() {
 	ctx := context.Background()
 	store, drop := exampleStore(stint.Task{ID: "a", Action: "copy"})
 	defer drop()
 
-	actions, err := store.FindActions(ctx, []stint.TaskID{"a", "b"})
+	actions, err := store.Remote().FindActions(ctx, []stint.TaskID{"a", "b"})
 	fmt.Println(actions, err)
 	// Output:
 	// map[a:copy] <nil>

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -320,30 +319,6 @@ func (s *Store) Inputs(ctx context.Context, owned OwnedTask) ([]Input, error) {
 		return nil, fmt.Errorf("inputs: %w", err)
 	}
 	return inputs, nil
-}
-
-// InputsPage is [Store.Inputs] a page at a time, for results that are large together. A page has
-// inputs of at most bytesMax bytes, but at least one if there is one. The first page comes after
-// the empty cursor. Each page comes with the cursor for the next one, which is empty if there are
-// no more inputs.
-func (s *Store) InputsPage(
-	ctx context.Context, owned OwnedTask, after Cursor, bytesMax int,
-) (inputs []Input, next Cursor, err error) {
-	from := int64(0)
-	if after != "" {
-		if from, err = strconv.ParseInt(string(after), 10, 64); err != nil {
-			err = argumentError("after", "must be the cursor that came with a page")
-			return nil, "", fmt.Errorf("inputs page: %w", err)
-		}
-	}
-	inputs, from, err = s.inputs(ctx, owned, from, int64(bytesMax))
-	if err != nil {
-		return nil, "", fmt.Errorf("inputs page: %w", err)
-	}
-	if from != 0 {
-		next = Cursor(strconv.FormatInt(from, 10))
-	}
-	return inputs, next, nil
 }
 
 // inputs returns the inputs with keys from a key on, as far as they have so many bytes, and the key

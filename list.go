@@ -16,6 +16,9 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
+// valueBytesMax is more than any value of a task has.
+const valueBytesMax = math.MaxInt32
+
 // GetTasks returns what the store knows of tasks, all of it as of one instant, in the order asked.
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID; the others are still returned.
@@ -54,31 +57,6 @@ func (s *Store) getTasks(
 		return infos, left, &TaskError{IDs: slices.Compact(missing), Err: ErrTaskNotFound}
 	}
 	return infos, left, nil
-}
-
-// FindActions returns the actions of tasks by their IDs, without the rest of them. IDs that no task
-// has are left out.
-func (s *Store) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]string, error) {
-	if err := checkIDs(ids); err != nil {
-		return nil, fmt.Errorf("find actions: %w", err)
-	}
-	actions := make(map[TaskID]string, len(ids))
-	err := s.db.Run(ctx, pg.Step{
-		Name: "existing_tasks", Args: []any{texts(ids)},
-		Read: func(rows pgx.Rows) error {
-			var id TaskID
-			var action string
-			_, err := pgx.ForEachRow(rows, []any{&id, &action}, func() error {
-				actions[id] = action
-				return nil
-			})
-			return err
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find actions: %w", err)
-	}
-	return actions, nil
 }
 
 // A foundTask is a task with what the store knows of it.
@@ -142,7 +120,7 @@ type Filter struct {
 	Limit int // how many tasks to return at most; default: 100, at most 10,000
 }
 
-// A Cursor marks where a page of [Store.ListTasks] or [Store.InputsPage] ends.
+// A Cursor marks where a page of [Store.ListTasks] or [Remote.InputsPage] ends.
 type Cursor string
 
 // A TaskPage is an answer of [Store.ListTasks].

@@ -190,20 +190,6 @@ func (s *Store) ListSchedules(ctx context.Context, names ...string) ([]ScheduleI
 	return all, nil
 }
 
-// CountScheduleBytes returns how many bytes the schedules with these names have, or all of them if
-// none is named, which [Store.ListSchedules] would return, without reading their tasks. Bodies
-// count with a third more than they have.
-func (s *Store) CountScheduleBytes(ctx context.Context, names ...string) (int64, error) {
-	if err := checkScheduleNames(names); err != nil {
-		return 0, fmt.Errorf("count bytes of schedules: %w", err)
-	}
-	size, err := schedule.CountBytes(ctx, s.db, names)
-	if err != nil {
-		return 0, fmt.Errorf("count bytes of schedules: %w", err)
-	}
-	return size, nil
-}
-
 func (s *Store) listSchedules(ctx context.Context, names []string) ([]ScheduleInfo, error) {
 	if err := checkScheduleNames(names); err != nil {
 		return nil, err

@@ -341,7 +341,7 @@ func bounds(spans []span) (lo, hi []int64) {
 
 // A Claim names a hand-out before it takes place, so that a caller whose answer was lost, on the
 // way through a service for example, can repeat the call, and learns of every task that it was
-// given. [Store.ClaimTasks] says how.
+// given. [Remote.ClaimTasks] says how.
 type Claim struct {
 	// Number is random, and new for each hand-out: [NewClaim] makes it. It becomes a part of the
 	// tokens, so keep it out of logs.

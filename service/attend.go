@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// attendEvery is how often a service says that it attends an actor: see Store.AttendActor.
+	// attendEvery is how often a service says that it attends an actor: see stint.Remote.
 	attendEvery = time.Minute
 
 	// idBytesMax is the length of an ID.
@@ -77,7 +77,7 @@ func (o *owners) Attend(
 	if err := s.note(first); err != nil {
 		return err
 	}
-	latest, err := o.store.AttendActor(ctx, s.remote, s.actions)
+	latest, err := o.store.Remote().AttendActor(ctx, s.remote, s.actions)
 	switch {
 	case err != nil:
 		return err
@@ -147,7 +147,7 @@ func (s *stream) serve(ctx context.Context) error {
 			if err := s.stillMay(ctx); err != nil {
 				return err
 			}
-			latest, err := s.store.AttendActor(ctx, s.remote, s.actions)
+			latest, err := s.store.Remote().AttendActor(ctx, s.remote, s.actions)
 			if err == nil && !latest { // without an answer, the stream still shows that it lives
 				return errSuperseded()
 			}
@@ -242,13 +242,13 @@ func (s *stream) takeLost() []string {
 // until their leases expire, and so does one whose service ends.
 func (s *stream) end(ctx context.Context) {
 	if s.hasLeft() {
-		s.part(ctx, s.store.ForgetActor)
+		s.part(ctx, s.store.Remote().ForgetActor)
 		return
 	}
 	s.attending.Go(func() {
 		select {
 		case <-time.After(s.grace):
-			s.part(ctx, s.store.DismissActor)
+			s.part(ctx, s.store.Remote().DismissActor)
 		case <-s.draining.Done():
 		}
 	})

@@ -166,7 +166,7 @@ func (a *asking) readable(ids []stint.TaskID) map[stint.TaskID]bool {
 	if len(ids) == 0 || len(ids) > itemsMax {
 		return readable
 	}
-	actions, err := a.store.FindActions(a.ctx, ids)
+	actions, err := a.store.Remote().FindActions(a.ctx, ids)
 	if err != nil {
 		return readable
 	}

@@ -29,15 +29,15 @@ func (o *owners) OwnTasks(
 	if err != nil {
 		return nil, err
 	}
+	remote := o.store.Remote()
 	var owned []stint.OwnedTask
 	var over bool
 	if wait < briefWait {
-		owned, err = o.store.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
+		owned, err = remote.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
 	}
 	if wait > 0 && len(owned) == 0 && err == nil {
 		over, err = o.waiting(ctx, wait, func(ctx context.Context) (err error) {
-			owned, err = o.store.WaitToClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(),
-				lease)
+			owned, err = remote.WaitToClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
 			return err
 		})
 	}
@@ -56,7 +56,7 @@ func (o *owners) ReleaseClaim(
 ) (*stintv1.ReleaseClaimResponse, error) {
 	claim := stint.Claim{Number: callerOf(ctx).numberOf(r.GetActor(), r.GetClaim())}
 	return &stintv1.ReleaseClaimResponse{},
-		o.store.ReleaseClaim(ctx, claim, stint.ActorID(r.GetActor()))
+		o.store.Remote().ReleaseClaim(ctx, claim, stint.ActorID(r.GetActor()))
 }
 
 func (o *owners) ExtendTasksOwnership(
@@ -67,7 +67,8 @@ func (o *owners) ExtendTasksOwnership(
 		return nil, err
 	}
 	remote := callerOf(ctx).remote(r.GetActor(), r.GetSession())
-	kept, err := o.store.ExtendRemoteOwnership(ctx, remote, owned, r.GetLease().AsDuration())
+	lease := r.GetLease().AsDuration()
+	kept, err := o.store.Remote().ExtendTasksOwnership(ctx, remote, owned, lease)
 	return &stintv1.ExtendTasksOwnershipResponse{Kept: kept}, err
 }
 
@@ -114,7 +115,8 @@ func (o *owners) GetInputs(
 	if err := callerOf(ctx).room.hold(ctx, int64(bytesMax)); err != nil {
 		return nil, err
 	}
-	inputs, next, err := o.store.InputsPage(ctx, owned, stint.Cursor(r.GetAfter()), bytesMax)
+	after := stint.Cursor(r.GetAfter())
+	inputs, next, err := o.store.Remote().InputsPage(ctx, owned, after, bytesMax)
 	switch {
 	case err != nil:
 		return nil, err

@@ -108,7 +108,7 @@ func (a *asking) missing(verb access.Verb, ids []string) (missing []stint.TaskID
 	case len(unsure) > itemsMax:
 		return nil, errItems()
 	}
-	actions, err := a.store.FindActions(a.ctx, wire.ToIDs(unsure))
+	actions, err := a.store.Remote().FindActions(a.ctx, wire.ToIDs(unsure))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a *asking) mayTakeOver(ids []string) error {
 	case len(unsure) > itemsMax:
 		return errItems()
 	}
-	actions, err := a.store.FindActions(a.ctx, wire.ToIDs(unsure))
+	actions, err := a.store.Remote().FindActions(a.ctx, wire.ToIDs(unsure))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func schedulesFit(ctx context.Context, store *stint.Store, names []string) error
 	if len(names) == 0 {
 		return nil
 	}
-	size, err := store.CountScheduleBytes(ctx, names...)
+	size, err := store.Remote().CountScheduleBytes(ctx, names...)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func schedulesFit(ctx context.Context, store *stint.Store, names []string) error
 func listSchedules(
 	ctx context.Context, store *stint.Store, names []string,
 ) ([]stint.ScheduleInfo, error) {
-	size, err := store.CountScheduleBytes(ctx, names...)
+	size, err := store.Remote().CountScheduleBytes(ctx, names...)
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func (t *tasks) willFit(ctx context.Context, ids []stint.TaskID) error {
 	if len(ids) <= 1 {
 		return nil
 	}
-	size, err := t.store.CountBytes(ctx, ids)
+	size, err := t.store.Remote().CountBytes(ctx, ids)
 	return cmp.Or(err, sizeFits("ids", size))
 }
 
@@ -152,7 +152,7 @@ func (t *tasks) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	ids := wire.ToIDs(r.GetIds())
-	found, left, err := t.store.GetSmallTasks(ctx, ids, smallOf(ids))
+	found, left, err := t.store.Remote().GetSmallTasks(ctx, ids, smallOf(ids))
 	if left > 0 {
 		if err := t.holdFor(ctx, found, left); err != nil {
 			return nil, err

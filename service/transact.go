@@ -91,7 +91,7 @@ func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
 		if len(parts.ids) == 0 {
 			return false, nil
 		}
-		found, err := t.store.FindActions(ctx, wire.ToIDs(parts.ids))
+		found, err := t.store.Remote().FindActions(ctx, wire.ToIDs(parts.ids))
 		return len(found) == len(parts.ids), err
 	}
 	done := true
@@ -186,7 +186,7 @@ func debounceAll(
 
 // mustExist returns an error that names the tasks that are not stored.
 func mustExist(ctx context.Context, store *stint.Store, ids []stint.TaskID) error {
-	actions, err := store.FindActions(ctx, ids)
+	actions, err := store.Remote().FindActions(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (t *tasks) WaitForTasks(
 	var found []stint.TaskInfo
 	var left int64
 	over, err := t.waiting(ctx, wait, func(ctx context.Context) (err error) {
-		found, left, err = t.store.WaitForSmallTasks(ctx, ids, smallOf(ids))
+		found, left, err = t.store.Remote().WaitForSmallTasks(ctx, ids, smallOf(ids))
 		return err
 	})
 	finished := !over
@@ -105,7 +105,7 @@ func waited(
 func (t *tasks) lookAtWaited(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, finished bool, err error) {
-	found, left, err := t.store.GetSmallTasks(ctx, ids, smallOf(ids))
+	found, left, err := t.store.Remote().GetSmallTasks(ctx, ids, smallOf(ids))
 	if err != nil {
 		return nil, false, err
 	}

@@ -67,14 +67,8 @@ type measured struct {
 	most *atomic.Int64
 }
 
-func (m *measured) CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error) {
-	counts, ok := m.Store.(interface {
-		CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error)
-	})
-	if !ok {
-		return 0, nil
-	}
-	return counts.CountBytes(ctx, ids)
+func (m *measured) Remote() *stint.Remote {
+	return m.Store.(interface{ Remote() *stint.Remote }).Remote()
 }
 
 func (m *measured) GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error) {

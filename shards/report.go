@@ -103,13 +103,11 @@ const heldBytes = 16 << 20
 // checkBytes refuses tasks that are too large together to be held at once, with
 // [stint.ErrTooLarge]. Services do it by themselves.
 func checkBytes(ctx context.Context, store Store, ids []stint.TaskID) error {
-	counts, ok := store.(interface {
-		CountBytes(ctx context.Context, ids []stint.TaskID) (int64, error)
-	})
+	direct, ok := store.(interface{ Remote() *stint.Remote })
 	if !ok || len(ids) <= 1 {
 		return nil
 	}
-	switch bytes, err := counts.CountBytes(ctx, ids); {
+	switch bytes, err := direct.Remote().CountBytes(ctx, ids); {
 	case err != nil:
 		return err
 	case bytes > heldBytes:

@@ -22,7 +22,7 @@ func newClaim(t *testing.T) stint.Claim {
 func claims(
 	ctx context.Context, store *stint.Store, claim stint.Claim, n int,
 ) ([]stint.OwnedTask, error) {
-	return store.ClaimTasks(ctx, claim, "actor", n, []string{"act"}, time.Hour)
+	return store.Remote().ClaimTasks(ctx, claim, "actor", n, []string{"act"}, time.Hour)
 }
 
 // wantClaimed claims tasks, and fails unless these are handed out at this try.
@@ -140,11 +140,12 @@ func TestClaimTasks_IsSpentForSomebodyElse(t *testing.T) {
 	wantClaimed(t, store, claim, 1, 1, "a")
 	for _, call := range []func(
 		context.Context, stint.Claim, stint.ActorID, int, []string, time.Duration,
-	) ([]stint.OwnedTask, error){store.ClaimTasks, store.WaitToClaimTasks} {
+	) ([]stint.OwnedTask, error){store.Remote().ClaimTasks, store.Remote().WaitToClaimTasks} {
 		_, err := call(t.Context(), claim, "somebody else", 1, []string{"act"}, time.Hour)
 		wantErr(t, "ClaimTasks by somebody else", err, stint.ErrClaimSpent)
 	}
-	_, err := store.ClaimTasks(t.Context(), claim, "actor", 1, []string{"other"}, time.Hour)
+	others := []string{"other"}
+	_, err := store.Remote().ClaimTasks(t.Context(), claim, "actor", 1, others, time.Hour)
 	wantErr(t, "ClaimTasks with another action", err, stint.ErrClaimSpent)
 	wantClaimed(t, store, claim, 1, 1, "a")
 	wantState(t, store, stint.StateReady, "b")
@@ -158,12 +159,12 @@ func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
 	insert(t, store, after("a"), stint.Task{ID: "b", Action: "other"})
 	claim := newClaim(t)
 	both := []string{"act", "other"}
-	owned, err := store.ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
+	owned, err := store.Remote().ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
 	if err != nil || len(owned) != 2 {
 		t.Fatalf("ClaimTasks = %q, %v", idsOf(owned), err)
 	}
 	wantClaimed(t, store, claim, 2, 1, "a")
-	owned, err = store.ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
+	owned, err = store.Remote().ClaimTasks(t.Context(), claim, "actor", 2, both, time.Hour)
 	if err != nil || len(owned) != 2 {
 		t.Fatalf("ClaimTasks repeated with both = %q, %v", idsOf(owned), err)
 	}
@@ -209,7 +210,7 @@ func TestWaitToClaimTasks_AWaitThatIsRepeated(t *testing.T) {
 	claim := newClaim(t)
 	wait := func(store *stint.Store) func() ([]stint.OwnedTask, error) {
 		return func() ([]stint.OwnedTask, error) {
-			return store.WaitToClaimTasks(t.Context(), claim, "actor", 1, []string{"act"},
+			return store.Remote().WaitToClaimTasks(t.Context(), claim, "actor", 1, []string{"act"},
 				time.Hour)
 		}
 	}
@@ -234,7 +235,7 @@ func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 	claim := newClaim(t)
 	wantClaimed(t, store, claim, 1, 1, "a")
 	for range 2 {
-		err := store.ReleaseClaim(t.Context(), claim, "actor")
+		err := store.Remote().ReleaseClaim(t.Context(), claim, "actor")
 		wantErr(t, "ReleaseClaim", err, nil)
 	}
 	wantState(t, store, stint.StateReady, "a", "b")
@@ -242,7 +243,7 @@ func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
 
 	unused := newClaim(t)
-	wantErr(t, "ReleaseClaim", store.ReleaseClaim(t.Context(), unused, "actor"), nil)
+	wantErr(t, "ReleaseClaim", store.Remote().ReleaseClaim(t.Context(), unused, "actor"), nil)
 	_, err = claims(t.Context(), store, unused, 1)
 	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
 	wantClaimed(t, store, newClaim(t), 2, 1, "b", "a") // a is behind it now
@@ -347,7 +348,7 @@ func TestClaimTasks_ThatMayStillHandOutFails(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Fatal("ClaimTasks did not fail")
 	}
-	wantErr(t, "ReleaseClaim", c.truth.ReleaseClaim(t.Context(), claim, "actor"), nil)
+	wantErr(t, "ReleaseClaim", c.truth.Remote().ReleaseClaim(t.Context(), claim, "actor"), nil)
 	insert(t, c.truth, after("a"))
 	trap.Release()
 	<-trap.Answered()
@@ -361,13 +362,14 @@ func TestClaimTasks_RefusesBadArguments(t *testing.T) {
 	inTx := store.WithTx(begin(t, pool))
 	claim := newClaim(t)
 	for name, err := range map[string]error{
-		"no number": errOf(store.ClaimTasks(ctx, stint.Claim{}, "a", 1, actions, time.Hour)),
-		"no tasks":  errOf(store.ClaimTasks(ctx, claim, "a", 0, actions, time.Hour)),
-		"no actor":  errOf(store.WaitToClaimTasks(ctx, claim, "", 1, actions, time.Hour)),
-		"no lease":  errOf(store.WaitToClaimTasks(ctx, claim, "a", 1, actions, 0)),
+		"no number": errOf(
+			store.Remote().ClaimTasks(ctx, stint.Claim{}, "a", 1, actions, time.Hour)),
+		"no tasks": errOf(store.Remote().ClaimTasks(ctx, claim, "a", 0, actions, time.Hour)),
+		"no actor": errOf(store.Remote().WaitToClaimTasks(ctx, claim, "", 1, actions, time.Hour)),
+		"no lease": errOf(store.Remote().WaitToClaimTasks(ctx, claim, "a", 1, actions, 0)),
 		"in a transaction": errOf(
-			inTx.ClaimTasks(ctx, claim, "a", 1, actions, time.Hour)),
-		"release by nobody": store.ReleaseClaim(ctx, claim, ""),
+			inTx.Remote().ClaimTasks(ctx, claim, "a", 1, actions, time.Hour)),
+		"release by nobody": store.Remote().ReleaseClaim(ctx, claim, ""),
 	} {
 		if !errors.Is(err, stint.ErrInvalidArgument) {
 			t.Errorf("%s: %v, want %v", name, err, stint.ErrInvalidArgument)

@@ -149,7 +149,7 @@ func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 	var pages []string
 	cursor := stint.Cursor("")
 	for more := true; more; {
-		inputs, next, err := store.InputsPage(t.Context(), owned, cursor, 2*few+500)
+		inputs, next, err := store.Remote().InputsPage(t.Context(), owned, cursor, 2*few+500)
 		wantErr(t, "InputsPage", err, nil)
 		page := ""
 		for _, input := range inputs {
@@ -164,7 +164,7 @@ func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 	if got := fmt.Sprint(pages); got != "[ab c d ef]" {
 		t.Errorf("the pages are %s, want [ab c d ef]", got)
 	}
-	_, _, err := store.InputsPage(t.Context(), owned, "z", few)
+	_, _, err := store.Remote().InputsPage(t.Context(), owned, "z", few)
 	wantErr(t, "InputsPage after no cursor", err, stint.ErrInvalidArgument)
 }
 

@@ -45,7 +45,7 @@ func TestClaimTasks_AsksForRoomAheadOfLongBodies(t *testing.T) {
 		})
 		return nil
 	})
-	owned, err := c.ClaimTasks(ctx, newClaim(t), "actor", 4, []string{"act"}, lease)
+	owned, err := c.Remote().ClaimTasks(ctx, newClaim(t), "actor", 4, []string{"act"}, lease)
 	wantErr(t, "ClaimTasks", err, nil)
 	if !asked || len(owned) < 2 || string(owned[0].Body) != "short" ||
 		!bytes.Equal(owned[1].Body, body) {
@@ -69,7 +69,7 @@ func TestClaimTasks_AsksForNoRoomForSmallTasks(t *testing.T) {
 			}
 			insert(t, c.truth, tasks...)
 			before := c.proxy.RoundTrips()
-			owned, err := c.ClaimTasks(noRoom(t, &asked), newClaim(t), "actor", of.tasks,
+			owned, err := c.Remote().ClaimTasks(noRoom(t, &asked), newClaim(t), "actor", of.tasks,
 				[]string{name}, time.Hour)
 			trips := c.proxy.RoundTrips() - before
 			if err != nil || len(owned) != of.tasks || asked > 0 || i == 2 && trips != 1 {

@@ -18,7 +18,7 @@ func far() stint.RemoteActor { return stint.RemoteActor{Actor: "far", Session: 4
 
 func attend(t *testing.T, store *stint.Store, remote stint.RemoteActor, want bool) {
 	t.Helper()
-	latest, err := store.AttendActor(t.Context(), remote, []string{"act"})
+	latest, err := store.Remote().AttendActor(t.Context(), remote, []string{"act"})
 	if err != nil || latest != want {
 		t.Fatalf("AttendActor = %t, %v, want %t", latest, err, want)
 	}
@@ -31,7 +31,8 @@ func ownFar(
 	t.Helper()
 	claim, err := stint.NewClaim(remote.Session)
 	wantErr(t, "NewClaim", err, nil)
-	owned, err := store.ClaimTasks(t.Context(), claim, remote.Actor, n, []string{"act"}, time.Hour)
+	owned, err := store.Remote().ClaimTasks(
+		t.Context(), claim, remote.Actor, n, []string{"act"}, time.Hour)
 	if err != nil || len(owned) != n {
 		t.Fatalf("ClaimTasks = %d tasks, %v, want %d", len(owned), err, n)
 	}
@@ -64,7 +65,7 @@ func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 		t.Errorf("ListActors = %q", got)
 	}
 	waiting := start(func() ([]stint.OwnedTask, error) { return awaitAll(t, other, 2), nil })
-	wantErr(t, "DismissActor", other.DismissActor(t.Context(), far()), nil)
+	wantErr(t, "DismissActor", other.Remote().DismissActor(t.Context(), far()), nil)
 	next, _ := ends(t, "WaitToOwnTasks", waiting)
 	if got := idsOf(next); !slices.Equal(got, []stint.TaskID{"a", "b"}) {
 		t.Errorf("handed on %q, want a and b", got)
@@ -76,7 +77,8 @@ func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 	err := store.ReturnTask(t.Context(), owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
 	wantErr(t, "ReturnTask", err, stint.ErrInvalidToken)
 	complete(t, store, stays...)
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), far()), nil) // as often as one likes
+	err = store.Remote().DismissActor(t.Context(), far()) // as often as one likes
+	wantErr(t, "DismissActor", err, nil)
 }
 
 // Whoever attends the latest connection decides, also if another store notices late that an earlier
@@ -93,14 +95,14 @@ func TestDismissActor_LeavesAnActorThatIsAttendedAgain(t *testing.T) {
 	owned := ownFar(t, store, first, 3)
 	attend(t, other, second, true)
 	attend(t, store, first, false)
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), first), nil)
-	wantErr(t, "ForgetActor", store.ForgetActor(t.Context(), first), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), first), nil)
+	wantErr(t, "ForgetActor", store.Remote().ForgetActor(t.Context(), first), nil)
 	if got := actorsOf(t, store); !slices.Equal(got, []string{"far[act]3"}) {
 		t.Errorf("ListActors = %q", got)
 	}
 	wantState(t, store, stint.StateInProgress, "a", "b", "c")
 	complete(t, store, owned[0])
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), second), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), second), nil)
 	wantState(t, store, stint.StateReady, "b", "c")
 }
 
@@ -112,7 +114,7 @@ func TestForgetActor_LeavesTheLeases(t *testing.T) {
 	attend(t, store, far(), true)
 	owned := ownFar(t, store, far(), 1)
 	for range 2 {
-		wantErr(t, "ForgetActor", store.ForgetActor(t.Context(), far()), nil)
+		wantErr(t, "ForgetActor", store.Remote().ForgetActor(t.Context(), far()), nil)
 	}
 	if got := actorsOf(t, store); len(got) != 0 {
 		t.Errorf("ListActors = %q", got)
@@ -177,7 +179,7 @@ func TestDismissActor_WaitsForALeaseThatIsBeingExtended(t *testing.T) {
 		t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
 	}
 	done := start(func() (struct{}, error) {
-		return struct{}{}, store.DismissActor(t.Context(), far())
+		return struct{}{}, store.Remote().DismissActor(t.Context(), far())
 	})
 	wantGoingOn(t, "DismissActor", done)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
@@ -199,14 +201,14 @@ func TestRemoteActor_RefusesBadArguments(t *testing.T) {
 		"no name": {store, nobody}, "no session": {store, unbound},
 		"in a transaction": {inTx, far()},
 	} {
-		_, err := of.store.AttendActor(t.Context(), of.remote, []string{"act"})
+		_, err := of.store.Remote().AttendActor(t.Context(), of.remote, []string{"act"})
 		wantErr(t, "AttendActor: "+name, err, stint.ErrInvalidArgument)
-		err = of.store.DismissActor(t.Context(), of.remote)
+		err = of.store.Remote().DismissActor(t.Context(), of.remote)
 		wantErr(t, "DismissActor: "+name, err, stint.ErrInvalidArgument)
-		err = of.store.ForgetActor(t.Context(), of.remote)
+		err = of.store.Remote().ForgetActor(t.Context(), of.remote)
 		wantErr(t, "ForgetActor: "+name, err, stint.ErrInvalidArgument)
 	}
-	_, err := store.AttendActor(t.Context(), far(), nil)
+	_, err := store.Remote().AttendActor(t.Context(), far(), nil)
 	wantErr(t, "AttendActor without actions", err, stint.ErrInvalidArgument)
 }
 
@@ -228,9 +230,9 @@ func TestAttendActor_WithPollOnly(t *testing.T) {
 	if got := actorsOf(t, polling); len(got) != 0 {
 		t.Errorf("ListActors = %q", got)
 	}
-	wantErr(t, "DismissActor", other.DismissActor(t.Context(), first), nil)
+	wantErr(t, "DismissActor", other.Remote().DismissActor(t.Context(), first), nil)
 	wantState(t, polling, stint.StateInProgress, "a")
-	wantErr(t, "DismissActor", polling.DismissActor(t.Context(), second), nil)
+	wantErr(t, "DismissActor", polling.Remote().DismissActor(t.Context(), second), nil)
 	wantState(t, polling, stint.StateReady, "a")
 }
 
@@ -264,23 +266,23 @@ func TestExtendRemoteOwnership_BindsLateTasksAgain(t *testing.T) {
 	owned := ownFar(t, store, first, 3)
 	extend := func(tasks ...stint.OwnedTask) {
 		t.Helper()
-		kept, err := store.ExtendRemoteOwnership(t.Context(), first, tasks, stint.NoExpiry)
+		kept, err := store.Remote().ExtendTasksOwnership(t.Context(), first, tasks, stint.NoExpiry)
 		if err != nil || slices.Contains(kept, false) {
 			t.Fatalf("ExtendRemoteOwnership = %v, %v", kept, err)
 		}
 	}
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), first), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), first), nil)
 	attend(t, store, second, true)
 	extend(owned[:2]...)
 	// One that its owner has only spoken of is bound when it is extended.
 	wantErr(t, "SetStatus", store.SetStatus(t.Context(), owned[2], "late", 0), nil)
 	extend(owned[2])
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), second), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), second), nil)
 	wantState(t, store, stint.StateReady, "a", "b", "c")
 	attend(t, store, third, true)
 	extend(owned...)
 	extend(owned[0]) // which gets a part of the lease of its own
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), third), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), third), nil)
 	wantState(t, store, stint.StateReady, "a", "b", "c")
 }
 
@@ -292,11 +294,11 @@ func TestExtendRemoteOwnership_BindsAPartOfALease(t *testing.T) {
 	actor := far()
 	owned := ownAs(t, store, actor.Actor, 2)
 	attend(t, store, actor, true)
-	kept, err := store.ExtendRemoteOwnership(t.Context(), actor, owned[:1], stint.NoExpiry)
+	kept, err := store.Remote().ExtendTasksOwnership(t.Context(), actor, owned[:1], stint.NoExpiry)
 	if err != nil || !kept[0] {
 		t.Fatalf("ExtendRemoteOwnership = %v, %v", kept, err)
 	}
-	wantErr(t, "DismissActor", store.DismissActor(t.Context(), actor), nil)
+	wantErr(t, "DismissActor", store.Remote().DismissActor(t.Context(), actor), nil)
 	wantState(t, store, stint.StateReady, "a")
 	wantState(t, store, stint.StateInProgress, "b")
 }

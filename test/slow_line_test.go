@@ -108,7 +108,7 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 		"WaitToClaimTasks": func(s *stint.Store) ([]stint.OwnedTask, error) {
 			claim, err := stint.NewClaim(0)
 			wantErr(t, "NewClaim", err, nil)
-			return s.WaitToClaimTasks(ctx, claim, "actor", 100, actions, lease)
+			return s.Remote().WaitToClaimTasks(ctx, claim, "actor", 100, actions, lease)
 		},
 		"limits": func(s *stint.Store) ([]stint.OwnedTask, error) {
 			return s.WaitToOwnTasks(ctx, "actor", 100, []string{"limited"}, lease)

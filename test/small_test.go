@@ -16,7 +16,7 @@ type smallAnswer struct {
 func waitForSmall(t *testing.T, store *stint.Store, id stint.TaskID) <-chan outcome[smallAnswer] {
 	t.Helper()
 	return start(func() (smallAnswer, error) {
-		tasks, left, err := store.WaitForSmallTasks(t.Context(), []stint.TaskID{id}, 1000)
+		tasks, left, err := store.Remote().WaitForSmallTasks(t.Context(), []stint.TaskID{id}, 1000)
 		return smallAnswer{tasks, left}, err
 	})
 }
@@ -67,10 +67,10 @@ func TestWaitForSmallTasks_LeavesOutWhatIsLong(t *testing.T) {
 			check("WaitForSmallTasks", told, err)
 			told, err = ends(t, "WaitForSmallTasks", waitForSmall(t, store, "w"))
 			check("WaitForSmallTasks of a finished task", told, err)
-			tasks, left, err := store.GetSmallTasks(t.Context(), []stint.TaskID{"w"}, 1000)
+			tasks, left, err := store.Remote().GetSmallTasks(t.Context(), []stint.TaskID{"w"}, 1000)
 			check("GetSmallTasks", smallAnswer{tasks, left}, err)
 			twice := []stint.TaskID{"w", "no", "w"}
-			tasks, left, err = store.GetSmallTasks(t.Context(), twice, 1000)
+			tasks, left, err = store.Remote().GetSmallTasks(t.Context(), twice, 1000)
 			wantTasks(t, "GetSmallTasks", err, stint.ErrTaskNotFound, "no")
 			if len(tasks) != 2 || left != 2*c.left {
 				t.Errorf("GetSmallTasks of a task twice = %d tasks, %d left", len(tasks), left)

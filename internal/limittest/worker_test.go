@@ -158,10 +158,10 @@ func (w *workerProcess) own(
 		if err != nil {
 			return nil, err
 		}
-		owned, err := w.store.ClaimTasks(ctx, claim, actor, n, asked, lease)
+		owned, err := w.store.Remote().ClaimTasks(ctx, claim, actor, n, asked, lease)
 		if err != nil { // as a caller does who got no answer
 			claim.Repeated = true
-			owned, err = w.store.ClaimTasks(ctx, claim, actor, n, asked, lease)
+			owned, err = w.store.Remote().ClaimTasks(ctx, claim, actor, n, asked, lease)
 		}
 		return owned, err
 	case 1:
