@@ -371,3 +371,11 @@ func readInputs(rows pgx.Rows) (inputs []Input, next int64, err error) {
 	}
 	return inputs, next, rows.Err()
 }
+
+// interval returns a lease as the parameter of a statement: null for NoExpiry.
+func interval(lease time.Duration) *time.Duration {
+	if lease == NoExpiry {
+		return nil
+	}
+	return &lease
+}

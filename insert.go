@@ -471,3 +471,18 @@ func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
 		},
 	}
 }
+
+// limitKeys returns the keys of tasks as the parameter of a statement: nil, which is null, if none
+// of them has one.
+func limitKeys(tasks []Task) []*string {
+	if !slices.ContainsFunc(tasks, hasKey) {
+		return nil
+	}
+	keys := make([]*string, len(tasks))
+	for i := range tasks {
+		keys[i] = pg.NonZero(tasks[i].Key)
+	}
+	return keys
+}
+
+func hasKey(task Task) bool { return task.Key != "" }

@@ -1,3 +1,73 @@
+// Package stint keeps tasks in PostgreSQL, owned by token.
+//
+// A [Task] has an ID, the name of an action and a body. [Store.InsertTasks] adds tasks atomically,
+// also within the caller's own transaction ([Store.WithTx]). Worker loops call [Store.OwnTasks],
+// which hands out ready tasks, each with a performance [Token] and for the time of a lease. The
+// caller with the newest token of a task owns it: only this token is accepted when the lease is
+// extended ([Store.ExtendTasksOwnership]), the status is set ([Store.SetStatus]) and the task is
+// returned ([Store.ReturnTask]), as completed, as aborted, or for another try. When a lease
+// expires, the task is ready for others; a late owner may still return it until another caller is
+// given it.
+//
+//	InsertTasks → pending → OwnTasks → in-progress → ReturnTask → completed or aborted
+//	                 ↑                      |
+//	                 +--- ReturnTask, or the lease expires
+//
+// # The verbs
+//
+// Begin with these ten:
+//
+//	InsertTasks           adds tasks            AddDependencies  makes tasks wait for others
+//	OwnTasks              hands out tasks       WaitForTask      waits for the end of a task
+//	WaitToOwnTasks        waits, then the same  AbortTasks       cancels tasks and dependents
+//	ExtendTasksOwnership  extends leases        GetTasks         returns tasks by their IDs
+//	ReturnTask            ends a hand-out       ListTasks        lists tasks
+//
+// The package worker calls those on the left. There are more verbs
+//
+//   - for streams: InsertTasksFrom;
+//   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
+//   - for owners: SetStatus, HoldOwnership, Inputs, OwnershipContext;
+//   - for processes: RegisterActor;
+//   - for looking at tasks: Stats, Explain, Graph, Problems, ListActors;
+//   - for operators: Maintain, Prune, Check;
+//   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
+//   - for tasks that are performed outside: AnswerTasks.
+//
+// [Store] says what happens if the connection breaks during a call. The numbers R1 to R22 are rules
+// in [docs/design/rules.md].
+//
+// # Dependencies
+//
+// A task may wait for others ([Task.After], [Task.ToSignalAfter], [Store.AddDependencies]). When a
+// task ends, its dependents are signalled in the same transaction: the last signal makes a
+// dependent ready, or completes it if its action is [Spontaneous], and an abort aborts it unless it
+// runs anyway ([OnAbort]). Its owner is told how its predecessors ended, and [Store.Inputs] gives
+// their results. The package structures builds chains, groups, chords and networks.
+//
+// # Waiting
+//
+// [Store.WaitForTask], [Store.WaitToOwnTasks] and [Store.OwnershipContext] are woken within
+// milliseconds by notifications, for which a store has one connection of its own. They also poll
+// once a second. [Store.RegisterActor] binds the tasks of an actor to that connection: if the
+// process dies, they are handed on within about a second.
+//
+// # Being performed more than once
+//
+// An owner may die after its work and before it has returned the task, or be so late that another
+// caller has been given the task. So make the work idempotent, or do it in the transaction that
+// returns the task, where the token protects it.
+//
+// # The database
+//
+// The database is the only clock: it measures leases, schedules and deadlines, from the call and
+// not from the start of a transaction. The clocks of workers may be wrong.
+//
+// The package migrations makes the tables, in a schema of their own. Statements name that schema,
+// so search_path does not matter, and nothing depends on the state of a session: a transaction
+// pooler may be used, if the pool's default query mode does not prepare statements.
+//
+// [docs/design/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/design/rules.md
 package stint
 
 import (
@@ -429,11 +499,11 @@ type groups struct {
 func (s *Store) newGroups() groups {
 	return groups{
 		inserts: &groupcommit.Group[struct{}, Task, error]{
-			Run: s.insertTogether, Size: taskSize, Clone: cloneTask,
-			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
+			Run: s.insertTogether, Size: taskSize, Clone: cloneTask, MayHaveRun: pg.WasCutOff,
+			Go: s.startBatch,
 		},
 		owns: &groupcommit.Group[ownKey, int, ownAnswer]{
-			Run: s.ownTogether, Size: itself, Clone: itself, Undo: s.release,
+			Run: s.ownTogether, Size: func(maxTasks int) int { return maxTasks }, Undo: s.release,
 			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		extends: &groupcommit.Group[extendKey, []OwnedTask, []bool]{
@@ -445,14 +515,11 @@ func (s *Store) newGroups() groups {
 			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
 		},
 		records: &groupcommit.Group[struct{}, recordedCall, recordAnswer]{
-			Run: s.recordTogether, Size: recordedCall.size,
-			Clone:      func(call recordedCall) recordedCall { return call }, // a copy already
-			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
+			Run: s.recordTogether, Size: recordedCall.size, MayHaveRun: pg.WasCutOff,
+			Go: s.startBatch,
 		},
 		lists: &groupcommit.Group[struct{}, OwnedTask, listAnswer]{
-			Run: s.listTogether, Size: func(OwnedTask) int { return 1 },
-			Clone:      func(owned OwnedTask) OwnedTask { return owned },
-			MayHaveRun: func(error) bool { return false }, Go: s.startBatch,
+			Run: s.listTogether, MayHaveRun: func(error) bool { return false }, Go: s.startBatch,
 		},
 	}
 }
@@ -465,4 +532,39 @@ func (s *Store) startBatch(run func()) error {
 	return nil
 }
 
-func itself(n int) int { return n }
+// handle gives the packages of this module a store's DB. The alias keeps it out of the API.
+type handle = pg.Handle
+
+// inside is what tests of this module may do with a store, by Config.Inside of its DB.
+type inside struct{ store *Store }
+
+// ClaimOf returns the part of a token that the tasks of one hand-out share.
+func (inside) ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).claim) }
+
+// LeaveTriesUnnoted keeps the store from noting tries: a request that comes when it likes.
+func (i inside) LeaveTriesUnnoted() { i.store.tries.once.Do(func() {}) }
+
+// RecheckAfter sets after how long the store looks again for capacity, after it has parked tasks.
+func (i inside) RecheckAfter(first time.Duration) { i.store.limits.SetRecheckAfter(first) }
+
+// Deliver sets how many bytes of bodies a hand-out delivers, and how many the server sends at once.
+func (i inside) Deliver(handOut, piece int) {
+	i.store.handOutBytes, i.store.pieceBytes = handOut, piece
+}
+
+// Duty returns a part of maintenance by its name: all of it, and what the background does.
+func (i inside) Duty(name string) (all, some func(context.Context) error) {
+	for _, duty := range i.store.duties() {
+		if duty.name == name {
+			return duty.all, duty.some
+		}
+	}
+	return nil, nil
+}
+
+// Waiting returns how many tasks are waited for.
+func (i inside) Waiting() int {
+	i.store.waiting.mutex.Lock()
+	defer i.store.waiting.mutex.Unlock()
+	return len(i.store.waiting.waiters)
+}

@@ -414,3 +414,12 @@ func OncePer(id TaskID, at time.Time, period time.Duration) TaskID {
 	start := at.Add(-offset).Truncate(period).Add(offset)
 	return id + "@" + TaskID(start.UTC().Format(time.RFC3339Nano))
 }
+
+// texts returns IDs as the parameter of a statement.
+func texts(ids []TaskID) []string {
+	strings := make([]string, len(ids))
+	for i, id := range ids {
+		strings[i] = string(id)
+	}
+	return strings
+}

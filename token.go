@@ -355,3 +355,12 @@ type Claim struct {
 	// late gets [ErrClaimSpent], instead of tasks that nobody waits for.
 	Repeated bool
 }
+
+// keysAndClaims returns performances as the parameters of a statement.
+func keysAndClaims(performances []performance) (keys, claims []int64) {
+	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
+	for i, p := range performances {
+		keys[i], claims[i] = p.key, int64(p.claim)
+	}
+	return keys, claims
+}

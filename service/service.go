@@ -1,6 +1,6 @@
 // Package service offers the verbs of a store over the network, to clients in any language: gRPC,
 // gRPC-Web, and JSON over HTTP/1.1 and HTTP/2, on one port. The package client has the same verbs
-// for Go, and proto/stint/v1 says what the messages mean:
+// for Go, and api/proto/stint/v1 says what the messages mean:
 //
 //	curl -d '{"tasks":[{"id":"a","action":"mail","text":"{\"to\":1234}"}]}' \
 //		-H 'Content-Type: application/json' \

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/typed"
 )
 
 // A Handler performs a task. If it returns no error, the task is completed with the result. If it
@@ -166,14 +165,14 @@ func WithRetry(retry Retry) HandlerOption {
 }
 
 // HandleJSON is [Handle] for a handler whose parameters and result are JSON. The action is a
-// [typed.Action], which makes the tasks as well, or a constant string.
+// [Action], which makes the tasks as well, or a constant string.
 //
 // A body that is not the JSON of a P aborts the task, since another try would fail in the same way;
 // the status says why. A result that cannot be encoded aborts the task as well. The encoded result
 // becomes the result of the task; a handler without a result has struct{} for R. A handler that
 // calls [Task.ReturnIn] passes the result there, and the value that it returns is ignored.
 func HandleJSON[P, R any](
-	action typed.Action[P, R],
+	action Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,
 ) Registration {
 	if handler == nil {

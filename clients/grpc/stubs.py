@@ -1,7 +1,7 @@
 """Calls a service by gRPC with the grpcio and protobuf of a distribution, without generated code.
 
 The messages are made at run time from a set of descriptors: `buf build -o stint.binpb`, or
-`protoc --include_imports -o stint.binpb`, writes one from proto/stint/v1. Where a generator is at
+`protoc --include_imports -o stint.binpb`, writes one from api/proto/stint/v1. Where a generator is at
 hand, its stubs do the same.
 """
 

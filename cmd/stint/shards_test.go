@@ -256,7 +256,7 @@ func TestShards_MayBeServices(t *testing.T) {
 	} {
 		run(t, mixed, "", test.args...).wantExit(t, 0).wantOutput(t, test.shows)
 	}
-	// Nobody listens here. Another service of the tests could have the port of one that was stopped.
+	// Nobody listens at port 1. Another service of the tests could get the port of one that stops.
 	away := []string{"STINT_TOPOLOGY=static:eu=http://127.0.0.1:1,us=" + us}
 	run(t, away, "", "ls", "--action", "mail").wantExit(t, 4, "shard eu is away").
 		wantOutput(t, "us/mail")

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { stinttest.Main(m) }
 
 // These pages show the code of this directory.
 var pages = []string{
-	"../../docs/guides/recipes.md", "../../docs/guides/testing.md", "../../docs/operations/deploys.md",
+	"../../docs/guides/recipes.md", "../../docs/guides/testing.md",
+	"../../docs/operations/deploys.md",
 }
 
 // blocks returns the blocks of code of the pages in a language.

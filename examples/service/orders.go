@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/typed"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -34,7 +33,7 @@ var getOrder string
 var setReceipt string
 
 // Charge is an action. Whoever inserts a task and whoever performs it use the same constant.
-const Charge typed.Action[Order, Receipt] = "charge"
+const Charge worker.Action[Order, Receipt] = "charge"
 
 // An Order is a row of the table, and what the task is about.
 type Order struct {

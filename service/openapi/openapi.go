@@ -3,7 +3,7 @@
 //
 //	mux.Handle("/openapi.json", openapi.Handler())
 //
-// buf generate writes it, from the descriptors and comments of proto/stint/v1.
+// buf generate writes it, from the descriptors and comments of api/proto/stint/v1.
 package openapi
 
 import (

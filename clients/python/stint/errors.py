@@ -253,7 +253,7 @@ def error_of_answer(answer: Mapping[str, Any]) -> StintError:
     return new_error(code, answer.get("message") or code, detail)
 
 
-# The numbers of the fields in proto/stint/v1/task.proto, with their names and what they hold.
+# The numbers of the fields in api/proto/stint/v1/task.proto, with their names and what they hold.
 _REFUSED_FIELDS = {
     1: ("predecessor", str), 2: ("dependent", str), 3: ("kind", str),
     4: ("predecessor_state", str), 5: ("dependent_state", str),

@@ -1,12 +1,4 @@
-// Package typed ties an action to the types of its parameters and its result, so that the code that
-// inserts tasks and the code that performs them cannot disagree.
-//
-//	const SendMail typed.Action[Mail, Receipt] = "send-mail"
-//
-//	task, err := SendMail.Task(Mail{To: "ann"})     // the code that inserts
-//	worker.HandleJSON(SendMail, sendMail)           // the code that performs
-//	receipt, err := SendMail.Result(info.Result)    // the code that waits or depends on it
-package typed
+package worker
 
 import (
 	"encoding/json"
@@ -16,8 +8,17 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// An Action is the name of an action. Its parameters are a P and its result is an R, both kept as
-// JSON. An action without a result has struct{} for R.
+// An Action is the name of an action, tied to the types of its parameters and its result, so that
+// the code that inserts tasks and the code that performs them cannot disagree:
+//
+//	const SendMail worker.Action[Mail, Receipt] = "send-mail"
+//
+//	task, err := SendMail.Task(Mail{To: "ann"})     // the code that inserts
+//	worker.HandleJSON(SendMail, sendMail)           // the code that performs
+//	receipt, err := SendMail.Result(info.Result)    // the code that waits or depends on it
+//
+// The parameters are a P and the result is an R, both kept as JSON. An action without a result has
+// struct{} for R.
 type Action[P, R any] string
 
 // Task returns a task with the action, whose body is the JSON of params. It has no ID, so it gets a

@@ -1,4 +1,4 @@
-package typed_test
+package worker_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/typed"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -14,10 +13,10 @@ type Mail struct{ To string }
 
 type Receipt struct{ Number int }
 
-const SendMail typed.Action[Mail, Receipt] = "send-mail"
+const SendMail worker.Action[Mail, Receipt] = "send-mail"
 
 // One constant for those who insert a task, perform it and wait for it.
-func Example() {
+func ExampleAction() {
 	ctx := context.Background()
 	pool, drop, err := testdb.Open(ctx)
 	if err != nil {

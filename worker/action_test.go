@@ -1,4 +1,4 @@
-package typed_test
+package worker_test
 
 import (
 	"encoding/json"
@@ -6,15 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/typed"
+	"github.com/stint-tasks/stint/worker"
 )
-
-func TestMain(m *testing.M) { testdb.Main(m) }
 
 func TestAction_RefusesParametersWithoutJSON(t *testing.T) {
 	t.Parallel()
-	const act typed.Action[chan int, struct{}] = "act"
+	const act worker.Action[chan int, struct{}] = "act"
 	_, err := act.Task(make(chan int))
 	var unsupported *json.UnsupportedTypeError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), `"act"`) {
