@@ -13,9 +13,9 @@ import (
 // OwnTasks is [stint.Store.OwnTasks], but a service gives 1,000 tasks at most, or as many as have
 // 8 MiB of bodies together, less under a short lease ([stint.Remote.ClaimTasks]). A repetition
 // after a lost answer asks for the same hand-out, at any service, so the caller learns of every
-// task that it was given. If ctx ends, or the service cannot be reached for some seconds, the client
-// goes on in the background for up to a minute, until it has given back what may have been handed
-// out.
+// task that it was given. If ctx ends, or the service cannot be reached for some seconds, the
+// client goes on in the background for up to a minute, until it has given back what may have been
+// handed out.
 func (c *Client) OwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {

@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,5 +80,26 @@ func TestSchedules_ExpireAndCountEachOccurrence(t *testing.T) {
 		if want := at.AddDate(0, 0, 1); !deadline.Equal(want) {
 			t.Errorf("that of %s expires at %s, want %s", at, deadline, want)
 		}
+	}
+}
+
+// Lists are read in pages of a thousand.
+func TestListSchedules_ListsAll(t *testing.T) {
+	t.Parallel()
+	store, _ := newSchedules(t)
+	schedules := make([]stint.Schedule, 2001)
+	for i := range schedules {
+		schedules[i] = scheduleOf(fmt.Sprintf("s%04d", i), "@yearly")
+	}
+	putSchedules(t, store, schedules...)
+	all, err := store.ListSchedules(t.Context())
+	wantErr(t, "ListSchedules", err, nil)
+	for i := range all {
+		if all[i].Name != schedules[i].Name {
+			t.Fatalf("the schedule at %d is %q", i, all[i].Name)
+		}
+	}
+	if len(all) != len(schedules) {
+		t.Errorf("%d schedules, want %d", len(all), len(schedules))
 	}
 }

@@ -563,27 +563,6 @@ func TestSchedules_OccurWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// Lists are read in pages of a thousand.
-func TestListSchedules_ListsAll(t *testing.T) {
-	t.Parallel()
-	store, _ := newSchedules(t)
-	schedules := make([]stint.Schedule, 2001)
-	for i := range schedules {
-		schedules[i] = scheduleOf(fmt.Sprintf("s%04d", i), "@yearly")
-	}
-	putSchedules(t, store, schedules...)
-	all, err := store.ListSchedules(t.Context())
-	wantErr(t, "ListSchedules", err, nil)
-	for i := range all {
-		if all[i].Name != schedules[i].Name {
-			t.Fatalf("the schedule at %d is %q", i, all[i].Name)
-		}
-	}
-	if len(all) != len(schedules) {
-		t.Errorf("%d schedules, want %d", len(all), len(schedules))
-	}
-}
-
 // Once the tasks of the occurrence before have finished, nothing is skipped.
 // Proves G183.
 func TestSchedules_OverlapOnlyWithTasksThatHaveNotFinished(t *testing.T) {

@@ -11,11 +11,11 @@
 -- Of an action with limits no more is taken than there is room for: the concurrency less what is
 -- owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
 -- taken gets a slot of its key. The tasks of a key that is full with that are parked: their rows of
--- ready get a negative position, where no hand-out meets them, until fill_capacity brings them back.
--- So a task beyond the limit of its key is met once, not by each hand-out.
+-- ready get a negative position, where no hand-out meets them, until fill_capacity unparks them. So
+-- a task beyond the limit of its key is met once, not by each hand-out.
 --
--- fill_capacity brings tasks back to the very beginning of the queue. So a task is only parked if all
--- older ones of its key are taken or parked, too: never one of a key that has room left.
+-- fill_capacity puts tasks back to the very beginning of the queue. So a task is only parked if all
+-- older ones of its key are taken or parked, too: never one of a key that has capacity left.
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.

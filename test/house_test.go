@@ -1,0 +1,69 @@
+package stint_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+)
+
+// The root fits on one screen, and a page of pkg.go.dev can be read. Whoever needs more room looks
+// for what can lie below.
+func TestHouse_RootIsSmall(t *testing.T) {
+	t.Parallel()
+	entries, err := filepath.Glob("[^.]*")
+	wantErr(t, "Glob", err, nil)
+	files, tests, lines := 0, 0, 0
+	for _, entry := range entries {
+		switch {
+		case strings.HasSuffix(entry, "_test.go"):
+			tests++
+		case strings.HasSuffix(entry, ".go"):
+			files++
+			text, err := os.ReadFile(entry)
+			wantErr(t, "ReadFile", err, nil)
+			lines += strings.Count(string(text), "\n")
+		}
+	}
+	methods := reflect.TypeFor[*stint.Store]().NumMethod()
+	for _, number := range []struct {
+		name     string
+		is, most int
+	}{
+		{"entries in the root", len(entries), 62},
+		{"Go files in the root", files, 40},
+		{"tests in the root, which are examples", tests, 3},
+		{"lines of Go in the root", lines, 12_500},
+		{"methods of Store", methods, 56},
+	} {
+		if number.is > number.most {
+			t.Errorf("%d %s, over %d", number.is, number.name, number.most)
+		}
+	}
+}
+
+// Files stay short, so that each can be read at once.
+func TestHouse_FilesAreShort(t *testing.T) {
+	t.Parallel()
+	const most = 600
+	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && len(path) > 1 && strings.HasPrefix(filepath.Base(path), "."):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, ".pb.go"),
+			strings.HasSuffix(path, ".connect.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if lines := strings.Count(string(text), "\n"); lines > most {
+			t.Errorf("%s has %d lines, over %d", path, lines, most)
+		}
+		return err
+	})
+	wantErr(t, "WalkDir", err, nil)
+}
