@@ -70,10 +70,10 @@ func (s *Store) extendTogether(
 	return groupcommit.Divide(extended, calls), nil
 }
 
-// extendLeases extends ownership. If hasty is set, it fails rather than wait long for a lock on one
+// extendLeases extends ownership. If noWait is set, it fails rather than wait long for a lock on one
 // of the leases.
 func (s *Store) extendLeases(
-	ctx context.Context, key extendKey, owned []OwnedTask, hasty bool,
+	ctx context.Context, key extendKey, owned []OwnedTask, noWait bool,
 ) ([]bool, error) {
 	s = s.on(s.db.WithReserve(pg.Prompt, key.lease))
 	performances := performancesOf(owned)
@@ -82,7 +82,7 @@ func (s *Store) extendLeases(
 	stillOwned := map[performance]bool{}
 	var repeat bool
 	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)
-	steps := append(pg.LimitWaiting(hasty), extend...)
+	steps := append(pg.LimitWaiting(noWait), extend...)
 	if err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart}); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Store) extendLeases(
 		}
 	}
 	if len(rest) > 0 {
-		revived, err := s.extendLate(ctx, key, rest, hasty)
+		revived, err := s.extendLate(ctx, key, rest, noWait)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (s *Store) sessionFor(key extendKey) *int64 {
 // be cut out anew, since somebody was returning their neighbours. It returns the performances that
 // are owned.
 func (s *Store) extendLate(
-	ctx context.Context, key extendKey, rest []performance, hasty bool,
+	ctx context.Context, key extendKey, rest []performance, noWait bool,
 ) (map[performance]bool, error) {
 	spans := ownedSpans(rest)
 	stillOwned, repeat := map[performance]bool{}, false
@@ -157,7 +157,7 @@ func (s *Store) extendLate(
 		revive := pg.Step{
 			Name: "revive_tasks", Args: []any{keys, claims, string(key.actor), s.sessionFor(key)},
 		}
-		steps := append(pg.LimitWaiting(hasty), revive)
+		steps := append(pg.LimitWaiting(noWait), revive)
 		steps = append(steps, s.extendSteps(spans, true, key, stillOwned, &repeat)...)
 		err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart})
 		if err != nil || !repeat {

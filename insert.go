@@ -54,6 +54,7 @@ func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
 	return nil
 }
 
+// insertTasks checks tasks, and decides in which of five ways they are inserted.
 func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	giveIDs(tasks)
 	bytes := 0
@@ -63,18 +64,34 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 		}
 		bytes += len(tasks[i].Body)
 	}
-	few := len(tasks) <= statementTasksMax && bytes <= statementBytesMax
+	graph, err := s.readGraph(ctx, tasks)
+	if err != nil {
+		return err
+	}
 	switch {
 	case len(tasks) == 0:
 		return s.db.CheckOpen(ctx)
-	case !s.db.InTx() && canShare(tasks):
+	case !s.db.InTx() && canShare(tasks): // together with those of other callers
 		return s.insertShared(ctx, tasks[0])
-	case slices.ContainsFunc(tasks, isLinked):
-		return s.insertLinked(ctx, tasks, few)
-	case few:
-		return s.insertFew(ctx, tasks, nil)
+	case len(tasks) > statementTasksMax, bytes > statementBytesMax,
+		graph.countEdges() > statementEdgesMax:
+		return s.insertMany(ctx, tasks) // by COPY
+	case graph.namesStored(): // in a transaction that locks the stored tasks first
+		return s.insertAttached(ctx, tasks)
+	default: // in one round trip
+		return s.insertFew(ctx, tasks, graph)
 	}
-	return s.insertMany(ctx, tasks)
+}
+
+// readGraph returns the dependencies that tasks name, nil if they name none.
+func (s *Store) readGraph(ctx context.Context, tasks []Task) (*insertGraph, error) {
+	if !slices.ContainsFunc(tasks, isLinked) {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
+		return nil, s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
+	}
+	return newInsertGraph(tasks)
 }
 
 // giveIDs gives random IDs to the tasks that have none. They are in the order of time, so that
@@ -106,20 +123,8 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	return err
 }
 
-// insertLinked inserts tasks, some of which name other tasks.
-func (s *Store) insertLinked(ctx context.Context, tasks []Task, few bool) error {
-	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
-		return s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
-	}
-	graph, err := newInsertGraph(tasks)
-	switch {
-	case err != nil:
-		return err
-	case !few || len(graph.edges) > statementEdgesMax:
-		return s.insertMany(ctx, tasks)
-	case len(graph.stored) == 0:
-		return s.insertFew(ctx, tasks, graph)
-	}
+// insertAttached inserts tasks that name stored ones.
+func (s *Store) insertAttached(ctx context.Context, tasks []Task) error {
 	return s.transact(ctx, func(s *Store) error {
 		graph, err := newInsertGraph(tasks) // made anew at each attempt
 		if err != nil {

@@ -94,6 +94,17 @@ func newInsertGraph(tasks []Task) (*insertGraph, error) {
 	return g, nil
 }
 
+// countEdges returns how many edges there are.
+func (g *insertGraph) countEdges() int {
+	if g == nil {
+		return 0
+	}
+	return len(g.edges)
+}
+
+// namesStored reports whether the edges lead to or from tasks that are in the store.
+func (g *insertGraph) namesStored() bool { return g != nil && len(g.stored) > 0 }
+
 func isLinked(task Task) bool {
 	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous
 }

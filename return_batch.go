@@ -1,6 +1,9 @@
 package stint
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +19,120 @@ const (
 	outcomePending   int16 = 2
 	outcomeReleased  int16 = 3
 )
+
+// outcome returns the number of the outcome of a return, for return_tasks.
+func (r *Return) outcome() int16 {
+	switch {
+	case r.Code == StatusCompleted:
+		return outcomeCompleted
+	case r.Code == StatusAborted:
+		return outcomeAborted
+	case r.Release:
+		return outcomeReleased
+	default:
+		return outcomePending
+	}
+}
+
+// errSecondLook is the verdict on a return that needs a second look. That look may have to wait for
+// somebody, so each caller takes it alone.
+var errSecondLook = errors.New("return needs a second look")
+
+// returnDistinct makes the returns at some places, each of another task or token, and fills in the
+// verdicts on them.
+func (s *Store) returnDistinct(
+	ctx context.Context, returns []Return, places []int, verdicts []error, noWait bool,
+) error {
+	if len(places) == 0 {
+		return s.db.CheckOpen(ctx)
+	}
+	all := newReturnBatch(returns, places, s.history.Tries > 0)
+	rounds := roundsNone
+	if all.signals() {
+		rounds = roundsUsual
+	}
+	if all.shares() {
+		s.setApart(ctx, all.plain())
+	}
+	expected := &pg.Notices{}
+	expected.AddKeys(kindFinished, all.posted()...)
+	err := s.settle(ctx, rounds, expected, func(at settling) []pg.Step {
+		return append(pg.LimitWaiting(noWait), s.returnSteps(all, at)...)
+	})
+	if err != nil {
+		return err
+	}
+	refused := all.refused()
+	err = errSecondLook
+	if !noWait {
+		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
+		if s.db.InTx() && err != nil && !errors.Is(err, errUnstable) {
+			return err
+		}
+	}
+	for _, i := range refused { // what was returned above stays returned
+		verdicts[i] = err
+		if errors.Is(err, errUnstable) {
+			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: err}
+		}
+	}
+	return nil
+}
+
+// returnRefused looks again at returns that were refused, until there is a verdict on each. It
+// returns the places of the returns that have none, and the reason.
+func (s *Store) returnRefused(
+	ctx context.Context, returns []Return, refused []int, verdicts []error,
+) ([]int, error) {
+	for range attemptsMax {
+		if len(refused) == 0 {
+			return nil, nil
+		}
+		again, err := s.returnLate(ctx, returns, refused, verdicts)
+		if err != nil {
+			return refused, err
+		}
+		refused = again
+	}
+	return refused, errUnstable
+}
+
+// returnLate gives refused returns a second look, as a late owner has a right to, and judges the
+// returns that are refused again. It returns the places of those whose token is good after all:
+// they need another look. Whatever the verdicts say is safe by then: see wait_for_commit.
+func (s *Store) returnLate(
+	ctx context.Context, returns []Return, refused []int, verdicts []error,
+) ([]int, error) {
+	all := newReturnBatch(returns, refused, s.history.Tries > 0)
+	all.isLate = true
+	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
+	keys, claims := keysAndClaims(all.performances)
+	for n, i := range all.chosen {
+		ids[n] = string(returns[i].ID)
+	}
+	judge := pg.Step{
+		Name: "judge_tokens", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
+	}
+	revive := pg.Step{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}
+	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
+		steps := append([]pg.Step{revive}, s.returnSteps(all, at)...)
+		return append(steps, all.noteLate()...)
+	}, judge, pg.Step{Name: "wait_for_commit", NoPlanner: true})
+	if err != nil {
+		return nil, err
+	}
+	var again []int
+	for n, i := range all.chosen {
+		switch {
+		case all.settled[n]:
+		case judgements[n].owned, judgements[n].unsaid && returns[i].outcome() == outcomePending:
+			again = append(again, i)
+		default:
+			verdicts[i] = judgements[n].verdict(returns[i])
+		}
+	}
+	return again, nil
+}
 
 // A returnBatch holds returns in the form of return_tasks: returns that say the same of tasks with
 // consecutive keys are one span.
@@ -222,4 +339,50 @@ func (b *returnBatch) readSettled(rows pgx.Rows, pending *pg.Notices) error {
 		}
 	}
 	return rows.Err()
+}
+
+// A judgement is what judge_tokens says of a refused token.
+type judgement struct {
+	known   bool
+	cause   *int16
+	pending bool // the token returned the task for another try
+	owned   bool
+	// unsaid says that the task ended because its last try expired, and that its owner has not said
+	// why the try failed.
+	unsaid bool
+}
+
+func readJudgements(into []judgement) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var place int
+			var j judgement
+			err := rows.Scan(&place, &j.known, &j.cause, &j.pending, &j.owned, &j.unsaid)
+			if err != nil {
+				return err
+			}
+			into[place-1] = j
+		}
+		return rows.Err()
+	}
+}
+
+func (j judgement) verdict(r Return) error {
+	err := ErrInvalidToken
+	switch {
+	case !j.known:
+		err = fmt.Errorf("%w: %w", ErrInvalidToken, ErrTaskNotFound)
+	case j.pending && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
+		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending && !r.Release:
+		err = ErrAlreadyReturned
+	}
+	return &TaskError{IDs: []TaskID{r.ID}, Err: err}
+}
+
+// causedBy is the cause that a return writes to the table finished, or -1.
+func causedBy(r Return) int16 {
+	if code := r.outcome(); code <= 1 {
+		return code
+	}
+	return -1
 }
