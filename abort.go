@@ -349,11 +349,11 @@ func (s *Store) takeOut(
 		steps = append(steps, keepEnds(keys, endsKept))
 	}
 	steps = append(steps,
-		pg.Step{Name: "carve_ready", Args: []any{keys}}, carveLeased(singles(keys)))
+		pg.Step{Name: "split_ready", Args: []any{keys}}, splitLeased(singles(keys)))
 	room := &pg.Notices{}
 	steps = append(steps, s.limits.UnparkFor(s.db, keys, keys, nil, room))
 	if !owned {
-		steps = append(steps, pg.Step{Name: "carve_finished", Args: []any{keys}})
+		steps = append(steps, pg.Step{Name: "split_finished", Args: []any{keys}})
 	}
 	err = s.db.Run(ctx, append(steps, pg.Step{
 		Name: "withdraw_tasks", Args: []any{keys, owned, !owned},

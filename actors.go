@@ -106,7 +106,7 @@ const (
 	outageGrace = pg.OutagePauseMax * 5 / 3
 
 	// How many leases of an actor that is gone are handed on at most, all in one transaction.
-	handedOnLeasesMax = 100_000
+	takenOverLeasesMax = 100_000
 )
 
 // watchSessions hands on the tasks of processes that die, until the store is closed.
@@ -181,7 +181,7 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 			pause = min(pause, *session.Left+time.Millisecond)
 		default:
 			lost = true
-			if err := s.handOn(ctx, session); err != nil {
+			if err := s.takeOver(ctx, session); err != nil {
 				return 0, err
 			}
 		}
@@ -192,12 +192,12 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 	return pause, nil
 }
 
-// handOn hands on the tasks of a session's actors, in one transaction per actor, unless the session
+// takeOver hands on the tasks of a session's actors, in one transaction per actor, unless the session
 // comes back. Leases that somebody locks at this moment are left for the next check.
-func (s *Store) handOn(ctx context.Context, lost otherSession) error {
+func (s *Store) takeOver(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
-		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(handedOnLeasesMax)
-		if err := s.db.Run(ctx, handOnSteps(lost.ID, actor, leases, &passed)...); err != nil {
+		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(takenOverLeasesMax)
+		if err := s.db.Run(ctx, takeOverSteps(lost.ID, actor, leases, &passed)...); err != nil {
 			return err
 		}
 		s.addNotices(leases, pending)
@@ -206,9 +206,9 @@ func (s *Store) handOn(ctx context.Context, lost otherSession) error {
 	return s.db.Run(ctx, pg.Step{Name: "drop_session", Args: []any{lost.ID}})
 }
 
-// handOnSteps returns steps that hand on the tasks of an actor. They add to passed how many of its
+// takeOverSteps returns steps that hand on the tasks of an actor. They add to passed how many of its
 // leases they passed over.
-func handOnSteps(session int64, actor string, leases *dueScan, passed *int) []pg.Step {
+func takeOverSteps(session int64, actor string, leases *dueScan, passed *int) []pg.Step {
 	expire := pg.Step{
 		Name: "expire_leases", Args: []any{session, actor},
 		Read: func(rows pgx.Rows) error {
@@ -232,8 +232,8 @@ func (s *Store) leave(
 	for pause := pauseFirst; ; pause *= 2 {
 		passed := 0
 		for _, actor := range actors {
-			leases := s.scanLeases(handedOnLeasesMax)
-			steps := handOnSteps(session, actor, leases, &passed)
+			leases := s.scanLeases(takenOverLeasesMax)
+			steps := takeOverSteps(session, actor, leases, &passed)
 			if err := s.db.RunOn(ctx, conn, nil, steps...); err != nil {
 				return err
 			}

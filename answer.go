@@ -159,7 +159,7 @@ func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnB
 	keys, claims := keysAndClaims(batch.performances)
 	return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		return append([]pg.Step{
-			{Name: "carve_ready", Args: []any{keys}},
+			{Name: "split_ready", Args: []any{keys}},
 			{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
 		}, s.returnSteps(batch, at)...)
 	})

@@ -123,7 +123,7 @@ func (s *Store) extendSteps(
 	lo, hi := bounds(plain)
 	var steps []pg.Step
 	if shares {
-		steps = append(steps, carveLeased(plain))
+		steps = append(steps, splitLeased(plain))
 	}
 	return append(steps,
 		pg.Step{Name: "lock_leases", Args: []any{claims}},
@@ -198,7 +198,7 @@ func (s *Store) setStatus(
 		Args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
 		Read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), set)...)
+	return s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.splitSteps(ctx, owned), set)...)
 }
 
 // whileOwned runs steps for the owner of tasks. The steps note in found which tasks they found
@@ -235,15 +235,16 @@ func (s *Store) whileOwned(
 	return taskError(notOwned(owned, found), errUnstable)
 }
 
-// apart are the steps that cut owned tasks, sorted by key, out of rows that they share with others.
-func (s *Store) apart(ctx context.Context, owned ...OwnedTask) []pg.Step {
+// splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
+// others.
+func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
 	shares := func(t OwnedTask) bool { return t.Token.shares() }
 	if !slices.ContainsFunc(owned, shares) {
 		return nil
 	}
 	keys, _ := keysAndClaims(performancesOf(owned))
-	s.setApart(ctx, singles(keys))
-	return []pg.Step{carveLeased(singles(keys))}
+	s.splitOff(ctx, singles(keys))
+	return []pg.Step{splitLeased(singles(keys))}
 }
 
 // notOwned are the IDs of those tasks that are not in the set.
@@ -293,7 +294,7 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	hold := pg.Step{
 		Name: "hold_ownership", Args: []any{keys, claims}, Read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, owned, stillOwned, append(s.apart(ctx, owned...), hold)...)
+	return s.whileOwned(ctx, owned, stillOwned, append(s.splitSteps(ctx, owned...), hold)...)
 }
 
 // An Input is how a predecessor of a task ended, with the result that it left.

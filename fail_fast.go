@@ -65,13 +65,13 @@ type failFaster struct {
 	waits int
 }
 
-// keepUp walks through all tasks with FailFast, unless the last walk was not long ago.
-func (f *failFaster) keepUp(ctx context.Context) error {
+// some walks through all tasks with FailFast, unless the last walk was not long ago.
+func (f *failFaster) some(ctx context.Context) error {
 	if time.Since(f.begun) < failFastShare*f.took {
 		return nil
 	}
 	f.begun = time.Now() //nolint:forbidigo // see there
-	err := f.pass(ctx)
+	err := f.all(ctx)
 	f.took = time.Since(f.begun)
 	return err
 }
@@ -82,8 +82,8 @@ type failedTask struct {
 	finishedAt time.Time
 }
 
-// look goes to what was aborted lately.
-func (f *failFaster) look(ctx context.Context) error {
+// recent goes to what was aborted lately.
+func (f *failFaster) recent(ctx context.Context) error {
 	var failed []failedTask
 	err := f.store.db.Run(ctx, pg.Step{
 		Name: "lately_failed", Args: []any{lately, latelyRowsMax},
@@ -103,8 +103,8 @@ func (f *failFaster) look(ctx context.Context) error {
 	return f.settleAll(ctx, failed)
 }
 
-// pass is one walk.
-func (f *failFaster) pass(ctx context.Context) error {
+// all is one walk.
+func (f *failFaster) all(ctx context.Context) error {
 	for after, looked := int64(0), int64(failedLookedMax); looked == failedLookedMax; {
 		var failed []failedTask
 		err := f.store.db.Run(ctx, pg.Step{

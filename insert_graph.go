@@ -170,7 +170,7 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 	}
 	// The new tasks can close a cycle only if stored tasks come both before and after them.
 	crosses := len(afters) > 0 && len(runs) > 0
-	held, err := s.hold(ctx, afters, runs, crosses)
+	held, err := s.lockStates(ctx, afters, runs, crosses)
 	if err != nil {
 		return err
 	}

@@ -110,15 +110,15 @@ func (s *Store) duties() []duty {
 	pruner := prune.New(s.db, s.keep.toEngine(), false)
 	keptTries := cmp.Or(s.history.Tries, keptTriesMax) // others may keep tries, and say how many
 	orphans := prune.NewOrphans(s.db, keptTries, s.history.Age)
-	fire := (&scheduleFirer{store: s}).pass
+	fire := (&scheduleFirer{store: s}).all
 	pruneAll := func(ctx context.Context) error {
 		_, _, err := pruner.All(ctx)
 		return err
 	}
 	return []duty{
 		{"hand on and end tasks that are due", maintainEvery, s.settleDue, s.settleDue},
-		{"abort what only aborted tasks need", maintainEvery, failed.pass, failedLately.look},
-		{"come back to what aborted tasks need", sweepEvery, nil, failed.keepUp},
+		{"abort what only aborted tasks need", maintainEvery, failed.all, failedLately.recent},
+		{"come back to what aborted tasks need", sweepEvery, nil, failed.some},
 		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
 		{"unpark tasks below limits", maintainEvery, unparker.All, unparker.Some},
 		{"prune finished tasks", s.keep.pruneEvery(), pruneAll, pruner.Some},
@@ -442,7 +442,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 			Count: func(n int64) { ended = n },
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
-		return append(pg.LimitWaiting(!s.db.InTx()), carveLeased(singles(keys)),
+		return append(pg.LimitWaiting(!s.db.InTx()), splitLeased(singles(keys)),
 			s.limits.UnparkFor(s.db, keys, keys, nil, at.pending), end)
 	})
 	var pgErr *pgconn.PgError

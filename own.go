@@ -266,12 +266,16 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 		s.db.Start(func() { s.abandon(h.claim, h.actor) })
 		return err
 	}
-	// The spans may have been committed, though their tasks could not be read.
+	// The spans may have been committed, though their tasks could not be read. In the caller's
+	// transaction that shows after the release of the savepoint.
 	unread := h.unread || (len(h.spans) > 0 || h.reading) && !pg.WasCutOff(err) && ctx.Err() == nil
 	if !unread {
 		return err
 	}
-	if failed := s.giveBackUnread(ctx, h.claim); failed != nil {
+	ctx, cancel := pg.Undoing(ctx)
+	defer cancel()
+	if failed := s.on(s.db.AfterClose()).giveBackClaim(ctx, h.claim); failed != nil {
+		failed = fmt.Errorf("give back what was handed out unread: %w", failed)
 		return &undeliveredError{errors.Join(err, failed)}
 	}
 	return err
@@ -526,21 +530,13 @@ func (h *handOut) sort() {
 	})
 }
 
-// giveBackUnread gives back the tasks that were handed out under a claim, in an answer that cannot
-// be read. That shows only after the commit or, in the caller's transaction, after the release of
-// the savepoint.
-func (s *Store) giveBackUnread(ctx context.Context, c claim) error {
-	ctx, cancel := pg.Undoing(ctx)
-	defer cancel()
-	within := s.on(s.db.AfterClose())
-	tasks, err := within.claimedTasks(ctx, c)
-	if err == nil {
-		err = within.giveBack(ctx, tasks)
-	}
+// giveBackClaim gives back the tasks that are owned under a claim.
+func (s *Store) giveBackClaim(ctx context.Context, c claim) error {
+	tasks, err := s.claimedTasks(ctx, c)
 	if err != nil {
-		return fmt.Errorf("give back what was handed out unread: %w", err)
+		return err
 	}
-	return nil
+	return s.giveBack(ctx, tasks)
 }
 
 // claimedTasks returns the tasks that are owned under a claim, with no more of them than a return

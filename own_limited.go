@@ -16,8 +16,8 @@ import (
 const (
 	// How many tasks own_limited looks at after one that found only tasks to park: first, and at
 	// most.
-	lookFirst = 64
-	lookMost  = 1024
+	scanFirst = 64
+	scanMax   = 1024
 )
 
 // underLimits is the part of a handOut that own_gated and own_limited are asked for.
@@ -30,11 +30,11 @@ type underLimits struct {
 	parked []limit.Key
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
-	// leftOver says that tasks of fair actions are left whose turn has come, hasRoom that such an
-	// action had room, and dealsAnew that turns are dealt as if none were left: others lock them.
-	leftOver, hasRoom, dealsAnew bool
-	// lookAt is how many tasks own_limited looks at; 0: no more than the caller wants.
-	lookAt int
+	// undealt says that tasks of fair actions are left whose turn has come, hasCapacity that such an
+	// action had room, and redeal that turns are dealt as if none were left: others lock them.
+	undealt, hasCapacity, redeal bool
+	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
+	scanned int
 }
 
 // A takenSpan is a span that was handed out: tasks that were next to each other in the queue.
@@ -68,7 +68,7 @@ func (h *handOut) handOutSteps() []pg.Step {
 				Count: func(n int64) { h.queued = n > 0 },
 			},
 			pg.Step{
-				Name: "deal_turns", Args: []any{h.actions, h.maxTasks, h.dealsAnew},
+				Name: "deal_turns", Args: []any{h.actions, h.maxTasks, h.redeal},
 				Read: h.readDealt,
 			})
 	}
@@ -77,7 +77,7 @@ func (h *handOut) handOutSteps() []pg.Step {
 		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.Fair,
 	}}
 	if all.Keyed {
-		own.Name, own.Args = "own_limited", append(own.Args, h.lookAt)
+		own.Name, own.Args = "own_limited", append(own.Args, h.scanned)
 	}
 	return append(steps, own,
 		h.claimedBehind())
@@ -88,11 +88,11 @@ func (h *handOut) handOutSteps() []pg.Step {
 func (h *handOut) readSpans(rows pgx.Rows) error {
 	h.spans = h.spans[:0]
 	var one takenSpan
-	var signals, fair, rates, keyed, locks, hasRoom *bool
+	var signals, fair, rates, keyed, locks, hasCapacity *bool
 	var parked, action string
 	_, err := pgx.ForEachRow(rows, []any{
 		&one.lo, &one.hi, &one.rank, &one.floor, &signals, &parked, &action, &fair, &rates, &keyed,
-		&locks, &hasRoom,
+		&locks, &hasCapacity,
 	}, func() error {
 		switch {
 		case signals != nil:
@@ -104,7 +104,7 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 			h.limited[action] = limit.Kind{
 				Keyed: *keyed, Rates: *rates, Fair: *fair, Locks: *locks,
 			}
-			h.hasRoom = h.hasRoom || *fair && *hasRoom
+			h.hasCapacity = h.hasCapacity || *fair && *hasCapacity
 		}
 		return nil
 	})
@@ -133,7 +133,7 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 	var key *string
 	_, err := pgx.ForEachRow(rows, []any{&action, &key}, func() error {
 		if key == nil {
-			h.leftOver = true
+			h.undealt = true
 		} else {
 			h.parked = append(h.parked, limit.Key{Action: action, Key: *key})
 		}
@@ -146,11 +146,11 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
 // wait for room below the limit of their key.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
-	h.lookAt, h.dealsAnew = 0, false
-	const vainMax = 1000 // so often, a thousand tasks each, before others have a turn
-	for range vainMax {
+	h.scanned, h.redeal = 0, false
+	const emptyRoundsMax = 1000 // so often, a thousand tasks each, before others have a turn
+	for range emptyRoundsMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
-		h.leftOver, h.hasRoom = false, false
+		h.undealt, h.hasCapacity = false, false
 		if err := h.unparkForTokens(ctx); err != nil {
 			return err
 		}
@@ -165,13 +165,13 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 		learned := !maps.Equal(h.limited, h.bounds)
 		// Spans may have been handed out whose tasks are gone by the time that they are read.
 		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
-		locked := h.leftOver && h.hasRoom && !h.dealsAnew
+		locked := h.undealt && h.hasCapacity && !h.redeal
 		if found || !learned && !h.queued && !locked && len(h.parked) == 0 {
 			return nil
 		}
-		h.dealsAnew = locked
+		h.redeal = locked
 		if len(h.parked) > 0 { // where tasks had to be parked, there may be many
-			h.lookAt = min(max(lookFirst, 4*h.lookAt), lookMost)
+			h.scanned = min(max(scanFirst, 4*h.scanned), scanMax)
 		}
 	}
 	return nil

@@ -320,11 +320,7 @@ func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) err
 	if err != nil || !spent {
 		return err
 	}
-	tasks, err := s.claimedTasks(ctx, c)
-	if err != nil {
-		return err
-	}
-	return s.giveBack(ctx, tasks)
+	return s.giveBackClaim(ctx, c)
 }
 
 // readAny reads whether there is a row.
@@ -437,7 +433,7 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 		return err
 	}
 	for pause := pauseFirst; ; pause *= 2 {
-		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(handedOnLeasesMax)
+		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(takenOverLeasesMax)
 		dismiss := pg.Step{
 			Name: "dismiss_actor",
 			Args: []any{remote.Session, string(remote.Actor), remote.Epoch},

@@ -148,7 +148,7 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 			return nil
 		}
 		slices.Sort(loose)
-		err = s.db.Run(ctx, pg.Step{Name: "carve_finished", Args: []any{loose}}, pg.Step{
+		err = s.db.Run(ctx, pg.Step{Name: "split_finished", Args: []any{loose}}, pg.Step{
 			Name: "lock_finished", Args: []any{loose},
 			Read: func(rows pgx.Rows) error {
 				keys, err := pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -216,7 +216,7 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 			runs = append(runs, id)
 		}
 	}
-	held, err := s.hold(ctx, afters, runs, true)
+	held, err := s.lockStates(ctx, afters, runs, true)
 	r.around = make(map[int64]heldTask, len(held))
 	for _, task := range held {
 		r.around[task.key] = task

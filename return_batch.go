@@ -52,11 +52,11 @@ func (s *Store) returnDistinct(
 		rounds = roundsUsual
 	}
 	if all.shares() {
-		s.setApart(ctx, all.plain())
+		s.splitOff(ctx, all.plain())
 	}
-	expected := &pg.Notices{}
-	expected.AddKeys(kindFinished, all.posted()...)
-	err := s.settle(ctx, rounds, expected, func(at settling) []pg.Step {
+	known := &pg.Notices{}
+	known.AddKeys(kindFinished, all.posted()...)
+	err := s.settle(ctx, rounds, known, func(at settling) []pg.Step {
 		return append(pg.LimitWaiting(noWait), s.returnSteps(all, at)...)
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func (b *returnBatch) refused() []int {
 func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	var steps []pg.Step
 	if b.shares() {
-		steps = append(steps, carveLeased(b.plain()))
+		steps = append(steps, splitLeased(b.plain()))
 	}
 	n := len(b.spans)
 	lo, hi := bounds(b.plain())

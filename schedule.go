@@ -268,10 +268,10 @@ type scheduleFirer struct {
 	resting schedule.Resting
 }
 
-// pass inserts the tasks of all schedules that are due and do not rest, each in a transaction of
+// all inserts the tasks of all schedules that are due and do not rest, each in a transaction of
 // its own. The error is about all that fail, those that rest included. Where no schedule is due,
-// pass asks one question.
-func (f *scheduleFirer) pass(ctx context.Context) error {
+// all asks one question.
+func (f *scheduleFirer) all(ctx context.Context) error {
 	overdue, err := schedule.IsOverdue(ctx, f.store.db)
 	if err != nil || !overdue {
 		return err

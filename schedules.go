@@ -96,20 +96,20 @@ func (d *Schedule) row() (schedule.Row, error) {
 
 // infosOf reads schedules up to one whose definition is none, with which it ends, and an error.
 func infosOf(rows []schedule.Row) ([]ScheduleInfo, error) {
-	infos := make([]ScheduleInfo, len(rows))
+	var infos []ScheduleInfo
 	for i := range rows {
 		row := &rows[i]
 		var kept definition
 		err := json.Unmarshal(row.Definition, &kept)
 		d := kept.schedule()
 		d.Name, d.Spec, d.Zone, d.From, d.To = row.Name, row.Spec, row.Zone, row.From, row.To
-		infos[i] = ScheduleInfo{
+		infos = append(infos, ScheduleInfo{
 			Schedule: d, NextAt: row.NextAt, LastAt: row.LastAt, LastIDs: idsOfTexts(row.LastIDs),
 			Missed: row.Missed, Skipped: row.Skipped, PausedSince: row.PausedSince,
 			ChangedAt: row.ChangedAt,
-		}
+		})
 		if err != nil {
-			return infos[:i+1], &ScheduleError{Names: []string{row.Name}, Err: err}
+			return infos, &ScheduleError{Names: []string{row.Name}, Err: err}
 		}
 	}
 	return infos, nil

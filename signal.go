@@ -52,7 +52,7 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		held, err := s.hold(ctx, afters, runs, true)
+		held, err := s.lockStates(ctx, afters, runs, true)
 		if err != nil {
 			return err
 		}
@@ -260,10 +260,10 @@ func (t heldTask) stateName() State {
 	return stateOf(t.state)
 }
 
-// hold keeps tasks in their states until the transaction ends: none of afters can end, or be opened
-// again, and none of runs can be handed out. If exclusive is set, nobody else can add edges between
-// stored tasks, or open any again. IDs that no task has are left out of the answer.
-func (s *Store) hold(
+// lockStates keeps tasks in their states until the transaction ends: none of afters can end, or be
+// opened again, and none of runs can be handed out. If exclusive is set, nobody else can add edges
+// between stored tasks, or open any again. IDs that no task has are left out of the answer.
+func (s *Store) lockStates(
 	ctx context.Context, afters, runs []TaskID, exclusive bool,
 ) (map[TaskID]heldTask, error) {
 	var first []pg.Step
@@ -275,7 +275,7 @@ func (s *Store) hold(
 		held := map[TaskID]heldTask{}
 		var shared []int64
 		named, err := s.keysOf(ctx, slices.Concat(afters, runs),
-			append(first, s.sharedTasks(afters, &shared)...)...)
+			append(first, s.splittableTasks(afters, &shared)...)...)
 		if err != nil || len(named) == 0 {
 			return held, err
 		}
@@ -283,15 +283,15 @@ func (s *Store) hold(
 		for key, id := range named {
 			keys[id] = key
 		}
-		s.setApart(ctx, singles(shared))
+		s.splitOff(ctx, singles(shared))
 		var steps []pg.Step
 		if !endsKept {
 			steps = append(steps, keepEnds(keysNamed(keys, afters), &endsKept))
 		}
 		err = s.db.Run(ctx, append(steps,
-			pg.Step{Name: "carve_ready", Args: []any{keysNamed(keys, runs)}},
+			pg.Step{Name: "split_ready", Args: []any{keysNamed(keys, runs)}},
 			pg.Step{
-				Name: "hold_tasks", Args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				Name: "lock_states", Args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
 				Read: func(rows pgx.Rows) error {
 					for rows.Next() {
 						var task heldTask
@@ -368,11 +368,11 @@ const (
 // settle runs steps that end tasks, and after them rounds of settling, all in one round trip. If
 // the rounds do not suffice, it begins again with more. The steps put the tasks that they end into
 // the given round of the batch, and the changes that others may wait for into pending. The notices
-// in expected are known before. The last steps run when everything is settled.
+// in known are known before. The last steps run when everything is settled.
 func (s *Store) settle(
-	ctx context.Context, rounds int, expected *pg.Notices, steps endSteps, last ...pg.Step,
+	ctx context.Context, rounds int, known *pg.Notices, steps endSteps, last ...pg.Step,
 ) error {
-	return s.settleCounting(ctx, nil, rounds, expected, steps, last...)
+	return s.settleCounting(ctx, nil, rounds, known, steps, last...)
 }
 
 // endSteps are steps that end tasks.
@@ -394,7 +394,7 @@ type endCount struct {
 
 // settleCounting is settle. It counts the tasks that it ends, unless counted is nil.
 func (s *Store) settleCounting(
-	ctx context.Context, counted *endCount, rounds int, expected *pg.Notices, steps endSteps,
+	ctx context.Context, counted *endCount, rounds int, known *pg.Notices, steps endSteps,
 	last ...pg.Step,
 ) error {
 	var cause *int16
@@ -417,12 +417,12 @@ func (s *Store) settleCounting(
 				})
 		}
 		err := s.db.Do(ctx, pg.Request{
-			Steps: append(all, last...), Known: expected, Collides: leasePart,
+			Steps: append(all, last...), Known: known, Collides: leasePart,
 		})
 		var pgErr *pgconn.PgError
 		switch {
 		case err == nil:
-			pending.Remove(expected)
+			pending.Remove(known)
 			s.db.Notify(ctx, pending)
 			return nil
 		case !errors.As(err, &pgErr) || pgErr.ConstraintName != "settling_rounds":

@@ -100,7 +100,7 @@ func (s *Store) recordAlone(
 		}
 		return err
 	}
-	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.apart(ctx, owned), record)...)
+	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.splitSteps(ctx, owned), record)...)
 	return answers[0], err
 }
 
@@ -289,7 +289,7 @@ func (s *Store) listing(
 	distinct := slices.CompactFunc(sorted, func(a, b OwnedTask) bool {
 		return a.performance().key == b.performance().key
 	})
-	return append(s.apart(ctx, distinct...),
+	return append(s.splitSteps(ctx, distinct...),
 		pg.Step{Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(stillOwned)},
 		pg.Step{
 			Name: "list_steps", Args: []any{slices.Compact(slices.Clone(keys))},

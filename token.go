@@ -196,9 +196,9 @@ func singles(keys []int64) []span {
 	return spans
 }
 
-// carveLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
+// splitLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
 // sorted by lo.
-func carveLeased(spans []span) pg.Step {
+func splitLeased(spans []span) pg.Step {
 	disjoint := make([]span, 0, len(spans))
 	for _, next := range spans { // a task comes twice if it comes with two tokens
 		if n := len(disjoint); n == 0 || next.lo > disjoint[n-1].hi {
@@ -206,7 +206,7 @@ func carveLeased(spans []span) pg.Step {
 		}
 	}
 	lo, hi := bounds(disjoint)
-	return pg.Step{Name: "carve_leased", Args: []any{lo, hi}}
+	return pg.Step{Name: "split_leased", Args: []any{lo, hi}}
 }
 
 // An ownedSpan is tasks with consecutive keys that were handed out under one claim.
@@ -248,12 +248,12 @@ func follows(performances []performance, i int) bool {
 		(i+1 == len(performances) || performances[i+1].key != p.key)
 }
 
-// setApart cuts owned tasks out of the rows of leased that they share with others, before the
+// splitOff cuts owned tasks out of the rows of leased that they share with others, before the
 // caller's transaction changes them: that transaction would lock their neighbours until it ends.
 // The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
 // can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
 // itself, and others wait for it.
-func (s *Store) setApart(ctx context.Context, spans []span) {
+func (s *Store) splitOff(ctx context.Context, spans []span) {
 	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
 	if !s.db.InCallersTx() || len(spans) == 0 {
 		return
@@ -280,16 +280,16 @@ func (s *Store) setApart(ctx context.Context, spans []span) {
 		return
 	}
 	defer release()
-	_ = own.Run(ctx, pg.LimitWaiting(true)[0], carveLeased(spans)) // as said above
+	_ = own.Run(ctx, pg.LimitWaiting(true)[0], splitLeased(spans)) // as said above
 }
 
-// sharedTasks looks for owned tasks that are to be set apart.
-func (s *Store) sharedTasks(ids []TaskID, shared *[]int64) []pg.Step {
+// splittableTasks looks for owned tasks that are to be split off.
+func (s *Store) splittableTasks(ids []TaskID, shared *[]int64) []pg.Step {
 	if !s.db.InCallersTx() || len(ids) == 0 {
 		return nil
 	}
 	return []pg.Step{{
-		Name: "shared_tasks", Args: []any{texts(ids)},
+		Name: "splittable_tasks", Args: []any{texts(ids)},
 		Read: func(rows pgx.Rows) error {
 			var err error
 			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])

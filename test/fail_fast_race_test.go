@@ -131,7 +131,7 @@ var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 func TestFailFast_AbortsOnlyTheTasksThatItFound(t *testing.T) {
 	t.Parallel()
 	for what, happens := range failFastMeanwhile {
-		for _, ahead := range []string{"hold_failed", "carve_ready"} {
+		for _, ahead := range []string{"hold_failed", "split_ready"} {
 			t.Run(what+", ahead of "+ahead, func(t *testing.T) {
 				t.Parallel()
 				store, pool := newStoreAndPool(t, stint.Options{

@@ -33,9 +33,9 @@ var sample = map[string]struct {
 	"allocate_blocks": {"3", nil},
 	"check_store":     {"10", nil},
 	"check_parked":    {"10", nil},
-	"carve_ready":     {"'{5,70}'", []string{"ready_pkey"}},
-	"carve_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
-	"carve_finished":  {"'{5,70}'", []string{"finished_pkey"}},
+	"split_ready":     {"'{5,70}'", []string{"ready_pkey"}},
+	"split_leased":    {"'{5,70}', '{6,70}'", []string{"leased_pkey"}},
+	"split_finished":  {"'{5,70}'", []string{"finished_pkey"}},
 	"claimed_spans":   {"7", []string{"leases_pkey", "leased_pkey"}},
 	"claimed_tasks":   {"7, 1000, 100, 10", []string{"leases_pkey", "leased_pkey", "tasks_pkey"}},
 	"external_tasks": {"'{a,b}'", []string{
@@ -136,7 +136,7 @@ var sample = map[string]struct {
 		"scheduled_pkey", "blocked_pkey",
 	}},
 	"hold_ownership": {"'{5,70}', '{7,7}'", []string{"leased_pkey"}},
-	"hold_tasks": {"'{5,70}', '{6,71}'", []string{
+	"lock_states": {"'{5,70}', '{6,71}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
 	}},
 	"task_bytes": {"'{a,b}'", []string{
@@ -314,12 +314,12 @@ var sample = map[string]struct {
 	"settle_tasks": {"1, 2, NULL", []string{
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},
-	"sweep_leases":    {"10", []string{"leases_order", "leased_pkey", "leases_pkey"}},
-	"shared_tasks":    {"'{a,b}'", []string{"tasks_id_key", "leased_pkey"}},
-	"plan_for_all":    {"", nil},
-	"task_ids":        {"'{5,70}'", []string{"tasks_pkey"}},
-	"task_keys":       {"'{a,b}'", []string{"tasks_id_key"}},
-	"unsettled_edges": {"", nil},
+	"sweep_leases":     {"10", []string{"leases_order", "leased_pkey", "leases_pkey"}},
+	"splittable_tasks": {"'{a,b}'", []string{"tasks_id_key", "leased_pkey"}},
+	"plan_for_all":     {"", nil},
+	"task_ids":         {"'{5,70}'", []string{"tasks_pkey"}},
+	"task_keys":        {"'{a,b}'", []string{"tasks_id_key"}},
+	"unsettled_edges":  {"", nil},
 	"withdraw_tasks": {"'{5,70}', false, true", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "finished_pkey",
 		"blocked_pkey",

@@ -97,7 +97,7 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 		change  string // of the rows
 		args    string // with the keys of all tasks for $keys
 	}{
-		"carve_ready": {func(t *testing.T, store *stint.Store, n int) {
+		"split_ready": {func(t *testing.T, store *stint.Store, n int) {
 			t.Helper()
 			insert(t, store, numbered("t", n)...)
 		}, "SELECT", "'$keys'"},

@@ -23,10 +23,10 @@ import (
 // operating those that stint_operator needs besides all others. The rest are for stint_worker.
 var (
 	producing = []string{
-		"add_edges", "allocate_blocks", "attend_session", "carve_leased", "carve_ready",
+		"add_edges", "allocate_blocks", "attend_session", "split_leased", "split_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
 		"existing_edges", "existing_tasks", "explain_steps", "find_schedules", "get_tasks",
-		"graph_tasks", "hold_tasks", "insert_answer_keys", "insert_fail_fast",
+		"graph_tasks", "lock_states", "insert_answer_keys", "insert_fail_fast",
 		"insert_network", "insert_separately",
 		"insert_task",
 		"insert_tasks", "keep_ends", "list_blocked", "list_finished", "list_ids", "list_leased",
@@ -34,7 +34,7 @@ var (
 		"list_tasks", "list_tries", "lock_dependents", "lock_dependencies", "lock_predecessors",
 		"lock_schedules",
 		"fill_capacity", "notify", "now", "pause_schedules", "put_schedules", "resume_schedules",
-		"schedule_bytes", "schema_version", "settle_tasks", "shared_tasks", "small_tasks",
+		"schedule_bytes", "schema_version", "settle_tasks", "splittable_tasks", "small_tasks",
 		"task_ids",
 		"task_keys", "waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}

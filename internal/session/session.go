@@ -33,9 +33,9 @@ const (
 	// jitter. This one is much shorter than the grace.
 	reattachPauseFirst = 50 * time.Millisecond
 
-	// HandOnDelay is how long after the end of the grace the rows of the actors are handed on at
+	// TakeoverDelay is how long after the end of the grace the rows of the actors are handed on at
 	// the latest: other stores look only now and then.
-	HandOnDelay = time.Second
+	TakeoverDelay = time.Second
 
 	// ping is the kind of the notification by which a session hears whether it hears.
 	ping = "ping"
@@ -241,7 +241,7 @@ func (s *Session) hurry() time.Duration {
 	if len(s.actors) == 0 {
 		return 0
 	}
-	return s.Grace + HandOnDelay
+	return s.Grace + TakeoverDelay
 }
 
 // reattachPause is the pause after another failed attempt, given the pause before that attempt and
@@ -251,7 +251,7 @@ func reattachPause(pause, away, hurry time.Duration) time.Duration {
 	const attempts = 4 // within a grace
 	limit := pg.OutagePauseMax
 	if away < hurry {
-		limit = min(max((hurry-HandOnDelay)/attempts, reattachPauseFirst), limit)
+		limit = min(max((hurry-TakeoverDelay)/attempts, reattachPauseFirst), limit)
 	}
 	return min(2*pause, limit)
 }

@@ -14,7 +14,7 @@ func TestReattachPause_IsShortWithinTheGraceAndGrowsBehindIt(t *testing.T) {
 	for _, grace := range []time.Duration{
 		10 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second,
 	} {
-		hurry := grace + HandOnDelay
+		hurry := grace + TakeoverDelay
 		within, away, pause := 0, time.Duration(0), reattachPauseFirst
 		var behind []time.Duration
 		for away < hurry+time.Minute {

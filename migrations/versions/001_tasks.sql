@@ -118,7 +118,7 @@ CREATE INDEX leases_session ON {{.schema}}.leases (session, actor) WHERE session
 
 -- A span of tasks that were handed out together. Whoever deletes the row decides what becomes of
 -- the tasks: their owner's return, their expiry, their cancellation. Whoever is after some of them
--- only has to cut these out first (carve_leased).
+-- only has to cut these out first (split_leased).
 CREATE TABLE {{.schema}}.leased (
     lo        bigint   NOT NULL,
     hi        bigint   NOT NULL,

@@ -2,7 +2,7 @@
 --
 -- Deletes what drop_definitions leaves of finished tasks. Their edges are settled, and go, too.
 --
---   $1 keys  bigint[], sorted; the tasks must have been carved out of their spans
+--   $1 keys  bigint[], sorted; the tasks must have been split off their spans
 WITH outgoing AS (
     DELETE FROM stint.edges WHERE edges.after = ANY ($1::bigint[])
 ), incoming AS (

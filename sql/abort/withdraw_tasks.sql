@@ -6,9 +6,9 @@
 -- reported, and so are owned ones unless $2 says otherwise. A key that is not in the answer has
 -- moved on since the statement began, or shares a span that somebody was carving.
 --
---   $1 keys   bigint[], sorted; ready and owned tasks must have been carved out of their spans
+--   $1 keys   bigint[], sorted; ready and owned tasks must have been split off their spans
 --   $2 owned  boolean: take the owned tasks, too
---   $3 alone  boolean: final tasks must have been carved out, too
+--   $3 alone  boolean: final tasks must have been split off, too
 --
 -- Waits for whoever holds a task at this moment. Rows are locked table by table, by key in each.
 WITH RECURSIVE reached (key, falls) AS (

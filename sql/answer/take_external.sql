@@ -6,7 +6,7 @@
 -- others wait for it here, and then find nothing. Nor does an answer count that comes after the
 -- deadline of its task, whether or not somebody has ended it since.
 --
---   $1 keys   bigint[], sorted; carved out of their spans
+--   $1 keys   bigint[], sorted; split off their spans
 --   $2 claim  bigint
 --   $3 actor  text
 WITH taken AS MATERIALIZED (

@@ -6,7 +6,7 @@
 --
 --   $1 batch  bigint
 --   $2 round  integer
---   $3 keys   bigint[], sorted; owned tasks must have been carved out of their spans
+--   $3 keys   bigint[], sorted; owned tasks must have been split off their spans
 --
 -- SKIP LOCKED passes over tasks that somebody is busy with. They stay for the next time.
 WITH dependent AS MATERIALIZED (

@@ -2,7 +2,7 @@
 --
 -- Extends the leases of tasks for actor $4, as far as it still owns them, and shortens none.
 -- Returns the spans that it still owns, clipped to those given, and for each whether the caller has
--- to carve its tasks out and ask again.
+-- to split its tasks off and ask again.
 --
 --   $1 lo      bigint[]
 --   $2 hi      bigint[]: element i is a span of tasks
@@ -129,7 +129,7 @@ WITH named AS MATERIALIZED (
 )
 -- The caller has to ask again for tasks whose row has a new version since the statement began, and
 -- for tasks that share their row with others although their lease is not extended whole: they must
--- be carved out first, and somebody else may have been doing so at the same time.
+-- be split off first, and somebody else may have been doing so at the same time.
 SELECT held.lo, held.hi, held.claim,
        CASE WHEN held.alone
             THEN held.row_lo = ANY (ARRAY(SELECT free.lo FROM free WHERE NOT free.seen))

@@ -3,7 +3,7 @@
 -- Locks the rows of owned tasks, so that nobody else can be given the tasks before the transaction
 -- ends. Returns key and claim of those that are owned with the claim given.
 --
---   $1 keys    bigint[], sorted; the tasks must have been carved out of their spans
+--   $1 keys    bigint[], sorted; the tasks must have been split off their spans
 --   $2 claims  bigint[]
 SELECT leased.lo, leased.claim
 FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)

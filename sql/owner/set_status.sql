@@ -2,7 +2,7 @@
 --
 -- Sets the status text and the progress of a task, if it is owned with that claim.
 --
---   $1 key       bigint; the task must have been carved out of its span
+--   $1 key       bigint; the task must have been split off its span
 --   $2 claim     bigint
 --   $3 status    text
 --   $4 progress  real

@@ -2,7 +2,7 @@
 --
 -- Keeps tries that return_tasks, behind it in the same transaction, is about to end. Element i of
 -- each array belongs to a span of returns, as in return_tasks; those to keep are of one task, which
--- has been carved out. What is not owned with this claim is passed over, as return_tasks does.
+-- has been split off. What is not owned with this claim is passed over, as return_tasks does.
 --
 --   $1 lo              bigint[], sorted
 --   $2 hi              bigint[]

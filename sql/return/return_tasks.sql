@@ -81,7 +81,7 @@ WITH returned AS MATERIALIZED (
     -- a new version since the statement began is passed over, and the caller looks again: xmin
     -- tells, which PostgreSQL compares anew behind a wait; the place it does not, in all versions.
     -- In those where it does, such as 15.18, no test can tell that xmin is looked at as well. One
-    -- that holds others, too, must have been carved ahead; it is passed over as well.
+    -- that holds others, too, must have been split off before; it is passed over as well.
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version

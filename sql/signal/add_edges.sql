@@ -4,7 +4,7 @@
 -- exists already changes nothing.
 --
 --   $1 after  bigint[]: the tasks to wait for
---   $2 run    bigint[]: the tasks that wait. hold_tasks has locked them, and carve_ready has cut
+--   $2 run    bigint[]: the tasks that wait. lock_states has locked them, and split_ready has cut
 --             them out of their spans
 WITH edge AS (
     INSERT INTO stint.edges (after, run)

@@ -5,7 +5,7 @@
 -- room for of the keys given. Returns the actions of whose limits there may be room, without a key.
 --
 --   $1 lo         bigint[]
---   $2 hi         bigint[]: of tasks; what shares its row with others must have been carved
+--   $2 hi         bigint[]: of tasks; what shares its row with others must have been split off
 --   $3 claims     bigint[]: of owned tasks; null: whoever owns them, and ready tasks
 --   $4 actions    text[]
 --   $5 keys       text[]: element i is a key of action i

@@ -5,7 +5,7 @@
 -- long, where no action is known to have limits of its keys.
 --
 --   $1 lo      bigint[]
---   $2 hi      bigint[]: of tasks; what shares its row with others must have been carved
+--   $2 hi      bigint[]: of tasks; what shares its row with others must have been split off
 --   $3 claims  bigint[]: of owned tasks
 SELECT limited.action, coalesce(limits.keyed, false), coalesce(limits.rates, false),
        coalesce(limits.fair, false)

@@ -1,4 +1,4 @@
--- name: carve_ready
+-- name: split_ready
 --
 -- Cuts the ready tasks with these keys out of their spans, so that each is a span of its own and
 -- can be taken away without its neighbours. What became of the tasks meanwhile is for the caller's

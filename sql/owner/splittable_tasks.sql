@@ -1,4 +1,4 @@
--- name: shared_tasks
+-- name: splittable_tasks
 --
 -- Returns the keys, sorted, of those of the tasks with these IDs that are owned and share a row of
 -- leased with others.

@@ -1,4 +1,4 @@
--- name: carve_finished
+-- name: split_finished
 --
 -- Cuts finished tasks out of their spans, so that each is a row of its own and can be deleted
 -- without its neighbours. What became of the tasks meanwhile is for the caller's next statement to

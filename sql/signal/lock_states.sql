@@ -1,4 +1,4 @@
--- name: hold_tasks
+-- name: lock_states
 --
 -- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
 -- end, none of $2 can be handed out. Returns for each the state, as the view task_states numbers
@@ -7,7 +7,7 @@
 -- answer has moved on since the statement began, or is gone.
 --
 --   $1 after  bigint[], sorted: tasks to wait for
---   $2 run    bigint[], sorted: tasks that shall wait; carve_ready has cut them out of their spans
+--   $2 run    bigint[], sorted: tasks that shall wait; split_ready has cut them out of their spans
 --
 -- Waits for whoever holds a task at this moment. Rows are locked table by table, in the order of
 -- withdraw_tasks, and by key in each table.
@@ -21,7 +21,7 @@ WITH named AS MATERIALIZED (
     GROUP BY named.key
     ORDER BY named.key
 ), queued AS MATERIALIZED (
-    -- A task that shall wait must be alone in its span. One that became ready behind carve_ready,
+    -- A task that shall wait must be alone in its span. One that became ready behind split_ready,
     -- in a span with others, is left out of the answer. The span of a key is the last that begins
     -- in the key's block of 1,024, at the key or ahead of it.
     SELECT named.key, named.is_after, ready.lo, ready.late

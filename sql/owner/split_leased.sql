@@ -1,4 +1,4 @@
--- name: carve_leased
+-- name: split_leased
 --
 -- Cuts owned tasks out of the rows of leased that hold others, too, so that they can be taken away
 -- without their neighbours: afterwards each of the spans given holds whole rows only. What became
