@@ -192,8 +192,8 @@ func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration,
 	return pause, nil
 }
 
-// takeOver hands on the tasks of a session's actors, in one transaction per actor, unless the session
-// comes back. Leases that somebody locks at this moment are left for the next check.
+// takeOver hands on the tasks of a session's actors, in one transaction per actor, unless the
+// session comes back. Leases that somebody locks at this moment are left for the next check.
 func (s *Store) takeOver(ctx context.Context, lost otherSession) error {
 	for _, actor := range lost.Actors {
 		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(takenOverLeasesMax)
@@ -206,8 +206,8 @@ func (s *Store) takeOver(ctx context.Context, lost otherSession) error {
 	return s.db.Run(ctx, pg.Step{Name: "drop_session", Args: []any{lost.ID}})
 }
 
-// takeOverSteps returns steps that hand on the tasks of an actor. They add to passed how many of its
-// leases they passed over.
+// takeOverSteps returns steps that hand on the tasks of an actor. They add to passed how many of
+// its leases they passed over.
 func takeOverSteps(session int64, actor string, leases *dueScan, passed *int) []pg.Step {
 	expire := pg.Step{
 		Name: "expire_leases", Args: []any{session, actor},

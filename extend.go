@@ -70,8 +70,8 @@ func (s *Store) extendTogether(
 	return groupcommit.Divide(extended, calls), nil
 }
 
-// extendLeases extends ownership. If noWait is set, it fails rather than wait long for a lock on one
-// of the leases.
+// extendLeases extends ownership. If noWait is set, it fails rather than wait long for a lock on
+// one of the leases.
 func (s *Store) extendLeases(
 	ctx context.Context, key extendKey, owned []OwnedTask, noWait bool,
 ) ([]bool, error) {
@@ -198,7 +198,14 @@ func (s *Store) setStatus(
 		Args: []any{p.key, int64(p.claim), statusText(status), float32(progress)},
 		Read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.splitSteps(ctx, owned), set)...)
+	return s.changeOwned(ctx, []OwnedTask{owned}, stillOwned, set)
+}
+
+// changeOwned is whileOwned for a step that changes the tasks: it splits them off first.
+func (s *Store) changeOwned(
+	ctx context.Context, owned []OwnedTask, found map[performance]bool, change pg.Step,
+) error {
+	return s.whileOwned(ctx, owned, found, append(s.splitSteps(ctx, owned...), change)...)
 }
 
 // whileOwned runs steps for the owner of tasks. The steps note in found which tasks they found
@@ -294,7 +301,7 @@ func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
 	hold := pg.Step{
 		Name: "hold_ownership", Args: []any{keys, claims}, Read: readPerformances(stillOwned),
 	}
-	return s.whileOwned(ctx, owned, stillOwned, append(s.splitSteps(ctx, owned...), hold)...)
+	return s.changeOwned(ctx, owned, stillOwned, hold)
 }
 
 // An Input is how a predecessor of a task ended, with the result that it left.
@@ -360,7 +367,7 @@ func readInputs(rows pgx.Rows) (inputs []Input, next int64, err error) {
 			return nil, 0, err
 		}
 		if cause != 0 {
-			input.StatusCode, input.AbortCause = StatusAborted, abortCause(cause)
+			input.StatusCode, input.AbortCause = StatusAborted, ofNumber(stateCompleted+cause).cause
 		}
 		if status != nil {
 			input.Status = *status

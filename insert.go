@@ -366,22 +366,43 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 	if n == 1 && graph == nil && tasks[0].NotBefore.IsZero() {
 		return insertOne(&tasks[0], keys[0])
 	}
-	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
-	priorities, tries := make([]int16, n), make([]int32, n)
-	starts, deadlines := make([]*time.Time, n), make([]*time.Time, n)
-	onAborts, postResults, waits := make([]int16, n), make([]bool, n), make([]bool, n)
+	starts, waits := make([]*time.Time, n), make([]bool, n)
+	for i := range tasks {
+		starts[i], waits[i] = pg.Moment(tasks[i].NotBefore), graph.waits(i)
+	}
+	c := columnsOf(tasks)
+	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
+		c.ids, c.actions, c.bodies, c.priorities, c.tries, starts, c.deadlines, c.onAborts,
+		c.postResults, keys, waits, limitKeys(tasks),
+	}}
+}
+
+// taskColumns are the columns of the table tasks, as parameters of a statement.
+type taskColumns struct {
+	ids, actions []string
+	bodies       [][]byte
+	priorities   []int16
+	tries        []int32
+	deadlines    []*time.Time
+	onAborts     []int16
+	postResults  []bool
+}
+
+func columnsOf(tasks []Task) taskColumns {
+	n := len(tasks)
+	c := taskColumns{
+		ids: make([]string, n), actions: make([]string, n), bodies: make([][]byte, n),
+		priorities: make([]int16, n), tries: make([]int32, n), deadlines: make([]*time.Time, n),
+		onAborts: make([]int16, n), postResults: make([]bool, n),
+	}
 	for i := range tasks {
 		task := &tasks[i]
-		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
-		priorities[i], tries[i] = task.Priority, task.triesLimit()
-		starts[i], deadlines[i] = pg.Moment(task.NotBefore), pg.Moment(task.Deadline)
-		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
-		waits[i] = graph.waits(i)
+		c.ids[i], c.actions[i], c.bodies[i] = string(task.ID), task.Action, task.Body
+		c.priorities[i], c.tries[i] = task.Priority, task.triesLimit()
+		c.deadlines[i] = pg.Moment(task.Deadline)
+		c.onAborts[i], c.postResults[i] = int16(task.OnAbort), task.PostResult
 	}
-	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
-		ids, actions, bodies, priorities, tries, starts, deadlines, onAborts, postResults, keys,
-		waits, limitKeys(tasks),
-	}}
+	return c
 }
 
 func insertOne(task *Task, key int64) pg.Step {
@@ -448,23 +469,12 @@ func (s *Store) insertTogether(
 
 // separately inserts tasks, and clears the verdicts on the tasks that it has inserted.
 func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
-	n := len(tasks)
-	ids, actions, bodies := make([]string, n), make([]string, n), make([][]byte, n)
-	priorities, tries := make([]int16, n), make([]int32, n)
-	deadlines := make([]*time.Time, n)
-	onAborts, postResults := make([]int16, n), make([]bool, n)
-	for i := range tasks {
-		task := &tasks[i]
-		ids[i], actions[i], bodies[i] = string(task.ID), task.Action, task.Body
-		priorities[i], tries[i] = task.Priority, task.triesLimit()
-		deadlines[i] = pg.Moment(task.Deadline)
-		onAborts[i], postResults[i] = int16(task.OnAbort), task.PostResult
-	}
+	c := columnsOf(tasks)
 	return pg.Step{
 		Name: "insert_separately", NoPlanner: true,
 		Args: []any{
-			ids, actions, bodies, priorities, tries, deadlines, onAborts, postResults, keys,
-			limitKeys(tasks),
+			c.ids, c.actions, c.bodies, c.priorities, c.tries, c.deadlines, c.onAborts,
+			c.postResults, keys, limitKeys(tasks),
 		},
 		Read: func(rows pgx.Rows) error {
 			var of span

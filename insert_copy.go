@@ -25,7 +25,7 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 		{"fail_fast", []string{"key"}, failFastRows(tasks, order, keys)},
 	}
 	definitions := &taskRows{
-		columns: columnsFor(tasks, taskColumns), tasks: tasks, order: order, keys: keys,
+		columns: columnsFor(tasks, tasksColumns), tasks: tasks, order: order, keys: keys,
 	}
 	if err := s.db.Copy(ctx, "tasks", definitions.columns, definitions); err != nil {
 		return err
@@ -106,7 +106,7 @@ func arrange(tasks []Task, graph *insertGraph) []int {
 
 //nolint:gochecknoglobals // constants, but for the language
 var (
-	taskColumns = []string{
+	tasksColumns = []string{
 		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
 		"post_result", "limit_key",
 	}

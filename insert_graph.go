@@ -218,7 +218,7 @@ func (g *insertGraph) checkCycleThroughStored(ctx context.Context, s *Store) err
 	for i, key := range keys {
 		names[key] = g.id(int32(i))
 	}
-	ahead := newKeyGraph()
+	ahead := dag.NewKeyGraph()
 	err := s.db.Run(ctx, edgesAhead(pairs, blocked, ahead))
 	if err != nil {
 		return err

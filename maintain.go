@@ -107,7 +107,8 @@ type duty struct {
 func (s *Store) duties() []duty {
 	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
 	unparker := limit.NewUnparker(s.limits, s.db)
-	pruner := prune.New(s.db, s.keep.toEngine(), false)
+	keep := s.keep.toEngine()
+	pruner := prune.New(s.db, keep, false)
 	keptTries := cmp.Or(s.history.Tries, keptTriesMax) // others may keep tries, and say how many
 	orphans := prune.NewOrphans(s.db, keptTries, s.history.Age)
 	fire := (&scheduleFirer{store: s}).all
@@ -121,7 +122,7 @@ func (s *Store) duties() []duty {
 		{"come back to what aborted tasks need", sweepEvery, nil, failed.some},
 		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
 		{"unpark tasks below limits", maintainEvery, unparker.All, unparker.Some},
-		{"prune finished tasks", s.keep.pruneEvery(), pruneAll, pruner.Some},
+		{"prune finished tasks", keep.Every(), pruneAll, pruner.Some},
 		{"delete what is kept for tasks that are gone", sweepEvery, orphans.All, orphans.Some},
 		{"insert tasks of schedules", maintainEvery, fire, fire},
 	}

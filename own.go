@@ -248,7 +248,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		h.next.pause, h.next.partial = &pause, true
 	}
 	if !h.taken {
-		s.countTries(h.rows)
+		for i := range h.rows {
+			s.stats.Count(h.rows[i].task.Action, h.rows[i].task.Try > 1)
+		}
 	}
 	s.db.Notify(ctx, &h.pending)
 	return h, nil
@@ -263,7 +265,7 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 		s.abandon(h.claim, h.actor)
 		return err
 	case errors.Is(err, pg.ErrSilent), h.reading && pg.WasCutOff(err): // which would last
-		s.db.Start(func() { s.abandon(h.claim, h.actor) })
+		_ = s.db.Start(func() { s.abandon(h.claim, h.actor) }) // else the lease expires
 		return err
 	}
 	// The spans may have been committed, though their tasks could not be read. In the caller's
@@ -312,16 +314,13 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 		return err
 	}
 	h.scan = h.store.queues.Scan(h.actions, false)
-	unnoted := h.store.unnoted(h.actions)
+	asked := h.store.stats.Asked(h.store.db, h.actions)
 	return h.handOutUnder(ctx, func() []pg.Step {
 		steps := h.handOutSteps()
 		if h.chosen.isSet() {
 			steps = append(steps, h.lookChosen()...)
 		}
-		if len(unnoted) > 0 {
-			steps = append(steps, pg.Step{Name: "note_asked", Args: []any{unnoted}})
-		}
-		return steps
+		return append(steps, asked...)
 	})
 }
 

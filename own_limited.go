@@ -30,8 +30,8 @@ type underLimits struct {
 	parked []limit.Key
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
-	// undealt says that tasks of fair actions are left whose turn has come, hasCapacity that such an
-	// action had room, and redeal that turns are dealt as if none were left: others lock them.
+	// undealt says that tasks of fair actions are left whose turn has come, hasCapacity that such
+	// an action had capacity, redeal that turns are dealt as if none were left: others lock them.
 	undealt, hasCapacity, redeal bool
 	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
 	scanned int

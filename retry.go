@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/dag"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -296,8 +297,8 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 			added = append(added, e)
 		}
 	}
-	ahead := newKeyGraph()
-	err := s.db.Run(ctx, pg.Step{Name: "edges_ahead", Args: []any{pending}, Read: ahead.read})
+	ahead := dag.NewKeyGraph()
+	err := s.db.Run(ctx, pg.Step{Name: "edges_ahead", Args: []any{pending}, Read: readEdges(ahead)})
 	if err != nil {
 		return err
 	}

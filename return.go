@@ -223,8 +223,8 @@ func (s *Store) returnTogether(
 	return groupcommit.Divide(verdicts, calls), nil
 }
 
-// returnTasks makes returns. If noWait is set, it fails rather than wait long for a lock that one of
-// them needs, and leaves second looks to the callers.
+// returnTasks makes returns. If noWait is set, it fails rather than wait long for a lock that one
+// of them needs, and leaves second looks to the callers.
 func (s *Store) returnTasks(
 	ctx context.Context, returns []Return, noWait bool,
 ) ([]error, error) {

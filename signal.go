@@ -125,7 +125,7 @@ func newEdges(
 // dependencies that may close a cycle.
 func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
-) (exists []bool, ahead *keyGraph, err error) {
+) (exists []bool, ahead *dag.KeyGraph, err error) {
 	edges := make([]keyEdge, len(dependencies))
 	for i, dependency := range dependencies {
 		edges[i] = keyEdge{held[dependency.Predecessor].key, held[dependency.Dependent].key}
@@ -134,7 +134,7 @@ func (s *Store) edgesAround(
 	for _, task := range held {
 		blocked[task.key] = task.state == stateBlocked
 	}
-	exists, ahead = make([]bool, len(edges)), newKeyGraph()
+	exists, ahead = make([]bool, len(edges)), dag.NewKeyGraph()
 	after, run := ends(edges)
 	err = s.db.Run(ctx,
 		pg.Step{
@@ -155,7 +155,7 @@ func (s *Store) edgesAround(
 // edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle
 // comes to a new edge from a task that is blocked already, and from there perhaps to other new
 // edges. What lies ahead of the rest, which may be a whole network, need not be read.
-func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) pg.Step {
+func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *dag.KeyGraph) pg.Step {
 	onward, reached := map[int64][]int64{}, map[int64]bool{}
 	var next []int64
 	for _, edge := range added {
@@ -173,7 +173,7 @@ func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *keyGraph) pg.Ste
 		}
 	}
 	from := slices.Sorted(maps.Keys(reached))
-	return pg.Step{Name: "edges_ahead", Args: []any{from}, Read: ahead.read}
+	return pg.Step{Name: "edges_ahead", Args: []any{from}, Read: readEdges(ahead)}
 }
 
 // addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
@@ -189,12 +189,12 @@ func (s *Store) addEdges(edges []keyEdge, pending *pg.Notices) []pg.Step {
 // checkAcyclic refuses new edges that close a cycle with the edges ahead of them. names are the IDs
 // that are known.
 func (s *Store) checkAcyclic(
-	ctx context.Context, ahead *keyGraph, added []keyEdge, names map[int64]TaskID,
+	ctx context.Context, ahead *dag.KeyGraph, added []keyEdge, names map[int64]TaskID,
 ) error {
 	for _, edge := range added {
-		ahead.add(edge)
+		ahead.Add(edge.after, edge.run)
 	}
-	if cycle := ahead.cycle(); cycle != nil {
+	if cycle := ahead.Cycle(); cycle != nil {
 		return s.cycleError(ctx, cycle, names)
 	}
 	return nil
@@ -469,49 +469,16 @@ func readSettled(pending *pg.Notices, counted *endCount) func(pgx.Rows) error {
 	}
 }
 
-// A keyGraph is edges between the keys of tasks, as a graph of numbered nodes.
-type keyGraph struct {
-	nodes map[int64]int32
-	keys  []int64
-	edges []dag.Edge
-}
-
-func newKeyGraph() *keyGraph { return &keyGraph{nodes: map[int64]int32{}} }
-
-func (g *keyGraph) add(e keyEdge) {
-	g.edges = append(g.edges, dag.Edge{From: g.node(e.after), To: g.node(e.run)})
-}
-
-func (g *keyGraph) node(key int64) int32 {
-	node, ok := g.nodes[key]
-	if !ok {
-		node = int32(len(g.keys)) //nolint:gosec // more would not fit into memory
-		g.nodes[key] = node
-		g.keys = append(g.keys, key)
-	}
-	return node
-}
-
-// read adds rows of two keys each.
-func (g *keyGraph) read(rows pgx.Rows) error {
-	for rows.Next() {
+// readEdges adds rows of two keys each to a graph.
+func readEdges(into *dag.KeyGraph) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		var e keyEdge
-		if err := rows.Scan(&e.after, &e.run); err != nil {
-			return err
-		}
-		g.add(e)
+		_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {
+			into.Add(e.after, e.run)
+			return nil
+		})
+		return err
 	}
-	return rows.Err()
-}
-
-// cycle returns the keys along a cycle, the first one again at the end, or nil if there is none.
-func (g *keyGraph) cycle() []int64 {
-	_, cycle := dag.Order(len(g.keys), g.edges)
-	var keys []int64
-	for _, node := range cycle {
-		keys = append(keys, g.keys[node])
-	}
-	return keys
 }
 
 // A keyEdge is a row of the table edges.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/dag"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -137,6 +138,9 @@ type tally struct {
 	// behind is how far pruning is behind.
 	behind time.Duration
 }
+
+// A tryCount counts hand-outs, and those among them that were not a task's first.
+type tryCount struct{ tries, retries int64 }
 
 // A limitedAction is what Stats tells of limits.
 type limitedAction struct {
@@ -489,14 +493,14 @@ func (s *Store) findParked(ctx context.Context) ([]Inconsistency, error) {
 
 // findCycles finds one cycle, if there is any.
 func (s *Store) findCycles(ctx context.Context) ([]Inconsistency, error) {
-	numbered := newKeyGraph()
+	numbered := dag.NewKeyGraph()
 	err := s.db.Run(ctx, pg.Step{Name: "plan_for_all", NoPlanner: true}, pg.Step{
-		Name: "unsettled_edges", NoPlanner: true, Read: numbered.read,
+		Name: "unsettled_edges", NoPlanner: true, Read: readEdges(numbered),
 	})
 	if err != nil {
 		return nil, err
 	}
-	cycle := numbered.cycle()
+	cycle := numbered.Cycle()
 	if cycle == nil {
 		return nil, nil
 	}

@@ -100,7 +100,7 @@ func (s *Store) recordAlone(
 		}
 		return err
 	}
-	err := s.whileOwned(ctx, []OwnedTask{owned}, stillOwned, append(s.splitSteps(ctx, owned), record)...)
+	err := s.changeOwned(ctx, []OwnedTask{owned}, stillOwned, record)
 	return answers[0], err
 }
 

@@ -85,6 +85,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/keyblocks"
@@ -258,9 +259,8 @@ type core struct {
 	sizes  bodies.Sizes
 	limits *limit.Engine
 	keys   keyblocks.Allocator
-	asked  askedActions
 	claims atomic.Int64 // counts the calls under claims of their callers
-	tries  tries
+	stats  *actionstats.Notes
 	due    dueCursor
 }
 
@@ -325,6 +325,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		keep: keep, history: opts.History,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 	}}
+	store.stats = actionstats.New(db)
 	store.limits = limit.New(limit.Config{
 		DB: db, Ready: readyTopic, Requeued: func(action string) { store.queues.Forget(action) },
 		CheckSessions: func(ctx context.Context) error {
@@ -373,7 +374,8 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, limit.Statements, prune.Statements, schedule.Statements, session.Statements,
+			statements, actionstats.Statements, limit.Statements, prune.Statements,
+			schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
@@ -395,27 +397,18 @@ func (r Retention) withDefaults() (Retention, error) {
 	return r, nil
 }
 
-// toEngine returns the retention with the ages that depend on it; nil: for ever.
+// toEngine returns the retention as nil for ever, and 0 for not at all.
 func (r Retention) toEngine() prune.Keep {
 	age := func(keep time.Duration) *time.Duration {
-		switch keep {
-		case KeepForever:
+		if keep == KeepForever {
 			return nil
-		case KeepNone:
-			return new(time.Duration)
-		default:
-			return &keep
 		}
+		keep = max(keep, 0)
+		return &keep
 	}
 	return prune.Keep{
 		Completed: age(r.Completed), Aborted: age(r.Aborted), Results: retentionPostResultMinimum,
 	}
-}
-
-// pruneEvery is how often to prune.
-func (r Retention) pruneEvery() time.Duration {
-	shortest := min(r.Completed, r.Aborted)
-	return min(max(shortest/4, prune.EveryLeast), prune.EveryMost) //nolint:mnd // see there
 }
 
 // WithTx returns a store whose verbs take part in tx: their effects are committed or rolled back
@@ -486,7 +479,8 @@ func (s *Store) Close(ctx context.Context) error {
 	return nil
 }
 
-// groups are the verbs whose calls share statements when many are made at the same time.
+// groups are the verbs whose calls share statements when many are made at the same time. Close
+// waits for their batches.
 type groups struct {
 	inserts *groupcommit.Group[struct{}, Task, error]
 	owns    *groupcommit.Group[ownKey, int, ownAnswer]
@@ -500,36 +494,28 @@ func (s *Store) newGroups() groups {
 	return groups{
 		inserts: &groupcommit.Group[struct{}, Task, error]{
 			Run: s.insertTogether, Size: taskSize, Clone: cloneTask, MayHaveRun: pg.WasCutOff,
-			Go: s.startBatch,
+			Go: s.db.Start,
 		},
 		owns: &groupcommit.Group[ownKey, int, ownAnswer]{
 			Run: s.ownTogether, Size: func(maxTasks int) int { return maxTasks }, Undo: s.release,
-			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.db.Start,
 		},
 		extends: &groupcommit.Group[extendKey, []OwnedTask, []bool]{
 			Run: s.extendTogether, Size: func(owned []OwnedTask) int { return len(owned) },
-			Clone: slices.Clone[[]OwnedTask], MayHaveRun: pg.WasCutOff, Go: s.startBatch,
+			Clone: slices.Clone[[]OwnedTask], MayHaveRun: pg.WasCutOff, Go: s.db.Start,
 		},
 		returns: &groupcommit.Group[struct{}, []Return, []error]{
 			Run: s.returnTogether, Size: returnsSize, Clone: cloneReturns,
-			MayHaveRun: pg.WasCutOff, Go: s.startBatch,
+			MayHaveRun: pg.WasCutOff, Go: s.db.Start,
 		},
 		records: &groupcommit.Group[struct{}, recordedCall, recordAnswer]{
 			Run: s.recordTogether, Size: recordedCall.size, MayHaveRun: pg.WasCutOff,
-			Go: s.startBatch,
+			Go: s.db.Start,
 		},
 		lists: &groupcommit.Group[struct{}, OwnedTask, listAnswer]{
-			Run: s.listTogether, MayHaveRun: func(error) bool { return false }, Go: s.startBatch,
+			Run: s.listTogether, MayHaveRun: func(error) bool { return false }, Go: s.db.Start,
 		},
 	}
-}
-
-// startBatch starts a batch of calls, which Close waits for.
-func (s *Store) startBatch(run func()) error {
-	if !s.db.Start(run) {
-		return ErrClosed
-	}
-	return nil
 }
 
 // handle gives the packages of this module a store's DB. The alias keeps it out of the API.
@@ -542,7 +528,7 @@ type inside struct{ store *Store }
 func (inside) ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).claim) }
 
 // LeaveTriesUnnoted keeps the store from noting tries: a request that comes when it likes.
-func (i inside) LeaveTriesUnnoted() { i.store.tries.once.Do(func() {}) }
+func (i inside) LeaveTriesUnnoted() { i.store.stats.LeaveUnnoted() }
 
 // RecheckAfter sets after how long the store looks again for capacity, after it has parked tasks.
 func (i inside) RecheckAfter(first time.Duration) { i.store.limits.SetRecheckAfter(first) }

@@ -238,27 +238,48 @@ const (
 	stateCompleted  int16 = 10
 )
 
-func stateNumbers(state State) []int16 {
-	switch state {
-	case StateBlocked:
-		return []int16{stateBlocked}
-	case StateScheduled:
-		return []int16{stateScheduled}
-	case StateReady:
-		return []int16{stateReady}
-	case StateInProgress:
-		return []int16{stateInProgress}
-	case StateCompleted:
-		return []int16{stateCompleted}
-	case StateAborted:
-		var numbers []int16
-		for cause := causeReturned; cause <= causeExpired; cause++ {
-			numbers = append(numbers, stateCompleted+cause)
-		}
-		return numbers
-	default:
-		return nil
+// A numberedState is what a number of a state says.
+type numberedState struct {
+	state State
+	code  StatusCode
+	cause AbortCause
+}
+
+// numbered are the states by their numbers. A later release may have more causes.
+//
+//nolint:gochecknoglobals // never changes
+var numbered = map[int16]numberedState{
+	stateBlocked:                     {StateBlocked, StatusPending, ""},
+	stateScheduled:                   {StateScheduled, StatusPending, ""},
+	stateReady:                       {StateReady, StatusPending, ""},
+	stateInProgress:                  {StateInProgress, StatusInProgress, ""},
+	stateCompleted:                   {StateCompleted, StatusCompleted, ""},
+	stateCompleted + causeReturned:   {StateAborted, StatusAborted, CauseReturned},
+	stateCompleted + causeTries:      {StateAborted, StatusAborted, CauseTries},
+	stateCompleted + causeDependency: {StateAborted, StatusAborted, CauseDependency},
+	stateCompleted + causeCancelled:  {StateAborted, StatusAborted, CauseCancelled},
+	stateCompleted + causeReplaced:   {StateAborted, StatusAborted, CauseReplaced},
+	stateCompleted + causeExpired:    {StateAborted, StatusAborted, CauseExpired},
+}
+
+func ofNumber(number int16) numberedState {
+	if of, ok := numbered[number]; ok {
+		return of
 	}
+	return numbered[stateCompleted+causeExpired]
+}
+
+// stateOf is the state with a number.
+func stateOf(number int16) State { return ofNumber(number).state }
+
+// stateNumbers are the numbers of a state; none if there is no such state.
+func stateNumbers(state State) (numbers []int16) {
+	for number, of := range numbered {
+		if of.state == state {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // triesDefault is Task.MaxTries where it is 0. Peers have 20 to 25.
@@ -328,56 +349,16 @@ func finite(t pgtype.Timestamptz) time.Time {
 
 // place fills in the state of the task, and the time that belongs to that state.
 func (info *TaskInfo) place(state int16, until time.Time) {
-	switch state {
-	case stateBlocked:
-		info.StatusCode, info.State, info.NotBefore = StatusPending, StateBlocked, until
-	case stateScheduled:
-		info.StatusCode, info.State, info.NotBefore = StatusPending, StateScheduled, until
-	case stateReady:
-		info.StatusCode, info.State = StatusPending, StateReady
-	case stateInProgress:
-		info.StatusCode, info.State = StatusInProgress, StateInProgress
+	of := ofNumber(state)
+	info.StatusCode, info.State, info.AbortCause = of.code, of.state, of.cause
+	switch of.state {
+	case StateBlocked, StateScheduled:
+		info.NotBefore = until
+	case StateReady:
+	case StateInProgress:
 		info.LeaseUntil = until
-	case stateCompleted:
-		info.StatusCode, info.State, info.FinishedAt = StatusCompleted, StateCompleted, until
-	default:
-		info.StatusCode, info.State, info.FinishedAt = StatusAborted, StateAborted, until
-		info.AbortCause = abortCause(state - stateCompleted)
-	}
-}
-
-func abortCause(cause int16) AbortCause {
-	switch cause {
-	case causeReturned:
-		return CauseReturned
-	case causeTries:
-		return CauseTries
-	case causeDependency:
-		return CauseDependency
-	case causeCancelled:
-		return CauseCancelled
-	case causeReplaced:
-		return CauseReplaced
-	default:
-		return CauseExpired
-	}
-}
-
-// stateOf is the state with a number.
-func stateOf(number int16) State {
-	switch number {
-	case stateBlocked:
-		return StateBlocked
-	case stateScheduled:
-		return StateScheduled
-	case stateReady:
-		return StateReady
-	case stateInProgress:
-		return StateInProgress
-	case stateCompleted:
-		return StateCompleted
-	default:
-		return StateAborted
+	case StateCompleted, StateAborted:
+		info.FinishedAt = until
 	}
 }
 

@@ -280,7 +280,8 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 	}
 	files := 0
 	for _, pattern := range []string{
-		"sql/*/*.sql", "internal/limit/sql/*", "internal/pg/sql/*", "internal/prune/sql/*",
+		"sql/*/*.sql", "internal/actionstats/sql/*", "internal/limit/sql/*",
+		"internal/pg/sql/*", "internal/prune/sql/*",
 		"internal/schedule/sql/*", "internal/session/sql/*",
 	} {
 		found, err := filepath.Glob(pattern)

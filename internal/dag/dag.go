@@ -89,3 +89,38 @@ func (s *search) note(node int32) {
 	}
 	s.cycle = append(s.cycle, node)
 }
+
+// A KeyGraph is edges between keys, as a graph of numbered nodes.
+type KeyGraph struct {
+	nodes map[int64]int32
+	keys  []int64
+	edges []Edge
+}
+
+// NewKeyGraph returns a graph without edges.
+func NewKeyGraph() *KeyGraph { return &KeyGraph{nodes: map[int64]int32{}} }
+
+// Add adds an edge.
+func (g *KeyGraph) Add(from, to int64) {
+	g.edges = append(g.edges, Edge{From: g.node(from), To: g.node(to)})
+}
+
+func (g *KeyGraph) node(key int64) int32 {
+	node, ok := g.nodes[key]
+	if !ok {
+		node = int32(len(g.keys)) //nolint:gosec // more would not fit into memory
+		g.nodes[key] = node
+		g.keys = append(g.keys, key)
+	}
+	return node
+}
+
+// Cycle returns the keys along a cycle, the first one again at the end, or nil if there is none.
+func (g *KeyGraph) Cycle() []int64 {
+	_, cycle := Order(len(g.keys), g.edges)
+	var keys []int64
+	for _, node := range cycle {
+		keys = append(keys, g.keys[node])
+	}
+	return keys
+}

@@ -141,9 +141,12 @@ func (db *DB) InTx() bool { return db.tx != nil }
 // InCallersTx reports whether calls take part in a transaction that the caller ends.
 func (db *DB) InCallersTx() bool { return db.callersTx }
 
-// Start starts work that [DB.Close] waits for. It reports false after Close.
-func (db *DB) Start(work func()) bool {
-	return db.draining.start(func(context.Context) { work() })
+// Start starts work that [DB.Close] waits for. After Close it returns [ErrClosed].
+func (db *DB) Start(work func()) error {
+	if !db.draining.start(func(context.Context) { work() }) {
+		return ErrClosed
+	}
+	return nil
 }
 
 // StartBackground starts work whose context ends with [DB.Close]. It reports false after Close.

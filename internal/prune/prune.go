@@ -22,11 +22,9 @@ var files embed.FS
 var Statements = pg.NewStatements(files, nil)
 
 const (
-	// EveryLeast is how often a store prunes at most, and EveryMost how often at least: it does so
-	// four times within its shortest retention, within these bounds.
-	EveryLeast = time.Second
-	// EveryMost is the other bound.
-	EveryMost = 30 * time.Second
+	// A store prunes four times within its shortest retention, but within these bounds.
+	everyLeast = time.Second
+	everyMost  = 30 * time.Second
 
 	// How much one transaction looks at: about this many tasks, or this many predecessors of tasks
 	// that are gone.
@@ -47,6 +45,17 @@ type Keep struct {
 	Completed, Aborted *time.Duration
 	// Results is for how long tasks with results to post stay at least.
 	Results time.Duration
+}
+
+// Every is how often to prune.
+func (k Keep) Every() time.Duration {
+	shortest := everyMost * 4
+	for _, age := range []*time.Duration{k.Completed, k.Aborted} {
+		if age != nil {
+			shortest = min(shortest, *age)
+		}
+	}
+	return min(max(shortest/4, everyLeast), everyMost) //nolint:mnd // see there
 }
 
 // of is for how long the aborted tasks stay, or the completed ones.
@@ -122,7 +131,7 @@ func (p *Pruner) Some(ctx context.Context) error {
 		}
 		began := time.Now() //nolint:forbidigo // see there
 		_, done, err := p.All(ctx)
-		if err != nil || done && time.Since(began) < EveryMost {
+		if err != nil || done && time.Since(began) < everyMost {
 			return err
 		}
 		if done { // much has become old meanwhile
@@ -131,7 +140,7 @@ func (p *Pruner) Some(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pg.Around(EveryLeast)):
+		case <-time.After(pg.Around(everyLeast)):
 		}
 	}
 }
@@ -167,7 +176,7 @@ func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 		if walk != nil && answer.walked == 0 {
 			next++
 		}
-		if answer.overdue != nil && min(since, time.Since(p.told)) > EveryLeast {
+		if answer.overdue != nil && min(since, time.Since(p.told)) > everyLeast {
 			if err := p.tell(ctx, *answer.overdue+since); err != nil {
 				return pruned, false, err
 			}
