@@ -29,31 +29,6 @@ const (
 	heldMax = 8
 )
 
-// insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
-// those of the tasks in the store, in their order.
-func insertFailFast(tasks []Task, keys []int64) []pg.Step {
-	var of []int64
-	for i := range tasks {
-		if tasks[i].FailFast {
-			of = append(of, keys[i])
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	return []pg.Step{{Name: "insert_fail_fast", NoPlanner: true, Args: []any{of}}}
-}
-
-// failFastRows are those of an insert by COPY, whose tasks come in an order of their own.
-func failFastRows(tasks []Task, order []int, keys []int64) (rows [][]any) {
-	for place, i := range order {
-		if tasks[i].FailFast {
-			rows = append(rows, []any{keys[place]})
-		}
-	}
-	return rows
-}
-
 // A failFaster aborts what only aborted tasks with FailFast need.
 type failFaster struct {
 	store *Store

@@ -3,19 +3,14 @@ package stint
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/pg"
-	"github.com/stint-tasks/stint/internal/tail"
 )
 
-const (
-	keptTriesMax = 1000
-	logBytesMax  = 16 << 10
-)
+const keptTriesMax = 1000
 
 // HistoryOptions say which ended tries of tasks a store keeps.
 //
@@ -147,44 +142,4 @@ func readTries(rows pgx.Rows) (tries []Try, found bool, err error) {
 		})
 	}
 	return tries, found, rows.Err()
-}
-
-// rememberTries keeps the returns of a batch that do not end their tasks, whose end the table
-// finished does not hold, and those with a log.
-func (s *Store) rememberTries(b *returnBatch) []pg.Step {
-	if s.history.Tries == 0 {
-		return nil
-	}
-	n := len(b.spans)
-	lo, hi := bounds(b.plain())
-	claims, kept, outcomes := make([]int64, n), make([]bool, n), make([]int16, n)
-	posts, statuses, logs := make([]bool, n), make([]*string, n), make([]*string, n)
-	for i, span := range b.spans {
-		r := &b.returns[b.chosen[span.first]]
-		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
-		if kept[i] = span.outcome >= outcomePending || r.Log != ""; kept[i] {
-			statuses[i], logs[i] = statusText(r.Status), logText(r.Log)
-		}
-	}
-	if !slices.Contains(kept, true) {
-		return nil
-	}
-	return []pg.Step{{
-		Name: "remember_tries",
-		Args: []any{
-			lo, hi, claims, kept, outcomes, posts, statuses, logs,
-			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone,
-		},
-	}}
-}
-
-// logText makes any text storable, as statusText does, but keeps the end of a long one.
-func logText(text string) *string {
-	if text == "" {
-		return nil
-	}
-	end := tail.New(logBytesMax)
-	_, _ = end.Write([]byte(text[max(len(text)-2*logBytesMax, 0):]))
-	text = end.Text(logBytesMax)
-	return &text
 }

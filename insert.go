@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -501,3 +502,44 @@ func limitKeys(tasks []Task) []*string {
 }
 
 func hasKey(task Task) bool { return task.Key != "" }
+
+// answerKeys are rows of tasks with a key to answer them: the places of these tasks, and the hashes
+// of their keys.
+func answerKeys(tasks []Task) (places []int, hashes [][]byte) {
+	for i := range tasks {
+		if key := tasks[i].AnswerKey; key != "" {
+			sum := sha256.Sum256([]byte(key))
+			places, hashes = append(places, i), append(hashes, sum[:])
+		}
+	}
+	return places, hashes
+}
+
+// insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
+// those of the tasks in the store, in their order.
+func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
+	places, hashes := answerKeys(tasks)
+	if len(places) == 0 {
+		return nil
+	}
+	of := make([]int64, len(places))
+	for n, i := range places {
+		of[n] = keys[i]
+	}
+	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
+}
+
+// insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
+// those of the tasks in the store, in their order.
+func insertFailFast(tasks []Task, keys []int64) []pg.Step {
+	var of []int64
+	for i := range tasks {
+		if tasks[i].FailFast {
+			of = append(of, keys[i])
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return []pg.Step{{Name: "insert_fail_fast", NoPlanner: true, Args: []any{of}}}
+}

@@ -257,3 +257,29 @@ func (s *Store) allocateBlocks(ctx context.Context, n int) ([]int64, error) {
 	}
 	return blocks, s.db.Run(ctx, steps...)
 }
+
+// answerKeyRows are those of an insert by COPY, whose tasks come in an order of their own.
+func answerKeyRows(tasks []Task, order []int, keys []int64) (rows [][]any) {
+	keyOf := make(map[int]int64)
+	places, hashes := answerKeys(tasks)
+	if len(places) == 0 {
+		return nil
+	}
+	for place, i := range order {
+		keyOf[i] = keys[place]
+	}
+	for n, i := range places {
+		rows = append(rows, []any{keyOf[i], hashes[n]})
+	}
+	return rows
+}
+
+// failFastRows are those of an insert by COPY, whose tasks come in an order of their own.
+func failFastRows(tasks []Task, order []int, keys []int64) (rows [][]any) {
+	for place, i := range order {
+		if tasks[i].FailFast {
+			rows = append(rows, []any{keys[place]})
+		}
+	}
+	return rows
+}

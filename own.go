@@ -73,7 +73,7 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	if err := s.db.CheckOpen(ctx); err != nil {
 		return ownAnswer{}, err
 	}
-	s.maintainer.owning()
+	s.owning()
 	request.maxTasks = min(request.maxTasks, ownedTasksMax)
 	if s.db.InTx() {
 		answer, err := s.handOut(ctx, request)
@@ -133,43 +133,6 @@ func (s *Store) ownTogether(
 		tasks = tasks[n:]
 	}
 	return answers, nil
-}
-
-// release gives back tasks, with their tries refunded, whose caller has left.
-func (s *Store) release(abandoned ownAnswer) {
-	if abandoned.chosen.isSet() {
-		s.abandon(abandoned.chosen.claim(), abandoned.actor)
-		return
-	}
-	ctx, cancel := pg.Undoing(context.Background())
-	defer cancel()
-	within := s.on(s.db.Outside().AfterClose())
-	err := within.giveBack(ctx, abandoned.tasks)
-	pg.Failed(context.Background(), s.logs.abandoned, err)
-}
-
-// abandon gives back what may have been handed out under a claim whose caller has left, unless a
-// caller has repeated the call.
-//
-// The hand-out may still be under way: a server that sends an answer notices only then that nobody
-// takes it. So abandon tries for a while, unless the store is closed.
-func (s *Store) abandon(c claim, actor ActorID) {
-	const attempts, pause = 12, time.Second // a minute, if each attempt has to wait
-	within := s.on(s.db.Outside().AfterClose())
-	attempt := func() error {
-		ctx, cancel := pg.Undoing(context.Background())
-		defer cancel()
-		return within.spend(ctx, c, actor, false)
-	}
-	err := attempt()
-	for try := 1; err != nil && try < attempts && !s.db.Closed(); try++ {
-		select {
-		case <-time.After(pause):
-			err = attempt()
-		case <-s.db.Closing():
-		}
-	}
-	pg.Failed(context.Background(), s.logs.abandoned, err)
 }
 
 func (r *ownRequest) check() error {
@@ -255,42 +218,6 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	s.db.Notify(ctx, &h.pending)
 	return h, nil
 }
-
-// fail gives back what was handed out and cannot be delivered because of err.
-func (h *handOut) fail(ctx context.Context, err error) error {
-	s := h.store
-	switch {
-	case s.db.InTx():
-	case ctx.Err() != nil, h.refused:
-		s.abandon(h.claim, h.actor)
-		return err
-	case errors.Is(err, pg.ErrSilent), h.reading && pg.WasCutOff(err): // which would last
-		_ = s.db.Start(func() { s.abandon(h.claim, h.actor) }) // else the lease expires
-		return err
-	}
-	// The spans may have been committed, though their tasks could not be read. In the caller's
-	// transaction that shows after the release of the savepoint.
-	unread := h.unread || (len(h.spans) > 0 || h.reading) && !pg.WasCutOff(err) && ctx.Err() == nil
-	if !unread {
-		return err
-	}
-	ctx, cancel := pg.Undoing(ctx)
-	defer cancel()
-	if failed := s.on(s.db.AfterClose()).giveBackClaim(ctx, h.claim); failed != nil {
-		failed = fmt.Errorf("give back what was handed out unread: %w", failed)
-		return &undeliveredError{errors.Join(err, failed)}
-	}
-	return err
-}
-
-// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever
-// has chosen that gets them by repeating the call.
-type undeliveredError struct{ error }
-
-func (e *undeliveredError) Unwrap() error { return e.error }
-
-// Undelivered is how the service tells the error from others.
-func (*undeliveredError) Undelivered() {}
 
 // run scans the queues once and, if it finds nothing, perhaps again.
 func (h *handOut) run(ctx context.Context) error {
@@ -401,43 +328,6 @@ func (h *handOut) due(scan queuefloors.Scan) pg.Step {
 	}
 }
 
-// recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
-// under its claim. If there are none, and bar_claim has made sure that there never will be, recover
-// hands out tasks under another claim. Under a claim that the caller has chosen, it repeats the
-// call as the caller would; if that finds nothing, the caller has to repeat it, or to release the
-// claim.
-func (h *handOut) recover(ctx context.Context, cutOff error) error {
-	const attempts = 3
-	var err error
-	if h.chosen.isSet() {
-		h.chosen.Repeated = true
-		for range attempts {
-			if err = h.run(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
-				break
-			}
-		}
-		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still hand out
-			return cutOff
-		}
-		return err
-	}
-	for range attempts {
-		err = h.store.db.Run(ctx,
-			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.actor)}},
-			h.claimed())
-		if err != nil || len(h.rows) > 0 {
-			return err
-		}
-		if h.claim, err = newClaim(); err != nil {
-			return err
-		}
-		if err = h.ownAgain(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
-}
-
 type ownedRow struct {
 	key  int64
 	size int   // of the body, also if that is yet to be read
@@ -529,37 +419,6 @@ func (h *handOut) sort() {
 	})
 }
 
-// giveBackClaim gives back the tasks that are owned under a claim.
-func (s *Store) giveBackClaim(ctx context.Context, c claim) error {
-	tasks, err := s.claimedTasks(ctx, c)
-	if err != nil {
-		return err
-	}
-	return s.giveBack(ctx, tasks)
-}
-
-// claimedTasks returns the tasks that are owned under a claim, with no more of them than a return
-// needs.
-func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, err error) {
-	err = s.db.Run(ctx, pg.Step{
-		Name: "claimed_spans", Args: []any{int64(c)},
-		Read: func(rows pgx.Rows) error {
-			tasks = tasks[:0]
-			var of span
-			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
-				for key := of.lo; key <= of.hi; key++ {
-					const id = "unread" // a return needs only the key and the claim
-					token := newToken(c, key, id, hints{true, true, true, true})
-					tasks = append(tasks, OwnedTask{ID: id, Token: token})
-				}
-				return nil
-			})
-			return err
-		},
-	})
-	return tasks, err
-}
-
 // A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.
 type nextDue struct {
 	contended, overdue bool
@@ -577,15 +436,13 @@ func (n *nextDue) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// giveBack returns tasks as if they had not been handed out.
-func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
-	if len(tasks) == 0 {
-		return nil
-	}
-	returns := make([]Return, len(tasks))
-	for i, task := range tasks {
-		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
-	}
-	verdicts, err := s.returnTasks(ctx, returns, false)
-	return errors.Join(append(verdicts, err)...)
+// own_few hands out tasks of at most fewQueues queues. It is own_tasks without the condition that
+// there are more.
+const (
+	fewQueues  = 2
+	manyQueues = "cardinality($4::text[]) > 2"
+)
+
+func addOwnFew(texts map[string]string) {
+	texts["own_few"] = strings.ReplaceAll(texts["own_tasks"], manyQueues, "false")
 }

@@ -333,7 +333,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		steps := []pg.Step{{Name: "cut_edges", Args: []any{after, run}}}
 		return append(append(steps, s.addEdges(again, at.pending)...),
 			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
-			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.history.Tries > 0}},
+			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0}},
 			rows.step(at))
 	})
 }

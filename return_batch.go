@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/tail"
 )
 
 // The outcomes of returns, as return_tasks numbers them.
@@ -46,7 +47,7 @@ func (s *Store) returnDistinct(
 	if len(places) == 0 {
 		return s.db.CheckOpen(ctx)
 	}
-	all := newReturnBatch(returns, places, s.history.Tries > 0)
+	all := newReturnBatch(returns, places, s.triesKept > 0)
 	rounds := roundsNone
 	if all.signals() {
 		rounds = roundsUsual
@@ -103,7 +104,7 @@ func (s *Store) returnRefused(
 func (s *Store) returnLate(
 	ctx context.Context, returns []Return, refused []int, verdicts []error,
 ) ([]int, error) {
-	all := newReturnBatch(returns, refused, s.history.Tries > 0)
+	all := newReturnBatch(returns, refused, s.triesKept > 0)
 	all.isLate = true
 	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
 	keys, claims := keysAndClaims(all.performances)
@@ -276,11 +277,12 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 		keys, claims := keysAndClaims(b.performances)
 		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{keys, claims}})
 	}
+	dropsCompleted, dropsAborted := s.keep.Drops()
 	return append(steps, pg.Step{
 		Name: "return_tasks",
 		Args: []any{
 			lo, hi, claims, outcomes, posts, statuses, results, retries,
-			s.keep.Completed != KeepNone, s.keep.Aborted != KeepNone, !s.db.InTx(),
+			!dropsCompleted, !dropsAborted, !s.db.InTx(),
 			at.batch, at.round,
 		},
 		Read: func(rows pgx.Rows) error { return b.readSettled(rows, at.pending) },
@@ -385,4 +387,47 @@ func causedBy(r Return) int16 {
 		return code
 	}
 	return -1
+}
+
+// rememberTries keeps the returns of a batch that do not end their tasks, whose end the table
+// finished does not hold, and those with a log.
+func (s *Store) rememberTries(b *returnBatch) []pg.Step {
+	if s.triesKept == 0 {
+		return nil
+	}
+	n := len(b.spans)
+	lo, hi := bounds(b.plain())
+	claims, kept, outcomes := make([]int64, n), make([]bool, n), make([]int16, n)
+	posts, statuses, logs := make([]bool, n), make([]*string, n), make([]*string, n)
+	for i, span := range b.spans {
+		r := &b.returns[b.chosen[span.first]]
+		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
+		if kept[i] = span.outcome >= outcomePending || r.Log != ""; kept[i] {
+			statuses[i], logs[i] = statusText(r.Status), logText(r.Log)
+		}
+	}
+	if !slices.Contains(kept, true) {
+		return nil
+	}
+	dropsCompleted, dropsAborted := s.keep.Drops()
+	return []pg.Step{{
+		Name: "remember_tries",
+		Args: []any{
+			lo, hi, claims, kept, outcomes, posts, statuses, logs,
+			!dropsCompleted, !dropsAborted,
+		},
+	}}
+}
+
+const logBytesMax = 16 << 10
+
+// logText makes any text storable, as statusText does, but keeps the end of a long one.
+func logText(text string) *string {
+	if text == "" {
+		return nil
+	}
+	end := tail.New(logBytesMax)
+	_, _ = end.Write([]byte(text[max(len(text)-2*logBytesMax, 0):]))
+	text = end.Text(logBytesMax)
+	return &text
 }

@@ -73,30 +73,22 @@ package stint
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/groupcommit"
-	"github.com/stint-tasks/stint/internal/keyblocks"
 	"github.com/stint-tasks/stint/internal/limit"
-	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
-	"github.com/stint-tasks/stint/internal/queuefloors"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
-	"github.com/stint-tasks/stint/internal/waiters"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
@@ -206,77 +198,6 @@ var statementFiles embed.FS
 //nolint:gochecknoglobals // never changes
 var statements = pg.NewStatements(statementFiles, addOwnFew)
 
-// own_few hands out tasks of at most fewQueues queues. It is own_tasks without the condition that
-// there are more.
-const (
-	fewQueues  = 2
-	manyQueues = "cardinality($4::text[]) > 2"
-)
-
-func addOwnFew(texts map[string]string) {
-	texts["own_few"] = strings.ReplaceAll(texts["own_tasks"], manyQueues, "false")
-}
-
-// A Store keeps tasks in a schema of a PostgreSQL database. It is safe for concurrent use. Any
-// number of stores, in any number of processes, may work on one schema.
-//
-// Every verb is one transaction, whose effects others see all at once. Most take one round trip. A
-// verb whose ctx ends, or whose connection breaks, may or may not have taken effect; its
-// documentation says how to repeat it safely.
-//
-// If a process is stopped between two statements of a verb, or its host is lost, the server ends
-// the transaction after five seconds, so that others do not wait for it; if the process goes on,
-// the verb fails as if the connection had broken. However long a verb on many tasks takes, a
-// process that is merely busy is not stopped. This limit does not apply to [Store.InsertTasksFrom],
-// which lasts as long as its sequence, and to verbs in the caller's transaction. Nor does it help
-// where a process is stopped while the server sends it many rows, or takes many from it: the
-// transaction then lasts until the process goes on or ends.
-type Store struct {
-	*core
-	// db is where this store works: the pool or a transaction, and for how long it waits.
-	db *pg.DB
-	handle
-}
-
-// core is what a store shares with those that are derived from it.
-type core struct {
-	// handOutBytes and pieceBytes are the constants, except in tests.
-	handOutBytes, pieceBytes int
-
-	keep       Retention
-	history    HistoryOptions
-	poll       time.Duration
-	logger     *slog.Logger
-	logs       failureLogs
-	maintainer *maintainer
-	// session is nil if the store polls only.
-	session  *session.Session
-	awaiting waiters.Waiters
-	waiting  waiting
-	owners   owners
-	groups
-	queues queuefloors.Floors
-	sizes  bodies.Sizes
-	limits *limit.Engine
-	keys   keyblocks.Allocator
-	claims atomic.Int64 // counts the calls under claims of their callers
-	stats  *actionstats.Notes
-	due    dueCursor
-}
-
-// failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, abandoned, callback *outage.Log }
-
-func newFailureLogs(logger *slog.Logger) failureLogs {
-	return failureLogs{
-		waited: outage.New(logger, "could not look at the tasks that are waited for"),
-		owned:  outage.New(logger, "could not look at what is owned"),
-		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
-			"their lease expires"),
-		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
-	}
-}
-
 // New returns a store that uses pool. The pool stays the caller's: [Store.Close] does not close it.
 // New does not contact the database; if the schema is missing or has another version, the first
 // verb returns [ErrSchemaVersion].
@@ -322,7 +243,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	store := &Store{db: db, handle: pg.NewHandle(db), core: &core{
 		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault,
-		keep: keep, history: opts.History,
+		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 	}}
 	store.stats = actionstats.New(db)
@@ -341,33 +262,10 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	db.Inside = inside{store}
 	store.groups = store.newGroups()
-	store.maintainer, err = newMaintainer(store, opts)
-	if err != nil {
+	if store.owning, err = store.startMaintenance(opts.Maintenance); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	return store, nil
-}
-
-// on returns a store that works on another view of the database.
-func (s *Store) on(db *pg.DB) *Store {
-	return &Store{core: s.core, db: db, handle: pg.NewHandle(db)}
-}
-
-// waitIfRepeated returns err. If err is what a call is told that was made before, it waits until
-// the effects of that call are as safe as its own would be.
-func (s *Store) waitIfRepeated(ctx context.Context, err, repeated error) error {
-	if errors.Is(err, repeated) {
-		if waitErr := s.db.WaitForCommit(ctx); waitErr != nil {
-			return waitErr
-		}
-	}
-	return err
-}
-
-// transact runs work in a transaction of its own, or in a savepoint of the caller's. Work may be
-// run more than once.
-func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
-	return s.db.Transact(ctx, func(db *pg.DB) error { return work(s.on(db)) })
 }
 
 func config(pool *pgxpool.Pool, opts Options) pg.Config {
@@ -411,85 +309,6 @@ func (r Retention) toEngine() prune.Keep {
 	}
 }
 
-// WithTx returns a store whose verbs take part in tx: their effects are committed or rolled back
-// with it (R21). So a worker can complete a task, insert its successors and write its own rows in
-// one commit. The store lasts as long as tx and needs no Close. The package stintsql makes a pgx.Tx
-// from a database/sql transaction.
-//
-// A verb that fails leaves tx as it was before the verb, and usable, unless the connection is lost,
-// or a statement cannot be prepared because a table is locked. (If a return or an extension fails
-// in its second look for late owners, its effects on other tasks stay.) tx should be READ
-// COMMITTED, which is PostgreSQL's default. Under a stricter level the verbs are still correct, but
-// fail with serialization errors (SQLSTATE 40001) where they would otherwise wait, and where they
-// collide with rows that tx cannot see, such as an ID that was taken after tx began. Then roll back
-// and begin again.
-//
-// Until tx ends, tasks that it has owned, returned or changed are hidden from other owners or make
-// them wait, so return tasks last and commit soon. Until the commit, a token that OwnTasks gave out
-// in tx is useless outside it. Verbs in tx may lock tasks of a network in another order than others
-// do; if PostgreSQL reports a deadlock, roll back and begin again.
-//
-// If a task was handed out together with others, a verb first separates it from them, on another
-// connection: of the pool, or besides it. If none can be had, nobody can return or extend the
-// others until tx ends. A ready task is not separated: if a verb in tx takes it, aborts it or makes
-// another task wait for it, up to 999 tasks that were inserted together with it are handed out to
-// nobody until tx ends.
-//
-// If somebody listens, the verbs notify in tx, unless it is [Quiet] or the store is PollOnly. A
-// transaction that notifies cannot be prepared for two-phase commit, and its commit fails if the
-// server's queue of notifications is full (SQLSTATE 54000): nothing in tx can prevent that. A wait
-// that begins between a verb and the commit is not woken: it polls.
-func (s *Store) WithTx(tx pgx.Tx) *Store {
-	quiet, isQuiet := tx.(quietTx)
-	if isQuiet {
-		tx = quiet.Tx
-	}
-	return s.on(s.db.WithTx(tx, isQuiet))
-}
-
-type quietTx struct{ pgx.Tx }
-
-// Quiet returns a transaction in which verbs notify nobody, for [Store.WithTx] and for what takes a
-// transaction for it, such as Task.ReturnIn of the package worker:
-//
-//	err := store.WithTx(stint.Quiet(tx)).InsertTasks(ctx, tasks)
-//
-// So tx can be prepared for two-phase commit, its commit does not take its turn among all that
-// notify on the server, and it does not fail if the server's queue of notifications is full. Others
-// notice what tx did when they poll next, within [Options.PollInterval].
-func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
-
-// Schema returns the name of the database schema that the store works on.
-func (s *Store) Schema() string { return s.db.Schema }
-
-// PoolSize returns how many connections the store's pool opens at most. Handlers that hold one for
-// as long as they run cannot run in larger numbers: see worker.Options.Concurrency.
-func (s *Store) PoolSize() int { return int(s.db.Pool.Stat().MaxConns()) }
-
-// Close ends the store's background work and waits for it, no longer than ctx allows. Afterwards
-// every verb returns [ErrClosed]. Close ends verbs that wait, but does not interrupt others that
-// are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].
-// Close may be called more than once.
-func (s *Store) Close(ctx context.Context) error {
-	// Tasks that are being handed out at this moment are owned before the session ends and hands
-	// them on.
-	if err := s.db.Close(ctx); err != nil {
-		return fmt.Errorf("close store: %w", err)
-	}
-	return nil
-}
-
-// groups are the verbs whose calls share statements when many are made at the same time. Close
-// waits for their batches.
-type groups struct {
-	inserts *groupcommit.Group[struct{}, Task, error]
-	owns    *groupcommit.Group[ownKey, int, ownAnswer]
-	extends *groupcommit.Group[extendKey, []OwnedTask, []bool]
-	returns *groupcommit.Group[struct{}, []Return, []error]
-	records *groupcommit.Group[struct{}, recordedCall, recordAnswer]
-	lists   *groupcommit.Group[struct{}, OwnedTask, listAnswer]
-}
-
 func (s *Store) newGroups() groups {
 	return groups{
 		inserts: &groupcommit.Group[struct{}, Task, error]{
@@ -517,9 +336,6 @@ func (s *Store) newGroups() groups {
 		},
 	}
 }
-
-// handle gives the packages of this module a store's DB. The alias keeps it out of the API.
-type handle = pg.Handle
 
 // inside is what tests of this module may do with a store, by Config.Inside of its DB.
 type inside struct{ store *Store }
@@ -554,3 +370,35 @@ func (i inside) Waiting() int {
 	defer i.store.waiting.mutex.Unlock()
 	return len(i.store.waiting.waiters)
 }
+
+// heard wakes those whom a notification concerns.
+func (s *Store) heard(kind, rest string) {
+	switch kind {
+	case kindReady:
+		s.awaiting.Ready(rest)
+	case kindFinished:
+		s.waiting.finished(pg.ParseKeys(rest))
+	case kindLost:
+		s.owners.lostSome(pg.ParseKeys(rest))
+	}
+}
+
+// heardAny wakes all who wait: nobody was told of anything that happened before.
+func (s *Store) heardAny() {
+	s.awaiting.Any()
+	s.waiting.finishedAny()
+	s.owners.lostAny()
+}
+
+// Maintenance says when a store maintains the schema in the background.
+type Maintenance int
+
+const (
+	// MaintainWhenOwning maintains once a second from the first call of OwnTasks on: wherever a
+	// worker runs, leases expire and deadlines take effect.
+	MaintainWhenOwning Maintenance = iota
+	// MaintainAlways maintains once a second from New on.
+	MaintainAlways
+	// MaintainNever leaves it to the other stores on the schema and to [Store.Maintain].
+	MaintainNever
+)

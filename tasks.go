@@ -1,6 +1,8 @@
 package stint
 
 import (
+	"crypto/rand"
+	"fmt"
 	"math"
 	"time"
 
@@ -404,3 +406,34 @@ func texts(ids []TaskID) []string {
 	}
 	return strings
 }
+
+// NewAnswerKey returns a random key that cannot be guessed, of letters and digits, fit for a link.
+func NewAnswerKey() AnswerKey { return AnswerKey(rand.Text()) }
+
+// String hides the key, which gives control over the task, from logs. A conversion to string yields
+// it.
+func (k AnswerKey) String() string {
+	if k == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+// GoString hides the key as String does.
+func (k AnswerKey) GoString() string { return fmt.Sprintf("stint.AnswerKey(%q)", k.String()) }
+
+func (k AnswerKey) check(argument string) error {
+	if err := checkText(argument, string(k), answerKeyBytesMax); err != nil {
+		return err
+	}
+	if len(k) < answerKeyBytesLeast {
+		return argumentError(argument, fmt.Sprintf("must have %d bytes or more: see NewAnswerKey",
+			answerKeyBytesLeast))
+	}
+	return nil
+}
+
+const (
+	answerKeyBytesLeast = 16
+	answerKeyBytesMax   = 255
+)

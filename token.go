@@ -2,12 +2,10 @@ package stint
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -248,56 +246,6 @@ func follows(performances []performance, i int) bool {
 		(i+1 == len(performances) || performances[i+1].key != p.key)
 }
 
-// splitOff cuts owned tasks out of the rows of leased that they share with others, before the
-// caller's transaction changes them: that transaction would lock their neighbours until it ends.
-// The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
-// can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
-// itself, and others wait for it.
-func (s *Store) splitOff(ctx context.Context, spans []span) {
-	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
-	if !s.db.InCallersTx() || len(spans) == 0 {
-		return
-	}
-	hopeless := func() bool { return s.db.IsStarved(pg.Prompt) }
-	if hopeless() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, runMax)
-	defer cancel()
-	acquiring, acquired := context.WithCancel(ctx)
-	go func() {
-		for acquiring.Err() == nil && !hopeless() { // otherwise the machine is only slow
-			select {
-			case <-time.After(lookEvery):
-			case <-acquiring.Done():
-			}
-		}
-		acquired()
-	}()
-	own, release, err := s.db.Outside().WithReserve(pg.Prompt, 0).Acquire(acquiring)
-	acquired()
-	if err != nil {
-		return
-	}
-	defer release()
-	_ = own.Run(ctx, pg.LimitWaiting(true)[0], splitLeased(spans)) // as said above
-}
-
-// splittableTasks looks for owned tasks that are to be split off.
-func (s *Store) splittableTasks(ids []TaskID, shared *[]int64) []pg.Step {
-	if !s.db.InCallersTx() || len(ids) == 0 {
-		return nil
-	}
-	return []pg.Step{{
-		Name: "splittable_tasks", Args: []any{texts(ids)},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-			return err
-		},
-	}}
-}
-
 // performance is what the token of the task stands for.
 func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
 
@@ -363,4 +311,21 @@ func keysAndClaims(performances []performance) (keys, claims []int64) {
 		keys[i], claims[i] = p.key, int64(p.claim)
 	}
 	return keys, claims
+}
+
+// NewClaim makes a claim for a hand-out to an actor with this session.
+func NewClaim(session int64) (Claim, error) {
+	random, err := uuid.NewRandom()
+	if err != nil {
+		return Claim{}, fmt.Errorf("new claim: %w", err)
+	}
+	return Claim{Number: binary.BigEndian.Uint64(random[:8]), Session: session}, nil
+}
+
+// isSet reports whether the caller has chosen a claim.
+func (c Claim) isSet() bool { return c.Number != 0 }
+
+// claim is the claim in the tables, in the form of the first half of a UUID of version 8.
+func (c Claim) claim() claim {
+	return claim(c.Number&^versionBits | versionBit) //nolint:gosec // the bits are what counts
 }

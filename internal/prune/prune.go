@@ -58,6 +58,11 @@ func (k Keep) Every() time.Duration {
 	return min(max(shortest/4, everyLeast), everyMost) //nolint:mnd // see there
 }
 
+// Drops reports whether completed and aborted tasks do not stay at all.
+func (k Keep) Drops() (completed, aborted bool) {
+	return k.Completed != nil && *k.Completed == 0, k.Aborted != nil && *k.Aborted == 0
+}
+
 // of is for how long the aborted tasks stay, or the completed ones.
 func (k Keep) of(aborted bool) *time.Duration {
 	if aborted {

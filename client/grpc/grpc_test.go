@@ -1,6 +1,6 @@
 //go:build unix
 
-package clients_test
+package grpc_test
 
 import (
 	"os"
@@ -42,7 +42,6 @@ func TestGRPC_IsSpokenWithOtherToolchains(t *testing.T) {
 	}
 	server := strings.TrimPrefix(startService(t), "http://")
 	cmd := process.CommandContext(t.Context(), python, "test_stubs.py", "-v")
-	cmd.Dir = "grpc"
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+server, "STINT_DESCRIPTORS="+descriptors,
 		"PYTHONDONTWRITEBYTECODE=1")
 	output, err := cmd.CombinedOutput()

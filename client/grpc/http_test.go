@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package clients_test has tests of what callers of the service need that have no code of ours.
-package clients_test
+package grpc_test
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 			testrun.Missing(t, "there is no "+program+" here: apt-get install "+program)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "http.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "http.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +73,11 @@ func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 // The page has every kind of error that the messages have.
 func TestHTTPPage_HasAllKindsOfErrors(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "guides", "http.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "http.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := os.ReadFile(filepath.Join("..", "api", "proto", "stint", "v1", "task.proto"))
+	messages, err := os.ReadFile(filepath.Join("..", "..", "api", "proto", "stint", "v1", "task.proto"))
 	if err != nil {
 		t.Fatal(err)
 	}
