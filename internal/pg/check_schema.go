@@ -23,7 +23,7 @@ func (db *DB) CheckOpen(ctx context.Context) error {
 // CheckUsable returns an error if no statement may run, because of the context, the DB or the
 // schema.
 func (db *DB) CheckUsable(ctx context.Context) error {
-	if err := db.CheckOpen(ctx); err != nil || db.checked.Load() {
+	if err := db.CheckOpen(ctx); err != nil || db.Version == 0 || db.checked.Load() {
 		return err
 	}
 	if err := db.checkSchema(ctx); err != nil {

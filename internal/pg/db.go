@@ -20,7 +20,8 @@ type Config struct {
 	Pool   *pgxpool.Pool
 	Schema string
 
-	// Version is the version of the schema that the statements are written for.
+	// Version is the version of the schema that the statements are written for. If it is 0, calls
+	// do not look which version the schema has.
 	Version int32
 
 	// Statements are those that steps name, besides those of this package.
