@@ -25,6 +25,7 @@ func TestDurability_IsThatOfTheTransaction(t *testing.T) {
 		{stint.Strict, "local", "local", "local"},
 		{stint.Opportunistic, "on", "off", "on"},
 		{stint.Opportunistic, "off", "off", "on"},
+		{stint.Opportunistic, "local", "off", "local"},
 	} {
 		t.Run(test.server, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,13 @@
 package taskstore
 
-// LoadStatements gives tests the texts of sql/ as the store sends them.
-func LoadStatements(schema string) (map[string]string, error) { return loadStatements(schema) }
+import "github.com/stint-tasks/stint"
+
+// Texts returns the statements as a store sends them, by their names: those of sql/ and those of
+// internal/pg.
+func Texts() (map[string]string, error) {
+	db, err := open(nil, "stint", stint.Strict)
+	if err != nil {
+		return nil, err
+	}
+	return db.Texts(), nil
+}

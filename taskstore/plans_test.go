@@ -2,6 +2,7 @@ package taskstore_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -19,10 +20,8 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"settings":     {"", nil},
-	"commit_early": {"", nil},
-	"commit_late":  {"", nil},
-	"reserve_ids":  {"0", nil},
+	"wait_for_disk": {"", nil},
+	"reserve_ids":   {"0", nil},
 	"update": {
 		"7, '{g}', '{x}', '{0}', '{5,70}', '{x,y}', '{0,0}', '{6}', '{8}'", []string{pkey},
 	},
@@ -34,8 +33,8 @@ var sample = map[string]struct {
 
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	texts, err := taskstore.LoadStatements("stint")
-	wantErr(t, "LoadStatements", err, nil)
+	texts, err := taskstore.Texts()
+	wantErr(t, "Texts", err, nil)
 	return texts
 }
 
@@ -55,7 +54,7 @@ func explain(t *testing.T, conn *pgxpool.Conn, name, args, options string) []str
 		wantErr(t, statement, err, nil)
 		return lines
 	}
-	run(statements(t)["settings"])
+	run(statements(t)["set_planner"])
 	if len(run("SELECT name FROM pg_prepared_statements WHERE name = '"+name+"'")) == 0 {
 		run("PREPARE " + name + " AS " + statements(t)[name])
 	}
@@ -69,7 +68,7 @@ func explain(t *testing.T, conn *pgxpool.Conn, name, args, options string) []str
 // table is scanned but that of one row.
 func checkPlans(t *testing.T, conn *pgxpool.Conn, when string) {
 	t.Helper()
-	for name := range statements(t) {
+	for name := range sample {
 		lines := explain(t, conn, name, sample[name].args, "COSTS OFF")
 		text := strings.Join(lines, "\n")
 		for _, index := range sample[name].indexes {
@@ -157,15 +156,17 @@ func pages(t *testing.T, conn *pgxpool.Conn, name, args string) int {
 
 func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 	t.Parallel()
-	all := statements(t)
-	if len(all) != len(sample) {
-		t.Errorf("%d statements, %d samples", len(all), len(sample))
+	files, err := os.ReadDir("sql")
+	wantErr(t, "ReadDir", err, nil)
+	if len(files) != len(sample) {
+		t.Errorf("%d statements, %d samples", len(files), len(sample))
 	}
-	for name, text := range all {
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".sql")
 		if _, ok := sample[name]; !ok {
 			t.Errorf("%s has no sample", name)
 		}
-		if !strings.HasPrefix(text, "-- name: "+name+"\n") {
+		if !strings.HasPrefix(statements(t)[name], "-- name: "+name+"\n") {
 			t.Errorf("%s does not begin with its name", name)
 		}
 	}

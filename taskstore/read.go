@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Get returns the task with an ID. If there is none, found is false, and there is no error.
@@ -73,7 +74,7 @@ func (s *Store) Groups(ctx context.Context) ([]string, error) {
 	groups := []string{}
 	var group string
 	size := 0
-	err := s.run(ctx, query{name: "list_groups", read: func(rows pgx.Rows) error {
+	err := run(ctx, s.db, pg.Step{Name: "list_groups", Read: func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&group}, func() error {
 			groups = append(groups, group)
 			return checkAnswer(&size, len(group))
@@ -90,7 +91,7 @@ func (s *Store) Groups(ctx context.Context) ([]string, error) {
 func (s *Store) read(ctx context.Context, name string, args ...any) ([]Task, error) {
 	tasks := []Task{}
 	size := 0
-	err := s.run(ctx, query{name: name, args: args, read: func(rows pgx.Rows) error {
+	err := run(ctx, s.db, pg.Step{Name: name, Args: args, Read: func(rows pgx.Rows) error {
 		var task Task
 		into := []any{&task.ID, &task.Group, &task.Data, &task.TimeSpec, &task.Owner}
 		_, err := pgx.ForEachRow(rows, into, func() error {

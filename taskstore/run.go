@@ -5,75 +5,36 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sqlfile"
+	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 //go:embed sql/*.sql
-var statementFiles embed.FS
+var files embed.FS
 
-// loadStatements reads the statements for a schema, by file name without its ending.
-func loadStatements(schema string) (map[string]string, error) {
-	files, err := statementFiles.ReadDir("sql")
-	if err != nil {
-		return nil, err
-	}
-	qualifier := pgx.Identifier{schema}.Sanitize() + "."
-	qualify := strings.NewReplacer(
-		"'stint.", "'"+strings.ReplaceAll(qualifier, "'", "''"), "stint.", qualifier)
-	loaded := make(map[string]string, len(files))
-	for _, file := range files {
-		text, err := statementFiles.ReadFile(path.Join("sql", file.Name()))
-		if err != nil {
-			return nil, err
-		}
-		statement := sqlfile.InFull(sqlfile.Statement(string(text)))
-		loaded[strings.TrimSuffix(file.Name(), ".sql")] = qualify.Replace(statement)
-	}
-	return loaded, nil
-}
+//nolint:gochecknoglobals // never changes
+var statements = pg.NewStatements(files, nil)
 
-// A query is a statement with its parameters.
-type query struct {
-	name   string
-	args   []any
-	writes bool
-	// commit is the statement that says how the transaction commits, empty if the server's own
-	// setting is right.
-	commit string
-	read   func(pgx.Rows) error
-}
-
-// run executes a query in a transaction of its own, in one round trip. If that fails in the middle,
-// the pool closes the connection, which undoes the transaction.
-func (s *Store) run(ctx context.Context, q query) error {
-	batch := &pgx.Batch{}
-	begin := "begin isolation level read committed"
-	if q.writes {
-		begin += " read write" // whatever the default
-	}
-	batch.Queue(begin)
-	batch.Queue(s.statements["settings"])
-	if q.commit != "" {
-		batch.Queue(s.statements[q.commit])
-	}
-	batch.Queue(s.statements[q.name], q.args...).Query(q.read)
-	batch.Queue("commit")
-	err := s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return conn.SendBatch(ctx, batch).Close()
+// open returns the database of a store. Its statements find out themselves that tables are missing,
+// so the version of the schema is not checked.
+func open(pool *pgxpool.Pool, schema string, durability stint.Durability) (*pg.DB, error) {
+	return pg.New(pg.Config{
+		Pool: pool, Schema: schema, Statements: []*pg.Statements{statements},
+		CommitEarly: durability == stint.Opportunistic, PollOnly: true, Logger: warnlog.Or(nil),
 	})
-	var pgErr *pgconn.PgError
-	const undefinedTable = "42P01"
-	if errors.As(err, &pgErr) && pgErr.Code == undefinedTable {
+}
+
+// run executes steps in a transaction of their own, in one round trip.
+func run(ctx context.Context, db *pg.DB, steps ...pg.Step) error {
+	err := db.Run(ctx, steps...)
+	if pg.IsCode(err, pg.CodeUndefinedTable) {
 		return fmt.Errorf("%w: no tables of the task store in the schema %q: create them by "+
-			"migrations.Migrate, or the command stint migrate", stint.ErrSchemaVersion, s.schema)
+			"migrations.Migrate, or the command stint migrate", stint.ErrSchemaVersion, db.Schema)
 	}
 	return err
 }
@@ -81,24 +42,17 @@ func (s *Store) run(ctx context.Context, q query) error {
 // change runs a statement that gives out IDs, and reads the one row of its answer. If too few IDs
 // were reserved, the statement has done nothing: change reserves more and runs it again.
 func (s *Store) change(ctx context.Context, name string, args []any, answer ...any) error {
-	commit := ""
-	if s.durability == stint.Opportunistic {
-		commit = "commit_early"
-	}
 	const attempts = 100 // others use up what is reserved, too
 	for range attempts {
 		var upto *int64
-		err := s.run(ctx, query{
-			name: name, args: args, writes: true, commit: commit,
-			read: row(append([]any{&upto}, answer...)...),
+		err := run(ctx, s.db, pg.Step{
+			Name: name, Args: args, Read: row(append([]any{&upto}, answer...)...),
 		})
 		if err != nil || upto == nil {
 			return err
 		}
-		err = s.run(ctx, query{
-			name: "reserve_ids", args: []any{*upto}, writes: true, commit: "commit_late",
-			read: row(new(int64)),
-		})
+		err = run(ctx, s.strict, pg.Step{Name: "wait_for_disk"},
+			pg.Step{Name: "reserve_ids", Args: []any{*upto}, Read: row(new(int64))})
 		if err != nil {
 			return fmt.Errorf("reserve IDs: %w", err)
 		}

@@ -71,6 +71,14 @@ func TestStore_SaysThatItsTablesAreMissing(t *testing.T) {
 	wantErr(t, "Update", err, stint.ErrSchemaVersion)
 }
 
+// The tables of the task store are all that it needs, whatever the version of the schema.
+func TestStore_DoesNotLookAtTheVersionOfTheSchema(t *testing.T) {
+	t.Parallel()
+	store, pool := newStore(t)
+	exec(t, pool, "DROP TABLE stint.stint_schema_version, stint.supported")
+	everyCall(t, store)
+}
+
 func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
 	t.Parallel()
 	const name = `Ann's "stint. schema`

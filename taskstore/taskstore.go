@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -41,10 +42,9 @@ type Task struct {
 // number of stores, in any number of processes, may work on one schema. A store has nothing to
 // close.
 type Store struct {
-	pool       *pgxpool.Pool
-	schema     string
-	durability stint.Durability
-	statements map[string]string
+	db *pg.DB
+	// strict is the same database for what is durable whatever the options say.
+	strict *pg.DB
 }
 
 // New returns a store that uses pool, which stays the caller's. New does not contact the database.
@@ -57,11 +57,13 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err := checkOptions(pool, opts); err != nil {
 		return nil, fmt.Errorf("new task store: %w", err)
 	}
-	statements, err := loadStatements(opts.Schema)
+	db, err := open(pool, opts.Schema, opts.Durability)
 	if err != nil {
 		return nil, fmt.Errorf("new task store: %w", err)
 	}
-	return &Store{
-		pool: pool, schema: opts.Schema, durability: opts.Durability, statements: statements,
-	}, nil
+	strict, err := open(pool, opts.Schema, stint.Strict)
+	if err != nil {
+		return nil, fmt.Errorf("new task store: %w", err)
+	}
+	return &Store{db: db, strict: strict}, nil
 }

@@ -1,8 +1,8 @@
 -- name: reserve_ids
 --
 -- Reserves a million IDs, and sets the sequence to the first of them. If somebody else has done so
--- meanwhile, the statement does nothing. It runs with commit_late, so that the IDs are reserved on
--- disk before anybody sees that they are.
+-- meanwhile, the statement does nothing. It runs after wait_for_disk, so that the IDs are reserved
+-- on disk before anybody sees that they are.
 --
 --   $1 upto  bigint: the last ID reserved so far, as a statement that found too few returned it
 --

@@ -1,4 +1,4 @@
--- name: commit_late
+-- name: wait_for_disk
 --
 -- Lets the transaction wait for the disk when it commits, even if others on this server do not. A
 -- setting that waits for more stays.
