@@ -1,14 +1,12 @@
 package stint_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/top"
 )
 
 // The benchmarks run on a durable server that they start. Each tells tasks per second, bytes of WAL
@@ -85,47 +83,6 @@ func BenchmarkStats(b *testing.B) {
 	}
 }
 
-// BenchmarkTop makes all looks of a refresh of the command's live view, with a filter and an opened
-// task, at a million tasks in all states, each in a row of its own.
-func BenchmarkTop(b *testing.B) {
-	bench := newBench(b, stint.Retention{})
-	bench.insertMillion(b)
-	for range 2000 { // as many leases
-		bench.own(b, 1)
-	}
-	bench.own(b, 50_000)
-	owned := bench.own(b, 300_000)
-	returns := make([]stint.Return, len(owned))
-	codes := []stint.StatusCode{stint.StatusCompleted, stint.StatusAborted, stint.StatusPending}
-	for i, task := range owned {
-		returns[i] = stint.Return{
-			ID: task.ID, Token: task.Token, Status: fmt.Sprint(i), Code: codes[i%len(codes)],
-		}
-	}
-	if _, err := bench.store.ReturnTasks(b.Context(), returns); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := bench.pool.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
-		b.Fatal(err)
-	}
-	source := top.Store{Verbs: bench.store, Clock: func(ctx context.Context) (time.Time, error) {
-		var now time.Time
-		err := bench.pool.QueryRow(ctx, "SELECT statement_timestamp()").Scan(&now)
-		return now, err
-	}}
-	var details *top.Details
-	for b.Loop() {
-		look, err := source.Read(b.Context(), "s-00")
-		if err != nil {
-			b.Fatal(err)
-		}
-		details, err = source.Open(b.Context(), look.Problems.Slow[0].ID, details)
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // insertMillion inserts a million tasks of ten actions that are ready, each in a row of its own.
 func (m *bench) insertMillion(b *testing.B) {
 	b.Helper()
@@ -137,20 +94,4 @@ func (m *bench) insertMillion(b *testing.B) {
 	if err := m.store.InsertTasks(b.Context(), tasks); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// own owns so many of these tasks.
-func (m *bench) own(b *testing.B, n int) []stint.OwnedTask {
-	b.Helper()
-	var all []stint.OwnedTask
-	for len(all) < n {
-		action := fmt.Sprintf("action %d", len(all)/10_000%10)
-		owned, err := m.store.OwnTasks(b.Context(), "actor", min(n-len(all), 10_000),
-			[]string{action}, time.Hour)
-		if err != nil || len(owned) == 0 {
-			b.Fatalf("OwnTasks = %d tasks, %v", len(owned), err)
-		}
-		all = append(all, owned...)
-	}
-	return all
 }

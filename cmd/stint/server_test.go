@@ -18,7 +18,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programs/programtest"
+	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/internal/testservice"

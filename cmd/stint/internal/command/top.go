@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-tasks/stint/internal/top"
+	"github.com/stint-tasks/stint/cmd/stint/internal/top"
 )
 
 func (p *program) topCommand() *cobra.Command {

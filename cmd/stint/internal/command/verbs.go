@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/top"
 	"github.com/stint-tasks/stint/internal/doctor"
-	"github.com/stint-tasks/stint/internal/top"
 	"github.com/stint-tasks/stint/worker"
 )
 

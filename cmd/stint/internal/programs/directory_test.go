@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programs/programtest"
+	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/worker"
 )
 
