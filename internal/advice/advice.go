@@ -1,5 +1,5 @@
-// Package advice adds to errors of the server what to do about them, where their text is of no use
-// to those who meet them.
+// Package advice adds to an error of the server what to do about it, where the server's text does
+// not help. internal/pg, the package migrations and the command pass their errors through it.
 package advice
 
 import (

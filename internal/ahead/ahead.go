@@ -1,5 +1,5 @@
-// Package ahead lets a store ask its caller for room ahead of reading what is long, so that a
-// service bounds what it holds.
+// Package ahead lets OwnTasks ask, by its context, whether there is memory for bodies before it
+// reads them. The service uses it to bound the bytes that it holds for its callers.
 package ahead
 
 import "context"

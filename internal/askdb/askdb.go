@@ -1,5 +1,6 @@
-// Package askdb asks a database questions whose answers depend on nothing that the caller, or the
-// owner of a schema in the caller's path, has set.
+// Package askdb reads a server's clock and identifier, and runs transactions under a search path of
+// its own, so that nobody's functions and operators take the place of PostgreSQL's. The service,
+// the command and internal/doctor use it for what they ask without a store.
 package askdb
 
 import (

@@ -1,5 +1,6 @@
-// Package dag orders the nodes of directed graphs, and finds the cycles that make an order
-// impossible.
+// Package dag puts the nodes of a directed graph in order, or finds a cycle that makes an order
+// impossible. The store, shards and structures check dependencies by it, and the command draws
+// networks in that order.
 package dag
 
 // An Edge leads from one node to another. Nodes are numbered from 0 on.

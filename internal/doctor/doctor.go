@@ -1,5 +1,5 @@
-// Package doctor looks for what is wrong with the tables of a schema, with the server and with the
-// way to it, and says what to do.
+// Package doctor finds what is wrong with the tables of a schema, the server and the connection to
+// it, and says what to do. The command stint check and the service's CheckStore run it.
 package doctor
 
 import (

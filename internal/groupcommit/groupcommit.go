@@ -1,5 +1,5 @@
 // Package groupcommit lets calls of one kind that are made at the same time share a statement and a
-// commit.
+// commit. The store uses it for calls about few tasks, and the worker for returns.
 package groupcommit
 
 import (

@@ -1,4 +1,5 @@
-// Package livefile keeps a value up to date with the files that it is read from.
+// Package livefile keeps a value up to date with the files that it is read from. The command uses
+// it for the certificates, tokens and grants of the service.
 package livefile
 
 import (

@@ -1,6 +1,7 @@
-// Package outage logs that work fails again and again: when it begins to fail, seldom while that
-// lasts, and when it is over. If a server cannot be reached, every process that uses it fails many
-// times; the reader of the log wants to know it once, and since when.
+// Package outage logs work that fails again and again: when it begins to fail, seldom while that
+// lasts, and when it works again. The store, the worker, the service and its client use it for work
+// in the background and for calls, since every process fails many times while a server cannot be
+// reached, and the reader of the log wants to know it once, and since when.
 package outage
 
 import (

@@ -1,5 +1,5 @@
-// Package queuefloors remembers where the queues of ready tasks begin, so that a scan of a queue
-// need not walk the dead entries before that place (ADR 6).
+// Package queuefloors remembers the rank at which the queue of each action begins, so that OwnTasks
+// need not read the dead index entries before that rank (ADR 6). The store uses it.
 package queuefloors
 
 import (

@@ -1,5 +1,6 @@
-// Package safely calls code that is not ours and on which nothing of ours may depend: loggers,
-// metrics, tracers, callbacks. It may panic, and it may end its goroutine.
+// Package safely calls the user's code, which may panic or end its goroutine, and returns how it
+// failed. The store, the worker, the service and its client call loggers, metrics, tracers and
+// callbacks by it.
 package safely
 
 import (

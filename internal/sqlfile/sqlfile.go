@@ -1,4 +1,6 @@
-// Package sqlfile reads statements from files of SQL, one to a file.
+// Package sqlfile turns a file of SQL into the statement to send: without its comments, and with
+// the names of PostgreSQL's functions in full. internal/pg, internal/doctor and the command read
+// their statements by it.
 package sqlfile
 
 import (

@@ -1,5 +1,6 @@
-// Package waits tells a worker that one of its handlers waits for other tasks: while it waits, it
-// keeps its slot.
+// Package waits lets WaitForTask tell a worker, by the context of a handler, that the handler waits
+// for other tasks. The store and the client of the service tell it, and the worker warns if
+// handlers that wait have taken all slots.
 package waits
 
 import "context"

@@ -1,6 +1,6 @@
-// Package warnlog is the logger of those who were given none: warnings and errors go to the default
-// logger of log/slog, so that nothing fails in silence, and the rest is dropped. It also keeps a
-// logger that panics from ending our goroutines.
+// Package warnlog makes the loggers that the store, the worker, the service and its client log to.
+// Where the user has given none, warnings and errors go to the default logger of log/slog, and the
+// rest is dropped. A user's logger that panics ends no goroutine of ours.
 package warnlog
 
 import (
