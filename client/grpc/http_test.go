@@ -77,7 +77,8 @@ func TestHTTPPage_HasAllKindsOfErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := os.ReadFile(filepath.Join("..", "..", "api", "proto", "stint", "v1", "task.proto"))
+	messages, err := os.ReadFile(
+		filepath.Join("..", "..", "api", "proto", "stint", "v1", "task.proto"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -88,6 +89,9 @@ func load(config Config) (set, error) {
 			return nil, err
 		}
 		for name, text := range texts {
+			if _, ok := loaded[name]; ok {
+				return nil, fmt.Errorf("two packages have a statement %q", name)
+			}
 			loaded[name] = statement{qualify.Replace(text), writePattern.MatchString(text)}
 		}
 	}
