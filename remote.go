@@ -58,7 +58,7 @@ func (r *Remote) ClaimTasks(
 	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
 	lease time.Duration,
 ) ([]OwnedTask, error) {
-	request, err := r.store.claiming(c, actor, maxTasks, actions, lease)
+	request, err := r.claiming(c, actor, maxTasks, actions, lease)
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}
@@ -75,7 +75,7 @@ func (r *Remote) WaitToClaimTasks(
 	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
 	lease time.Duration,
 ) ([]OwnedTask, error) {
-	request, err := r.store.claiming(c, actor, maxTasks, actions, lease)
+	request, err := r.claiming(c, actor, maxTasks, actions, lease)
 	if err != nil {
 		return nil, fmt.Errorf("wait to claim tasks: %w", err)
 	}
@@ -91,7 +91,7 @@ func (r *Remote) WaitToClaimTasks(
 // call of [Remote.ClaimTasks] that is still on its way fails. The call may be repeated after any
 // failure.
 func (r *Remote) ReleaseClaim(ctx context.Context, c Claim, actor ActorID) error {
-	if err := r.store.releaseClaim(ctx, c, actor); err != nil {
+	if err := r.releaseClaim(ctx, c, actor); err != nil {
 		return fmt.Errorf("release claim: %w", err)
 	}
 	return nil
@@ -119,7 +119,7 @@ func (r *Remote) ExtendTasksOwnership(
 func (r *Remote) AttendActor(
 	ctx context.Context, remote RemoteActor, actions []string,
 ) (latest bool, err error) {
-	if latest, err = r.store.attendActor(ctx, remote, actions); err != nil {
+	if latest, err = r.attendActor(ctx, remote, actions); err != nil {
 		return false, fmt.Errorf("attend actor: %w", err)
 	}
 	return latest, nil
@@ -130,7 +130,7 @@ func (r *Remote) AttendActor(
 // locks at this moment are handed on when the lock is free, if that is soon, or else when their
 // leases expire. The call may be repeated after any failure.
 func (r *Remote) DismissActor(ctx context.Context, remote RemoteActor) error {
-	if err := r.store.dismissActor(ctx, remote); err != nil {
+	if err := r.dismissActor(ctx, remote); err != nil {
 		return fmt.Errorf("dismiss actor: %w", err)
 	}
 	return nil
@@ -140,7 +140,7 @@ func (r *Remote) DismissActor(ctx context.Context, remote RemoteActor) error {
 // with [Store.UnregisterActor], the tasks that it still owns are handed on when their leases
 // expire.
 func (r *Remote) ForgetActor(ctx context.Context, remote RemoteActor) error {
-	err := r.store.checkRemote(remote)
+	err := r.checkRemote(remote)
 	if err == nil {
 		err = r.store.db.Run(ctx, pg.Step{
 			Name: "forget_actor",
@@ -259,13 +259,13 @@ func (r *Remote) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]stri
 	return actions, nil
 }
 
-func (s *Store) claiming(
+func (r *Remote) claiming(
 	c Claim, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) (ownRequest, error) {
 	switch {
 	case c.Number == 0:
 		return ownRequest{}, argumentError("Claim.Number", "must not be 0; NewClaim makes one")
-	case s.db.InTx():
+	case r.store.db.InTx():
 		return ownRequest{}, argumentError("store",
 			"must not be in a transaction, whose end decides what was handed out")
 	}
@@ -275,28 +275,28 @@ func (s *Store) claiming(
 	}, nil
 }
 
-func (s *Store) releaseClaim(ctx context.Context, c Claim, actor ActorID) error {
+func (r *Remote) releaseClaim(ctx context.Context, c Claim, actor ActorID) error {
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {
 		return err
 	}
-	return s.spend(ctx, c.claim(), actor, true)
+	return r.store.spend(ctx, c.claim(), actor, true)
 }
 
-func (s *Store) attendActor(
+func (r *Remote) attendActor(
 	ctx context.Context, remote RemoteActor, actions []string,
 ) (latest bool, err error) {
 	if err := checkActor(remote.Actor, actions); err != nil {
 		return false, err
 	}
-	if err := s.checkRemote(remote); err != nil {
+	if err := r.checkRemote(remote); err != nil {
 		return false, err
 	}
-	attendant, err := s.attendant(ctx)
+	attendant, err := r.attendant(ctx)
 	if err != nil {
 		return false, err
 	}
 	superseded := false
-	err = s.db.WithReserve(pg.Prompt, 0).Run(ctx, pg.Step{
+	err = r.store.db.WithReserve(pg.Prompt, 0).Run(ctx, pg.Step{
 		Name: "attend_actor",
 		Args: []any{remote.Session, string(remote.Actor), attendant, remote.Epoch, actions},
 		Read: func(rows pgx.Rows) (err error) {
@@ -309,20 +309,20 @@ func (s *Store) attendActor(
 
 // attendant is the number of the store's session, or 0 if it can have none. The actor is noted all
 // the same: only that tells which of its connections is the latest.
-func (s *Store) attendant(ctx context.Context) (int64, error) {
-	if err := s.db.CheckUsable(ctx); err != nil {
+func (r *Remote) attendant(ctx context.Context) (int64, error) {
+	if err := r.store.db.CheckUsable(ctx); err != nil {
 		return 0, err
 	}
-	return s.session.Number(ctx)
+	return r.store.session.Number(ctx)
 }
 
-func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
+func (r *Remote) dismissActor(ctx context.Context, remote RemoteActor) error {
 	const pauseFirst, pauseMax = 5 * time.Millisecond, time.Second
-	if err := s.checkRemote(remote); err != nil {
+	if err := r.checkRemote(remote); err != nil {
 		return err
 	}
 	for pause := pauseFirst; ; pause *= 2 {
-		pending, passed, leases := &pg.Notices{}, 0, s.scanLeases(takenOverLeasesMax)
+		pending, passed, leases := &pg.Notices{}, 0, r.store.scanLeases(takenOverLeasesMax)
 		dismiss := pg.Step{
 			Name: "dismiss_actor",
 			Args: []any{remote.Session, string(remote.Actor), remote.Epoch},
@@ -331,13 +331,13 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 				return err
 			},
 		}
-		if err := s.db.Run(ctx, dismiss, leases.step()); err != nil {
+		if err := r.store.db.Run(ctx, dismiss, leases.step()); err != nil {
 			return err
 		}
-		s.addNotices(leases, pending)
-		s.db.Notify(ctx, pending)
+		r.store.addNotices(leases, pending)
+		r.store.db.Notify(ctx, pending)
 		if passed == 0 || pause > pauseMax {
-			return s.settleDue(ctx) // this ends the tasks that have no tries left
+			return r.store.settleDue(ctx) // this ends the tasks that have no tries left
 		}
 		select {
 		case <-time.After(pause):
@@ -347,9 +347,9 @@ func (s *Store) dismissActor(ctx context.Context, remote RemoteActor) error {
 	}
 }
 
-func (s *Store) checkRemote(remote RemoteActor) error {
+func (r *Remote) checkRemote(remote RemoteActor) error {
 	switch {
-	case s.db.InTx():
+	case r.store.db.InTx():
 		return argumentError("store", "must not be in a transaction; who attends whom is at once")
 	case remote.Session == 0:
 		return argumentError("RemoteActor.Session", "must not be 0")
