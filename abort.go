@@ -350,8 +350,8 @@ func (s *Store) takeOut(
 	}
 	steps = append(steps,
 		pg.Step{Name: "split_ready", Args: []any{keys}}, splitLeased(singles(keys)))
-	room := &pg.Notices{}
-	steps = append(steps, s.limits.UnparkFor(s.db, keys, keys, nil, room))
+	pending := &pg.Notices{}
+	steps = append(steps, s.limits.UnparkFor(s.db, keys, keys, nil, pending))
 	if !owned {
 		steps = append(steps, pg.Step{Name: "split_finished", Args: []any{keys}})
 	}
@@ -375,7 +375,7 @@ func (s *Store) takeOut(
 	if err != nil {
 		return nil, err
 	}
-	s.db.Notify(ctx, room)
+	s.db.Notify(ctx, pending)
 	return done, nil
 }
 

@@ -210,7 +210,7 @@ func (s *Store) takeOver(ctx context.Context, lost otherSession) error {
 // its leases they passed over.
 func takeOverSteps(session int64, actor string, leases *dueScan, passed *int) []pg.Step {
 	expire := pg.Step{
-		Name: "expire_leases", Args: []any{session, actor},
+		Name: "expire_session_leases", Args: []any{session, actor},
 		Read: func(rows pgx.Rows) error {
 			n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 			*passed += n

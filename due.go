@@ -52,9 +52,9 @@ type dueScan struct {
 	actions []string
 	keys    []int64
 
-	// room are, of leases, the keys for which there is room. There may be parked tasks of them with
-	// higher priorities than the tasks that became ready.
-	room [][]string
+	// freed are keys that have capacity again because their tasks were taken back; of leases only.
+	// There may be parked tasks of them.
+	freed [][]string
 }
 
 func newDueScan(name string, most int) *dueScan {
@@ -87,7 +87,7 @@ func (d *dueScan) step() pg.Step {
 		for rows.Next() { // there is one
 			columns := []any{&at, &key, &d.done, &d.actions, &d.keys}
 			if d.tasks > 0 {
-				columns = append(columns, &d.room)
+				columns = append(columns, &d.freed)
 			}
 			if err := rows.Scan(columns...); err != nil {
 				return err
@@ -105,11 +105,11 @@ func (s *Store) addNotices(d *dueScan, pending *pg.Notices) {
 	for _, action := range d.actions {
 		pending.Add(readyTopic(action))
 	}
-	if len(d.room) == 0 {
+	if len(d.freed) == 0 {
 		return
 	}
-	parked := make([]limit.Key, len(d.room))
-	for i, key := range d.room {
+	parked := make([]limit.Key, len(d.freed))
+	for i, key := range d.freed {
 		parked[i] = limit.Key{Action: key[0], Key: key[1]}
 	}
 	s.limits.Recheck(parked)

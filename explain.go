@@ -274,9 +274,9 @@ type TaskLimits struct {
 	NextAt    time.Time
 	KeyNextAt time.Time
 
-	// KeyWaiting is how many ready tasks with the key wait for room below a limit of the key, for
-	// the end of its pause, or for its turn: this one, too, if it is among them. Counting stops at
-	// 10,000: KeyWaitingOrMore says that there may be more.
+	// KeyWaiting is how many ready tasks with the key wait for capacity below a limit of the key,
+	// for the end of its pause, or for its turn: this one, too, if it is among them. Counting stops
+	// at 10,000: KeyWaitingOrMore says that there may be more.
 	KeyWaiting       int
 	KeyWaitingOrMore bool
 

@@ -45,7 +45,7 @@ func (f *failFaster) some(ctx context.Context) error {
 	if time.Since(f.begun) < failFastShare*f.took {
 		return nil
 	}
-	f.begun = time.Now() //nolint:forbidigo // see there
+	f.begun = time.Now() //nolint:forbidigo // a pause of this process
 	err := f.all(ctx)
 	f.took = time.Since(f.begun)
 	return err

@@ -24,10 +24,10 @@ func (s *Store) insertGraphRows(
 		return all
 	}
 	if len(rows.arrivals) == 0 {
-		room := &pg.Notices{}
-		err := s.db.Do(ctx, pg.Request{Steps: waiting(settling{pending: room}), Known: ready})
-		if room.Remove(ready); err == nil {
-			s.db.Notify(ctx, room)
+		others := &pg.Notices{}
+		err := s.db.Do(ctx, pg.Request{Steps: waiting(settling{pending: others}), Known: ready})
+		if others.Remove(ready); err == nil {
+			s.db.Notify(ctx, others)
 		}
 		return err
 	}

@@ -53,7 +53,7 @@ const (
 // SetLimits sets the limits of an action, in the place of those that it has; the zero Limits are
 // none. It takes effect for hand-outs that begin after it returned. Pauses and weights stay. The
 // action need not have tasks yet. If there are more tasks in progress than a new limit allows, they
-// stay with their owners, and nothing is handed out until there is room.
+// stay with their owners, and nothing is handed out until there is capacity.
 //
 // A new rate begins with a full bucket; if there was a rate before, its tokens stay, as far as the
 // new bucket holds them. The bucket of a key is full when it would have been by the rate before, or
@@ -309,8 +309,7 @@ func checkKeys(keys []string) error {
 
 // sorted returns the names in order, each once.
 func sorted(names []string) []string {
-	names = slices.Sorted(slices.Values(names))
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // ActionLimits is how an action is limited and paused, and what that means at this moment.
@@ -327,9 +326,9 @@ type ActionLimits struct {
 	// InProgress is how many tasks are in progress, which is more than Limits.Concurrency if that
 	// was lowered. They are counted only where that or ConcurrencyPerKey is set.
 	InProgress int
-	// Parked is how many ready tasks wait for room below a limit of their key, for the end of its
-	// pause, or for its turn.
-	// Counting stops at 100,000: ParkedOrMore says that there may be more.
+	// Parked is how many ready tasks wait for capacity below a limit of their key, for the end of
+	// its pause, or for its turn. Counting stops at 100,000: ParkedOrMore says that there may be
+	// more.
 	Parked       int
 	ParkedOrMore bool
 

@@ -154,8 +154,8 @@ const (
 // states or an actor and no prefix, they come state by state: in progress, ready, scheduled,
 // blocked, aborted, completed. Finished tasks come newest first, scheduled tasks by the time at
 // which they are due, ready tasks of named actions in the order of the hand-out, behind those that
-// wait for room below a limit of their key or for its turn, and the others roughly in the order of
-// insertion. An actor has tasks in progress and finished ones.
+// wait for capacity below a limit of their key or for its turn, and the others roughly in the order
+// of insertion. An actor has tasks in progress and finished ones.
 //
 // So the store reads only the tasks of the prefix, of the states or of the actor. It skips those
 // that the rest of the filter excludes, until the page is full or it has read 10,000 tasks, so a

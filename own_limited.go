@@ -30,9 +30,12 @@ type underLimits struct {
 	parked []limit.Key
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
-	// undealt says that tasks of fair actions are left whose turn has come, hasCapacity that such
-	// an action had capacity, redeal that turns are dealt as if none were left: others lock them.
-	undealt, hasCapacity, redeal bool
+	// undealt says that tasks of fair actions are left whose turn has come.
+	undealt bool
+	// hasCapacity says that such an action had capacity.
+	hasCapacity bool
+	// redeal says that turns are dealt as if none were left, since others lock those that are.
+	redeal bool
 	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
 	scanned int
 }
@@ -144,7 +147,7 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 
 // handOutUnder runs the steps of a hand-out, and runs them again as long as they find no task but
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
-// wait for room below the limit of their key.
+// wait for capacity below the limit of their key.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
 	h.scanned, h.redeal = 0, false
 	const emptyRoundsMax = 1000 // so often, a thousand tasks each, before others have a turn

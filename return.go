@@ -141,7 +141,7 @@ func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []
 	keys, claims := keysAndClaims(performances)
 	judgements := make([]judgement, len(places))
 	err := s.db.Run(ctx, pg.Step{
-		Name: "judge_tokens", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
+		Name: "explain_refusals", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
 	}, pg.Step{Name: "wait_for_commit", NoPlanner: true})
 	if err != nil {
 		return // ReturnTask will tell

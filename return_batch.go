@@ -112,7 +112,7 @@ func (s *Store) returnLate(
 		ids[n] = string(returns[i].ID)
 	}
 	judge := pg.Step{
-		Name: "judge_tokens", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
+		Name: "explain_refusals", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
 	}
 	revive := pg.Step{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}
 	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
@@ -343,7 +343,7 @@ func (b *returnBatch) readSettled(rows pgx.Rows, pending *pg.Notices) error {
 	return rows.Err()
 }
 
-// A judgement is what judge_tokens says of a refused token.
+// A judgement is what explain_refusals says of a refused token.
 type judgement struct {
 	known   bool
 	cause   *int16

@@ -71,20 +71,20 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		if err := s.checkAcyclic(ctx, ahead, edges, names); err != nil {
 			return err
 		}
-		room := &pg.Notices{}
-		if err := s.db.Run(ctx, s.addEdges(edges, room)...); err != nil {
+		pending := &pg.Notices{}
+		if err := s.db.Run(ctx, s.addEdges(edges, pending)...); err != nil {
 			return err
 		}
-		s.db.Notify(ctx, room)
+		s.db.Notify(ctx, pending)
 		return nil
 	})
 }
 
 func (d Dependency) check() error {
-	if err := checkText("Dependency.After", string(d.Predecessor), idBytesMax); err != nil {
+	if err := checkText("Dependency.Predecessor", string(d.Predecessor), idBytesMax); err != nil {
 		return err
 	}
-	return checkText("Dependency.Run", string(d.Dependent), idBytesMax)
+	return checkText("Dependency.Dependent", string(d.Dependent), idBytesMax)
 }
 
 // newEdges returns the edges that are not there yet, or the refusal.
@@ -152,9 +152,9 @@ func (s *Store) edgesAround(
 	return exists, ahead, err
 }
 
-// edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle
-// comes to a new edge from a task that is blocked already, and from there perhaps to other new
-// edges. What lies ahead of the rest, which may be a whole network, need not be read.
+// edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle has
+// a new edge whose predecessor is blocked already, so only what can be reached from such edges is
+// read. The rest may be a whole network.
 func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *dag.KeyGraph) pg.Step {
 	onward, reached := map[int64][]int64{}, map[int64]bool{}
 	var next []int64

@@ -52,8 +52,8 @@ type ActionStats struct {
 	// last hand-outs of a process that died are missing.
 	Tries, Retries int64
 
-	// Parked is how many of the ready tasks wait for room below a limit of their key, for the end
-	// of its pause, or for its turn.
+	// Parked is how many of the ready tasks wait for capacity below a limit of their key, for the
+	// end of its pause, or for its turn.
 	Parked int64
 	// Limited says that the action has limits, Concurrency how many tasks these let be in progress
 	// at once; 0: any number. [Store.ListLimits] tells more.

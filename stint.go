@@ -27,12 +27,14 @@
 //
 //   - for streams: InsertTasksFrom;
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
-//   - for owners: SetStatus, HoldOwnership, Inputs, OwnershipContext;
+//   - for owners: SetStatus, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
-//   - for looking at tasks: Stats, Explain, Graph, Problems, ListActors;
+//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors;
 //   - for operators: Maintain, Prune, Check;
+//   - for schedules: PutSchedules, EnsureSchedules, ListSchedules and others of that name;
 //   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
-//   - for tasks that are performed outside: AnswerTasks.
+//   - for tasks that are performed outside: AnswerTasks;
+//   - for services: those of [Store.Remote].
 //
 // [Store] says what happens if the connection breaks during a call. The numbers R1 to R22 are rules
 // in [docs/design/rules.md].
@@ -343,7 +345,7 @@ type inside struct{ store *Store }
 // ClaimOf returns the part of a token that the tasks of one hand-out share.
 func (inside) ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).claim) }
 
-// LeaveTriesUnnoted keeps the store from noting tries: a request that comes when it likes.
+// LeaveTriesUnnoted keeps the store from noting tries, for tests that count its requests.
 func (i inside) LeaveTriesUnnoted() { i.store.stats.LeaveUnnoted() }
 
 // RecheckAfter sets after how long the store looks again for capacity, after it has parked tasks.

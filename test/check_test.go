@@ -139,7 +139,7 @@ func TestCheck_FindsTasksThatNothingHoldsUp(t *testing.T) {
 	}
 	want := map[stint.TaskID]string{
 		"free":    "only tasks of actions with limits are parked",
-		"limited": "a task is parked for want of room",
+		"limited": "a task is parked for want of capacity",
 		"fair":    "a key whose tasks are parked has a turn",
 	}
 	if !maps.Equal(got, want) {

@@ -40,7 +40,8 @@ func run(t *testing.T, tx pgx.Tx, calls ...string) {
 func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	t.Helper()
 	tx := begin(t, pool)
-	run(t, tx, "lock_limits('{act}')", "fill_capacity('{}', '{}', '{}', '{}', '{}', '{act}', true)",
+	run(t, tx, "lock_limits('{act}')",
+		"unpark_within_limits('{}', '{}', '{}', '{}', '{}', '{act}', true)",
 		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d, false)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
 			"'{9223372036854775807}', false, true, 0)", claim, n))
@@ -185,7 +186,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 				insert(t, store, ofKey("third", 1)...)
 				const few = 300
 				for _, call := range [][2]string{
-					{"fill_capacity", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
+					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
@@ -231,7 +232,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				looked[keys] = map[string]float64{}
 				for _, call := range [][2]string{
-					{"fill_capacity", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
+					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
@@ -268,7 +269,8 @@ func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 				insert(t, c.truth, first[1:]...)
 				// The look is a request of its own, behind the hand-out that parks.
 				trap := c.proxy.Hold(pgcut.AtRequest, func(r pgcut.Request) bool {
-					return pgcut.Executes("fill_capacity")(r) && !pgcut.Executes("own_limited")(r)
+					return pgcut.Executes("unpark_within_limits")(r) &&
+						!pgcut.Executes("own_limited")(r)
 				})
 				done := hold(t, trap, func() error {
 					return errOf(c.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour))

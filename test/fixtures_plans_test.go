@@ -6,13 +6,15 @@ var sample = map[string]struct {
 	args    string
 	indexes []string
 }{
-	"attend_session":  {"1, '1 s', true, '{a}', '{actor}', '{act}'", []string{"actors_pkey"}},
-	"drop_session":    {"1", []string{"sessions_pkey", "actors_pkey", "actors_attendant"}},
-	"attend_actor":    {"1, 'actor', 2, 3, '{act}'", []string{"actors_pkey"}},
-	"dismiss_actor":   {"1, 'actor', 3", []string{"actors_pkey", "leases_session"}},
-	"forget_actor":    {"1, 'actor', 3", []string{"actors_pkey"}},
-	"claim_taken":     {"7", []string{"leases_pkey"}},
-	"expire_leases":   {"1, 'actor'", []string{"sessions_pkey", "leases_session", "actors_pkey"}},
+	"attend_session": {"1, '1 s', true, '{a}', '{actor}', '{act}'", []string{"actors_pkey"}},
+	"drop_session":   {"1", []string{"sessions_pkey", "actors_pkey", "actors_attendant"}},
+	"attend_actor":   {"1, 'actor', 2, 3, '{act}'", []string{"actors_pkey"}},
+	"dismiss_actor":  {"1, 'actor', 3", []string{"actors_pkey", "leases_session"}},
+	"forget_actor":   {"1, 'actor', 3", []string{"actors_pkey"}},
+	"claim_taken":    {"7", []string{"leases_pkey"}},
+	"expire_session_leases": {"1, 'actor'", []string{
+		"sessions_pkey", "leases_session", "actors_pkey",
+	}},
 	"list_actors":     {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
 	"listen":          {"", nil},
 	"lock_session":    {"1", nil},
@@ -167,7 +169,7 @@ var sample = map[string]struct {
 	"insert_separately": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}', '{k}'", nil,
 	},
-	"judge_tokens": {"'{5,70}', '{7,7}', '{a,b}'", []string{
+	"explain_refusals": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
 	"keep_planner": {"", nil},
@@ -266,7 +268,8 @@ var sample = map[string]struct {
 	"next_limited": {"'{a,act}', 10, '{0,0}', '{9,9}'", []string{
 		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
 	}},
-	"fill_capacity": {"'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}', '{act}', true", []string{
+	"unpark_within_limits": {`'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}',
+		'{act}', true`, []string{
 		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
 		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order", "ready_order",
 	}},

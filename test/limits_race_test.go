@@ -130,7 +130,7 @@ func TestReturn_BringsBackWhatIsParkedAnewMeanwhile(t *testing.T) {
 		own(t, store, 1) // all others are parked now
 		key := yields[string](t, pool, "SELECT min(lo)::text FROM stint.leased")
 		args := "'{" + key + "}', '{" + key + "}', NULL, '{}', '{}', '{}', true"
-		pausedBehind(t, pool, "fill_capacity",
+		pausedBehind(t, pool, "unpark_within_limits",
 			"leased.lo, leased.hi, leased.limited_action\n", args, func() {
 				setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1}) // puts them back
 				wantHandOut(t, store, 10)

@@ -101,7 +101,7 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 			t.Helper()
 			insert(t, store, numbered("t", n)...)
 		}, "SELECT", "'$keys'"},
-		"expire_leases": {byOne, `WITH session AS (
+		"expire_session_leases": {byOne, `WITH session AS (
 			INSERT INTO stint.sessions (id, grace, watches, topics) VALUES (7, '0', false, '{}'))
 			UPDATE stint.leases SET session = 7`, "7, 'actor'"},
 		"reclaim_leases": {

@@ -21,7 +21,7 @@ func TestPresence_LeavesASessionThatHasComeBackItsTasks(t *testing.T) {
 	var session int64
 	wantErr(t, "QueryRow", pool.QueryRow(t.Context(),
 		"SELECT session FROM stint.actors WHERE actor = 'actor'").Scan(&session), nil)
-	expire := statements(t)["expire_leases"]
+	expire := statements(t)["expire_session_leases"]
 	until := info(t, near, "a").LeaseUntil
 	exec(t, pool, expire, session, "actor")
 	if got := info(t, near, "a").LeaseUntil; !got.Equal(until) {

@@ -82,7 +82,7 @@ func TestRegisterActor_CountsWhatIsExtendedMeanwhile(t *testing.T) {
 	exec(t, pool, "INSERT INTO stint.actors (session, attendant, actor, actions) "+
 		"VALUES (7, 7, 'actor', '{act}')")
 	exec(t, pool, "UPDATE stint.leases SET session = 7")
-	pausedAt(t, pool, "expire_leases", "lost", "7, 'actor'", func() {
+	pausedAt(t, pool, "expire_session_leases", "lost", "7, 'actor'", func() {
 		kept, err := store.ExtendTasksOwnership(
 			t.Context(), "actor", []stint.OwnedTask{owned}, 2*time.Hour)
 		if err != nil || !kept[0] {

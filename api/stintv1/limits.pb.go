@@ -176,7 +176,7 @@ type ActionLimits struct {
 	PausedSince *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
 	// Counted where concurrency or concurrency_per_key is set.
 	InProgress int64 `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
-	// How many ready tasks wait for room below a limit of their key, for the end of its pause, or for
+	// How many ready tasks wait for capacity below a limit of their key, for the end of its pause, or for
 	// its turn: 100,000 if there may be more.
 	Parked       int64 `protobuf:"varint,6,opt,name=parked,proto3" json:"parked,omitempty"`
 	ParkedOrMore bool  `protobuf:"varint,7,opt,name=parked_or_more,json=parkedOrMore,proto3" json:"parked_or_more,omitempty"`

@@ -1898,7 +1898,7 @@ type TaskLimits struct {
 	// When the next tokens come; missing if there is one.
 	NextAt    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
 	KeyNextAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=key_next_at,json=keyNextAt,proto3" json:"key_next_at,omitempty"`
-	// How many ready tasks with the key wait for room below a limit of the key, for the end of its
+	// How many ready tasks with the key wait for capacity below a limit of the key, for the end of its
 	// pause, or for its turn: 10,000 if there may be more.
 	KeyWaiting       int64 `protobuf:"varint,9,opt,name=key_waiting,json=keyWaiting,proto3" json:"key_waiting,omitempty"`
 	KeyWaitingOrMore bool  `protobuf:"varint,10,opt,name=key_waiting_or_more,json=keyWaitingOrMore,proto3" json:"key_waiting_or_more,omitempty"`
@@ -2242,7 +2242,7 @@ type ActionStats struct {
 	OldestReady *durationpb.Duration   `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
 	Tries       int64                  `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
 	Retries     int64                  `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
-	// How many of the ready tasks wait for room below a limit of their key, for the end of its pause,
+	// How many of the ready tasks wait for capacity below a limit of their key, for the end of its pause,
 	// or for its turn.
 	Parked int64 `protobuf:"varint,11,opt,name=parked,proto3" json:"parked,omitempty"`
 	// Whether there are limits, and how many tasks these let be in progress at once; 0: any number.

@@ -243,6 +243,7 @@ func (r *reference) settle(ending bool) {
 		case ending && task.expires <= r.now && !task.final():
 			if task.state == stint.StateInProgress && task.until <= r.now && !task.exhausted() {
 				task.state = stint.StateReady // its lease expired first
+				task.sayExpired()
 			}
 			task.disown()
 			r.end(task, stint.StateAborted, stint.CauseExpired)

@@ -37,7 +37,7 @@ func (o *Orphans) Some(ctx context.Context) error {
 	if time.Since(o.begun) < orphansShare*o.took {
 		return nil
 	}
-	o.begun = time.Now() //nolint:forbidigo // see there
+	o.begun = time.Now() //nolint:forbidigo // a pause of this process
 	err := o.All(ctx)
 	o.took = time.Since(o.begun)
 	return err

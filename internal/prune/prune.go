@@ -55,7 +55,7 @@ func (k Keep) Every() time.Duration {
 			shortest = min(shortest, *age)
 		}
 	}
-	return min(max(shortest/4, everyLeast), everyMost) //nolint:mnd // see there
+	return min(max(shortest/4, everyLeast), everyMost) //nolint:mnd // as above
 }
 
 // Drops reports whether completed and aborted tasks do not stay at all.
@@ -132,9 +132,10 @@ func (p *Pruner) Some(ctx context.Context) error {
 	for {
 		if time.Since(p.begun) > max(anew, anewShare*p.took) {
 			p.rewind()
-			p.begun, p.took, p.ended = time.Now(), 0, false //nolint:forbidigo // see there
+			p.begun = time.Now() //nolint:forbidigo // a pause of this process
+			p.took, p.ended = 0, false
 		}
-		began := time.Now() //nolint:forbidigo // see there
+		began := time.Now() //nolint:forbidigo // a pause of this process
 		_, done, err := p.All(ctx)
 		if err != nil || done && time.Since(began) < everyMost {
 			return err
@@ -155,7 +156,7 @@ func (p *Pruner) Some(ctx context.Context) error {
 // time. It stops, and is not done, if somebody opens tasks again meanwhile, since these may ask for
 // finished tasks.
 func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
-	began := time.Now() //nolint:forbidigo // see there
+	began := time.Now() //nolint:forbidigo // a pause of this process
 	err = p.db.Run(ctx, pg.Step{Name: "forget_asked"}, pg.Step{Name: "forget_unattended"})
 	if err != nil {
 		return 0, false, err
@@ -194,7 +195,7 @@ func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 // tell notes how far pruning is behind. It does not in the caller's transaction, which would keep
 // others from noting it.
 func (p *Pruner) tell(ctx context.Context, behind time.Duration) error {
-	p.told = time.Now() //nolint:forbidigo // see there
+	p.told = time.Now() //nolint:forbidigo // a pause of this process
 	if p.quiet || p.db.InTx() {
 		return nil
 	}

@@ -62,15 +62,13 @@ func put(ctx context.Context, db *pg.DB, statement string, rows []Row) error {
 	})
 }
 
-// Find returns the schedules with these names, sorted by name.
-func Find(ctx context.Context, db *pg.DB, names []string) ([]Row, error) {
-	found, _, err := find(ctx, db, "find_schedules", names)
-	return found, err
-}
-
-// List returns all schedules, sorted by name.
-func List(ctx context.Context, db *pg.DB) ([]Row, error) {
+// List returns the schedules with these names, or all if none is named, sorted by name.
+func List(ctx context.Context, db *pg.DB, names []string) ([]Row, error) {
 	const page = 1000
+	if len(names) > 0 {
+		found, _, err := find(ctx, db, "find_schedules", names)
+		return found, err
+	}
 	var all []Row
 	for after, full := "", true; full; {
 		found, _, err := find(ctx, db, "list_schedules", after, page)

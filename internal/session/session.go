@@ -37,7 +37,7 @@ const (
 	// the latest: other stores look only now and then.
 	TakeoverDelay = time.Second
 
-	// ping is the kind of the notification by which a session hears whether it hears.
+	// ping is the kind of the notification that a session sends to check that it hears them.
 	ping = "ping"
 )
 

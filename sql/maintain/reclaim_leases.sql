@@ -12,7 +12,7 @@
 -- Returns the deadline of the last lease (null if there are no more), a zero where the other scans
 -- return a key, how many rows of leased and leases are gone, the actions of the tasks that are
 -- ready again, and the keys of those that have no tries left; and the actions with limits of those
--- that are ready again, each with a limit_key, for which there is room until somebody takes it.
+-- that are ready again, each with a limit_key, for which there is capacity until somebody takes it.
 --
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned, which
 -- stay for the next time. $2 is for these: however many there are, the next scan reads the leases
@@ -178,4 +178,4 @@ SELECT (SELECT last.deadline FROM last) AS deadline, 0::bigint AS key,
            SELECT DISTINCT ARRAY[task.limited_action, task.limit_key]
            FROM task
            WHERE task.again AND task.limited_action IS NOT NULL AND task.limit_key IS NOT NULL
-       ) AS room
+       ) AS capacity

@@ -3,8 +3,8 @@
 -- Brings tasks of fair actions back to the very beginning of the queue of their action, key by key
 -- in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's weight, or of more
 -- where few keys share $2. Returns the keys of which nothing was brought back, since they have no
--- room below a limit of their own; and, without a key, the actions of which tasks are there from
--- before.
+-- capacity below a limit of their own; and, without a key, the actions of which tasks are there
+-- from before.
 --
 --   $1 actions    text[]
 --   $2 max_tasks  integer
@@ -160,10 +160,10 @@ WITH RECURSIVE fair AS MATERIALIZED (
             WHERE leased.hi >= slot.key AND leased.claim = slot.claim
         ) AS held
         OFFSET 0
-    ) AS room
+    ) AS capacity
     CROSS JOIN LATERAL (
         SELECT greatest(0, least(queue.tasks, still.missing, turn.quantum * weighed.weight,
-                                 CASE WHEN next.limit_key <> '' THEN room.tasks END)) AS tasks
+                                 CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
     WHERE turn.missing > 0 AND still.missing > 0
 ), back AS MATERIALIZED (

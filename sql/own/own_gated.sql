@@ -1,8 +1,8 @@
 -- name: own_gated
 --
--- Does what own_limited does, for actions whose keys have no limits, though perhaps turns, in two
--- thirds of its time, during which nobody else can be given tasks of these actions. If keys of some
--- of the actions have limits after all, nothing is handed out.
+-- Is own_limited for actions without limits of keys; keys may have turns. It takes two thirds of
+-- the time, and meanwhile nobody else can be given tasks of these actions. If keys of some of the
+-- actions have limits after all, nothing is handed out.
 --
 --   $1 claim      bigint
 --   $2 actor      text
@@ -31,7 +31,7 @@ WITH asked AS MATERIALIZED (
                ) END,
                floor(limits.tokens),
                CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
-           ))::integer AS room
+           ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
                array_agg(queue.to_rank ORDER BY queue.from_rank) AS to_ranks
@@ -66,8 +66,8 @@ WITH asked AS MATERIALIZED (
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
     -- priority and age.
-    SELECT asked.action, asked.room, asked.limited, range.from_rank, range.to_rank, span.priority,
-           span.rank, span.hi, span.hi - span.lo + 1 AS size
+    SELECT asked.action, asked.capacity, asked.limited, range.from_rank, range.to_rank,
+           span.priority, span.rank, span.hi, span.hi - span.lo + 1 AS size
     FROM asked
     CROSS JOIN LATERAL unnest(asked.from_ranks, asked.to_ranks) AS range (from_rank, to_rank)
     CROSS JOIN LATERAL (
@@ -77,22 +77,23 @@ WITH asked AS MATERIALIZED (
           AND ready.rank BETWEEN range.from_rank AND range.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi
-        LIMIT least(asked.room, greatest(16, 2 * $3::integer / cardinality($4::text[]) + 1))
+        LIMIT least(asked.capacity, greatest(16, 2 * $3::integer / cardinality($4::text[]) + 1))
     ) AS span
-    WHERE asked.room > 0 AND (SELECT true FROM asked WHERE asked.keyed LIMIT 1) IS NULL
+    WHERE asked.capacity > 0 AND (SELECT true FROM asked WHERE asked.keyed LIMIT 1) IS NULL
 ), floor AS MATERIALIZED (
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority
 ), share AS (
     -- How many spans of each queue are among the first that hold $3 tasks.
-    SELECT counted.action, counted.room, counted.limited, counted.from_rank, counted.to_rank,
+    SELECT counted.action, counted.capacity, counted.limited, counted.from_rank, counted.to_rank,
            count(*) AS spans
     FROM (
         SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
         FROM (
             SELECT head.*,
-                   least(head.size, head.room + head.size - sum(head.size) OVER of_action) AS fits
+                   least(head.size,
+                         head.capacity + head.size - sum(head.size) OVER of_action) AS fits
             FROM head
             WINDOW of_action AS (PARTITION BY head.action ORDER BY head.rank, head.hi)
         ) AS fitting
@@ -100,10 +101,10 @@ WITH asked AS MATERIALIZED (
         WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
     ) AS counted
     WHERE counted.before < $3::integer
-    GROUP BY counted.action, counted.room, counted.limited, counted.from_rank, counted.to_rank
+    GROUP BY counted.action, counted.capacity, counted.limited, counted.from_rank, counted.to_rank
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
-    SELECT share.room, share.limited, span.*, span.hi - span.lo + 1 AS size
+    SELECT share.capacity, share.limited, span.*, span.hi - span.lo + 1 AS size
     FROM share
     CROSS JOIN LATERAL (
         SELECT ready.*
@@ -123,7 +124,7 @@ WITH asked AS MATERIALIZED (
         SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
         FROM (
             SELECT picked.*, least(
-                       picked.size, picked.room + picked.size - sum(picked.size) OVER of_action
+                       picked.size, picked.capacity + picked.size - sum(picked.size) OVER of_action
                    ) AS fits
             FROM picked
             WINDOW of_action AS (PARTITION BY picked.action ORDER BY picked.rank, picked.hi)
@@ -186,7 +187,7 @@ SELECT taken.lo, taken.last AS hi, taken.rank, taken.floor,
         WHERE edges.after BETWEEN taken.lo AND taken.last
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
-       NULL AS has_room
+       NULL AS has_capacity
 FROM (
     -- Sorted in with the spans, as in own_tasks.
     SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
@@ -201,6 +202,6 @@ FROM (
 WHERE taken.lo IS NOT NULL
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
-       asked.room > 0
+       asked.capacity > 0
 FROM asked
 WHERE asked.limited

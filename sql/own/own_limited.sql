@@ -6,16 +6,16 @@
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
 --   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
 --   $11 look      integer: how many tasks to look at for those that may be taken; 0: as many as
---                 are wanted and the actions have room for
+--                 are wanted and the actions have capacity for
 --
--- Of an action with limits no more is taken than there is room for: the concurrency less what is
--- owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
--- taken gets a slot of its key. The tasks of a key that is full with that are parked: their rows of
--- ready get a negative position, where no hand-out meets them, until fill_capacity unparks them. So
--- a task beyond the limit of its key is met once, not by each hand-out.
+-- Of an action with limits no more is taken than there is capacity for: the concurrency less what
+-- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
+-- taken gets a slot of its key. If that fills the key, its remaining tasks are parked: their rows
+-- of ready get a negative position, where no hand-out meets them, until unpark_within_limits. So a
+-- task beyond the limit of its key is met once, not by each hand-out.
 --
--- fill_capacity puts tasks back to the very beginning of the queue. So a task is only parked if all
--- older ones of its key are taken or parked, too: never one of a key that has capacity left.
+-- unpark_within_limits puts tasks back to the very beginning of the queue. So a task is only parked
+-- if all older ones of its key are taken or parked, too: never one of a key that has capacity left.
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
@@ -25,7 +25,7 @@
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
 -- priority that was seen, signals says that other tasks wait for one of the span. Further rows,
 -- where signals is null, name the keys of which tasks were parked and, without a key, the actions
--- that have limits, and which; has_room says whether the action itself had room.
+-- that have limits, and which; has_capacity says whether the action itself had capacity.
 WITH asked AS MATERIALIZED (
     -- Each action once, with what its limits allow. keyed says that keys have limits.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
@@ -43,7 +43,7 @@ WITH asked AS MATERIALIZED (
                ) END,
                floor(limits.tokens),
                CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
-           ))::integer AS room
+           ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
                array_agg(queue.to_rank ORDER BY queue.from_rank) AS to_ranks
@@ -76,14 +76,14 @@ WITH asked AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
     -- priority and age. Spans that are known to be of one key count as many tasks, together, as the
     -- key may have; those behind count none.
-    SELECT span.*, greatest(span.room, $11::integer) AS look, least(
+    SELECT span.*, greatest(span.capacity, $11::integer) AS look, least(
                span.tasks,
                CASE WHEN span.limit_key <> '' AND span.bound IS NOT NULL
                     THEN greatest(0, span.bound + span.tasks - sum(span.tasks) OVER of_key)
                END
            ) AS size
     FROM (
-        SELECT asked.action, asked.room, asked.limited, asked.keyed, asked.per_key, asked.bound,
+        SELECT asked.action, asked.capacity, asked.limited, asked.keyed, asked.per_key, asked.bound,
                range.from_rank, range.to_rank, span.*, span.hi - span.lo + 1 AS tasks
         FROM asked
         CROSS JOIN LATERAL unnest(asked.from_ranks, asked.to_ranks) AS range (from_rank, to_rank)
@@ -99,7 +99,7 @@ WITH asked AS MATERIALIZED (
                 2 * greatest($3::integer, $11::integer) / cardinality($4::text[]) + 1
             ))
         ) AS span
-        WHERE asked.room > 0
+        WHERE asked.capacity > 0
     ) AS span
     WINDOW of_key AS (PARTITION BY span.action, span.limit_key ORDER BY span.rank, span.hi)
 ), floor AS MATERIALIZED (
@@ -107,7 +107,7 @@ WITH asked AS MATERIALIZED (
     FROM head GROUP BY head.action, head.priority
 ), share AS (
     -- How many spans of each queue come up to the last one that is among the first tasks.
-    SELECT counted.action, counted.room, counted.look, counted.limited, counted.keyed,
+    SELECT counted.action, counted.capacity, counted.look, counted.limited, counted.keyed,
            counted.per_key, counted.bound, counted.from_rank, counted.to_rank,
            max(counted.place) AS spans
     FROM (
@@ -124,11 +124,12 @@ WITH asked AS MATERIALIZED (
         WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
     ) AS counted
     WHERE counted.fits > 0 AND counted.before < greatest($3::integer, $11::integer)
-    GROUP BY counted.action, counted.room, counted.look, counted.limited, counted.keyed,
+    GROUP BY counted.action, counted.capacity, counted.look, counted.limited, counted.keyed,
              counted.per_key, counted.bound, counted.from_rank, counted.to_rank
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
-    SELECT share.room, share.look, share.limited, share.keyed, share.per_key, share.bound, span.*,
+    SELECT share.capacity, share.look, share.limited, share.keyed, share.per_key, share.bound,
+           span.*,
            span.hi - span.lo + 1 AS tasks
     FROM share
     CROSS JOIN LATERAL (
@@ -173,7 +174,7 @@ WITH asked AS MATERIALIZED (
 ), task AS MATERIALIZED (
     -- The tasks of actions whose keys have limits, with their keys; empty, if a task has none.
     -- Whoever looks at more than it wants needs all tasks, to choose.
-    SELECT offered.lo AS span, offered.action, offered.room, offered.rank, offered.per_key,
+    SELECT offered.lo AS span, offered.action, offered.capacity, offered.rank, offered.per_key,
            task.key, task.limit_key
     FROM offered
     CROSS JOIN LATERAL (
@@ -197,14 +198,14 @@ WITH asked AS MATERIALIZED (
                 ELSE greatest(0, least(named.per_key - cardinality(held.slots), bucket.tokens))
            END::integer AS most
     FROM (
-        SELECT task.action, task.limit_key, task.room, task.per_key,
+        SELECT task.action, task.limit_key, task.capacity, task.per_key,
                array_agg(task.key) AS keys, array_agg(task.rank) AS ranks
         FROM (
             SELECT task.*
             FROM task WHERE task.limit_key <> ''
-            ORDER BY task.action, task.limit_key, task.room, task.per_key, task.rank, task.key
+            ORDER BY task.action, task.limit_key, task.capacity, task.per_key, task.rank, task.key
         ) AS task
-        GROUP BY task.action, task.limit_key, task.room, task.per_key
+        GROUP BY task.action, task.limit_key, task.capacity, task.per_key
     ) AS named
     LEFT JOIN LATERAL (
         SELECT limited_keys.limit_key AS key
@@ -258,16 +259,16 @@ WITH asked AS MATERIALIZED (
             SELECT free.*, row_number() OVER (PARTITION BY free.action
                                               ORDER BY free.rank, free.key) AS n
             FROM (
-                SELECT task.action, task.room, task.rank, task.key
+                SELECT task.action, task.capacity, task.rank, task.key
                 FROM task WHERE task.limit_key = '' AND $11::integer > 0
                 UNION ALL
-                SELECT named.action, named.room, of_key.rank, of_key.key FROM named
+                SELECT named.action, named.capacity, of_key.rank, of_key.key FROM named
                 CROSS JOIN LATERAL unnest(named.keys[1:named.most], named.ranks[1:named.most])
                     AS of_key (key, rank)
                 WHERE $11::integer > 0
             ) AS free
         ) AS free
-        WHERE free.n <= free.room
+        WHERE free.n <= free.capacity
         ORDER BY free.rank, free.key
         LIMIT $3::integer
     ) AS within
@@ -358,9 +359,9 @@ WITH asked AS MATERIALIZED (
     JOIN key ON key.action = lost.action AND key.limit_key = lost.limit_key
     CROSS JOIN LATERAL unnest(key.keys) AS task (key)
 ), won AS (
-    -- The lowest free slots, so that two hand-outs that see the same room want the same slots, and
-    -- only one gets them: a slot without a row, or one that still has the claim that is known to
-    -- hold it no more. They are taken in the order of the primary key, so that nobody deadlocks.
+    -- The lowest free slots, so that two hand-outs that see the same capacity want the same slots,
+    -- and only one gets them: a slot without a row, or one that still has the claim that is known
+    -- to hold it no more. They are taken in the order of the primary key, so that nobody deadlocks.
     INSERT INTO stint.slots AS slots (action, limit_key, slot, key, claim, claim_before)
     SELECT wanted.action, wanted.limit_key, wanted.slot, wanted.key, $1::bigint,
            CASE WHEN wanted.known THEN (
@@ -581,7 +582,7 @@ SELECT run.lo, run.hi, run.rank, run.floor,
         FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
-       NULL AS has_room
+       NULL AS has_capacity
 FROM (
     -- Sorted in with what is taken, as in own_tasks.
     SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
@@ -601,6 +602,6 @@ FROM run
 WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
-       asked.room > 0
+       asked.capacity > 0
 FROM asked
 WHERE asked.limited

@@ -79,8 +79,8 @@ WITH span AS MATERIALIZED (
 -- own. In front of it, a key whose tasks come one by one would keep all others from their turns.
 --
 -- One that has a turn gets a new version of it, which tells deal_turns that it has tasks. If it was
--- held, there may be room by now: tasks come here, too, when a pause ends or a limit is raised. It
--- has not saved up more than a turn meanwhile.
+-- held, there may be capacity by now: tasks come here, too, when a pause ends or a limit is raised.
+-- It has not saved up more than a turn meanwhile.
 INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
 SELECT named.action, named.limit_key, named.tier, coalesce(
            (SELECT turns.pass

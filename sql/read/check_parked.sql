@@ -7,8 +7,8 @@
 --   $1 rows  integer: how many to return at most
 --
 -- Only keys are looked at of which no task is in progress or about to be handed out, and which are
--- not paused and have a full bucket, so that there must be room. It reads whole tables, so it runs
--- with the planner's own choice of plans.
+-- not paused and have a full bucket, so that there must be capacity. It reads whole tables, so it
+-- runs with the planner's own choice of plans.
 WITH parked AS MATERIALIZED (
     SELECT ready.action, ready.limit_key,
            min(ready.lo) FILTER (WHERE ready.position < 0) AS key
@@ -29,7 +29,7 @@ WITH parked AS MATERIALIZED (
 )
 SELECT CASE WHEN limits.action IS NULL THEN 'only tasks of actions with limits are parked'
             WHEN limits.fair THEN 'a key whose tasks are parked has a turn'
-            ELSE 'a task is parked for want of room'
+            ELSE 'a task is parked for want of capacity'
        END AS rule,
        parked.key, tasks.id, format('key "%s" of %s', parked.limit_key, parked.action) AS found
 FROM parked

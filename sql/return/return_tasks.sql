@@ -78,10 +78,10 @@ WITH returned AS MATERIALIZED (
     -- The row of leased is the one thing that all ways of ending a performance delete, so two of
     -- them cannot both win: the second waits for the first and then finds nothing. Rows are deleted
     -- in the order of the input, by key, so that overlapping batches do not deadlock. One that has
-    -- a new version since the statement began is passed over, and the caller looks again: xmin
-    -- tells, which PostgreSQL compares anew behind a wait; the place it does not, in all versions.
-    -- In those where it does, such as 15.18, no test can tell that xmin is looked at as well. One
-    -- that holds others, too, must have been split off before; it is passed over as well.
+    -- a new version since the statement began is passed over, and the caller looks again.
+    -- PostgreSQL compares xmin again after it has waited for a lock. Not all versions compare ctid
+    -- again; in those that do, such as 15.18, no test can tell that xmin is looked at as well. A
+    -- row that holds others, too, must have been split before; it is passed over as well.
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version

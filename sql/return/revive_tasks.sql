@@ -6,7 +6,7 @@
 --   $1 keys     bigint[]
 --   $2 claims   bigint[]
 --   $3 actor    text, or null: whoever the owner was. Named by who extends: not of actions with
---               limits, since others may have the room that the lease left
+--               limits, since others may have the capacity that the lease left
 --   $4 session  bigint, that of the actor, or null
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim

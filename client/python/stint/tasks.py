@@ -394,7 +394,7 @@ class ActionLimits:
 
     paused_since: None if the whole action is not paused.
     in_progress: counted where concurrency or concurrency_per_key is set.
-    parked: how many ready tasks wait for room of their key, for the end of its pause, or for its
+    parked: how many ready tasks wait for capacity of their key, for the end of its pause, or for its
         turn; 100,000 if parked_or_more.
     tokens: what there is of the rate; next_at is when the next one comes, None if there is one.
     paused_keys, weights: not all if keys_or_more.

@@ -1,8 +1,8 @@
 -- name: capacity_writers
 --
--- Returns which of the transactions $1 still run or, if $1 is null, those that may make room at
+-- Returns which of the transactions $1 still run or, if $1 is null, those that may free capacity at
 -- this moment, but not for what others have parked since: that hand out, take back or change tasks
--- in progress, or are in fill_capacity, which locks turns and may wait, ahead of that.
+-- in progress, or are in unpark_within_limits, which locks turns and may wait, ahead of that.
 --
 --   $1 transactions  text[]
 --

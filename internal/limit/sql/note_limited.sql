@@ -1,8 +1,8 @@
 -- name: note_limited
 --
 -- Returns the actions of those of the tasks that count towards limits, with what limits their keys
--- have now. It runs ahead of return_tasks in the place of fill_capacity, which takes five times as
--- long, where no action is known to have limits of its keys.
+-- have now. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
+-- times as long, where no action is known to have limits of its keys.
 --
 --   $1 lo      bigint[]
 --   $2 hi      bigint[]: of tasks; what shares its row with others must have been split off

@@ -98,7 +98,7 @@ WITH walked AS MATERIALIZED (
                  END
                LIMIT 1
            ) IS NULL
-           -- What only an aborted task needs is found by it (lately_failed).
+           -- An aborted task stays until lately_failed has aborted what only it needs.
            AND (looked.cause = 0 /* completed */
                 OR (SELECT true
                     FROM stint.fail_fast

@@ -34,7 +34,7 @@ not given stay as they are: the command reads them first. 0 removes a limit, --n
 them. Pauses and weights stay.
 
 A limit of tasks in progress takes nothing away from owners: if more are in progress, none
-is handed out until there is room. The command waits until the tasks that were handed out
+is handed out until there is capacity. The command waits until the tasks that were handed out
 before count, for as long as transactions that hand out, return or change tasks take.
 
 A rate is TASKS/TIME, such as 1000/s, 5/m or 10/15m. If fewer tasks were handed out for a

@@ -20,7 +20,7 @@ func (p *program) limitsCommand() *cobra.Command {
 		Short: "List limits and pauses",
 		Long: `List the limits, pauses and weights of these actions, or of all that have some.
 IN PROGRESS is how many tasks are, and how many may be; TOKENS is what there is of the rate,
-or when the next one comes. PARKED is how many ready tasks wait for room below a limit of
+or when the next one comes. PARKED is how many ready tasks wait for capacity below a limit of
 their key, for the end of its pause, or for its turn. With actions named, paused keys and
 weights follow, 100 of each at most.
 

@@ -23,7 +23,7 @@ with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY 
 long ago the oldest ready task was inserted. TRIES is how many tasks were handed out so
 far, and RETRIES how many of these were not for the first try: two calls give the rate. If
 there are limits, LIMITS says whether the action is limited or paused, and PARKED how many
-of the ready tasks wait for their key: for room below a limit, for the end of its pause, or
+of the ready tasks wait for their key: for capacity below a limit, for the end of its pause, or
 for its turn (see: stint limits).
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds,

@@ -1,8 +1,8 @@
--- name: fill_capacity
+-- name: unpark_within_limits
 --
--- Brings parked tasks back into their queues: as many of a key as its tasks make room for that the
--- caller's next statement takes from their owners, or out of the queue, and as many as there is
--- room for of the keys given. Returns the actions of whose limits there may be room, without a key.
+-- Unparks tasks: as many of a key as the tasks leave capacity for that the caller's next statement
+-- takes from their owners, or out of the queue, and as many as there is capacity for of the keys
+-- given. Returns the actions of whose limits there may be capacity, without a key.
 --
 --   $1 lo         bigint[]
 --   $2 hi         bigint[]: of tasks; what shares its row with others must have been split off
@@ -20,9 +20,9 @@
 -- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
 -- get their turns back instead.
 --
--- Who parks a task does this for its key behind the commit, since somebody may have made room
--- before. One who makes room at that moment neither sees the parked task nor is seen, so it is done
--- once more when the transactions that were open have ended.
+-- Who parks a task does this for its key behind the commit, since somebody may have freed capacity
+-- before. One who frees capacity at that moment neither sees the parked task nor is seen, so it is
+-- done once more when the transactions that were open have ended.
 WITH owned AS MATERIALIZED (
     SELECT leased.lo, leased.hi, leased.limited_action AS action
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS named (lo, hi, claim)
@@ -72,8 +72,8 @@ WITH owned AS MATERIALIZED (
     UNION
     SELECT due.action, due.limit_key FROM due
 ), below AS MATERIALIZED (
-    -- How much room there is for each key below its limit.
-    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS room
+    -- How much capacity there is for each key below its limit.
+    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS capacity
     FROM named
     LEFT JOIN LATERAL (
         SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
@@ -97,10 +97,10 @@ WITH owned AS MATERIALIZED (
         WHERE leased.hi >= slot.key AND leased.claim = slot.claim
     ) AS held
 ), made AS MATERIALIZED (
-    SELECT made.action, made.limit_key, sum(made.room) AS room,
+    SELECT made.action, made.limit_key, sum(made.capacity) AS capacity,
            CASE WHEN bool_or(made.named) THEN sum(made.back) ELSE 0 END AS back
     FROM (
-        SELECT owned.action, task.limit_key, 1 AS room, 0 AS back, false AS named
+        SELECT owned.action, task.limit_key, 1 AS capacity, 0 AS back, false AS named
         FROM owned
         CROSS JOIN LATERAL (
             SELECT tasks.limit_key
@@ -110,12 +110,14 @@ WITH owned AS MATERIALIZED (
         ) AS task
         WHERE owned.action = ANY ((SELECT parking.actions FROM parking)::text[])
         UNION ALL
-        SELECT below.action, below.limit_key, below.room, 0, true FROM below WHERE below.room > 0
+        SELECT below.action, below.limit_key, below.capacity, 0, true
+        FROM below
+        WHERE below.capacity > 0
         UNION ALL
         -- What was brought back before, and has not been handed out, is at the very beginning of
         -- the queue. A key that is named needs so many fewer.
         SELECT head.action, head.limit_key, 0, head.hi - head.lo + 1, false
-        FROM (SELECT DISTINCT below.action FROM below WHERE below.room > 0) AS named
+        FROM (SELECT DISTINCT below.action FROM below WHERE below.capacity > 0) AS named
         CROSS JOIN LATERAL (
             SELECT ready.action, ready.limit_key, ready.position, ready.lo, ready.hi
             FROM stint.ready
@@ -126,12 +128,12 @@ WITH owned AS MATERIALIZED (
         WHERE head.position = 0
     ) AS made
     GROUP BY made.action, made.limit_key
-    HAVING sum(made.room) > 0
+    HAVING sum(made.capacity) > 0
 ), key AS MATERIALIZED (
     -- The keys of which tasks are parked, unless they are paused, with their tokens; each is how
     -- many seconds a token takes.
     SELECT made.action, made.limit_key, limits.fair, limits.key_burst, bucket.each, bucket.tokens,
-           least(made.room, floor(bucket.tokens))::bigint AS room, made.back::bigint AS back
+           least(made.capacity, floor(bucket.tokens))::bigint AS capacity, made.back::bigint AS back
     FROM made
     LEFT JOIN LATERAL (
         SELECT limits.fair, limits.key_burst,
@@ -186,7 +188,7 @@ WITH owned AS MATERIALIZED (
     SELECT key.action, key.limit_key, statement_timestamp(), statement_timestamp() + greatest(
                0, least(key.key_burst,
                         greatest(1, ceil(0.05 / key.each)))
-                   - key.tokens + key.room
+                   - key.tokens + key.capacity
            ) * key.each * interval '1 s'
     FROM key
     WHERE key.each IS NOT NULL AND $7::boolean
@@ -195,7 +197,7 @@ WITH owned AS MATERIALIZED (
     SET wake_at = excluded.wake_at
 ), turn AS (
     -- Of a fair action it is the turn of the key that comes back, with those of its lower
-    -- priorities, for which there may be room, too. It has not saved up more than a turn meanwhile.
+    -- priorities, for which there may be capacity, too. It has saved up a turn meanwhile at most.
     INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
     SELECT key.action, key.limit_key, first.tier, coalesce(
                (SELECT turns.pass
@@ -219,14 +221,14 @@ WITH owned AS MATERIALIZED (
         FROM stint.turns
         WHERE turns.action = key.action AND turns.limit_key = key.limit_key AND turns.held
     ) AS first
-    WHERE key.fair AND key.room > key.back AND $7::boolean
+    WHERE key.fair AND key.capacity > key.back AND $7::boolean
     ORDER BY key.action, key.limit_key, first.tier
     ON CONFLICT (action, limit_key, tier) DO UPDATE
     SET pass = greatest(turns.pass, excluded.pass - 32000000), held = false
     WHERE turns.held
     RETURNING turns.action
 ), back AS MATERIALIZED (
-    SELECT span.*, key.room - key.back AS room, span.hi - span.lo + 1 AS size
+    SELECT span.*, key.capacity - key.back AS capacity, span.hi - span.lo + 1 AS size
     FROM key
     CROSS JOIN LATERAL (
         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
@@ -234,20 +236,20 @@ WITH owned AS MATERIALIZED (
         FROM stint.ready
         WHERE ready.action = key.action AND ready.limit_key = key.limit_key AND ready.position < 0
         ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
-        LIMIT key.room - key.back
+        LIMIT key.capacity - key.back
         FOR UPDATE SKIP LOCKED
     ) AS span
-    WHERE key.fair IS NOT TRUE AND key.room > key.back
+    WHERE key.fair IS NOT TRUE AND key.capacity > key.back
 ), part AS MATERIALIZED (
     -- Of each span the tasks up to last.
-    SELECT counted.*, least(counted.hi, counted.lo + counted.room::bigint - counted.before - 1)
+    SELECT counted.*, least(counted.hi, counted.lo + counted.capacity::bigint - counted.before - 1)
                AS last
     FROM (
         SELECT back.*, (sum(back.size) OVER of_key)::bigint - back.size AS before
         FROM back
         WINDOW of_key AS (PARTITION BY back.action, back.limit_key ORDER BY back.rank, back.hi)
     ) AS counted
-    WHERE counted.before < counted.room
+    WHERE counted.before < counted.capacity
 ), moved AS (
     -- By lo, not by place: the row may have a version that is younger than the snapshot.
     UPDATE stint.ready

@@ -1,4 +1,4 @@
--- name: expire_leases
+-- name: expire_session_leases
 --
 -- Ends the leases of actor $2 of a session that is gone, so that reclaim_leases, in the same
 -- transaction, hands its tasks on. Does nothing if the session has come back. Returns how many

@@ -17,15 +17,15 @@ type Key struct{ Action, Key string }
 // with a rate are unparked after its end.
 func (e *Engine) UnparkFor(db *pg.DB, lo, hi, claims []int64, pending *pg.Notices) pg.Step {
 	if !db.InCallersTx() {
-		return e.fill(lo, hi, claims, nil, nil, pending, nil)
+		return e.unparkStep(lo, hi, claims, nil, nil, pending, nil)
 	}
-	return e.fill(lo, hi, claims, nil, nil, pending, e.Recheck)
+	return e.unparkStep(lo, hi, claims, nil, nil, pending, e.Recheck)
 }
 
 // NoteTaken tells those who wait for capacity under the limits of actions of the tasks that the
-// next step takes from their owners. It unparks nothing, as [Engine.UnparkFor] does: that it
-// suffices is known from hand-outs. If keys have got limits since, the maintainers unpark tasks
-// this once.
+// next step takes from their owners. Unlike [Engine.UnparkFor] it unparks nothing: hand-outs have
+// shown that no keys of these actions have limits. If keys have got some since, the maintainers
+// unpark tasks this once.
 func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step {
 	return pg.Step{
 		Name: "note_limited", Args: []any{lo, hi, claims},
@@ -47,17 +47,17 @@ func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step 
 
 // unpark unparks tasks of keys as far as there is capacity for them.
 func (e *Engine) unpark(keys []Key, pending *pg.Notices) pg.Step {
-	return e.fill(nil, nil, nil, keys, nil, pending, nil)
+	return e.unparkStep(nil, nil, nil, keys, nil, pending, nil)
 }
 
 // UnparkForTokens unparks tasks of the keys of actions for which tokens have come.
 func (e *Engine) UnparkForTokens(actions []string) pg.Step {
-	return e.fill(nil, nil, nil, nil, actions, &pg.Notices{}, nil)
+	return e.unparkStep(nil, nil, nil, nil, actions, &pg.Notices{}, nil)
 }
 
-// fill unparks tasks. Where the transaction may last, it gives later the keys to look at when it is
-// over; later is nil where it does not.
-func (e *Engine) fill(
+// unparkStep unparks tasks. Where the transaction may last, it gives later the keys to look at when
+// it is over; later is nil where it does not.
+func (e *Engine) unparkStep(
 	lo, hi, claims []int64, parked []Key, actionsWithTokens []string, pending *pg.Notices,
 	later func(keys []Key),
 ) pg.Step {
@@ -66,7 +66,7 @@ func (e *Engine) fill(
 		actions[i], keys[i] = p.Action, p.Key
 	}
 	return pg.Step{
-		Name: "fill_capacity",
+		Name: "unpark_within_limits",
 		Args: []any{lo, hi, claims, actions, keys, actionsWithTokens, later == nil},
 		Read: func(rows pgx.Rows) error {
 			var left []Key
@@ -87,8 +87,8 @@ func (e *Engine) fill(
 	}
 }
 
-// UnparkAgain unparks tasks that were just parked if there is capacity for them by now: somebody
-// may have freed some who did not see them yet. If that fails, the maintainers do it.
+// UnparkAgain unparks tasks that were just parked if there is capacity for them by now: an owner
+// may have freed some before it could see the parked tasks. If that fails, the maintainers do it.
 func (e *Engine) UnparkAgain(ctx context.Context, db *pg.DB, parked []Key) {
 	if len(parked) == 0 {
 		return

@@ -1,4 +1,4 @@
--- name: judge_tokens
+-- name: explain_refusals
 --
 -- Says for each of the tokens that were refused, by place, what became of its task. A claim belongs
 -- to one hand-out and, in a token, to one ID, so key and claim suffice to find the performance.
