@@ -27,19 +27,27 @@ func TestSchema_IsUnderstoodByAllStatementsOfTheOldRelease(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "SET search_path = pg_catalog, pg_temp")
 	wantErr(t, "SET", err, nil)
 	prepared := 0
-	for _, part := range []string{"sql", "taskstore/sql", "internal/doctor/sql"} {
-		statements := os.DirFS(filepath.Join(sourceOfOld(), part))
-		files, err := fs.Glob(statements, "*.sql")
+	var folders []string
+	for _, pattern := range []string{"sql", "taskstore/sql", "internal/*/sql"} {
+		found, err := filepath.Glob(filepath.Join(sourceOfOld(), pattern))
 		wantErr(t, "Glob", err, nil)
-		for _, file := range files {
-			text, err := fs.ReadFile(statements, file)
+		folders = append(folders, found...)
+	}
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(file string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(file) != ".sql" {
+				return err
+			}
+			text, err := os.ReadFile(file)
 			wantErr(t, "ReadFile", err, nil)
 			_, err = conn.Conn().Prepare(t.Context(), "", strings.TrimSpace(string(text)))
 			if err != nil {
-				t.Errorf("%s/%s: %v", part, file, err)
+				t.Errorf("%s: %v", file, err)
 			}
 			prepared++
-		}
+			return nil
+		})
+		wantErr(t, "WalkDir", err, nil)
 	}
 	if prepared < 100 {
 		t.Errorf("the old release has %d statements, want its over 100", prepared)

@@ -163,7 +163,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 		}
 		err = db.pool.Ping(ctx)
 	}
-	return brief(err)
+	return inFewerWords(err)
 }
 
 const privateDatabase = "stint"

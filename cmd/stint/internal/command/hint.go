@@ -38,9 +38,9 @@ type refusal struct {
 	err  *pgconn.ConnectError
 }
 
-// brief shortens the error of a connection that failed. It leaves out that a server knows no TLS if
-// TLS was not required, and reasons that pgx gives twice.
-func brief(err error) error {
+// inFewerWords shortens the error of a connection that failed. It leaves out that a server knows no
+// TLS if TLS was not required, and reasons that pgx gives twice.
+func inFewerWords(err error) error {
 	var connecting *pgconn.ConnectError
 	if !errors.As(err, &connecting) {
 		return err

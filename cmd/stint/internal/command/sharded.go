@@ -36,7 +36,7 @@ func (s *sharded) note(shard string, err error) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.away[shard] = brief(err)
+	s.away[shard] = inFewerWords(err)
 }
 
 func (s *sharded) noteAll(away []*shards.ShardError) {
