@@ -154,10 +154,10 @@ func (db *DB) LogUnsent(ctx context.Context, err error) {
 	Failed(context.WithoutCancel(ctx), db.logs.unsent, err)
 }
 
-// early returns the notices to send in the round trip of the steps that they are about, or nil. It
+// along returns the notices to send in the round trip of the steps that they are about, or nil. It
 // does so only while there is little to notify: it saves those who wait a round trip, but it does
 // not save the server any work.
-func (db *DB) early(known *Notices) *Notices {
+func (db *DB) along(known *Notices) *Notices {
 	if db.tx != nil || db.isQuiet() || known.Empty() || !db.notifier.idle() {
 		return nil
 	}

@@ -47,21 +47,20 @@ func (db *DB) Run(ctx context.Context, steps ...Step) error {
 // set_planner. In the caller's transaction a savepoint takes the place of the transaction, so that
 // a failure undoes the steps and nothing else. If the request succeeds, the known notices are sent.
 func (db *DB) Do(ctx context.Context, r Request) error {
-	early := db.early(r.Known)
-	late := r.Known
+	along, after := db.along(r.Known), r.Known
 	switch {
-	case early != nil, db.isQuiet():
-		late = nil
-	case db.tx != nil && db.pending == nil && !late.Empty():
-		r.Steps = append(r.Steps, db.notifyStep(late, false))
-		late = nil
+	case along != nil, db.isQuiet():
+		after = nil
+	case db.tx != nil && db.pending == nil && !after.Empty():
+		r.Steps = append(r.Steps, db.notifyStep(after, false))
+		after = nil
 	}
 	attempt := func() error {
 		return db.retryDeadlocks(func() error {
 			if err := db.CheckUsable(ctx); err != nil {
 				return err
 			}
-			return db.execute(ctx, early, r.Steps)
+			return db.execute(ctx, along, r.Steps)
 		})
 	}
 	var err error
@@ -73,7 +72,7 @@ func (db *DB) Do(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	db.Notify(ctx, late)
+	db.Notify(ctx, after)
 	return nil
 }
 
@@ -109,9 +108,9 @@ func (db *DB) retryDeadlocks(call func() error) error {
 	return err
 }
 
-// execute sends steps in the transaction of db or, if it has none, in one of their own, with early
+// execute sends steps in the transaction of db or, if it has none, in one of their own, along with
 // notices, unless these are nil.
-func (db *DB) execute(ctx context.Context, early *Notices, steps []Step) error {
+func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if db.tx != nil {
 		opening := []string{"savepoint stint", db.text("keep_planner")}
 		defer db.pulse.hold()()
@@ -120,16 +119,16 @@ func (db *DB) execute(ctx context.Context, early *Notices, steps []Step) error {
 	}
 	err := db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
 		if db.answers {
-			return db.sendAlone(ctx, conn, conn, early, listening(steps, heard))
+			return db.sendAlone(ctx, conn, conn, along, listening(steps, heard))
 		}
-		return db.sendAlone(ctx, conn, conn, early, steps)
+		return db.sendAlone(ctx, conn, conn, along, steps)
 	})
 	if !isUnprepared(err) {
 		return advice.On(err)
 	}
 	err = db.TransactOnce(ctx, func(db *DB) error { return db.Run(ctx, steps...) })
 	if err == nil {
-		db.Notify(ctx, early)
+		db.Notify(ctx, along)
 	}
 	return err
 }
