@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -95,15 +96,23 @@ func TestShow_TellsOfTriesAndSteps(t *testing.T) {
 		`"steps":[{"name":"first step","recorded_at":"`, `"bytes":1}]`)
 }
 
+// Bad flags are refused before anything else is looked at, such as whether the port is free.
 func TestWorker_RefusesToKeepTooManyTries(t *testing.T) {
 	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	serve := []string{"serve", "--listen", busy.Addr().String()}
 	for flag, want := range map[string]string{
+		"--log-level=loud":      `invalid --log-level "loud": must be one of debug, info`,
 		"--keep-tries=1001":     "invalid --keep-tries 1001: must be 0 to 1000",
 		"--keep-tries=-1":       "invalid --keep-tries -1",
 		"--keep-tries-for=0":    "invalid --keep-tries-for 0",
 		"--keep-tries-for=soon": "must be an age",
 	} {
-		for _, verb := range [][]string{{"worker", "--dir", t.TempDir()}, {"serve"}} {
+		for _, verb := range [][]string{{"worker", "--dir", t.TempDir()}, serve} {
 			run(t, nil, "", append(verb, flag)...).wantExit(t, 2, want)
 		}
 	}

@@ -216,7 +216,10 @@ func isLoopback(host string) bool {
 
 // serve serves until ctx ends.
 func (p *program) serve(ctx context.Context, s serveSetup) error {
-	var err error
+	options, err := s.keep.options()
+	if err != nil {
+		return err
+	}
 	if s.logger, err = p.logger(s.logLevel); err != nil {
 		return err
 	}
@@ -242,10 +245,6 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 		return fmt.Errorf("%w; another --listen may be free", err)
 	}
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
-	options, err := s.keep.options()
-	if err != nil {
-		return err
-	}
 	options.Logger, options.Durability = s.logger, s.changes()
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections

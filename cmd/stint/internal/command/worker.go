@@ -179,9 +179,9 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	case s.retryMax < s.retryBase && changed("retry-max"), s.retryMax > retryLongest:
 		return said(errInput, "invalid --retry-max %v: must be at least %v, the --retry-base, and "+
 			"at most ten years", s.retryMax, s.retryBase)
-	case !slices.Contains(logLevels(), s.logLevel):
-		return said(errInput, "invalid --log-level %q: must be one of %s", s.logLevel,
-			strings.Join(logLevels(), ", "))
+	}
+	if err := checkLogLevel(s.logLevel); err != nil {
+		return err
 	}
 	s.retryMax = max(s.retryMax, s.retryBase)
 	if s.concurrency == 0 {
@@ -305,9 +305,20 @@ func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 // logLevels are the values of --log-level.
 func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
+func checkLogLevel(name string) error {
+	if !slices.Contains(logLevels(), name) {
+		return said(errInput, "invalid --log-level %q: must be one of %s", name,
+			strings.Join(logLevels(), ", "))
+	}
+	return nil
+}
+
 // logger returns a logger that writes records of that level and above to standard error.
 func (p *program) logger(name string) (*slog.Logger, error) {
 	var level slog.Level
+	if err := checkLogLevel(name); err != nil {
+		return nil, err
+	}
 	if err := level.UnmarshalText([]byte(name)); err != nil {
 		return nil, err
 	}
