@@ -11,6 +11,9 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 )
 
+// This file says what the limits are. They count where tasks are handed out: own_limited.go and
+// sql/own/own_limited.sql. internal/limit changes them, and puts parked tasks back into the queue.
+
 // Limits bound how tasks with one action are handed out, by all stores of the schema together. They
 // are kept in the database, so a change takes effect everywhere with the next hand-out.
 type Limits struct {

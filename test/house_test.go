@@ -55,7 +55,8 @@ func TestHouse_FilesAreShort(t *testing.T) {
 			return err
 		case entry.IsDir() && len(path) > 1 && strings.HasPrefix(filepath.Base(path), "."):
 			return filepath.SkipDir
-		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, ".pb.go"),
+		case filepath.Ext(path) != ".go" && filepath.Ext(path) != ".sql",
+			strings.HasSuffix(path, ".pb.go"),
 			strings.HasSuffix(path, ".connect.go"):
 			return nil
 		}

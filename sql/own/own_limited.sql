@@ -12,14 +12,12 @@
 -- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
 -- taken gets a slot of its key. If that fills the key, its remaining tasks are parked: their rows
 -- of ready get a negative position, where no hand-out meets them, until unpark_within_limits. So a
--- task beyond the limit of its key is met once, not by each hand-out.
---
--- unpark_within_limits puts tasks back to the very beginning of the queue. So a task is only parked
--- if all older ones of its key are taken or parked, too: never one of a key that has capacity left.
+-- task beyond the limit of its key is met once, not by each hand-out. unpark_within_limits puts it
+-- back to the very beginning of the queue. So a task is only parked if all older ones of its key
+-- are taken or parked, too: never one of a key that has capacity left.
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
--- A caller that wants 1 and looks at 5 gets 1; 3 and 5 are parked, 2, 4 and 6 stay.
 --
 -- Answers with the spans that are handed out, whose tasks claimed_tasks reads behind the commit:
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
@@ -31,8 +29,7 @@ WITH asked AS MATERIALIZED (
     SELECT queue.*, limits.action IS NOT NULL AS limited,
            coalesce(num_nonnulls(limits.per_key, limits.key_tasks) > 0 OR limits.pauses, false)
                AS keyed,
-           limits.tokens, limits.per_key,
-           least(limits.per_key, limits.key_burst) AS bound,
+           limits.tokens, limits.per_key, least(limits.per_key, limits.key_burst) AS bound,
            coalesce(limits.pauses, false) AS pauses, limits.fair,
            limits.key_tasks IS NOT NULL AS rates, coalesce(limits.locks, false) AS locks,
            greatest(0, least(
@@ -129,8 +126,7 @@ WITH asked AS MATERIALIZED (
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
     SELECT share.capacity, share.look, share.limited, share.keyed, share.per_key, share.bound,
-           span.*,
-           span.hi - span.lo + 1 AS tasks
+           span.*, span.hi - span.lo + 1 AS tasks
     FROM share
     CROSS JOIN LATERAL (
         SELECT ready AS span, ready.action, ready.rank, ready.lo, ready.hi, ready.limit_key
@@ -144,8 +140,7 @@ WITH asked AS MATERIALIZED (
     ) AS span
 ), offered AS MATERIALIZED (
     -- Of each span the tasks up to last are looked at.
-    SELECT counted.*,
-           counted.lo - 1 + least(
+    SELECT counted.*, counted.lo - 1 + least(
                counted.fits, greatest($3::integer, $11::integer) - counted.before
            )::bigint AS last
     FROM (
@@ -217,8 +212,7 @@ WITH asked AS MATERIALIZED (
     ) AS paused ON true
     LEFT JOIN LATERAL (
         -- each is how many seconds a token takes.
-        SELECT rate.each, rates.full_at,
-               floor(limits.key_burst - greatest(
+        SELECT rate.each, rates.full_at, floor(limits.key_burst - greatest(
                    date_part('epoch', rates.full_at - statement_timestamp()), 0
                ) / rate.each + 0.000001) AS tokens
         FROM stint.limits
@@ -338,8 +332,7 @@ WITH asked AS MATERIALIZED (
 ), paid_key AS (
     -- Tokens are paid out of the bucket that was seen, or not at all.
     INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at)
-    SELECT key.action, key.limit_key,
-           greatest(key.full_at, statement_timestamp())
+    SELECT key.action, key.limit_key, greatest(key.full_at, statement_timestamp())
                + ceil(key.takes * key.each * 1000000) * interval '1 us',
            key.full_at
     FROM key WHERE key.each IS NOT NULL AND key.takes > 0
