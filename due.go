@@ -69,7 +69,7 @@ func (s *Store) scanLeases(most int) *dueScan {
 	return scan
 }
 
-func scanDeadlines() *dueScan { return newDueScan("forget_deadlines", dueTasksMax) }
+func scanDeadlines() *dueScan { return newDueScan("scan_task_deadlines", dueTasksMax) }
 
 func (s *Store) scanAll() []*dueScan {
 	return []*dueScan{scanScheduled(), s.scanLeases(reclaimedLeaseMax), scanDeadlines()}
@@ -164,9 +164,10 @@ func (d *dueCursor) learn(failed bool) {
 	}
 }
 
-// settleDue does everything but pruning that is due when it begins. If several stores do so at the
-// same time, each passes over the rows that another one is settling. A failure keeps nothing else
-// from being done.
+// settleDue promotes scheduled tasks, takes back leases that have expired, and ends tasks past
+// their deadline or their last try, all that are due when it begins. If several stores do so at the
+// same time, each passes over the rows that another one is settling. A failure of one part does not
+// keep the others from being done.
 func (s *Store) settleDue(ctx context.Context) error {
 	const walksMost = 2
 	var ends dueEnds

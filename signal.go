@@ -236,7 +236,7 @@ func readNames(into map[int64]TaskID) func(pgx.Rows) error {
 	}
 }
 
-// A heldTask is a task that hold keeps in its state.
+// A heldTask is a task that lockStates keeps in its state.
 type heldTask struct {
 	key   int64
 	state int16

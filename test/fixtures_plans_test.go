@@ -117,7 +117,7 @@ var sample = map[string]struct {
 	"claim_spent":       {"7", []string{"leases_pkey"}},
 	"graph_tasks":       {"'a', 10", []string{"tasks_id_key", "edges_after", "edges_run"}},
 	"note_asked":        {"'{a,b}'", nil},
-	"forget_deadlines": {"10, '-infinity', 0", []string{
+	"scan_task_deadlines": {"10, '-infinity', 0", []string{
 		"deadlines_pkey", "ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey",
 	}},
 	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}', '{actor}'", nil},

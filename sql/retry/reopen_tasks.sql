@@ -31,7 +31,7 @@ WITH reopened AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 )
 -- The deadlines are watched again. One that is still watched gets a new version, so that
--- forget_deadlines passes it over until all can see that its task has not ended.
+-- scan_task_deadlines passes it over until all can see that its task has not ended.
 INSERT INTO stint.deadlines (deadline, key)
 SELECT tasks.deadline, tasks.key
 FROM stint.tasks

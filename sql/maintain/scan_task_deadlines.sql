@@ -1,4 +1,4 @@
--- name: forget_deadlines
+-- name: scan_task_deadlines
 --
 -- Scans the first $1 absolute deadlines behind the place $2, $3 that have passed. Deletes those
 -- whose tasks have ended, and leaves the others to end_due_tasks (R6). Returns the place of the
