@@ -8,8 +8,9 @@
 //	stint.tries{stint.task.action}                   tasks that were handed out
 //	stint.retries{stint.task.action}                 the same, without first tries
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
-//	stint.parked_tasks{stint.task.action}            ready tasks that wait for room below a limit
-//	                                                 of their key, its pause to end, or its turn
+//	stint.parked_tasks{stint.task.action}            ready tasks that wait for capacity below a
+//	                                                 limit of their key, its pause to end, or its
+//	                                                 turn
 //	stint.concurrency_limit{stint.task.action}       how many tasks may be in progress at once
 //	stint.paused{stint.task.action}                  1 if the action is paused, else 0
 //

@@ -13,8 +13,8 @@
 //	stint_tries_total{action}           tasks that were handed out
 //	stint_retries_total{action}         the same, without first tries
 //	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
-//	stint_parked_tasks{action}          ready tasks that wait for room below a limit of their key,
-//	                                    for the end of its pause, or for its turn
+//	stint_parked_tasks{action}          ready tasks that wait for capacity below a limit of their
+//	                                    key, for the end of its pause, or for its turn
 //	stint_concurrency_limit{action}     how many tasks may be in progress at once
 //	stint_paused{action}                1 if the action is paused, else 0
 //

@@ -49,40 +49,43 @@ var keepsTries = stint.Options{
 	Maintenance: stint.MaintainNever, History: stint.HistoryOptions{Tries: 10},
 }
 
-// However a try ends, the history says so, by whom, and with which words.
-// Proves G116.
-func TestHistory_TellsHowEachTryEnded(t *testing.T) {
-	t.Parallel()
-	type given struct {
-		store *stint.Store
-		pool  *pgxpool.Pool
-		task  stint.OwnedTask
-	}
-	returned := func(r stint.Return) func(*testing.T, given) {
-		return func(t *testing.T, g given) {
+// A givenTry is a try that is to end.
+type givenTry struct {
+	store *stint.Store
+	pool  *pgxpool.Pool
+	task  stint.OwnedTask
+}
+
+// A tryEnd is a way for a try to end.
+type tryEnd struct {
+	end  func(*testing.T, givenTry)
+	want string // of a task with two tries, on its first try
+	last string // of its last try, where that differs
+}
+
+func expireTry(t *testing.T, g givenTry) {
+	t.Helper()
+	wantErr(t, "SetStatus", g.store.SetStatus(t.Context(), g.task, "half", 0.5), nil)
+	expireLeases(t, g.pool)
+	maintain(t, g.store)
+}
+
+func tryEnds() map[string]tryEnd {
+	returned := func(r stint.Return) func(*testing.T, givenTry) {
+		return func(t *testing.T, g givenTry) {
 			t.Helper()
 			returnWith(t, g.store, g.task, r)
 		}
 	}
-	expire := func(t *testing.T, g given) {
-		t.Helper()
-		wantErr(t, "SetStatus", g.store.SetStatus(t.Context(), g.task, "half", 0.5), nil)
-		expireLeases(t, g.pool)
-		maintain(t, g.store)
-	}
-	late := func(r stint.Return) func(*testing.T, given) {
-		return func(t *testing.T, g given) {
+	late := func(r stint.Return) func(*testing.T, givenTry) {
+		return func(t *testing.T, g givenTry) {
 			t.Helper()
-			expire(t, g)
+			expireTry(t, g)
 			returnWith(t, g.store, g.task, r)
 		}
 	}
 	pending, aborted, completed := stint.StatusPending, stint.StatusAborted, stint.StatusCompleted
-	for name, c := range map[string]struct {
-		end  func(*testing.T, given)
-		want string // of a task with two tries, on its first try
-		last string // of its last try, where that differs
-	}{
+	return map[string]tryEnd{
 		"completed": {
 			end:  returned(stint.Return{Code: completed, Status: "done"}),
 			want: "completed by actor: done",
@@ -107,7 +110,7 @@ func TestHistory_TellsHowEachTryEnded(t *testing.T) {
 			end:  returned(stint.Return{Code: pending, Status: "closed", Release: true}),
 			want: "released by actor: closed",
 		},
-		"expired": {end: expire, want: "expired by actor: half"},
+		"expired": {end: expireTry, want: "expired by actor: half"},
 		"completed late": {
 			end:  late(stint.Return{Code: completed, Status: "at last"}),
 			want: "completed by actor: at last",
@@ -119,21 +122,28 @@ func TestHistory_TellsHowEachTryEnded(t *testing.T) {
 			last: "returned by actor: no network",
 		},
 		"cancelled": {
-			end: func(t *testing.T, g given) {
+			end: func(t *testing.T, g givenTry) {
 				t.Helper()
 				aborts(g.task.ID)(t, g.store)
 			},
 			want: "cancelled by actor",
 		},
 		"overdue": {
-			end: func(t *testing.T, g given) {
+			end: func(t *testing.T, g givenTry) {
 				t.Helper()
 				passDeadlines(t, g.pool)
 				maintain(t, g.store)
 			},
 			want: "overdue by actor",
 		},
-	} {
+	}
+}
+
+// However a try ends, the history says so, by whom, and with which words.
+// Proves G116.
+func TestHistory_TellsHowEachTryEnded(t *testing.T) {
+	t.Parallel()
+	for name, c := range tryEnds() {
 		for number := 1; number <= 2; number++ {
 			t.Run(fmt.Sprint(name, " on try ", number), func(t *testing.T) {
 				t.Parallel()
@@ -146,13 +156,14 @@ func TestHistory_TellsHowEachTryEnded(t *testing.T) {
 				insert(t, store, inserted...)
 				var before []string
 				if number == 2 {
-					returnWith(t, store, ownOne(t, store), stint.Return{Code: pending, Log: "one"})
+					returnWith(t, store, ownOne(t, store),
+						stint.Return{Code: stint.StatusPending, Log: "one"})
 					before = []string{"1 returned by actor (one)"}
 					complete(t, store, ownOne(t, store))
 				}
-				g := given{store, pool, own(t, store, 3)[0]}
+				g := givenTry{store, pool, own(t, store, 3)[0]}
 				if name == "completed late" && number == 2 {
-					expire(t, g)
+					expireTry(t, g)
 				} else {
 					c.end(t, g)
 				}

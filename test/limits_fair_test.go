@@ -213,7 +213,7 @@ func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 			t.Parallel()
 			store, pool := newStoreAndPool(t,
 				stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
-			recheckNever(store) // while it brings back tasks, it locks them
+			recheckNever(store) // while it unparks tasks, it locks them
 			setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
 			insert(t, store, ofKey("a", 3)...)
 			insert(t, store, stint.Task{ID: "b", Action: "other"})

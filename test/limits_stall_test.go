@@ -285,8 +285,8 @@ func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T)
 	})
 }
 
-// A key that has room below its own limit, while its action has none, gets its tasks back once, and
-// not more of them with each look of a maintainer.
+// A key that has capacity below its own limit, while its action has none, gets its tasks back once,
+// and not more of them with each look of a maintainer.
 func TestMaintain_BringsNoMoreBackThanAKeyHasRoomFor(t *testing.T) {
 	t.Parallel()
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2, ConcurrencyPerKey: 2})

@@ -23,7 +23,7 @@ func keyed(action, key string, n int) []stint.Task {
 	return tasks
 }
 
-// limit sets limits of every kind, and makes tasks that wait for room below them.
+// limit sets limits of every kind, and makes tasks that wait for capacity below them.
 func limit(tb testing.TB, store *stint.Store) (holder stint.OwnedTask) {
 	tb.Helper()
 	ctx := tb.Context()
