@@ -55,8 +55,7 @@ WITH asked AS MATERIALIZED (
                limits.paused_at IS NOT NULL AS paused,
                limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
                    AS locks,
-               (SELECT true
-                FROM stint.limited_keys
+               (SELECT true FROM stint.limited_keys
                 WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
                 LIMIT 1) IS NOT NULL AS pauses,
                least(
@@ -188,9 +187,10 @@ WITH asked AS MATERIALIZED (
     -- their tasks may be taken: as many as there are slots, and tokens.
     SELECT named.*, held.slots, held.known, bucket.full_at, bucket.each,
            CASE WHEN paused.key IS NOT NULL THEN 0
-                WHEN num_nonnulls(named.per_key, bucket.tokens) = 0
-                THEN cardinality(named.keys) + 1
-                ELSE greatest(0, least(named.per_key - cardinality(held.slots), bucket.tokens))
+                ELSE greatest(0, least(
+                    named.per_key - cardinality(held.slots), bucket.tokens, parked.ahead,
+                    cardinality(named.keys) + 1
+                ))
            END::integer AS most
     FROM (
         SELECT task.action, task.limit_key, task.capacity, task.per_key,
@@ -220,8 +220,7 @@ WITH asked AS MATERIALIZED (
             SELECT date_part('epoch', limits.key_per) / limits.key_tasks AS each
         ) AS rate
         LEFT JOIN LATERAL (
-            SELECT key_rates.full_at
-            FROM stint.key_rates
+            SELECT key_rates.full_at FROM stint.key_rates
             WHERE key_rates.action = named.action AND key_rates.limit_key = named.limit_key
             OFFSET 0
         ) AS rates ON true
@@ -229,6 +228,22 @@ WITH asked AS MATERIALIZED (
           AND (SELECT true FROM asked WHERE asked.rates LIMIT 1)
         OFFSET 0
     ) AS bucket ON true
+    LEFT JOIN LATERAL (
+        -- Tokens and turns come while tasks of the key are parked. Those ahead may be taken.
+        SELECT (
+                   SELECT nullif(count(*), cardinality(named.keys))
+                   FROM unnest(named.keys, named.ranks) AS of_key (key, rank)
+                   WHERE ARRAY[of_key.rank, of_key.key] < first.place
+               ) AS ahead
+        FROM (
+            SELECT ARRAY[ready.rank & 9223372036854775807 /* as it was */, ready.lo] AS place
+            FROM stint.ready
+            WHERE ready.action = named.action AND ready.limit_key = named.limit_key
+              AND ready.position < 0
+              AND (SELECT true FROM asked WHERE asked.rates OR asked.fair LIMIT 1)
+            ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi LIMIT 1
+        ) AS first
+    ) AS parked ON true
     CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(slot.slot) FILTER (WHERE slot.held), '{}') AS slots,
                count(*) > 0 AS known
@@ -343,8 +358,7 @@ WITH asked AS MATERIALIZED (
     RETURNING key_rates.action, key_rates.limit_key
 ), unpaid AS MATERIALIZED (
     -- The tasks of the keys of which somebody else has just paid.
-    SELECT coalesce(array_agg(task.key), '{}') AS keys
-    FROM (
+    SELECT coalesce(array_agg(task.key), '{}') AS keys FROM (
         SELECT key.action, key.limit_key FROM key WHERE key.each IS NOT NULL AND key.takes > 0
         EXCEPT
         SELECT paid_key.action, paid_key.limit_key FROM paid_key
@@ -358,15 +372,13 @@ WITH asked AS MATERIALIZED (
     INSERT INTO stint.slots AS slots (action, limit_key, slot, key, claim, claim_before)
     SELECT wanted.action, wanted.limit_key, wanted.slot, wanted.key, $1::bigint,
            CASE WHEN wanted.known THEN (
-               SELECT before.claim
-               FROM stint.slots AS before
+               SELECT before.claim FROM stint.slots AS before
                WHERE before.action = wanted.action AND before.limit_key = wanted.limit_key
                  AND before.slot = wanted.slot
            ) END
     FROM (
         SELECT key.action, key.limit_key, key.known, (free.n - 1)::integer AS slot, free.key
-        FROM key
-        CROSS JOIN LATERAL unnest(key.keys[1:key.takes]) WITH ORDINALITY AS free (key, n)
+        FROM key CROSS JOIN LATERAL unnest(key.keys[1:key.takes]) WITH ORDINALITY AS free (key, n)
         WHERE key.per_key IS NOT NULL AND key.slots = '{}'
         UNION ALL
         SELECT key.action, key.limit_key, key.known, free.slot, key.keys[free.n] FROM key
@@ -386,8 +398,7 @@ WITH asked AS MATERIALIZED (
     WHERE slots.claim = excluded.claim_before
     RETURNING slots.key
 ), taken AS MATERIALIZED (
-    SELECT one.key
-    FROM (
+    SELECT one.key FROM (
         SELECT won.key FROM won
         UNION ALL
         SELECT task.key FROM task
@@ -417,9 +428,8 @@ WITH asked AS MATERIALIZED (
             UNION ALL
             SELECT NULL, taken.key, NULL, 'taken' FROM taken
             UNION ALL
-            SELECT NULL, stays.key, NULL, 'stays' FROM key
-            CROSS JOIN LATERAL unnest(key.keys[key.takes + 1:]) AS stays (key)
-            WHERE NOT key.is_full
+            SELECT NULL, unnest(key.keys[key.takes + 1:]), NULL, 'stays'
+            FROM key WHERE NOT key.is_full
             UNION ALL
             SELECT NULL, task.key, NULL, 'stays' FROM task
             WHERE task.limit_key = '' AND $11::integer > 0
@@ -433,8 +443,8 @@ WITH asked AS MATERIALIZED (
 ), part AS MATERIALIZED (
     -- The tasks of a span that follow one another and have the same fate, those to be parked with
     -- the same key; or all. Those that stay behind the last one that does not are left out.
-    SELECT part.span, part.fate, min(part.limit_key) AS limit_key, min(part.key) AS lo,
-           max(part.key) AS hi, min(part.last) AS last
+    SELECT part.span, part.fate, min(part.limit_key) AS limit_key,
+           min(part.key) AS lo, max(part.key) AS hi, min(part.last) AS last
     FROM (
         SELECT judged.*, judged.key - row_number() OVER (
                    PARTITION BY judged.span, judged.fate,
@@ -477,11 +487,9 @@ WITH asked AS MATERIALIZED (
             FROM (
                 SELECT offered.lo AS head, -1 AS lo, NULL::bigint AS stop, NULL::bigint AS last,
                        NULL AS fate, NULL AS limit_key, offered.limited, false AS is_full,
-                       offered.span
-                FROM offered
+                       offered.span FROM offered
                 UNION ALL
-                SELECT behind.lo, -1, NULL, NULL, NULL, NULL, true, false, behind.span
-                FROM behind
+                SELECT behind.lo, -1, NULL, NULL, NULL, NULL, true, false, behind.span FROM behind
                 UNION ALL
                 SELECT met.lo, 0, NULL, NULL, NULL, NULL, false, true, NULL
                 FROM met WHERE met.last IS NOT NULL
@@ -508,10 +516,8 @@ WITH asked AS MATERIALIZED (
     -- Otherwise it is kept for the tasks up to the first of another fate, parked or not. It is
     -- found by lo, not by its place: it may have a version that is younger than the snapshot.
     UPDATE stint.ready
-    SET position = CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
-                        THEN '-9223372036854775808'::bigint | ready.position
-                        ELSE ready.position
-                   END,
+    SET position = ready.position | CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
+                                         THEN '-9223372036854775808'::bigint ELSE 0 END,
         hi = firsts.hi[width_bucket(ready.lo, firsts.lo)],
         limit_key = CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
                          THEN (SELECT tasks.limit_key FROM stint.tasks WHERE tasks.key = ready.lo)
@@ -522,9 +528,7 @@ WITH asked AS MATERIALIZED (
     -- The other tasks that are not taken, and what is left of the span.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
                              limit_key)
-    SELECT CASE WHEN rest.parks THEN '-9223372036854775808'::bigint | rest.position
-                ELSE rest.position
-           END,
+    SELECT rest.position | CASE WHEN rest.parks THEN '-9223372036854775808'::bigint ELSE 0 END,
            rest.lo, rest.hi, rest.action, rest.priority, rest.tries, rest.completed, rest.aborted,
            rest.key
     FROM (
@@ -571,8 +575,7 @@ WITH asked AS MATERIALIZED (
     HAVING count(*) > 0
 )
 SELECT run.lo, run.hi, run.rank, run.floor,
-       (SELECT true
-        FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
+       (SELECT true FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
        '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_capacity
@@ -581,8 +584,7 @@ FROM (
     SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
     FROM (
         SELECT run.action, run.priority, run.lo, run.hi, run.rank, NULL::bigint AS least
-        FROM run
-        WHERE run.fate = 'taken'
+        FROM run WHERE run.fate = 'taken'
         UNION ALL
         SELECT floor.action, floor.priority, NULL, NULL, NULL, floor.rank FROM floor
     ) AS met
@@ -591,10 +593,8 @@ WHERE run.lo IS NOT NULL
 UNION ALL
 SELECT DISTINCT 0, 0, 0, NULL::bigint, NULL::boolean, coalesce(run.limit_key, run.known),
        run.action, false, false, true, false, false
-FROM run
-WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
+FROM run WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
        asked.capacity > 0
-FROM asked
-WHERE asked.limited
+FROM asked WHERE asked.limited
