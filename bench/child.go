@@ -31,6 +31,7 @@ type job struct {
 	Backlog   int    // tasks that there are before
 	BodyBytes int
 	Callers   int
+	PerSecond int
 	Lasts     time.Duration
 }
 
@@ -49,6 +50,8 @@ type report struct {
 	WAL     int64 // bytes
 
 	Flights int64 // round trips to the server
+
+	Transactions int64 // committed or rolled back
 
 	// ServerCPU and ClientCPU are seconds of the processor; zero if they are not known.
 	ServerCPU, ClientCPU float64

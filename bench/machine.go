@@ -3,15 +3,20 @@ package main
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
+
+//go:embed sql/flush.sql
+var flushSQL string
 
 // A machine is where the figures come from: without it they mean little.
 type machine struct {
@@ -21,6 +26,9 @@ type machine struct {
 	Go         string    `json:"go"`
 	PostgreSQL string    `json:"postgresql"`
 	Settings   []setting `json:"settings"`
+
+	// Flush is how much longer a small transaction takes if it waits for the disk.
+	Flush float64 `json:"flush_ms"`
 
 	// Modules are the versions of the libraries that were measured, and of their driver.
 	Modules map[string]string `json:"modules"`
@@ -41,7 +49,33 @@ func (s *server) machine(ctx context.Context) (machine, error) {
 		return m, err
 	}
 	m.Settings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[setting])
+	if err != nil {
+		return m, err
+	}
+	m.Flush, err = s.flush(ctx)
 	return m, err
+}
+
+// flush measures a flush of WAL to the disk, in milliseconds, by its effect.
+func (s *server) flush(ctx context.Context) (float64, error) {
+	const often = 200
+	var medians []float64
+	for _, waits := range []string{"off", "on"} {
+		if _, err := s.conn.Exec(ctx, "SET synchronous_commit = "+waits); err != nil {
+			return 0, err
+		}
+		took := make([]float64, often)
+		for i := range took {
+			begun := now()
+			if _, err := s.conn.Exec(ctx, flushSQL); err != nil {
+				return 0, err
+			}
+			took[i] = millis(time.Since(begun))
+		}
+		medians = append(medians, median(took))
+	}
+	_, err := s.conn.Exec(ctx, "RESET synchronous_commit")
+	return medians[1] - medians[0], err
 }
 
 // processor is the name of the processor, where the system tells it in the way of Linux.
@@ -84,8 +118,8 @@ func modules() map[string]string {
 func (m machine) write(w io.Writer) error {
 	const columns = 100
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, %d cores, %s, %s, PostgreSQL %s\n",
-		m.CPU, m.Cores, m.System, m.Go, m.PostgreSQL)
+	fmt.Fprintf(&text, "%s, %d cores, %s, %s, PostgreSQL %s, a flush takes %.2f ms\n",
+		m.CPU, m.Cores, m.System, m.Go, m.PostgreSQL, m.Flush)
 	length := 0
 	for _, s := range m.Settings {
 		word := s.Name + "=" + s.Value

@@ -19,6 +19,8 @@ type meter struct {
 	flights int64
 	wal     int64 // bytes
 
+	transactions int64
+
 	// The time of the processor, which unlike that of the clock does not grow when the machine has
 	// other things to do; zero where the system does not tell.
 	server, client time.Duration
@@ -28,13 +30,15 @@ func (r *run) readMeter(ctx context.Context) (m meter, err error) {
 	m.flights, m.client = r.flights.Load(), clientCPU()
 	for _, server := range r.servers() {
 		var pid int
-		var wal int64
+		var wal, transactions int64
 		err := errors.Join(server.QueryRow(ctx, backendPIDSQL).Scan(&pid),
-			server.QueryRow(ctx, walPositionSQL).Scan(&wal))
+			server.QueryRow(ctx, walPositionSQL).Scan(&wal),
+			server.QueryRow(ctx, xactCommitsSQL).Scan(&transactions))
 		if err != nil {
 			return m, err
 		}
 		m.server, m.wal = m.server+serverCPU(pid), m.wal+wal
+		m.transactions += transactions
 	}
 	return m, nil
 }
@@ -59,6 +63,7 @@ func (r *run) measure(ctx context.Context, work func(ctx context.Context) (int, 
 	after, err := r.readMeter(ctx)
 	r.report.Flights = after.flights - before.flights
 	r.report.WAL = after.wal - before.wal
+	r.report.Transactions = after.transactions - before.transactions
 	r.report.ServerCPU = (after.server - before.server).Seconds()
 	r.report.ClientCPU = (after.client - before.client).Seconds()
 	return err

@@ -19,6 +19,7 @@ type plan struct {
 	Snapshot  time.Duration `json:"w6_nanoseconds"`
 	Mixed     time.Duration `json:"w11_nanoseconds"`
 	Finished  int           `json:"w14_finished"`
+	Slots     time.Duration `json:"w18_nanoseconds"`
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
@@ -73,12 +74,14 @@ func (p plan) job(m *measured) job {
 		return max(leastTasks, int(float64(n)*p.Scale))
 	}
 	lasts := w.lasts
-	switch w.id {
-	case "W6":
+	switch {
+	case w.id == "W6":
 		lasts = p.Snapshot
-	case "W11":
+	case w.id == "W11":
 		lasts = p.Mixed
-	case finishedWorkload, resultsWorkload, checkWorkload:
+	case w.picked("W18"):
+		lasts = p.Slots
+	case w.picked(finishedWorkload), w.picked(resultsWorkload), w.picked(checkWorkload):
 		backlog = max(backlog, p.Finished)
 	}
 	if p.Scale < 1 {
@@ -87,7 +90,7 @@ func (p plan) job(m *measured) job {
 	return job{
 		Contender: m.contender.name, Workload: w.id, Variant: m.entry.variant,
 		Tasks: scaled(tasks), Backlog: scaled(backlog), BodyBytes: w.bodyBytes,
-		Callers: w.callers, Lasts: lasts,
+		Callers: w.callers, PerSecond: w.perSecond, Lasts: lasts,
 	}
 }
 

@@ -18,7 +18,7 @@ type result struct {
 	Spread float64   `json:"spread"` // of the values, as a share of their median
 
 	// These are medians too; nil if not known. The ratio is greater if the contender is better, for
-	// times as well as for rates.
+	// times and costs as well as for rates.
 	OverRiver  *float64 `json:"over_river,omitempty"`
 	WAL        *float64 `json:"wal_bytes_per_task,omitempty"`
 	RoundTrips *float64 `json:"round_trips_per_task,omitempty"`
@@ -84,12 +84,12 @@ func known(value float64) *float64 {
 	return &value
 }
 
-// better is how many times as good the one is as the other: as fast, or as short.
+// better is how many times as good the one is as the other: as fast, or as short or cheap.
 func better(one, other result) float64 {
-	if one.Unit == unitMilli {
-		return other.Median / one.Median
+	if one.Unit == unitRate {
+		return one.Median / other.Median
 	}
-	return one.Median / other.Median
+	return other.Median / one.Median
 }
 
 // results are rows of the table.

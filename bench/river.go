@@ -21,7 +21,7 @@ var riverCompletedSQL string
 // riverContender is River, configured as its own benchmark is (cmd/river/riverbench) unless a
 // workload says otherwise.
 func riverContender() contender {
-	return contender{
+	c := contender{
 		name:   "river",
 		title:  "River 0.51",
 		create: createRiver,
@@ -52,6 +52,8 @@ func riverContender() contender {
 			},
 		},
 	}
+	c.entries = append(c.entries, riverSlotEntries()...)
+	return c
 }
 
 func createRiver(ctx context.Context, r *run) error {

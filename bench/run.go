@@ -65,7 +65,7 @@ func (r *run) close(ctx context.Context) error {
 	return err
 }
 
-// pool returns a pool of so many connections at most, whose round trips are counted. It is closed
+// pool returns a pool of so many connections at most, or of pgx's default if that is 0, whose round trips are counted. It is closed
 // when the job is done.
 func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	return r.poolAt(ctx, r.URL, connections)
@@ -77,7 +77,9 @@ func (r *run) poolAt(ctx context.Context, url string, connections int) (*pgxpool
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = int32(connections) //nolint:gosec // There are some hundreds at most.
+	if connections > 0 {
+		config.MaxConns = int32(connections) //nolint:gosec // There are some hundreds at most.
+	}
 	countRoundTrips(config.ConnConfig, &r.flights)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

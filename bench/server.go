@@ -31,7 +31,7 @@ func startServer(ctx context.Context, otherwise map[string]string) (*server, err
 	settings := map[string]string{
 		"fsync":              "on",
 		"synchronous_commit": "on",
-		"max_connections":    "300",
+		"max_connections":    "500",
 		"shared_buffers":     "2GB",
 		"max_wal_size":       "8GB",
 	}

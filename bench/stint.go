@@ -80,7 +80,7 @@ func stintContender() contender {
 	}
 	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
 	c.entries = append(append(c.entries, scaleEntries()...), limitEntries()...)
-	c.entries = append(c.entries, historyEntries()...)
+	c.entries = append(append(c.entries, historyEntries()...), stintSlotEntries()...)
 	return c
 }
 

@@ -24,6 +24,9 @@ type workload struct {
 	// callers is how many goroutines call at once, where the workload says so.
 	callers int
 
+	// perSecond is how many tasks are inserted in a second, where the workload says so.
+	perSecond int
+
 	// lasts is for how long the workload goes on, where it is not the tasks that end it.
 	lasts time.Duration
 
@@ -147,7 +150,7 @@ func workloads() []workload {
 	all = slices.Concat(all, shardWorkloads(), scaleWorkloads(), limitWorkloads(), []workload{
 		{id: stepsWorkload, title: "drain tasks with ten steps", tasks: 2_000},
 		{id: historyWorkload, title: "drain with the history of tries", tasks: 100_000},
-	})
+	}, slotWorkloads())
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)
