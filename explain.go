@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/drawing"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -492,82 +493,27 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	return graph, nil
 }
 
-// colours are how a task in a state is drawn.
-type colours struct{ fill, line string }
-
-func (s State) colours() colours {
-	switch s {
-	case StateReady:
-		return colours{"#fff3bf", "#e67700"}
-	case StateInProgress:
-		return colours{"#d0ebff", "#1971c2"}
-	case StateCompleted:
-		return colours{"#d3f9d8", "#2f9e44"}
-	case StateAborted:
-		return colours{"#ffe3e3", "#c92a2a"}
-	case StateBlocked, StateScheduled:
-	}
-	return colours{"#f1f3f5", "#868e96"}
-}
-
 // WriteDOT writes the graph in the language of Graphviz: tasks as boxes, spontaneous ones as
 // ellipses, coloured by state.
-func (g *Graph) WriteDOT(w io.Writer) error {
-	var text strings.Builder
-	text.WriteString("digraph tasks {\n\trankdir=LR\n\tnode [shape=box, style=filled]\n")
-	for i, task := range g.Tasks {
-		shape := ""
-		if task.Action == Spontaneous {
-			shape = ", shape=ellipse"
-		}
-		colours := task.State.colours()
-		fmt.Fprintf(&text, "\tn%d [label=\"%s\", fillcolor=%q, color=%q%s]\n", i,
-			escapeDOT.Replace(task.label()), colours.fill, colours.line, shape)
-	}
-	g.writeEdges(&text, "\tn%d -> n%d\n")
-	text.WriteString("}\n")
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-//nolint:gochecknoglobals // constants, but for the language
-var (
-	escapeDOT     = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
-	escapeMermaid = strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;",
-		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
-)
+func (g *Graph) WriteDOT(w io.Writer) error { return g.drawing().WriteDOT(w) }
 
 // WriteMermaid writes the graph in the language of Mermaid, which many sites draw in Markdown.
-func (g *Graph) WriteMermaid(w io.Writer) error {
-	var text strings.Builder
-	text.WriteString("flowchart LR\n")
-	for i, task := range g.Tasks {
-		open, shut := `["`, `"]`
-		if task.Action == Spontaneous {
-			open, shut = `(["`, `"])`
-		}
-		fmt.Fprintf(&text, "    n%d%s%s%s:::%s\n", i, open,
-			escapeMermaid.Replace(task.label()), shut, task.State)
-	}
-	g.writeEdges(&text, "    n%d --> n%d\n")
-	for _, state := range []State{
-		StateBlocked, StateScheduled, StateReady, StateInProgress, StateCompleted, StateAborted,
-	} {
-		colours := state.colours()
-		fmt.Fprintf(&text, "    classDef %s fill:%s,stroke:%s\n", state, colours.fill, colours.line)
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
+func (g *Graph) WriteMermaid(w io.Writer) error { return g.drawing().WriteMermaid(w) }
 
-func (g *Graph) writeEdges(text *strings.Builder, format string) {
-	nodes := make(map[TaskID]int, len(g.Tasks))
+func (g *Graph) drawing() *drawing.Drawing {
+	var d drawing.Drawing
+	places := make(map[TaskID]int, len(g.Tasks))
 	for i, task := range g.Tasks {
-		nodes[task.ID] = i
+		places[task.ID] = i
+		d.Nodes = append(d.Nodes, drawing.Node{
+			Label: task.label(), State: string(task.State), Round: task.Action == Spontaneous,
+		})
 	}
 	for _, dependency := range g.Dependencies {
-		fmt.Fprintf(text, format, nodes[dependency.Predecessor], nodes[dependency.Dependent])
+		d.Edges = append(d.Edges,
+			[2]int{places[dependency.Predecessor], places[dependency.Dependent]})
 	}
+	return &d
 }
 
 // label is what a drawing says of the task.

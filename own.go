@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
@@ -59,7 +60,9 @@ func (s *Store) OwnTasks(
 // An ownAnswer is what one caller of OwnTasks or WaitToOwnTasks gets.
 type ownAnswer struct {
 	tasks []OwnedTask
-	next  nextDue // for a caller that awaits, if there are no tasks
+	// verdicts are those on the returns of the call.
+	verdicts []error
+	next     nextDue // for a caller that awaits, if there are no tasks
 	// chosen is the claim, if the caller has chosen it, and actor the owner.
 	chosen Claim
 	actor  ActorID
@@ -75,12 +78,13 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	}
 	s.owning()
 	request.maxTasks = min(request.maxTasks, ownedTasksMax)
-	if s.db.InTx() {
+	call := exchange{request.returns, request.maxTasks}
+	if s.db.InTx() || call.size()-call.maxTasks > groupcommit.SizeMax/2 {
 		answer, err := s.handOut(ctx, request)
 		if err != nil {
 			return ownAnswer{}, err
 		}
-		return ownAnswer{tasks: answer.tasks()}, nil
+		return ownAnswer{tasks: answer.tasks(), verdicts: answer.verdicts}, nil
 	}
 	key := ownKey{
 		actor: request.actor, actions: strings.Join(request.actions, "\x00"),
@@ -90,7 +94,7 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	if request.chosen.isSet() {
 		key.alone = s.claims.Add(1)
 	}
-	return s.owns.Do(ctx, key, request.maxTasks)
+	return s.owns.Do(ctx, key, call)
 }
 
 // An ownKey is what calls of OwnTasks must have in common to share a batch. NUL joins the actions,
@@ -109,24 +113,25 @@ type ownKey struct {
 // ownTogether owns tasks for several callers under one lease, and shares them out in the order of
 // the calls.
 func (s *Store) ownTogether(
-	ctx context.Context, key ownKey, wanted []int, _ bool,
+	ctx context.Context, key ownKey, calls []exchange, _ bool,
 ) ([]ownAnswer, error) {
 	all := 0
-	for _, n := range wanted {
-		all += n
+	for _, call := range calls {
+		all += call.maxTasks
 	}
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
 		actor: key.actor, maxTasks: all, actions: actions, lease: key.lease, awaits: key.awaits,
-		chosen: key.chosen,
+		chosen: key.chosen, returns: allReturns(calls),
 	})
 	if err != nil {
 		return nil, err
 	}
-	answers, tasks := make([]ownAnswer, len(wanted)), answer.tasks()
-	for i, n := range wanted {
-		n = min(n, len(tasks))
-		answers[i] = ownAnswer{tasks[:n:n], answer.next, key.chosen, key.actor}
+	answers, tasks := make([]ownAnswer, len(calls)), answer.tasks()
+	verdicts := divideVerdicts(answer.verdicts, calls)
+	for i, call := range calls {
+		n := min(call.maxTasks, len(tasks))
+		answers[i] = ownAnswer{tasks[:n:n], verdicts[i], answer.next, key.chosen, key.actor}
 		if n == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
 			answers[i].next.contended = true
 		}
@@ -153,6 +158,9 @@ type ownRequest struct {
 	lease    time.Duration
 	awaits   bool  // asks what to wait for if there are no tasks
 	chosen   Claim // by the caller, if it has chosen one
+	// returns are made in the transaction of the hand-out. There may be some only outside of a
+	// transaction.
+	returns []Return
 }
 
 // A handOut is an ownRequest under way: its steps, and what they answer.
@@ -163,8 +171,9 @@ type handOut struct {
 	taken bool // the claim is the caller's, and was used before
 	scan  queuefloors.Scan
 
-	rows []ownedRow
-	next nextDue
+	rows     []ownedRow
+	next     nextDue
+	verdicts []error // on the returns; nil until they are made
 	underLimits
 	// unread says that an answer came that could not be read; reading that the tasks are owned, and
 	// bodies are yet to be read.
@@ -200,6 +209,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if err == nil {
 		err = h.readBodies(ctx)
 	}
+	if err == nil {
+		err = h.judgeReturns(ctx)
+	}
 	if err != nil {
 		return nil, h.fail(ctx, err)
 	}
@@ -221,7 +233,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 
 // run scans the queues once and, if it finds nothing, perhaps again.
 func (h *handOut) run(ctx context.Context) error {
-	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 || h.taken {
+	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 || h.taken || len(h.returns) > 0 {
 		return err
 	}
 	if h.awaits { // only now: tasks that are ready must not wait for this
@@ -445,4 +457,65 @@ const (
 
 func addOwnFew(texts map[string]string) {
 	texts["own_few"] = strings.ReplaceAll(texts["own_tasks"], manyQueues, "false")
+}
+
+// An exchange is what calls that share a hand-out ask for: how many tasks, in the place of those
+// that they return.
+type exchange struct {
+	returns  []Return
+	maxTasks int
+}
+
+func (e exchange) size() int { return returnsSize(e.returns) + e.maxTasks }
+
+func (e exchange) clone() exchange { return exchange{cloneReturns(e.returns), e.maxTasks} }
+
+// returnFirst makes the returns of a hand-out in the transaction of its first steps. Under limits
+// these lock what a return may wait for, so there the returns come ahead, in another transaction.
+func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
+	alone := len(h.bounds) > 0
+	if alone {
+		h.verdicts, err = h.store.returnPromptly(ctx, h.returns)
+	} else {
+		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, steps...)
+	}
+	if err == nil && alone {
+		err = h.store.db.Run(ctx, steps...)
+	}
+	return err
+}
+
+// judgeReturns judges the returns that were made along with a hand-out. Where that was cut off, and
+// what it handed out was found all the same, so were the returns: they are made again, to know.
+func (h *handOut) judgeReturns(ctx context.Context) (err error) {
+	if len(h.returns) == 0 {
+		return nil
+	}
+	if h.verdicts == nil {
+		h.reading = true // until the verdicts are known, the tasks cannot be delivered
+		if h.verdicts, err = h.store.returnPromptly(ctx, h.returns); err != nil {
+			return err
+		}
+		h.reading = false
+	}
+	h.store.judgeReturned(ctx, h.returns, h.verdicts)
+	return nil
+}
+
+// divideVerdicts gives each call the verdicts on its returns.
+func divideVerdicts(verdicts []error, calls []exchange) [][]error {
+	returns := make([][]Return, len(calls))
+	for i, call := range calls {
+		returns[i] = call.returns
+	}
+	return groupcommit.Divide(verdicts, returns)
+}
+
+// allReturns are the returns of several calls.
+func allReturns(calls []exchange) []Return {
+	var all []Return
+	for _, call := range calls {
+		all = append(all, call.returns...)
+	}
+	return slices.Clip(all)
 }

@@ -212,6 +212,9 @@ func (h *handOut) runSome(ctx context.Context, steps []pg.Step) error {
 			return ctx.Err()
 		}
 	}
+	if len(h.returns) > 0 && h.verdicts == nil {
+		return h.returnFirst(ctx, steps)
+	}
 	return h.store.db.Run(ctx, steps...)
 }
 

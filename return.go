@@ -85,40 +85,86 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 	return verdicts, nil
 }
 
-// TryReturnTasks is [Store.ReturnTasks] for returns that are independent of one another. If a
-// transaction holds one of the tasks, ReturnTasks would wait for it with all its returns.
-// TryReturnTasks soon gives up: each return that was not made, including every return of a late
-// owner, which takes a second look, has the error [ErrBusy]. Make these returns one by one, with
-// ReturnTask. A return that was made before has [ErrAlreadyReturned], as with ReturnTasks, also
-// where others are held up; one whose task is gone, as with KeepNone, [ErrInvalidToken]. In a
-// transaction the call is refused with an [*ArgumentError], since there all returns wait together.
-func (s *Store) TryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
-	verdicts, err := s.tryReturnTasks(ctx, returns)
-	if err != nil {
-		return nil, fmt.Errorf("try to return tasks: %w", err)
-	}
-	return verdicts, nil
+// A Want is what a caller of [Store.ReturnAndOwnTasks] wants to own. The fields are the parameters
+// of [Store.OwnTasks].
+type Want struct {
+	Actor ActorID
+	// MaxTasks may be 0: then nothing is handed out, and the other fields do not matter.
+	MaxTasks int
+	Actions  []string
+	Lease    time.Duration
 }
 
-func (s *Store) tryReturnTasks(ctx context.Context, returns []Return) ([]error, error) {
+// ReturnAndOwnTasks returns tasks and owns others in their place, in one transaction and one round
+// trip, so a worker's cycle costs one commit. Tasks that become ready by the returns may be among
+// those that are handed out. If some of the actions have limits, it is two transactions.
+//
+// It looks for tasks once. So if it hands out none, some may be ready all the same, such as those
+// that have just become due: [Store.OwnTasks] and [Store.WaitToOwnTasks] find them.
+//
+// The returns must be independent of one another. If a transaction holds one of the tasks,
+// ReturnTasks would wait for it with all its returns. ReturnAndOwnTasks soon gives up: each return
+// that was not made, including every return of a late owner, which takes a second look, has the
+// error [ErrBusy]. Make these returns one by one, with ReturnTask. A return that was made before
+// has [ErrAlreadyReturned], as with ReturnTasks, also where others are held up; one whose task is
+// gone, as with KeepNone, [ErrInvalidToken]. Whatever the errors of returns are, tasks may have been
+// handed out.
+//
+// The last result is about the whole call. If it is not nil, nothing was handed out for good, as
+// with OwnTasks, and the returns may have been made or not: repeat them. In a transaction the call
+// is refused with an [*ArgumentError], since its locks would outlast the call.
+func (s *Store) ReturnAndOwnTasks(
+	ctx context.Context, returns []Return, want Want,
+) (verdicts []error, owned []OwnedTask, err error) {
+	answer, err := s.returnAndOwn(ctx, returns, ownRequest{
+		actor: want.Actor, maxTasks: want.MaxTasks, actions: want.Actions, lease: want.Lease,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("return and own tasks: %w", err)
+	}
+	return answer.verdicts, answer.tasks, nil
+}
+
+func (s *Store) returnAndOwn(
+	ctx context.Context, returns []Return, request ownRequest,
+) (ownAnswer, error) {
 	if s.db.InTx() {
-		return nil, argumentError("store",
+		return ownAnswer{}, argumentError("store",
 			"must not be in a transaction, whose locks outlast the call")
 	}
-	verdicts, err := s.returnTasks(ctx, returns, true)
-	switch {
-	case pg.IsCode(err, pg.CodeLockNotAvailable): // nothing was returned
-		verdicts = make([]error, len(returns))
-		for i := range returns {
-			if verdicts[i] = at(returns[i].check(), i, returns[i].ID); verdicts[i] == nil {
-				verdicts[i] = errSecondLook
-			}
-		}
-	case err != nil:
-		return nil, err
+	request.returns = returns
+	if request.maxTasks != 0 {
+		return s.ownTasks(ctx, request)
+	}
+	verdicts, err := s.returnPromptly(ctx, returns)
+	if err != nil {
+		return ownAnswer{}, err
 	}
 	s.judgeReturned(ctx, returns, verdicts)
-	return verdicts, nil
+	return ownAnswer{verdicts: verdicts}, nil
+}
+
+// returnPromptly makes returns, and runs more steps in the same transaction. If a lock holds them
+// up, none is made, and no step is run: all need a second look then.
+func (s *Store) returnPromptly(
+	ctx context.Context, returns []Return, last ...pg.Step,
+) ([]error, error) {
+	verdicts, err := s.returnTasks(ctx, returns, true, last...)
+	if !pg.IsCode(err, pg.CodeLockNotAvailable) {
+		return verdicts, err
+	}
+	verdicts = make([]error, len(returns))
+	for i := range returns {
+		if verdicts[i] = at(returns[i].check(), i, returns[i].ID); verdicts[i] == nil {
+			verdicts[i] = errSecondLook
+		}
+	}
+	if len(last) > 0 {
+		err = s.db.Run(ctx, last...)
+	} else {
+		err = nil
+	}
+	return verdicts, err
 }
 
 // judgeReturned judges the returns that need a second look, as far as that takes no lock: those
@@ -224,9 +270,10 @@ func (s *Store) returnTogether(
 }
 
 // returnTasks makes returns. If noWait is set, it fails rather than wait long for a lock that one
-// of them needs, and leaves second looks to the callers.
+// of them needs, and leaves second looks to the callers. The last steps run behind the returns, in
+// the same transaction.
 func (s *Store) returnTasks(
-	ctx context.Context, returns []Return, noWait bool,
+	ctx context.Context, returns []Return, noWait bool, last ...pg.Step,
 ) ([]error, error) {
 	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	verdicts := make([]error, len(returns))
@@ -250,7 +297,7 @@ func (s *Store) returnTasks(
 		first[name] = i
 		pending = append(pending, i)
 	}
-	if err := s.returnDistinct(ctx, returns, pending, verdicts, noWait); err != nil {
+	if err := s.returnDistinct(ctx, returns, pending, verdicts, noWait, last...); err != nil {
 		return nil, err
 	}
 	for i, earlier := range repeats {

@@ -43,8 +43,13 @@ var errSecondLook = errors.New("return needs a second look")
 // verdicts on them.
 func (s *Store) returnDistinct(
 	ctx context.Context, returns []Return, places []int, verdicts []error, noWait bool,
+	last ...pg.Step,
 ) error {
-	if len(places) == 0 {
+	switch {
+	case len(places) > 0:
+	case len(last) > 0:
+		return s.db.Run(ctx, last...)
+	default:
 		return s.db.CheckOpen(ctx)
 	}
 	all := newReturnBatch(returns, places, s.triesKept > 0)
@@ -59,7 +64,7 @@ func (s *Store) returnDistinct(
 	known.AddKeys(kindFinished, all.posted()...)
 	err := s.settle(ctx, rounds, known, func(at settling) []pg.Step {
 		return append(pg.LimitWaiting(noWait), s.returnSteps(all, at)...)
-	})
+	}, last...)
 	if err != nil {
 		return err
 	}

@@ -264,6 +264,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	db.Inside = inside{store}
 	store.groups = store.newGroups()
+	store.waiting.Prepare()
 	if store.owning, err = store.startMaintenance(opts.Maintenance); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
@@ -317,8 +318,8 @@ func (s *Store) newGroups() groups {
 			Run: s.insertTogether, Size: taskSize, Clone: cloneTask, MayHaveRun: pg.WasCutOff,
 			Go: s.db.Start,
 		},
-		owns: &groupcommit.Group[ownKey, int, ownAnswer]{
-			Run: s.ownTogether, Size: func(maxTasks int) int { return maxTasks }, Undo: s.release,
+		owns: &groupcommit.Group[ownKey, exchange, ownAnswer]{
+			Run: s.ownTogether, Size: exchange.size, Clone: exchange.clone, Undo: s.release,
 			MayHaveRun: pg.WasCutOff, Go: s.db.Start,
 		},
 		extends: &groupcommit.Group[extendKey, []OwnedTask, []bool]{
@@ -367,11 +368,7 @@ func (i inside) Duty(name string) (all, some func(context.Context) error) {
 }
 
 // Waiting returns how many tasks are waited for.
-func (i inside) Waiting() int {
-	i.store.waiting.mutex.Lock()
-	defer i.store.waiting.mutex.Unlock()
-	return len(i.store.waiting.waiters)
-}
+func (i inside) Waiting() int { return i.store.waiting.Count() }
 
 // heard wakes those whom a notification concerns.
 func (s *Store) heard(kind, rest string) {
@@ -379,7 +376,7 @@ func (s *Store) heard(kind, rest string) {
 	case kindReady:
 		s.awaiting.Ready(rest)
 	case kindFinished:
-		s.waiting.finished(pg.ParseKeys(rest))
+		s.waiting.Woken(pg.ParseKeys(rest))
 	case kindLost:
 		s.owners.lostSome(pg.ParseKeys(rest))
 	}
@@ -388,7 +385,7 @@ func (s *Store) heard(kind, rest string) {
 // heardAny wakes all who wait: nobody was told of anything that happened before.
 func (s *Store) heardAny() {
 	s.awaiting.Any()
-	s.waiting.finishedAny()
+	s.waiting.WokenAny()
 	s.owners.lostAny()
 }
 

@@ -61,7 +61,7 @@ type core struct {
 	// session is nil if the store polls only.
 	session  *session.Session
 	awaiting waiters.Waiters
-	waiting  waiting
+	waiting  waiters.Keyed[waiter]
 	owners   owners
 	groups
 	queues queuefloors.Floors
@@ -90,7 +90,7 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 // waits for their batches.
 type groups struct {
 	inserts *groupcommit.Group[struct{}, Task, error]
-	owns    *groupcommit.Group[ownKey, int, ownAnswer]
+	owns    *groupcommit.Group[ownKey, exchange, ownAnswer]
 	extends *groupcommit.Group[extendKey, []OwnedTask, []bool]
 	returns *groupcommit.Group[struct{}, []Return, []error]
 	records *groupcommit.Group[struct{}, recordedCall, recordAnswer]

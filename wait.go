@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,8 +80,8 @@ func (s *Store) waitForTasks(
 			waiters = append(waiters, &waiter{task: task, most: most, finished: finished})
 		}
 	}
-	defer s.waiting.leave(waiters)
-	if !s.join(waiters) {
+	defer s.waiting.Leave(waiters, (*waiter).key)
+	if !s.waiting.Join(waiters, (*waiter).key, s.startWatching) {
 		return nil, 0, ErrClosed
 	}
 	for range waiters {
@@ -139,88 +137,19 @@ type waiter struct {
 	finished chan<- waitOutcome // has room for the outcome
 }
 
+func (w *waiter) key() int64 { return w.task.key }
+
 type waitOutcome struct {
 	info TaskInfo
 	left int64 // how many bytes its result has, if it was not read
 	err  error
 }
 
-// waiting holds the waiters for each task, by key.
-type waiting struct {
-	mutex   sync.Mutex
-	waiters map[int64]map[*waiter]bool
-	// woken are the keys of tasks that may have finished.
-	woken   map[int64]bool
-	wake    chan struct{}
-	running bool
-}
-
-// join makes waiters wait. Their tasks are looked at once more, since they may have finished before
-// anybody was told that somebody waits. It reports whether the store is open.
-func (s *Store) join(waiters []*waiter) bool {
-	if len(waiters) == 0 {
-		return true
-	}
-	w := &s.waiting
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.waiters == nil {
-		w.waiters, w.woken = map[int64]map[*waiter]bool{}, map[int64]bool{}
-		w.wake = make(chan struct{}, 1)
-	}
-	for _, joining := range waiters {
-		key := joining.task.key
-		if w.waiters[key] == nil {
-			w.waiters[key] = map[*waiter]bool{}
-		}
-		w.waiters[key][joining] = true
-		w.woken[key] = true
-	}
-	pg.WakeUp(w.wake)
-	w.running = w.running || s.db.StartBackground(s.watchWaited)
-	return w.running
-}
-
-// leave forgets waiters, also those that have had their outcome.
-func (w *waiting) leave(waiters []*waiter) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	for _, leaving := range waiters {
-		key := leaving.task.key
-		delete(w.waiters[key], leaving)
-		if len(w.waiters[key]) == 0 {
-			delete(w.waiters, key)
-			delete(w.woken, key)
-		}
-	}
-}
-
-// finished tells that tasks may have finished.
-func (w *waiting) finished(keys []int64) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	for _, key := range keys {
-		if len(w.waiters[key]) > 0 {
-			w.woken[key] = true
-		}
-	}
-	if len(w.woken) > 0 {
-		pg.WakeUp(w.wake)
-	}
-}
-
-// finishedAny tells that any task may have finished.
-func (w *waiting) finishedAny() {
-	w.mutex.Lock()
-	keys := slices.Collect(maps.Keys(w.waiters))
-	w.mutex.Unlock()
-	w.finished(keys)
-}
+func (s *Store) startWatching() bool { return s.db.StartBackground(s.watchWaited) }
 
 // watchWaited looks at the tasks that are waited for: at those that are said to have finished, and
 // at all of them once an interval. It ends when nobody waits.
 func (s *Store) watchWaited(ctx context.Context) {
-	w := &s.waiting
 	pause := s.poll
 	poll := time.NewTimer(pg.Around(pause))
 	defer poll.Stop()
@@ -228,20 +157,15 @@ func (s *Store) watchWaited(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
+		case <-s.waiting.Wake:
 		case <-poll.C:
-			w.finishedAny()
+			s.waiting.WokenAny()
 			poll.Reset(pg.Around(pause))
 		}
-		w.mutex.Lock()
-		keys := slices.Sorted(maps.Keys(w.woken))
-		clear(w.woken)
-		if len(w.waiters) == 0 {
-			w.running = false
-			w.mutex.Unlock()
+		keys, goesOn := s.waiting.Take()
+		if !goesOn {
 			return
 		}
-		w.mutex.Unlock()
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
 			err := s.on(s.db.WithAnswerLimit()).checkWaited(ctx, chunk)
 			failed := pg.Failed(ctx, s.logs.waited, err)
@@ -256,7 +180,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 // checkWaited gives those who wait for one of the tasks the outcome, if there is one.
 func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 	return s.db.Run(ctx, pg.Step{
-		Name: "waited_tasks", Args: []any{keys, s.pieceBytes, s.waiting.mosts(keys)},
+		Name: "waited_tasks", Args: []any{keys, s.pieceBytes, s.mostWanted(keys)},
 		Read: func(rows pgx.Rows) error {
 			var result []byte
 			for rows.Next() {
@@ -278,7 +202,7 @@ func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 				}
 				if size == nil || len(result) == *size {
 					end.result = result
-					s.waiting.deliver(key, end)
+					s.deliver(key, end)
 				}
 			}
 			return rows.Err()
@@ -296,32 +220,26 @@ type ending struct {
 	unwanted      *int // how long the result is, if it was not read
 }
 
-// mosts returns for each task how long its result may be for one who waits for it.
-func (w *waiting) mosts(keys []int64) []int {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
+// mostWanted returns for each task how long its result may be for one who waits for it.
+func (s *Store) mostWanted(keys []int64) []int {
 	mosts := make([]int, len(keys))
 	for i, key := range keys {
-		for waiter := range w.waiters[key] {
-			mosts[i] = max(mosts[i], waiter.most)
-		}
+		s.waiting.Each(key, func(w *waiter) bool {
+			mosts[i] = max(mosts[i], w.most)
+			return false
+		})
 	}
 	return mosts
 }
 
-func (w *waiting) deliver(key int64, end ending) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	for waiter := range w.waiters[key] {
-		if end.unwanted != nil && *end.unwanted <= waiter.most {
-			continue // it came during the look, so there is another one
+func (s *Store) deliver(key int64, end ending) {
+	s.waiting.Each(key, func(w *waiter) bool {
+		if end.unwanted != nil && *end.unwanted <= w.most {
+			return false // it came during the look, so there is another one
 		}
-		waiter.finished <- end.outcome(waiter.task.info)
-		delete(w.waiters[key], waiter)
-	}
-	if len(w.waiters[key]) == 0 {
-		delete(w.waiters, key)
-	}
+		w.finished <- end.outcome(w.task.info)
+		return true
+	})
 }
 
 // outcome is what a waiter is told of a task; info describes the task when it was still unfinished.

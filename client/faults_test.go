@@ -295,21 +295,24 @@ func (f *faulty) returnOnce(t *testing.T, owned []stint.OwnedTask) {
 	f.once(t, "ReturnTasks", nil, func() error {
 		return f.ReturnTask(ctx, "a", owned[0].Token, "", stint.StatusCompleted)
 	})
-	verdicts := func(verdicts []error, err error) error { return errors.Join(verdicts[0], err) }
+	giveBack := func(r stint.Return) error {
+		verdicts, _, err := f.ReturnAndOwnTasks(ctx, []stint.Return{r}, stint.Want{})
+		return errors.Join(verdicts[0], err)
+	}
 	f.once(t, "ReturnTasks", nil, func() error {
-		return verdicts(f.TryReturnTasks(ctx, []stint.Return{
-			{ID: "b", Token: owned[1].Token, Code: stint.StatusAborted},
-		}))
+		return giveBack(stint.Return{
+			ID: "b", Token: owned[1].Token, Code: stint.StatusAborted,
+		})
 	})
 	f.once(t, "ReturnTasks", nil, func() error {
-		return verdicts(f.TryReturnTasks(ctx, []stint.Return{
-			{ID: "c", Token: owned[2].Token, Code: stint.StatusPending, RetryAfter: time.Hour},
-		}))
+		return giveBack(stint.Return{
+			ID: "c", Token: owned[2].Token, Code: stint.StatusPending, RetryAfter: time.Hour,
+		})
 	})
 	f.once(t, "ReturnTasks", nil, func() error {
-		return verdicts(f.TryReturnTasks(ctx, []stint.Return{
-			{ID: "d", Token: owned[3].Token, Code: stint.StatusPending, Release: true},
-		}))
+		return giveBack(stint.Return{
+			ID: "d", Token: owned[3].Token, Code: stint.StatusPending, Release: true,
+		})
 	})
 	f.once(t, "ReturnTasks", stint.ErrInvalidToken, func() error {
 		return f.ReturnTask(ctx, "a", stint.Token{1}, "", stint.StatusCompleted)

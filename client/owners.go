@@ -163,10 +163,15 @@ func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]err
 	return verdicts, said("return tasks", err)
 }
 
-// TryReturnTasks is [stint.Store.TryReturnTasks], repeated as [Client.ReturnTasks] is.
-func (c *Client) TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
-	verdicts, err := c.returnTasks(ctx, returns, true)
-	return verdicts, said("try to return tasks", err)
+// ReturnAndOwnTasks is [stint.Store.ReturnAndOwnTasks].
+func (c *Client) ReturnAndOwnTasks(
+	ctx context.Context, returns []stint.Return, want stint.Want,
+) (verdicts []error, owned []stint.OwnedTask, err error) {
+	verdicts, err = c.returnTasks(ctx, returns, true)
+	if err == nil && want.MaxTasks != 0 {
+		owned, err = c.OwnTasks(ctx, want.Actor, want.MaxTasks, want.Actions, want.Lease)
+	}
+	return verdicts, owned, said("return and own tasks", err)
 }
 
 func (c *Client) returnTasks(

@@ -81,7 +81,10 @@ func (o *owners) ReturnTasks(
 	}
 	give := o.store.ReturnTasks
 	if r.GetPromptly() {
-		give = o.store.TryReturnTasks
+		give = func(ctx context.Context, returns []stint.Return) ([]error, error) {
+			verdicts, _, err := o.store.ReturnAndOwnTasks(ctx, returns, stint.Want{})
+			return verdicts, err
+		}
 	}
 	verdicts, err := give(ctx, returns)
 	if err != nil {

@@ -210,12 +210,13 @@ func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 			r.RetryAfter = time.Hour
 			return pick(s.ReturnTasks(t.Context(), []stint.Return{r}))
 		},
-		"TryReturnTasks": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
-			err := pick(s.TryReturnTasks(t.Context(), []stint.Return{r}))
+		"ReturnAndOwnTasks": func(s *stint.Store, task stint.OwnedTask, r stint.Return) error {
+			verdicts, _, err := s.ReturnAndOwnTasks(t.Context(), []stint.Return{r}, stint.Want{})
+			err = pick(verdicts, err)
 			if errors.Is(err, stint.ErrAlreadyReturned) {
 				return err
 			}
-			wantTasks(t, "TryReturnTasks", err, stint.ErrBusy, task.ID)
+			wantTasks(t, "ReturnAndOwnTasks", err, stint.ErrBusy, task.ID)
 			return s.ReturnTask(t.Context(), task.ID, task.Token, r.Status, r.Code)
 		},
 	} {

@@ -87,8 +87,8 @@ func TestOwners_DoNotWaitForThePool(t *testing.T) {
 			wantErr(t, "Inputs", err, nil)
 			wantErr(t, "ReturnTask", store.ReturnTask(ctx, owned[0].ID, owned[0].Token, "",
 				stint.StatusCompleted), nil)
-			verdicts, err := store.TryReturnTasks(ctx, completed(owned[1:3]))
-			wantErr(t, "TryReturnTasks", errors.Join(append(verdicts, err)...), nil)
+			verdicts, _, err := store.ReturnAndOwnTasks(ctx, completed(owned[1:3]), stint.Want{})
+			wantErr(t, "ReturnAndOwnTasks", errors.Join(append(verdicts, err)...), nil)
 			// In the transaction that holds the connection, a return keeps no neighbour waiting.
 			tx, err := held.Begin(ctx)
 			wantErr(t, "Begin", err, nil)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -13,9 +14,10 @@ const (
 	// probeEvery is how often a busy worker asks for the actions that had no more tasks last time.
 	probeEvery = 100 * time.Millisecond
 
-	// askedAtOnce is how many questions about a busy slot group are open at once: while the worker
-	// performs the tasks of one answer, the next answer is under way.
-	askedAtOnce = 2
+	// gatherMax is how long a return waits for the next question, and an owned task for a slot. A
+	// question that has to wait for somebody must not hold up returns, nor a handler that takes
+	// longer than those before it tasks that others could perform.
+	gatherMax = 50 * time.Millisecond
 )
 
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
@@ -23,15 +25,17 @@ const (
 type slotGroup struct {
 	actions []string
 	slots   int
-	// free is how many slots are neither used by a performance nor kept for an open question.
+	// free is how many slots are neither used by a handler nor kept for an open question.
 	free int
 	// asked is how many open questions are about the group.
 	asked int
-	// awaited is how many calls that return tasks must have ended before the worker asks for few
-	// tasks.
-	awaited int
 	// more says that there may be more tasks: the last answer had as many as were asked for.
 	more bool
+	// ahead are owned tasks that wait for a slot; coming is how many more are asked for.
+	ahead  []batch
+	coming int
+	// takes is how long a handler takes, about; 0: not known.
+	takes time.Duration
 }
 
 // A question asks for at most max tasks of its slot groups. Each group keeps as many slots for the
@@ -41,8 +45,14 @@ type question struct {
 	max    int
 	// wait says that the question stays open until there is a task, and that the worker keeps no
 	// slots for the answer meanwhile.
-	wait   bool
-	cancel context.CancelFunc
+	wait bool
+	// kept is how many slots of the only group are kept; the other tasks are to wait for one.
+	kept int
+	// began is when the question was asked.
+	began time.Time
+	// returns are the performances that are returned along with a question that does not wait.
+	returns []*performance
+	cancel  context.CancelFunc
 }
 
 type answer struct {
@@ -56,9 +66,13 @@ type answer struct {
 // An asker owns tasks and has them performed. Only one goroutine uses its fields.
 //
 // While there may be more tasks of a slot group, the asker asks for that group alone, for as many
-// tasks as it has slots, without waiting. A question for one task costs the database nearly as much
-// as one for ten. So if few slots are free, the asker first lets the calls that are returning tasks
-// end, which takes milliseconds, and then asks for as many tasks as have a slot.
+// tasks as it has slots, without waiting. The tasks whose handlers have ended are returned by the
+// same call, so that a cycle costs one commit, and the slots of a cycle are filled together. Where
+// no such question is to be asked, they are returned alone.
+//
+// A slot that has to wait for a call stands still. So where handlers take about as long as a call,
+// the asker asks for some tasks more than there are slots: for as many as will have one by the time
+// of the next answer. They are given back if they have to wait for long, or the worker stops.
 //
 // The asker asks for all groups that had no more tasks together, in a question that waits. If
 // another group gets a slot while such a question is open, another question asks for it: to cancel
@@ -72,26 +86,35 @@ type asker struct {
 	*Worker
 	begin   func(owned []stint.OwnedTask, until time.Time)
 	release func(ctx context.Context, owned []stint.OwnedTask)
-	freed   <-chan []string
-	// returned is sent to when a call that returns tasks has ended; returnCalls counts them.
-	returned    <-chan struct{}
-	returnCalls func() (ended, running int)
-	groups      []*slotGroup // in the order in which they are asked
-	byAction    map[string]*slotGroup
-	slots       int // slots and free are those of the whole worker
-	free        int
-	answers     chan answer
-	open        []*question
-	probed      time.Time
-	failures    int
+	// giveBack returns performances alone; judge deals with what became of returns.
+	giveBack func([]*performance)
+	judge    func(performances []*performance, verdicts []error, err error)
+	ended    *endedQueue
+	due      []*performance // what the next question returns, since gathered
+	since    time.Time      // when the first of these became due
+	// tick is for what waits too long; ticks says that it runs.
+	tick  *time.Timer
+	ticks bool
+	// asks is how long a question takes, about.
+	asks time.Duration
+	// unreturned is how many performances have ended and are not over.
+	unreturned int
+	groups     []*slotGroup // in the order in which they are asked
+	byAction   map[string]*slotGroup
+	slots      int // slots and free are those of the whole worker
+	free       int
+	answers    chan answer
+	open       []*question
+	probed     time.Time
+	failures   int
 }
 
 // newAsker returns an asker for e. It calls begin to have tasks performed.
 func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 	w := e.Worker
 	a := &asker{
-		Worker: w, begin: begin, release: e.release, freed: e.freed,
-		returned: e.returnCalls.changed, returnCalls: e.returnCalls.counts,
+		Worker: w, begin: begin, release: e.release, judge: e.judge, ended: &e.ended,
+		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax), ticks: true,
 		slots: w.options.Concurrency, free: w.options.Concurrency,
 		byAction: map[string]*slotGroup{}, answers: make(chan answer),
 	}
@@ -114,6 +137,7 @@ func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 func (a *asker) loop(ctx context.Context) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
+	a.ended.taken = true
 	var pause <-chan time.Time
 	var failure error
 	outages := outage.New(a.options.Logger, "could not own tasks")
@@ -121,6 +145,10 @@ func (a *asker) loop(ctx context.Context) error {
 		if pause == nil {
 			a.askAll(asking)
 		}
+		if len(a.due) > 0 && !a.gathers() {
+			a.giveBackDue()
+		}
+		a.keepTicking()
 		select {
 		case ans := <-a.answers:
 			err := a.take(asking, ans)
@@ -136,12 +164,12 @@ func (a *asker) loop(ctx context.Context) error {
 				outages.Failed(ctx, err)
 				pause = time.After(reconnect().pause(a.failures))
 			}
-		case actions := <-a.freed:
-			for _, action := range actions {
-				a.byAction[action].free++
-			}
-			a.free += len(actions)
-		case <-a.returned:
+		case <-a.ended.changed:
+			runtime.Gosched() // those that end at this moment join
+			a.look()
+		case <-a.tick.C:
+			a.ticks = false
+			a.tooLong(asking)
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
@@ -151,8 +179,71 @@ func (a *asker) loop(ctx context.Context) error {
 	return failure
 }
 
+// look takes note of the performances that have ended.
+func (a *asker) look() {
+	freed, due, unreturned := a.ended.look()
+	for _, slot := range freed {
+		g := a.byAction[slot.action]
+		g.free++
+		g.takes = smoothed(g.takes, slot.took)
+	}
+	a.free += len(freed)
+	if len(a.due) == 0 {
+		a.since = now()
+	}
+	a.due, a.unreturned = append(a.due, due...), unreturned
+	a.beginAhead()
+}
+
+// keepTicking starts the tick if something may wait too long.
+func (a *asker) keepTicking() {
+	waits := len(a.due) > 0
+	for _, g := range a.groups {
+		waits = waits || len(g.ahead) > 0
+	}
+	if waits && !a.ticks {
+		a.tick.Reset(gatherMax)
+		a.ticks = true
+	}
+}
+
+// tooLong deals with what waits too long.
+func (a *asker) tooLong(ctx context.Context) {
+	late := now().Add(-gatherMax)
+	if len(a.due) > 0 && a.since.Before(late) {
+		a.giveBackDue()
+	}
+	for _, g := range a.groups {
+		for len(g.ahead) > 0 && g.ahead[0].since.Before(late) {
+			a.release(ctx, g.ahead[0].owned)
+			g.ahead = g.ahead[1:]
+			g.takes = max(g.takes, time.Duration(g.slots+1)*aheadSoon) // until some take less
+		}
+	}
+}
+
+// gathers reports whether returns are to wait for the next question: one is under way, or comes
+// when the tasks are begun that wait for a slot.
+func (a *asker) gathers() bool {
+	comes := func(g *slotGroup) bool { return g.more && len(g.ahead) > 0 }
+	asks := func(q *question) bool { return !q.wait }
+	return slices.ContainsFunc(a.groups, comes) || slices.ContainsFunc(a.open, asks)
+}
+
+// giveBackDue returns what is due, without a question.
+func (a *asker) giveBackDue() {
+	a.giveBack(a.due)
+	a.due = nil
+}
+
 // close closes all open questions: those that wait at once, the others soon.
 func (a *asker) close(ctx context.Context) {
+	a.giveBack(append(a.due, a.ended.close()...))
+	for _, g := range a.groups {
+		for _, b := range g.ahead {
+			a.release(ctx, b.owned)
+		}
+	}
 	for _, q := range a.open {
 		if q.wait {
 			q.cancel()
@@ -184,21 +275,23 @@ func (a *asker) next() *question {
 	var promising, quiet []*slotGroup
 	for _, g := range a.groups {
 		switch {
-		case g.free == 0:
 		case g.more:
-			if g.asked < askedAtOnce && a.enough(g) {
+			if g.asked == 0 && min(a.free, g.free)+g.extra(a.asks) > 0 {
 				promising = append(promising, g)
 			}
+		case g.free == 0:
 		case g.asked == 0:
 			quiet = append(quiet, g)
 		}
 	}
 	switch {
-	case a.free == 0 || len(promising) == 0 && len(quiet) == 0:
+	case len(promising) == 0 && (a.free == 0 || len(quiet) == 0):
+		return nil
+	case a.unreturned-len(a.due) >= a.slots: // they are held up
 		return nil
 	case len(promising) == 0:
 		return a.newQuestion(quiet, true)
-	case len(quiet) > 0 && now().Sub(a.probed) > probeEvery:
+	case len(quiet) > 0 && a.free > 0 && now().Sub(a.probed) > probeEvery:
 		a.probed = now()
 		return a.newQuestion(quiet, false)
 	}
@@ -209,22 +302,8 @@ func (a *asker) next() *question {
 	return a.newQuestion([]*slotGroup{g}, false)
 }
 
-// enough reports whether the free slots of a group are worth a question: they are half of all, or
-// no call is under way that would free more.
-func (a *asker) enough(g *slotGroup) bool {
-	const half = 2
-	if half*min(a.free, g.free) >= min(a.slots, g.slots) {
-		return true
-	}
-	ended, running := a.returnCalls()
-	if g.awaited == 0 {
-		g.awaited = ended + running
-	}
-	return running == 0 || ended >= g.awaited
-}
-
 func (a *asker) newQuestion(groups []*slotGroup, wait bool) *question {
-	q := &question{groups: groups, max: a.free, wait: wait}
+	q := &question{groups: groups, max: a.free, wait: wait, began: now()}
 	if wait && len(a.groups) > 1 {
 		q.max = 1
 	}
@@ -233,11 +312,17 @@ func (a *asker) newQuestion(groups []*slotGroup, wait bool) *question {
 	}
 	for _, g := range groups {
 		g.asked++
-		g.awaited = 0
 		g.free -= q.max
 	}
+	q.kept = q.max
 	if !wait {
 		a.free -= q.max
+		q.returns, a.due = firstFew(a.due)
+		if len(groups) == 1 {
+			extra := groups[0].extra(a.asks)
+			groups[0].coming += extra
+			q.max += extra
+		}
 	}
 	a.open = append(a.open, q)
 	return q
@@ -254,16 +339,27 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer q.cancel()
-		own := a.queue.OwnTasks
-		if q.wait {
-			own = a.queue.WaitToOwnTasks
-		}
 		ans := answer{question: q}
-		ans.owned, ans.err = own(ctx, a.options.Actor, q.max, actions, lease)
+		var verdicts []error
+		switch {
+		case q.wait:
+			ans.owned, ans.err = a.queue.WaitToOwnTasks(
+				ctx, a.options.Actor, q.max, actions, lease)
+		case len(q.returns) > 0:
+			verdicts, ans.owned, ans.err = a.queue.ReturnAndOwnTasks(
+				ctx, returnsOf(q.returns), stint.Want{
+					Actor: a.options.Actor, MaxTasks: q.max, Actions: actions, Lease: lease,
+				})
+		default:
+			ans.owned, ans.err = a.queue.OwnTasks(ctx, a.options.Actor, q.max, actions, lease)
+		}
 		// The leases began a little earlier, after a wait for tasks or for a connection that may
 		// have been long. If it was more than a little, the first heartbeat tells.
 		ans.at = now()
 		a.answers <- ans
+		if len(q.returns) > 0 {
+			a.judge(q.returns, verdicts, ans.err)
+		}
 	}()
 }
 
@@ -271,33 +367,44 @@ func (a *asker) ask(ctx context.Context, q *question) {
 func (a *asker) take(ctx context.Context, ans answer) error {
 	a.open = slices.DeleteFunc(a.open, func(q *question) bool { return q == ans.question })
 	if !ans.wait {
-		a.free += ans.max
+		a.free += ans.kept
+		a.asks = smoothed(a.asks, ans.at.Sub(ans.began))
 	}
 	full := len(ans.owned) == ans.max
 	for _, g := range ans.groups {
 		g.asked--
-		g.free += ans.max
+		g.free += ans.kept
+		g.coming -= ans.max - ans.kept
 		// If the question was about several groups, only those with tasks in a full answer may have
 		// more.
 		g.more = ans.err != nil && g.more || full && len(ans.groups) == 1
 	}
-	begun := min(a.free, len(ans.owned))
 	if ctx.Err() != nil {
-		begun = 0
+		a.release(ctx, ans.owned)
+		return ans.err
 	}
-	for i := range ans.owned {
-		g := a.byAction[ans.owned[i].Action]
+	for action, owned := range byAction(ans.owned) {
+		g := a.byAction[action]
 		g.more = g.more || full
-		if i < begun {
-			g.free--
+		g.ahead = append(g.ahead, batch{owned, ans.at.Add(a.options.Lease), ans.at})
+	}
+	a.beginAhead()
+	if ans.wait { // nobody asked for tasks that have to wait
+		for _, g := range ans.groups {
+			for _, b := range g.ahead {
+				a.release(ctx, b.owned)
+			}
+			g.ahead = nil
 		}
 	}
-	a.free -= begun
-	if begun > 0 {
-		a.begin(ans.owned[:begun], ans.at.Add(a.options.Lease))
-	}
-	if begun < len(ans.owned) {
-		a.release(ctx, ans.owned[begun:])
-	}
 	return ans.err
+}
+
+// byAction divides tasks by their actions.
+func byAction(owned []stint.OwnedTask) map[string][]stint.OwnedTask {
+	divided := map[string][]stint.OwnedTask{}
+	for _, task := range owned {
+		divided[task.Action] = append(divided[task.Action], task)
+	}
+	return divided
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	newGroups := func() (*asker, *slotGroup, *slotGroup) {
 		shared := &slotGroup{actions: []string{"shared"}, free: 5}
 		single := &slotGroup{actions: []string{"single"}, free: 2}
-		return &asker{groups: []*slotGroup{single, shared}, free: 5}, shared, single
+		return &asker{groups: []*slotGroup{single, shared}, slots: 5, free: 5}, shared, single
 	}
 	t.Run("all quiet", func(t *testing.T) {
 		t.Parallel()
@@ -112,67 +113,120 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	})
 }
 
-// Few slots wait for those that come free in a moment, and not for longer.
-func TestAsker_AsksForMuchAtOnce(t *testing.T) {
+// While a question is under way, what ends gathers for the next.
+func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	t.Parallel()
-	newBusy := func(free int) (*asker, *slotGroup) {
-		g := &slotGroup{actions: []string{"a"}, slots: 10, free: free, more: true}
-		return &asker{groups: []*slotGroup{g}, slots: 10, free: free}, g
+	g := &slotGroup{actions: []string{"a"}, slots: 10, free: 3, more: true}
+	a := &asker{groups: []*slotGroup{g}, slots: 10, free: 3}
+	ended := []*performance{{}, {}, {}}
+	a.due = ended
+	q := a.next()
+	if q == nil || q.wait || q.max != 3 || len(q.returns) != len(ended) || len(a.due) != 0 {
+		t.Fatalf("got %+v, want a question for three that returns three", q)
 	}
-	calls := func(a *asker, ended, running int) {
-		a.returnCalls = func() (int, int) { return ended, running }
+	g.free, a.free, a.due = 2, 2, ended[:2]
+	if q := a.next(); q != nil {
+		t.Errorf("got %+v, want no second one beside it", q)
 	}
-	t.Run("half of the slots", func(t *testing.T) {
-		t.Parallel()
-		a, g := newBusy(5)
-		if q := a.next(); q == nil || q.max != 5 {
-			t.Errorf("got %+v, want a question for five", q)
+	if !a.gathers() {
+		t.Error("want the returns to gather")
+	}
+	a.open, g.more = nil, false
+	if a.gathers() {
+		t.Error("want returns to be made alone where no question is to come")
+	}
+}
+
+// Returns go into a question as far as their results fit.
+func TestAsker_ReturnsNoMoreThanFits(t *testing.T) {
+	t.Parallel()
+	long := &performance{ret: stint.Return{Result: make([]byte, 1<<20)}}
+	for _, c := range []struct {
+		due   []*performance
+		first int
+	}{
+		{nil, 0},
+		{[]*performance{long}, 1},
+		{[]*performance{long, {}}, 1},
+		{[]*performance{{}, {}, long, {}}, 2},
+		{slices.Repeat([]*performance{{}}, 1001), 1000},
+	} {
+		first, rest := firstFew(c.due)
+		if len(first) != c.first || len(rest) != len(c.due)-c.first {
+			t.Errorf("firstFew(%d) = %d and %d, want %d", len(c.due), len(first), len(rest), c.first)
 		}
-		g.free, a.free = 5, 5
-		if q := a.next(); q == nil || q.max != 5 {
-			t.Errorf("got %+v, want a second one beside it", q)
+	}
+}
+
+// Tasks wait for slots where they have one soon.
+func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
+	t.Parallel()
+	waiting := func(n int) []batch { return []batch{{owned: make([]stint.OwnedTask, n)}} }
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		group slotGroup
+		want  int
+	}{
+		"as long as a question":  {slotGroup{slots: 4, more: true, takes: ms}, 16},
+		"a tenth":                {slotGroup{slots: 4, more: true, takes: ms / 10}, 4 + aheadMore},
+		"a second":               {slotGroup{slots: 4, more: true, takes: time.Second}, 0},
+		"a second, many slots":   {slotGroup{slots: 1000, more: true, takes: time.Second}, 4},
+		"not known":              {slotGroup{slots: 4, more: true}, 0},
+		"nothing more":           {slotGroup{slots: 4, takes: ms}, 0},
+		"many wait":              {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(5)}, 0},
+		"few wait":               {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(4)}, 12},
+		"many are asked for":     {slotGroup{slots: 4, more: true, takes: ms, coming: 5}, 0},
+		"some of them are begun": {slotGroup{slots: 4, more: true, takes: ms, coming: 3}, 13},
+	} {
+		if got := c.group.extra(ms); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
-		g.free, a.free = 5, 5
-		if q := a.next(); q != nil {
-			t.Errorf("got %+v, want no third one", q)
-		}
-	})
-	t.Run("few, nothing under way", func(t *testing.T) {
-		t.Parallel()
-		a, _ := newBusy(1)
-		calls(a, 7, 0)
-		if q := a.next(); q == nil || q.max != 1 {
-			t.Errorf("got %+v, want a question for one", q)
-		}
-	})
-	t.Run("few, two calls under way", func(t *testing.T) {
-		t.Parallel()
-		a, g := newBusy(1)
-		for ended := 7; ended < 9; ended++ {
-			calls(a, ended, 2) // there always are some
-			if q := a.next(); q != nil {
-				t.Errorf("%d ended: got %+v, want none yet", ended, q)
-			}
-			g.free++
-			a.free++
-		}
-		calls(a, 9, 2)
-		if q := a.next(); q == nil || q.max != 3 {
-			t.Errorf("got %+v, want a question for what has gathered", q)
-		}
-	})
-	t.Run("few, a call that was none", func(t *testing.T) {
-		t.Parallel()
-		a, _ := newBusy(1)
-		calls(a, 7, 2)
-		if q := a.next(); q != nil {
-			t.Errorf("got %+v, want none yet", q)
-		}
-		calls(a, 8, 0)
-		if q := a.next(); q == nil {
-			t.Error("want a question, since nothing is under way any more")
-		}
-	})
+	}
+	slow := slotGroup{slots: 4, more: true, takes: 100 * ms}
+	if got := slow.extra(10 * time.Second); got != 1 {
+		t.Errorf("where a question takes long: got %d, want what has a slot soon", got)
+	}
+}
+
+// What was owned ahead begins when a slot is free, and is given back if none is for long.
+func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
+	t.Parallel()
+	var begun, released []stint.OwnedTask
+	g := &slotGroup{slots: 1, more: true, takes: time.Millisecond}
+	a := &asker{
+		Worker: &Worker{options: Options{Lease: time.Minute}},
+		groups: []*slotGroup{g}, slots: 1, free: 0, asks: time.Millisecond,
+		byAction: map[string]*slotGroup{"a": g}, ended: &endedQueue{taken: true},
+		begin: func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
+		release: func(_ context.Context, owned []stint.OwnedTask) {
+			released = append(released, owned...)
+		},
+	}
+	q := a.next()
+	if q == nil || q.max != 4 || q.kept != 0 {
+		t.Fatalf("got %+v, want a question for what has a slot soon", q)
+	}
+	owned := []stint.OwnedTask{{ID: "1", Action: "a"}, {ID: "2", Action: "a"}, {ID: "3", Action: "a"}}
+	if err := a.take(t.Context(), answer{question: q, owned: owned, at: now()}); err != nil {
+		t.Fatalf("take = %v", err)
+	}
+	if len(begun) != 0 || len(released) != 0 {
+		t.Fatalf("begun %v, released %v, want all to wait", begun, released)
+	}
+	a.ended.freed = []freedSlot{{"a", time.Millisecond}}
+	a.look()
+	if len(begun) != 1 || begun[0].ID != "1" || a.free != 0 || g.free != 0 {
+		t.Errorf("begun %v, want the first one in the slot that is free", begun)
+	}
+	a.tooLong(t.Context())
+	if len(released) != 0 {
+		t.Errorf("released %v at once", released)
+	}
+	g.ahead[0].since = now().Add(-2 * gatherMax)
+	a.tooLong(t.Context())
+	if len(released) != 2 || released[0].ID != "2" || g.waiting() != 0 {
+		t.Errorf("released %v, want those that waited too long", released)
+	}
 }
 
 func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {

@@ -67,6 +67,18 @@
 // process.) [stint.Task.MaxTries] limits how often a task is tried. The text of the error becomes
 // the status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
 //
+// # Cycles
+//
+// A slot is free as soon as its handler has returned. While there are more tasks, one transaction
+// returns what has ended and owns what comes next, for all slots. If handlers take no longer than
+// some tens of milliseconds, the worker also owns tasks ahead: as many as it will start within 25
+// ms, by how long handlers took so far, at most its slots and 64. What it cannot start within 50 ms
+// it gives back, without a try.
+//
+// So if the process is killed, the tasks that it was performing are tried again, those whose
+// handlers had returned in the last moments, and those that it had not started yet. For all of them
+// it was a try.
+//
 // # Stopping
 //
 // When the context of [Worker.Run] ends, the worker owns no more tasks, and handlers have
@@ -79,8 +91,9 @@
 //
 // # Connections
 //
-// Besides what handlers use, a worker needs a few connections of the store's pool: two for owning,
-// two for returning, and one for the heartbeat. If handlers hold every connection of the pool, the
+// Besides what handlers use, a worker needs a few connections of the store's pool: two for owning
+// and returning, and one for the heartbeat; actions with slots of their own need one more each,
+// while they are busy. If handlers hold every connection of the pool, the
 // store opens up to two besides it for heartbeats and returns, so no task is lost; but handlers
 // wait for one another, and so does the hand-out. So give a worker no more slots than its handlers
 // have connections, or a larger pool. It says at its start if it has more slots than the pool has

@@ -22,8 +22,6 @@ type execution struct {
 	*Worker
 	logger *slog.Logger
 
-	// freed takes the actions of performances that are over. It has room for all.
-	freed chan []string
 	// stopped is closed when the worker no longer waits for handlers to return, nor for a database
 	// that cannot be reached.
 	stopped chan struct{}
@@ -32,10 +30,10 @@ type execution struct {
 	// handlers is how many handlers have not returned, also those that nobody waits for any more.
 	handlers atomic.Int64
 
-	returns     *returnGroup
-	returnCalls returnCalls
-	outage      serverOutage
-	waits       handlerWaits
+	ended   endedQueue
+	returns *returnGroup
+	outage  serverOutage
+	waits   handlerWaits
 
 	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance

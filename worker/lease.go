@@ -101,19 +101,17 @@ func (e *execution) hold(begun []*performance, until time.Time) {
 	}
 }
 
-// letGo frees the slots of performances that are over.
+// letGo forgets performances that are over.
 func (e *execution) letGo(over ...*performance) {
 	if len(over) == 0 {
 		return
 	}
-	actions := make([]string, len(over))
 	e.mutex.Lock()
-	for i, p := range over {
-		actions[i] = p.task.Action
+	for _, p := range over {
 		delete(e.held, p.task.Token)
 	}
 	e.mutex.Unlock()
-	e.freed <- actions
+	e.ended.over(len(over))
 	e.performing.Add(-len(over))
 }
 

@@ -116,6 +116,7 @@ func (e *execution) settle(p *performance, end ending) {
 		return
 	}
 	p.ending = end
+	e.ended.free(p)
 	inTx, well := p.task.returned.Load(), end.kind == endedWell
 	switch {
 	case inTx && well:

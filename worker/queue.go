@@ -24,7 +24,9 @@ type Queue interface {
 		ctx context.Context, actor stint.ActorID, owned []stint.OwnedTask, lease time.Duration,
 	) ([]bool, error)
 	ReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error)
-	TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error)
+	ReturnAndOwnTasks(
+		ctx context.Context, returns []stint.Return, want stint.Want,
+	) (verdicts []error, owned []stint.OwnedTask, err error)
 	SetStatus(ctx context.Context, owned stint.OwnedTask, status string, progress float64) error
 	Inputs(ctx context.Context, owned stint.OwnedTask) ([]stint.Input, error)
 	RecordStep(

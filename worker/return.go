@@ -5,61 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 )
 
-// returnCalls counts the calls that return tasks.
-type returnCalls struct {
-	mutex sync.Mutex
-	// waiting is how many performances wait for a call, running how many calls are under way, and
-	// ended how many have ended.
-	waiting, running, ended int
-	// changed is sent to when a call has ended.
-	changed chan struct{}
-}
-
-func (c *returnCalls) await() {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.waiting++
-}
-
-// begin notes that a call begins, and how many performances waited for it.
-func (c *returnCalls) begin(waited int) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.waiting -= waited
-	c.running++
-}
-
-func (c *returnCalls) end() {
-	c.mutex.Lock()
-	c.running--
-	c.ended++
-	c.mutex.Unlock()
-	wakeUp(c.changed)
-}
-
-// counts returns how many calls have ended, and how many are running or about to run.
-func (c *returnCalls) counts() (ended, running int) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.ended, max(c.running, min(c.waiting, 1))
-}
-
-// wakeUp makes whoever receives from the channel look, now or next.
-func wakeUp(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
-// A returnGroup returns the tasks of performances that end at the same time together. The goroutine
+// A returnGroup returns the tasks of performances that end at the same time together, where no
+// hand-out goes along. The goroutine
 // that makes the call also deals with each verdict, not the goroutines that posted the returns: to
 // wake those one by one took 15 % of the throughput of a worker.
 type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
@@ -86,23 +39,59 @@ func returnSize(p *performance) int {
 	return 1 + len(p.ret.Result)/resultBytes
 }
 
-// giveBack returns the task of a performance, together with others that end at the same time. It
-// does not wait for the call, unless the server does not answer.
+// firstFew splits performances into those whose returns go into one call, and the rest.
+func firstFew(due []*performance) (first, rest []*performance) {
+	size := 0
+	for i, p := range due {
+		if size += returnSize(p); size > groupcommit.SizeMax && i > 0 {
+			return due[:i:i], due[i:]
+		}
+	}
+	return due, nil
+}
+
+// giveBack returns the task of a performance, together with others that end at the same time, and
+// with the next hand-out if there is one. It does not wait for the call, unless the server does not
+// answer.
 func (e *execution) giveBack(p *performance) {
 	if err := e.outage.current(); err != nil {
 		e.outlast(p, err)
 		return
 	}
-	e.returnCalls.await()
-	e.returns.Post(struct{}{}, p)
+	if !e.ended.post(p) {
+		e.returns.Post(struct{}{}, p)
+	}
 }
 
-// returnShared returns the tasks of performances in one call. Tasks that this call could not return
-// are returned in goroutines of their own.
+// giveBackAlone returns tasks of performances without a hand-out.
+func (e *execution) giveBackAlone(due []*performance) {
+	for _, p := range due {
+		e.returns.Post(struct{}{}, p)
+	}
+}
+
+// returnShared returns tasks of performances in one call.
 func (e *execution) returnShared(performances []*performance) {
-	e.returnCalls.begin(len(performances))
-	defer e.returnCalls.end()
-	verdicts, err := e.returnTogether(performances)
+	returns := returnsOf(performances)
+	ctx, cancel := context.WithTimeout(
+		context.WithoutCancel(performances[0].ctx), attemptFor(returns...))
+	defer cancel()
+	verdicts, _, err := e.queue.ReturnAndOwnTasks(ctx, returns, stint.Want{})
+	e.judge(performances, verdicts, err)
+}
+
+func returnsOf(performances []*performance) []stint.Return {
+	returns := make([]stint.Return, len(performances))
+	for i, p := range performances {
+		returns[i] = p.ret
+	}
+	return returns
+}
+
+// judge deals with the verdicts on returns that were made together. Tasks that this call could not
+// return are returned in goroutines of their own.
+func (e *execution) judge(performances []*performance, verdicts []error, err error) {
+	verdicts, err = e.conclusions(performances, verdicts, err)
 	for i, p := range performances {
 		switch {
 		case err != nil:
@@ -124,14 +113,14 @@ func (e *execution) outlast(p *performance, err error) {
 			e.giveBack(p)
 			return
 		case mayProbe:
-			var verdicts []error
-			verdicts, err = e.returnTogether([]*performance{p})
+			var verdict error
+			verdict, err = e.probe(p)
 			e.outage.probed(err == nil)
 			if err != nil {
 				continue
 			}
-			if verdicts[0] != nil {
-				e.returnAlone(p, verdicts[0])
+			if verdict != nil {
+				e.returnAlone(p, verdict)
 			}
 			return
 		}
@@ -153,22 +142,16 @@ func attemptToSend(bytes int) time.Duration {
 	return attemptMax + time.Duration(bytes/slow)*time.Second
 }
 
-// returnTogether returns tasks, and lets go of the performances that are over after it: their
-// verdicts are nil. The error says that the server has not answered; then nothing has changed.
-func (e *execution) returnTogether(performances []*performance) ([]error, error) {
-	returns := make([]stint.Return, len(performances))
-	for i, p := range performances {
-		returns[i] = p.ret
-	}
-	ctx, cancel := context.WithTimeout(
-		context.WithoutCancel(performances[0].ctx), attemptFor(returns...))
-	defer cancel()
-	verdicts, err := e.queue.TryReturnTasks(ctx, returns)
+// conclusions lets go of the performances that are over by the verdicts on their returns: those are
+// nil then. The error says that the server has not answered; then nothing has changed.
+func (e *execution) conclusions(
+	performances []*performance, verdicts []error, err error,
+) ([]error, error) {
 	if unanswered(err) {
 		return nil, err
 	}
 	if err != nil { // all failed with it
-		verdicts = slices.Repeat([]error{err}, len(returns))
+		verdicts = slices.Repeat([]error{err}, len(performances))
 	}
 	over := make([]*performance, 0, len(performances))
 	for i, p := range performances {
@@ -179,6 +162,18 @@ func (e *execution) returnTogether(performances []*performance) ([]error, error)
 	}
 	e.finish(over...)
 	return verdicts, nil
+}
+
+// probe returns the task of a performance alone, to see whether the server answers.
+func (e *execution) probe(p *performance) (verdict, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), attemptFor(p.ret))
+	defer cancel()
+	all, one := []*performance{p}, []stint.Return{p.ret}
+	verdicts, _, err := e.queue.ReturnAndOwnTasks(ctx, one, stint.Want{})
+	if verdicts, err = e.conclusions(all, verdicts, err); err != nil {
+		return nil, err
+	}
+	return verdicts[0], nil
 }
 
 // returnAlone returns a task that could not be returned together with others. It tries until the

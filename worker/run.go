@@ -23,9 +23,8 @@ const (
 func newExecution(w *Worker) *execution {
 	e := &execution{
 		Worker: w, logger: w.options.Logger,
-		freed: make(chan []string, w.options.Concurrency), stopped: make(chan struct{}),
+		stopped: make(chan struct{}), ended: endedQueue{changed: make(chan struct{}, 1)},
 		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
-		returnCalls: returnCalls{changed: make(chan struct{}, 1)},
 	}
 	e.returns = e.newReturnGroup()
 	e.waits.slots = w.slots()

@@ -19,19 +19,19 @@ type narrowQueue struct {
 	perSecond int
 }
 
-func (q narrowQueue) TryReturnTasks(
-	ctx context.Context, returns []stint.Return,
-) ([]error, error) {
+func (q narrowQueue) ReturnAndOwnTasks(
+	ctx context.Context, returns []stint.Return, want stint.Want,
+) ([]error, []stint.OwnedTask, error) {
 	if until, limited := ctx.Deadline(); limited {
 		bytes := 0
 		for i := range returns {
 			bytes += len(returns[i].Result)
 		}
 		if time.Duration(bytes/q.perSecond)*time.Second > time.Until(until) {
-			return nil, context.DeadlineExceeded
+			return nil, nil, context.DeadlineExceeded
 		}
 	}
-	return q.Queue.TryReturnTasks(ctx, returns)
+	return q.Queue.ReturnAndOwnTasks(ctx, returns, want)
 }
 
 // A large result is returned however slow the line.

@@ -30,7 +30,8 @@ type Options struct {
 
 	// Concurrency is the most tasks that are performed at once, over all actions. Default: 100,
 	// which suits handlers that mostly wait for something. If handlers compute, limit their action
-	// to the number of processors.
+	// to the number of processors. If handlers take only milliseconds, the worker owns some tasks
+	// more, which begin in a moment: see "Cycles".
 	Concurrency int
 
 	// Lease is how long tasks are owned. The worker extends leases after a third of that time, so

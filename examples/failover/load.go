@@ -123,10 +123,14 @@ func (r recorder) ReturnTasks(ctx context.Context, returns []stint.Return) ([]er
 	return r.returned(returns, verdicts, err)
 }
 
-// TryReturnTasks implements [worker.Queue].
-func (r recorder) TryReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
-	verdicts, err := r.Store.TryReturnTasks(ctx, returns)
-	return r.returned(returns, verdicts, err)
+// ReturnAndOwnTasks implements [worker.Queue].
+func (r recorder) ReturnAndOwnTasks(
+	ctx context.Context, returns []stint.Return, want stint.Want,
+) (verdicts []error, owned []stint.OwnedTask, err error) {
+	verdicts, owned, err = r.Store.ReturnAndOwnTasks(ctx, returns, want)
+	verdicts, err = r.returned(returns, verdicts, err)
+	owned, err = r.given(want.Actor, owned, err)
+	return verdicts, owned, err
 }
 
 // A load is inserters and workers, each with a store of its own.

@@ -11,15 +11,15 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-func TestTryReturnTasks_JudgesEachReturn(t *testing.T) {
+func TestReturnAndOwnTasks_JudgesEachReturn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
 	insert(t, store, numbered("t", 3)...)
 	returns := completed(own(t, store, 3))
 	returns[1].Token = stint.Token{}
 	returns[2].Code = "odd"
-	verdicts, err := store.TryReturnTasks(t.Context(), returns)
-	wantErr(t, "TryReturnTasks", err, nil)
+	verdicts, _, err := store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks", err, nil)
 	wantErr(t, "verdict on a good one", verdicts[0], nil)
 	wantTasks(t, "verdict on a bad token", verdicts[1], stint.ErrBusy, returns[1].ID)
 	wantErr(t, "verdict on a bad code", verdicts[2], stint.ErrInvalidArgument)
@@ -28,7 +28,7 @@ func TestTryReturnTasks_JudgesEachReturn(t *testing.T) {
 
 // What must wait for somebody's transaction is not made, nor is what goes with it; by themselves,
 // the others are.
-func TestTryReturnTasks_DoesNotWait(t *testing.T) {
+func TestReturnAndOwnTasks_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -39,29 +39,29 @@ func TestTryReturnTasks_DoesNotWait(t *testing.T) {
 	lockBlocked(t, tx, "dependent")
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	verdicts, err := store.TryReturnTasks(ctx, returns)
-	wantErr(t, "TryReturnTasks", err, nil)
+	verdicts, _, err := store.ReturnAndOwnTasks(ctx, returns, stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks", err, nil)
 	for i, r := range returns {
 		wantTasks(t, "verdict", verdicts[i], stint.ErrBusy, r.ID)
 		wantState(t, store, stint.StateInProgress, r.ID)
 	}
-	verdicts, err = store.TryReturnTasks(ctx, returns[1:])
-	wantErr(t, "TryReturnTasks of the other", err, nil)
+	verdicts, _, err = store.ReturnAndOwnTasks(ctx, returns[1:], stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks of the other", err, nil)
 	wantErr(t, "verdict on the other", verdicts[0], nil)
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 }
 
 // A late owner may return, but that takes a second look.
 // Proves R8.
-func TestTryReturnTasks_LeavesSecondLooksToReturnTasks(t *testing.T) {
+func TestReturnAndOwnTasks_LeavesSecondLooksToReturnTasks(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 1)...)
 	late := completed(own(t, store, 1))
 	expireLeases(t, pool)
 	maintain(t, store)
-	verdicts, err := store.TryReturnTasks(t.Context(), late)
-	wantErr(t, "TryReturnTasks", err, nil)
+	verdicts, _, err := store.ReturnAndOwnTasks(t.Context(), late, stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks", err, nil)
 	wantTasks(t, "verdict", verdicts[0], stint.ErrBusy, late[0].ID)
 	verdicts, err = store.ReturnTasks(t.Context(), late)
 	wantErr(t, "ReturnTasks", err, nil)
@@ -70,16 +70,16 @@ func TestTryReturnTasks_LeavesSecondLooksToReturnTasks(t *testing.T) {
 
 // In a transaction it would leave the caller's locks with a limit.
 // Proves R21.
-func TestTryReturnTasks_IsRefusedInATransaction(t *testing.T) {
+func TestReturnAndOwnTasks_IsRefusedInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 1)...)
 	returns := completed(own(t, store, 1))
-	_, err := store.WithTx(begin(t, pool)).TryReturnTasks(t.Context(), returns)
-	wantErr(t, "TryReturnTasks", err, stint.ErrInvalidArgument)
+	_, _, err := store.WithTx(begin(t, pool)).ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks", err, stint.ErrInvalidArgument)
 	wantErr(t, "Close", store.Close(t.Context()), nil)
-	_, err = store.TryReturnTasks(t.Context(), returns)
-	wantErr(t, "TryReturnTasks of a closed store", err, stint.ErrClosed)
+	_, _, err = store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+	wantErr(t, "ReturnAndOwnTasks of a closed store", err, stint.ErrClosed)
 }
 
 // everyReturn are returns of each kind, of one task each.
@@ -104,7 +104,7 @@ const everyReturns = 7
 // Repeated, it says of each return that it was made, as ReturnTasks does; also where the repetition
 // has another return that somebody holds up. Another outcome is no repetition.
 // Proves G47, R11.
-func TestTryReturnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
+func TestReturnAndOwnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, keep := range []time.Duration{0, stint.KeepNone} {
@@ -119,21 +119,21 @@ func TestTryReturnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 		returns := append(everyReturn(owned), stint.Return{
 			ID: "u", Token: owned[everyReturns].Token, Code: stint.StatusPending,
 		})
-		verdicts, err := store.TryReturnTasks(t.Context(), returns)
-		wantErr(t, "TryReturnTasks", errors.Join(append(verdicts, err)...), nil)
+		verdicts, _, err := store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+		wantErr(t, "ReturnAndOwnTasks", errors.Join(append(verdicts, err)...), nil)
 		if keep != stint.KeepNone { // the token is another's then
 			insert(t, store, after("blocks", "dependent"))
 		}
-		again, err := store.TryReturnTasks(t.Context(), returns)
-		wantErr(t, "TryReturnTasks again", err, nil)
+		again, _, err := store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+		wantErr(t, "ReturnAndOwnTasks again", err, nil)
 		asReturnTasks(t, store, returns, again)
 
 		tx := begin(t, pool)
 		lockBlocked(t, tx, "dependent")
 		held := append(slices.Clone(returns), completed(owned[everyReturns+1:])...)
 		held = append(held, stint.Return{ID: "t000000", Token: owned[0].Token, Code: "odd"})
-		again, err = store.TryReturnTasks(t.Context(), held)
-		wantErr(t, "TryReturnTasks that is held up", err, nil)
+		again, _, err = store.ReturnAndOwnTasks(t.Context(), held, stint.Want{})
+		wantErr(t, "ReturnAndOwnTasks that is held up", err, nil)
 		asReturnTasks(t, store, returns, again[:len(returns)])
 		wantTasks(t, "verdict on the one held up", again[len(returns)], stint.ErrBusy, "v")
 		wantErr(t, "verdict on a bad one", again[len(returns)+1], stint.ErrInvalidArgument)
@@ -147,8 +147,8 @@ func TestTryReturnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 				returns[i].Code = stint.StatusCompleted
 			}
 		}
-		again, err = store.TryReturnTasks(t.Context(), returns)
-		wantErr(t, "TryReturnTasks with other outcomes", err, nil)
+		again, _, err = store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{})
+		wantErr(t, "ReturnAndOwnTasks with other outcomes", err, nil)
 		for i, verdict := range again {
 			if verdict == nil || errors.Is(verdict, stint.ErrAlreadyReturned) {
 				t.Errorf("verdict on another outcome of %q = %v", returns[i].ID, verdict)

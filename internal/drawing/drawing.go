@@ -1,0 +1,93 @@
+// Package drawing writes a network of tasks in the languages of programs that draw. [stint.Graph]
+// is drawn by it.
+package drawing
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Drawing is the boxes of a network and the arrows between them.
+type Drawing struct {
+	Nodes []Node
+	// Edges are pairs of places in Nodes.
+	Edges [][2]int
+}
+
+// A Node is a box.
+type Node struct {
+	Label string
+	// State chooses the colours.
+	State string
+	// Round is for tasks that nobody performs.
+	Round bool
+}
+
+// colours are how a task in a state is drawn.
+type colours struct{ state, fill, line string }
+
+// byState are the colours of the states, the first one also those of a state that has none.
+func byState() []colours {
+	return []colours{
+		{"blocked", "#f1f3f5", "#868e96"},
+		{"scheduled", "#f1f3f5", "#868e96"},
+		{"ready", "#fff3bf", "#e67700"},
+		{"in-progress", "#d0ebff", "#1971c2"},
+		{"completed", "#d3f9d8", "#2f9e44"},
+		{"aborted", "#ffe3e3", "#c92a2a"},
+	}
+}
+
+func coloursOf(state string) colours {
+	all := byState()
+	i := slices.IndexFunc(all, func(c colours) bool { return c.state == state })
+	return all[max(i, 0)]
+}
+
+// WriteDOT writes the drawing in the language of Graphviz.
+func (d *Drawing) WriteDOT(w io.Writer) error {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
+	var text strings.Builder
+	text.WriteString("digraph tasks {\n\trankdir=LR\n\tnode [shape=box, style=filled]\n")
+	for i, node := range d.Nodes {
+		shape := ""
+		if node.Round {
+			shape = ", shape=ellipse"
+		}
+		colours := coloursOf(node.State)
+		fmt.Fprintf(&text, "\tn%d [label=\"%s\", fillcolor=%q, color=%q%s]\n", i,
+			escape.Replace(node.Label), colours.fill, colours.line, shape)
+	}
+	for _, edge := range d.Edges {
+		fmt.Fprintf(&text, "\tn%d -> n%d\n", edge[0], edge[1])
+	}
+	text.WriteString("}\n")
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// WriteMermaid writes the drawing in the language of Mermaid.
+func (d *Drawing) WriteMermaid(w io.Writer) error {
+	escape := strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;",
+		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
+	var text strings.Builder
+	text.WriteString("flowchart LR\n")
+	for i, node := range d.Nodes {
+		open, shut := `["`, `"]`
+		if node.Round {
+			open, shut = `(["`, `"])`
+		}
+		fmt.Fprintf(&text, "    n%d%s%s%s:::%s\n", i, open, escape.Replace(node.Label), shut,
+			node.State)
+	}
+	for _, edge := range d.Edges {
+		fmt.Fprintf(&text, "    n%d --> n%d\n", edge[0], edge[1])
+	}
+	for _, c := range byState() {
+		fmt.Fprintf(&text, "    classDef %s fill:%s,stroke:%s\n", c.state, c.fill, c.line)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}

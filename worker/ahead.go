@@ -1,0 +1,72 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A slot that has to wait for a call stands still. So where handlers take about as long as a call,
+// the asker owns more tasks than there are slots: as many as will have one by the time of the next
+// answer. If the worker dies, they have lost a try, as those have that it was performing.
+
+// How many tasks may wait for a slot: those that have one within the time of so many questions, but
+// soon, and no more than there are slots, and some. The asker asks for more when a part is left.
+const (
+	aheadQuestions = 4
+	aheadSoon      = gatherMax / 2
+	aheadMore      = 64
+	aheadPart      = 4
+)
+
+// A batch is tasks that were owned together.
+type batch struct {
+	owned []stint.OwnedTask
+	until time.Time // when their leases expire
+	since time.Time
+}
+
+func (g *slotGroup) waiting() (n int) {
+	for _, b := range g.ahead {
+		n += len(b.owned)
+	}
+	return n
+}
+
+// extra is how many tasks more than there are slots to ask for now, where a question takes so long.
+func (g *slotGroup) extra(asks time.Duration) int {
+	if !g.more || g.takes == 0 {
+		return 0
+	}
+	soon := float64(g.slots) * float64(min(aheadQuestions*asks, aheadSoon)) / float64(g.takes)
+	most := int(min(soon, float64(g.slots+aheadMore)))
+	waiting := g.waiting() + g.coming
+	if aheadPart*waiting > most {
+		return 0
+	}
+	return most - waiting
+}
+
+// smoothed is a mean of durations in which the last ones count most.
+func smoothed(mean, next time.Duration) time.Duration {
+	const part = 8
+	if mean == 0 {
+		return max(next, 1)
+	}
+	return max(mean+(next-mean)/part, 1)
+}
+
+// beginAhead begins tasks that waited for a slot.
+func (a *asker) beginAhead() {
+	for _, g := range a.groups {
+		for len(g.ahead) > 0 && min(a.free, g.free) > 0 {
+			b := &g.ahead[0]
+			n := min(a.free, g.free, len(b.owned))
+			a.free, g.free = a.free-n, g.free-n
+			a.begin(b.owned[:n], b.until)
+			if b.owned = b.owned[n:]; len(b.owned) == 0 {
+				g.ahead = g.ahead[1:]
+			}
+		}
+	}
+}
