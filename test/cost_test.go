@@ -83,6 +83,7 @@ func wantRoundTrips(t *testing.T, c *cutStore) {
 		"SetStatus":           1,
 		"ReturnTask":          1,
 		"ReturnTasks":         1,
+		"ReturnAndOwnTasks":   1,
 		"GetTasks":            1,
 		"ListTasks":           2, // which tasks, and what of them
 	}
@@ -134,8 +135,14 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 	count("ReturnTask", func() error {
 		return c.ReturnTask(ctx, owned[0].ID, owned[0].Token, "", stint.StatusCompleted)
 	})
+	count("ReturnAndOwnTasks", func() error {
+		_, _, err := c.ReturnAndOwnTasks(ctx, completed(owned[1:3]), stint.Want{
+			Actor: "actor", MaxTasks: 2, Actions: []string{"act"}, Lease: time.Hour,
+		})
+		return err
+	})
 	count("ReturnTasks", func() error {
-		_, err := c.ReturnTasks(ctx, completed(owned[1:]))
+		_, err := c.ReturnTasks(ctx, completed(owned[3:]))
 		return err
 	})
 	count("GetTasks", func() error {

@@ -3,9 +3,14 @@ package stint_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testrun"
@@ -172,5 +177,181 @@ func asReturnTasks(
 				t.Errorf("verdict on %+v = %v, want %v", returns[i], verdict, want[i])
 			}
 		}
+	}
+}
+
+// wants is what a caller wants to own of the action of the tests.
+func wants(n int) stint.Want {
+	return stint.Want{Actor: "actor", MaxTasks: n, Actions: []string{"act"}, Lease: time.Hour}
+}
+
+// returnAndOwn returns tasks as completed, and owns up to n in their place.
+func returnAndOwn(
+	t *testing.T, store *stint.Store, owned []stint.OwnedTask, n int,
+) []stint.OwnedTask {
+	t.Helper()
+	verdicts, next, err := store.ReturnAndOwnTasks(t.Context(), completed(owned), wants(n))
+	wantErr(t, "ReturnAndOwnTasks", errors.Join(append(verdicts, err)...), nil)
+	return next
+}
+
+// What the returns make ready, or make room for, is handed out by the same call.
+// Proves G204.
+func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]stint.Limits{
+		"no limits": {}, "a limit": {Concurrency: 1}, "a limit per key": {ConcurrencyPerKey: 1},
+		"turns": {ConcurrencyPerKey: 1, Fair: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, _ := newLimitedStore(t, limits)
+			insert(t, store, withKey("k", "a")...)
+			dependent := withKey("k", "b")[0]
+			dependent.After = []stint.TaskID{"a"}
+			insert(t, store, dependent)
+			next := returnAndOwn(t, store, wantHandOut(t, store, 1, "a"), 5)
+			if got := idsOf(next); !slices.Equal(got, []stint.TaskID{"b"}) {
+				t.Fatalf("got %v, want the dependent", got)
+			}
+			if next[0].Completed != 1 {
+				t.Errorf("got %+v, want it to know of its predecessor", next[0])
+			}
+			if next = returnAndOwn(t, store, next, 5); len(next) != 0 {
+				t.Errorf("got %v, though nothing is left", idsOf(next))
+			}
+			wantState(t, store, stint.StateCompleted, "a", "b")
+		})
+	}
+}
+
+// Returns that cannot be made keep nothing from being handed out.
+// Proves G204.
+func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 3)...)
+	insert(t, store, after("dependent", numbered("t", 1)[0].ID))
+	owned := own(t, store, 3)
+	insert(t, store, numbered("u", 3)...)
+	tx := begin(t, pool)
+	lockBlocked(t, tx, "dependent")
+	verdicts, next, err := store.ReturnAndOwnTasks(t.Context(), completed(owned[:2]), wants(1))
+	wantErr(t, "ReturnAndOwnTasks that is held up", err, nil)
+	wantTasks(t, "verdict", verdicts[0], stint.ErrBusy, owned[0].ID)
+	if len(next) != 1 || next[0].ID != "u000000" {
+		t.Errorf("held up, it handed out %v", idsOf(next))
+	}
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	returns := completed(owned)
+	returns[0].Token, returns[1].Code = stint.Token{}, "odd"
+	verdicts, next, err = store.ReturnAndOwnTasks(t.Context(), returns, wants(1))
+	wantErr(t, "ReturnAndOwnTasks", err, nil)
+	wantTasks(t, "verdict on a bad token", verdicts[0], stint.ErrBusy, returns[0].ID)
+	wantErr(t, "verdict on a bad code", verdicts[1], stint.ErrInvalidArgument)
+	wantErr(t, "verdict on a good one", verdicts[2], nil)
+	if len(next) != 1 || next[0].ID != "u000001" {
+		t.Errorf("it handed out %v", idsOf(next))
+	}
+	verdicts, next, err = store.ReturnAndOwnTasks(t.Context(), returns[1:2], wants(1))
+	wantErr(t, "ReturnAndOwnTasks of a bad one", err, nil)
+	wantErr(t, "verdict on it", verdicts[0], stint.ErrInvalidArgument)
+	if len(next) != 1 {
+		t.Errorf("it handed out %v", idsOf(next))
+	}
+	for _, want := range []stint.Want{{MaxTasks: -1}, {MaxTasks: 1}, {MaxTasks: 1, Actor: "a"}} {
+		_, _, err := store.ReturnAndOwnTasks(t.Context(), completed(owned[1:]), want)
+		wantErr(t, "ReturnAndOwnTasks with a bad want", err, stint.ErrInvalidArgument)
+	}
+	wantState(t, store, stint.StateInProgress, owned[1].ID)
+}
+
+// However the answer gets lost, the caller is given one batch, and the returns are made once.
+// Proves G97, G204.
+func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
+	t.Parallel()
+	for _, pair := range testrun.Third(testrun.Pairs(
+		handOutKinds(), slices.Sorted(maps.Keys(lostHandOuts("")))), 0) {
+		kind, name := pair.A, pair.B
+		t.Run(kind.statement+" "+name, func(t *testing.T) {
+			t.Parallel()
+			c := newCutStore(t, stint.Options{})
+			kind.impose(t, c)
+			insert(t, c.truth, withKey("k", "r0", "r1")...)
+			returned := own(t, c.Store, 2)
+			insert(t, c.truth, withKey("k", "t0", "t1", "t2")...)
+			var owned []stint.OwnedTask
+			var verdicts []error
+			err := lostHandOuts(kind.statement)[name](t, c, func() (err error) {
+				verdicts, owned, err = c.ReturnAndOwnTasks(t.Context(), completed(returned), wants(2))
+				return err
+			})
+			wantErr(t, "ReturnAndOwnTasks", err, nil)
+			for i, verdict := range verdicts {
+				if verdict != nil && !errors.Is(verdict, stint.ErrAlreadyReturned) {
+					t.Errorf("verdict on %s = %v", returned[i].ID, verdict)
+				}
+			}
+			wantState(t, c.truth, stint.StateCompleted, "r0", "r1")
+			if got := idsOf(owned); !slices.Equal(got, []stint.TaskID{"t0", "t1"}) {
+				t.Errorf("it gave %v", got)
+			}
+			if n := c.count(t, tasksIn("leased")); n != len(owned) {
+				t.Errorf("%d tasks are owned, want %d", n, len(owned))
+			}
+			complete(t, c.truth, owned...)
+		})
+	}
+}
+
+// Callers that share a call get their own verdicts and tasks.
+// Proves G204.
+func TestReturnAndOwnTasks_ServesManyCallers(t *testing.T) {
+	t.Parallel()
+	const callers, tasks = 16, 400
+	store := newStore(t)
+	insert(t, store, numbered("t", tasks)...)
+	var performed sync.Map
+	work := func(caller int) error {
+		var owned []stint.OwnedTask
+		for {
+			returns := completed(owned)
+			if len(returns) > 0 { // one that has to be refused goes along
+				returns = append(returns, stint.Return{ID: "none", Code: stint.StatusCompleted})
+			}
+			verdicts, next, err := store.ReturnAndOwnTasks(t.Context(), returns, wants(1+caller%3))
+			if err != nil {
+				return err
+			}
+			for i := range owned {
+				if verdicts[i] != nil {
+					return verdicts[i]
+				}
+			}
+			if n := len(owned); n > 0 && !errors.Is(verdicts[n], stint.ErrInvalidToken) {
+				return fmt.Errorf("verdict on no task: %w", verdicts[n])
+			}
+			if len(next) == 0 {
+				return nil
+			}
+			for _, task := range next {
+				if _, twice := performed.LoadOrStore(task.ID, true); twice {
+					return fmt.Errorf("%s was handed out twice", task.ID)
+				}
+			}
+			owned = next
+		}
+	}
+	var all errgroup.Group
+	for caller := range callers {
+		all.Go(func() error { return work(caller) })
+	}
+	wantErr(t, "the callers", all.Wait(), nil)
+	page, err := store.ListTasks(t.Context(), stint.Filter{
+		States: []stint.State{stint.StateCompleted}, Limit: tasks + 1,
+	})
+	wantErr(t, "ListTasks", err, nil)
+	if len(page.Tasks) != tasks {
+		t.Errorf("%d tasks are completed, want %d", len(page.Tasks), tasks)
 	}
 }
