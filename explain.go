@@ -506,7 +506,8 @@ func (g *Graph) drawing() *drawing.Drawing {
 	for i, task := range g.Tasks {
 		places[task.ID] = i
 		d.Nodes = append(d.Nodes, drawing.Node{
-			Label: task.label(), State: string(task.State), Round: task.Action == Spontaneous,
+			ID: string(task.ID), Action: task.Action, State: string(task.State),
+			Cause: string(task.AbortCause), Round: task.Action == Spontaneous,
 		})
 	}
 	for _, dependency := range g.Dependencies {
@@ -514,17 +515,4 @@ func (g *Graph) drawing() *drawing.Drawing {
 			[2]int{places[dependency.Predecessor], places[dependency.Dependent]})
 	}
 	return &d
-}
-
-// label is what a drawing says of the task.
-func (info *TaskInfo) label() string {
-	lines := []string{string(info.ID)}
-	if info.Action != Spontaneous {
-		lines = append(lines, info.Action)
-	}
-	state := string(info.State)
-	if info.AbortCause != "" {
-		state += ", " + string(info.AbortCause)
-	}
-	return strings.Join(append(lines, state), "\n")
 }

@@ -115,27 +115,30 @@ type ownKey struct {
 func (s *Store) ownTogether(
 	ctx context.Context, key ownKey, calls []exchange, _ bool,
 ) ([]ownAnswer, error) {
+	var returns []Return
 	all := 0
 	for _, call := range calls {
-		all += call.maxTasks
+		returns, all = append(returns, call.returns...), all+call.maxTasks
 	}
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
 		actor: key.actor, maxTasks: all, actions: actions, lease: key.lease, awaits: key.awaits,
-		chosen: key.chosen, returns: allReturns(calls),
+		chosen: key.chosen, returns: returns,
 	})
 	if err != nil {
 		return nil, err
 	}
 	answers, tasks := make([]ownAnswer, len(calls)), answer.tasks()
-	verdicts := divideVerdicts(answer.verdicts, calls)
 	for i, call := range calls {
-		n := min(call.maxTasks, len(tasks))
-		answers[i] = ownAnswer{tasks[:n:n], verdicts[i], answer.next, key.chosen, key.actor}
-		if n == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
+		n, own := len(call.returns), min(call.maxTasks, len(tasks))
+		answers[i] = ownAnswer{
+			tasks[:own:own], answer.verdicts[:n:n], answer.next, key.chosen, key.actor,
+		}
+		answer.verdicts = answer.verdicts[n:]
+		if own == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
 			answers[i].next.contended = true
 		}
-		tasks = tasks[n:]
+		tasks = tasks[own:]
 	}
 	return answers, nil
 }
@@ -309,7 +312,10 @@ func (h *handOut) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
 
 func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	name := "own_tasks"
-	if len(h.scan.Actions) <= fewQueues {
+	switch few := len(h.scan.Actions) <= fewQueues; {
+	case few && len(h.returns) > 0 && h.maxTasks <= singlyMax:
+		name = "own_singly" // who returns a few tasks of many will do the same with these
+	case few:
 		name = "own_few"
 	}
 	return pg.Step{
@@ -448,16 +454,12 @@ func (n *nextDue) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// own_few hands out tasks of at most fewQueues queues. It is own_tasks without the condition that
-// there are more.
+// own_few hands out tasks of at most fewQueues queues, and own_singly up to singlyMax of them, each
+// in a row of its own.
 const (
-	fewQueues  = 2
-	manyQueues = "cardinality($4::text[]) > 2"
+	fewQueues = 2
+	singlyMax = 64
 )
-
-func addOwnFew(texts map[string]string) {
-	texts["own_few"] = strings.ReplaceAll(texts["own_tasks"], manyQueues, "false")
-}
 
 // An exchange is what calls that share a hand-out ask for: how many tasks, in the place of those
 // that they return.
@@ -475,9 +477,9 @@ func (e exchange) clone() exchange { return exchange{cloneReturns(e.returns), e.
 func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
 	alone := len(h.bounds) > 0
 	if alone {
-		h.verdicts, err = h.store.returnPromptly(ctx, h.returns)
+		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt)
 	} else {
-		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, steps...)
+		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt, steps...)
 	}
 	if err == nil && alone {
 		err = h.store.db.Run(ctx, steps...)
@@ -493,29 +495,11 @@ func (h *handOut) judgeReturns(ctx context.Context) (err error) {
 	}
 	if h.verdicts == nil {
 		h.reading = true // until the verdicts are known, the tasks cannot be delivered
-		if h.verdicts, err = h.store.returnPromptly(ctx, h.returns); err != nil {
+		if h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt); err != nil {
 			return err
 		}
 		h.reading = false
 	}
 	h.store.judgeReturned(ctx, h.returns, h.verdicts)
 	return nil
-}
-
-// divideVerdicts gives each call the verdicts on its returns.
-func divideVerdicts(verdicts []error, calls []exchange) [][]error {
-	returns := make([][]Return, len(calls))
-	for i, call := range calls {
-		returns[i] = call.returns
-	}
-	return groupcommit.Divide(verdicts, returns)
-}
-
-// allReturns are the returns of several calls.
-func allReturns(calls []exchange) []Return {
-	var all []Return
-	for _, call := range calls {
-		all = append(all, call.returns...)
-	}
-	return slices.Clip(all)
 }

@@ -277,7 +277,7 @@ func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
 	for i, task := range tasks {
 		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
 	}
-	verdicts, err := s.returnTasks(ctx, returns, false)
+	verdicts, err := s.returnTasks(ctx, returns, returnMode{})
 	return errors.Join(append(verdicts, err)...)
 }
 

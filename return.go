@@ -136,7 +136,7 @@ func (s *Store) returnAndOwn(
 	if request.maxTasks != 0 {
 		return s.ownTasks(ctx, request)
 	}
-	verdicts, err := s.returnPromptly(ctx, returns)
+	verdicts, err := s.returnPromptly(ctx, returns, prompt)
 	if err != nil {
 		return ownAnswer{}, err
 	}
@@ -145,18 +145,18 @@ func (s *Store) returnAndOwn(
 }
 
 // returnPromptly makes returns, and runs more steps in the same transaction. If a lock holds them
-// up, none is made, and no step is run: all need a second look then.
+// up, none is made, and the steps run alone.
 func (s *Store) returnPromptly(
-	ctx context.Context, returns []Return, last ...pg.Step,
+	ctx context.Context, returns []Return, mode returnMode, last ...pg.Step,
 ) ([]error, error) {
-	verdicts, err := s.returnTasks(ctx, returns, true, last...)
+	verdicts, err := s.returnTasks(ctx, returns, mode, last...)
 	if !pg.IsCode(err, pg.CodeLockNotAvailable) {
 		return verdicts, err
 	}
 	verdicts = make([]error, len(returns))
 	for i := range returns {
 		if verdicts[i] = at(returns[i].check(), i, returns[i].ID); verdicts[i] == nil {
-			verdicts[i] = errSecondLook
+			verdicts[i] = errHeldUp
 		}
 	}
 	if len(last) > 0 {
@@ -167,12 +167,21 @@ func (s *Store) returnPromptly(
 	return verdicts, err
 }
 
-// judgeReturned judges the returns that need a second look, as far as that takes no lock: those
-// that were made before, and those of tasks that are gone. The others are not made.
+// judgeReturned looks a second time at returns that need it, as far as that takes no lock: it makes
+// those that came at the wrong moment, and judges those that were made before, and those of tasks
+// that are gone. The others are not made.
 func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []error) {
+	if places, undecided := undecidedReturns(returns, verdicts); len(places) > 0 {
+		again, err := s.returnPromptly(ctx, undecided, promptAgain)
+		for n, i := range places {
+			if err == nil {
+				verdicts[i] = again[n]
+			}
+		}
+	}
 	var places []int
 	for i, verdict := range verdicts {
-		if errors.Is(verdict, errSecondLook) {
+		if errors.Is(verdict, errSecondLook) || errors.Is(verdict, errHeldUp) {
 			places = append(places, i)
 			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
 		}
@@ -206,7 +215,7 @@ func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, er
 	refused := func(r Return) bool { return r.check() != nil }
 	if s.db.InTx() || returnsSize(returns) > groupcommit.SizeMax/2 ||
 		slices.ContainsFunc(returns, refused) {
-		return s.returnTasks(ctx, returns, false)
+		return s.returnTasks(ctx, returns, returnMode{})
 	}
 	if err := s.db.CheckOpen(ctx); err != nil {
 		return nil, err
@@ -221,22 +230,26 @@ func (s *Store) returnShared(ctx context.Context, returns []Return) ([]error, er
 
 // returnAgain repeats the returns that need a second look.
 func (s *Store) returnAgain(ctx context.Context, returns []Return, verdicts []error) {
-	var places []int
-	var undecided []Return
-	for i, verdict := range verdicts {
-		if errors.Is(verdict, errSecondLook) {
-			places, undecided = append(places, i), append(undecided, returns[i])
-		}
-	}
+	places, undecided := undecidedReturns(returns, verdicts)
 	if len(undecided) == 0 {
 		return
 	}
-	second, err := s.returnTasks(ctx, undecided, false)
+	second, err := s.returnTasks(ctx, undecided, returnMode{})
 	for j, i := range places {
 		if verdicts[i] = err; err == nil {
 			verdicts[i] = second[j]
 		}
 	}
+}
+
+// undecidedReturns are the returns that need a second look, with their places.
+func undecidedReturns(returns []Return, verdicts []error) (places []int, undecided []Return) {
+	for i, verdict := range verdicts {
+		if errors.Is(verdict, errSecondLook) {
+			places, undecided = append(places, i), append(undecided, returns[i])
+		}
+	}
+	return places, undecided
 }
 
 // returnsSize is how much of a batch returns take: one each, and one for each KiB of results and
@@ -262,18 +275,29 @@ func cloneReturns(returns []Return) []Return {
 func (s *Store) returnTogether(
 	ctx context.Context, _ struct{}, calls [][]Return, together bool,
 ) ([][]error, error) {
-	verdicts, err := s.returnTasks(ctx, slices.Concat(calls...), together)
+	verdicts, err := s.returnTasks(ctx, slices.Concat(calls...), returnMode{noWait: together})
 	if err != nil {
 		return nil, err
 	}
 	return groupcommit.Divide(verdicts, calls), nil
 }
 
-// returnTasks makes returns. If noWait is set, it fails rather than wait long for a lock that one
-// of them needs, and leaves second looks to the callers. The last steps run behind the returns, in
+// A returnMode is how returns are made.
+type returnMode struct {
+	// noWait says to fail rather than wait long for a lock that one of them needs, and to leave
+	// second looks to the callers.
+	noWait bool
+	// again says that it is a second attempt.
+	again bool
+}
+
+//nolint:gochecknoglobals // constants, but for the language
+var prompt, promptAgain = returnMode{noWait: true}, returnMode{noWait: true, again: true}
+
+// returnTasks makes returns. The last steps run behind the returns, in
 // the same transaction.
 func (s *Store) returnTasks(
-	ctx context.Context, returns []Return, noWait bool, last ...pg.Step,
+	ctx context.Context, returns []Return, mode returnMode, last ...pg.Step,
 ) ([]error, error) {
 	s = s.on(s.db.WithReserve(pg.Patient, 0))
 	verdicts := make([]error, len(returns))
@@ -297,7 +321,7 @@ func (s *Store) returnTasks(
 		first[name] = i
 		pending = append(pending, i)
 	}
-	if err := s.returnDistinct(ctx, returns, pending, verdicts, noWait, last...); err != nil {
+	if err := s.returnDistinct(ctx, returns, pending, verdicts, mode, last...); err != nil {
 		return nil, err
 	}
 	for i, earlier := range repeats {

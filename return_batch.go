@@ -39,10 +39,13 @@ func (r *Return) outcome() int16 {
 // somebody, so each caller takes it alone.
 var errSecondLook = errors.New("return needs a second look")
 
+// errHeldUp is the verdict on returns that a lock holds up, or one of those that came along.
+var errHeldUp = errors.New("return is held up")
+
 // returnDistinct makes the returns at some places, each of another task or token, and fills in the
 // verdicts on them.
 func (s *Store) returnDistinct(
-	ctx context.Context, returns []Return, places []int, verdicts []error, noWait bool,
+	ctx context.Context, returns []Return, places []int, verdicts []error, mode returnMode,
 	last ...pg.Step,
 ) error {
 	switch {
@@ -53,6 +56,7 @@ func (s *Store) returnDistinct(
 		return s.db.CheckOpen(ctx)
 	}
 	all := newReturnBatch(returns, places, s.triesKept > 0)
+	all.again = mode.again
 	rounds := roundsNone
 	if all.signals() {
 		rounds = roundsUsual
@@ -63,14 +67,14 @@ func (s *Store) returnDistinct(
 	known := &pg.Notices{}
 	known.AddKeys(kindFinished, all.posted()...)
 	err := s.settle(ctx, rounds, known, func(at settling) []pg.Step {
-		return append(pg.LimitWaiting(noWait), s.returnSteps(all, at)...)
+		return append(pg.LimitWaiting(mode.noWait), s.returnSteps(all, at)...)
 	}, last...)
 	if err != nil {
 		return err
 	}
 	refused := all.refused()
 	err = errSecondLook
-	if !noWait {
+	if !mode.noWait {
 		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
 		if s.db.InTx() && err != nil && !errors.Is(err, errUnstable) {
 			return err
@@ -151,6 +155,7 @@ type returnBatch struct {
 	spans        []returnSpan
 	settled      []bool // by place in chosen
 	isLate       bool   // it was refused before
+	again        bool
 }
 
 // A returnSpan is returns that are alike.
@@ -283,15 +288,23 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{keys, claims}})
 	}
 	dropsCompleted, dropsAborted := s.keep.Drops()
-	return append(steps, pg.Step{
-		Name: "return_tasks",
-		Args: []any{
-			lo, hi, claims, outcomes, posts, statuses, results, retries,
-			!dropsCompleted, !dropsAborted, !s.db.InTx(),
-			at.batch, at.round,
-		},
+	end := pg.Step{
+		Name: "return_final",
+		Args: []any{lo, hi, claims, outcomes, posts, statuses, results, !s.db.InTx()},
 		Read: func(rows pgx.Rows) error { return b.readSettled(rows, at.pending) },
-	})
+	}
+	if dropsCompleted || dropsAborted || !b.isPlain() {
+		end.Name = "return_tasks"
+		end.Args = append(end.Args,
+			retries, !dropsCompleted, !dropsAborted, at.batch, at.round)
+	}
+	return append(steps, end)
+}
+
+// isPlain reports whether all tasks of the batch end, and have no dependents as far as is known.
+func (b *returnBatch) isPlain() bool {
+	goesOn := func(span returnSpan) bool { return span.outcome >= outcomePending }
+	return !b.isLate && !b.again && !b.signals() && !slices.ContainsFunc(b.spans, goesOn)
 }
 
 // noteLate accepts returns for another try whose task ended because its last try expired, if there

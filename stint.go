@@ -198,7 +198,7 @@ var statementFiles embed.FS
 // statements are those of sql/.
 //
 //nolint:gochecknoglobals // never changes
-var statements = pg.NewStatements(statementFiles, addOwnFew)
+var statements = pg.NewStatements(statementFiles)
 
 // New returns a store that uses pool. The pool stays the caller's: [Store.Close] does not close it.
 // New does not contact the database; if the schema is missing or has another version, the first

@@ -55,6 +55,14 @@ func stintContender() contender {
 			{workload: "W3-insert", measure: insertStintSingly},
 			{workload: "W3-own-16", fill: fillStint, measure: ownStintSingly},
 			{workload: "W3-own-200", fill: fillStint, measure: ownStintSingly},
+			{
+				workload: "W3-own-16", variant: "in two calls", fill: fillStint,
+				measure: ownStintInTwoCalls, notQuick: true,
+			},
+			{
+				workload: "W3-own-200", variant: "in two calls", fill: fillStint,
+				measure: ownStintInTwoCalls, notQuick: true,
+			},
 			{workload: "W4", variant: "worker", measure: hearStintWorker},
 			{workload: "W4", variant: "WaitToOwnTasks", measure: hearStintAwait, notQuick: true},
 			{workload: "W5-100k", fill: fillStint, measure: drainStint},

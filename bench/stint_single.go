@@ -28,32 +28,79 @@ func insertStintSingly(ctx context.Context, r *run) error {
 	return errors.Join(err, store.Close(ctx))
 }
 
-// ownStintSingly owns one task and returns it, over and over, in many goroutines on one store.
+// ownStintSingly owns one task and returns it, over and over, in many goroutines on one store: each
+// returns its task when it asks for the next.
 func ownStintSingly(ctx context.Context, r *run) error {
+	return ownSingly(ctx, r, func(
+		ctx context.Context, store *stint.Store, more func() bool,
+	) (int, error) {
+		want := stint.Want{
+			Actor: "process", MaxTasks: 1, Actions: []string{stintAction}, Lease: time.Minute,
+		}
+		done := 0
+		var returns []stint.Return
+		for {
+			if !more() {
+				want.MaxTasks = 0
+			}
+			verdicts, owned, err := store.ReturnAndOwnTasks(ctx, returns, want)
+			if err := errors.Join(append(verdicts, err)...); err != nil {
+				return done, err
+			}
+			done += len(returns)
+			if len(owned) == 0 {
+				return done, nil
+			}
+			returns = []stint.Return{{
+				ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusCompleted,
+			}}
+		}
+	})
+}
+
+// ownStintInTwoCalls is ownStintSingly with a call to own and another to return.
+func ownStintInTwoCalls(ctx context.Context, r *run) error {
+	return ownSingly(ctx, r, func(
+		ctx context.Context, store *stint.Store, more func() bool,
+	) (int, error) {
+		done := 0
+		for more() {
+			owned, err := store.OwnTasks(ctx, "process", 1, []string{stintAction}, time.Minute)
+			if err != nil {
+				return done, err
+			}
+			for _, task := range owned {
+				err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
+				if err != nil {
+					return done, err
+				}
+				done++
+			}
+			if len(owned) == 0 {
+				break
+			}
+		}
+		return done, nil
+	})
+}
+
+// ownSingly has many goroutines work on one store, as one actor: calls of different actors do not
+// travel together.
+func ownSingly(
+	ctx context.Context, r *run,
+	work func(ctx context.Context, store *stint.Store, more func() bool) (done int, err error),
+) error {
 	store, err := newStint(ctx, r, 20)
 	if err != nil {
 		return err
 	}
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		var taken, done atomic.Int64
-		actions := []string{stintAction}
+		var begun, done atomic.Int64
+		more := func() bool { return begun.Add(1) <= int64(r.Tasks) }
 		err := inParallel(ctx, r.Callers, func(ctx context.Context, _ int) error {
-			const actor = "process" // calls of different actors do not travel together
-			for taken.Load() < int64(r.Tasks) {
-				owned, err := store.OwnTasks(ctx, actor, 1, actions, time.Minute)
-				if err != nil {
-					return err
-				}
-				taken.Add(int64(len(owned)))
-				for _, task := range owned {
-					err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
-					if err != nil {
-						return err
-					}
-					done.Add(1)
-				}
-			}
-			return nil
+			n, err := work(ctx, store, more)
+			done.Add(int64(n))
+			return err
 		})
 		return int(done.Load()), err
 	})

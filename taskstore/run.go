@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 //nolint:gochecknoglobals // never changes
-var statements = pg.NewStatements(files, nil)
+var statements = pg.NewStatements(files)
 
 // open returns the database of a store. Its statements find out themselves that tables are missing,
 // so the version of the schema is not checked.

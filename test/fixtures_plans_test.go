@@ -240,6 +240,11 @@ var sample = map[string]struct {
 			"1000, 100, 10",
 		[]string{"ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
 	},
+	"own_singly": {
+		"7, 'actor', 10, '{act,other}', '1 h', NULL, '{0,0}', '{9,9}', false, false, " +
+			"1000, 100, 10",
+		[]string{"ready_order", "ready_pkey", "tasks_pkey", "edges_after"},
+	},
 	"own_tasks": {
 		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', false, true, " +
 			"1000, 100, 10",
@@ -305,8 +310,12 @@ var sample = map[string]struct {
 	}},
 	"restore_planner": {"", nil},
 	"return_tasks": {
-		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', '{NULL}', true, true, true, 1, 2",
+		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true, '{NULL}', true, true, 1, 2",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
+	},
+	"return_final": {
+		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true",
+		[]string{"leased_pkey", "leases_pkey", "edges_after"},
 	},
 	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version":  {"'stint'", nil},

@@ -148,21 +148,26 @@ func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
-	insert(t, store, after("b"))
+	insert(t, store, after("breturn_final"), after("breturn_tasks"))
 	args := yields[string](t, pool, `SELECT format('array[%s], array[%1$s], array[%s::bigint], ' ||
-			'''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', ''{NULL}'', true, true, true, 1, 1',
-			lo, claim)
+			'''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', true', lo, claim)
 		FROM stint.leased`)
-	pausedAt(t, pool, "return_tasks", "returned", args, func() {
-		err := addDependency(t, store, "a", "b")
-		wantErr(t, "AddDependencies", err, nil)
-	})
-	if got := info(t, store, "a"); got.State != stint.StateInProgress {
-		t.Errorf("it is %s, though b has come to wait for it", got.State)
+	for name, args := range map[string]string{
+		"return_final": args, "return_tasks": args + ", '{NULL}', true, true, 1, 1",
+	} {
+		pausedAt(t, pool, name, "returned", args, func() {
+			err := addDependency(t, store, "a", "b"+stint.TaskID(name))
+			wantErr(t, "AddDependencies", err, nil)
+		})
+		if got := info(t, store, "a"); got.State != stint.StateInProgress {
+			t.Errorf("it is %s, though another has come to wait for it", got.State)
+		}
 	}
 	complete(t, store, owned)
-	if got := info(t, store, "b"); got.State != stint.StateReady {
-		t.Errorf("b is %s behind it", got.State)
+	for _, id := range []stint.TaskID{"breturn_final", "breturn_tasks"} {
+		if got := info(t, store, id); got.State != stint.StateReady {
+			t.Errorf("%s is %s behind it", id, got.State)
+		}
 	}
 }
 

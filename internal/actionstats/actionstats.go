@@ -20,7 +20,7 @@ var files embed.FS
 // Statements are those of this package.
 //
 //nolint:gochecknoglobals // never changes
-var Statements = pg.NewStatements(files, nil)
+var Statements = pg.NewStatements(files)
 
 const (
 	// askedEvery is how often a store notes that it asks for an action, and askedMax of how many

@@ -16,13 +16,27 @@ type Drawing struct {
 	Edges [][2]int
 }
 
-// A Node is a box.
+// A Node is a task, as a box.
 type Node struct {
-	Label string
+	ID, Action string
 	// State chooses the colours.
 	State string
-	// Round is for tasks that nobody performs.
+	// Cause is why the task was aborted, if it was.
+	Cause string
+	// Round is for tasks that nobody performs, whose action says nothing.
 	Round bool
+}
+
+func (n *Node) label() string {
+	lines := []string{n.ID}
+	if !n.Round {
+		lines = append(lines, n.Action)
+	}
+	state := n.State
+	if n.Cause != "" {
+		state += ", " + n.Cause
+	}
+	return strings.Join(append(lines, state), "\n")
 }
 
 // colours are how a task in a state is drawn.
@@ -58,7 +72,7 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 		}
 		colours := coloursOf(node.State)
 		fmt.Fprintf(&text, "\tn%d [label=\"%s\", fillcolor=%q, color=%q%s]\n", i,
-			escape.Replace(node.Label), colours.fill, colours.line, shape)
+			escape.Replace(node.label()), colours.fill, colours.line, shape)
 	}
 	for _, edge := range d.Edges {
 		fmt.Fprintf(&text, "\tn%d -> n%d\n", edge[0], edge[1])
@@ -79,7 +93,7 @@ func (d *Drawing) WriteMermaid(w io.Writer) error {
 		if node.Round {
 			open, shut = `(["`, `"])`
 		}
-		fmt.Fprintf(&text, "    n%d%s%s%s:::%s\n", i, open, escape.Replace(node.Label), shut,
+		fmt.Fprintf(&text, "    n%d%s%s%s:::%s\n", i, open, escape.Replace(node.label()), shut,
 			node.State)
 	}
 	for _, edge := range d.Edges {

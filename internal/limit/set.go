@@ -21,7 +21,7 @@ var files embed.FS
 // Statements are those of this package.
 //
 //nolint:gochecknoglobals // never changes
-var Statements = pg.NewStatements(files, nil)
+var Statements = pg.NewStatements(files)
 
 // Limits bound how tasks of an action are handed out. Zero is no bound.
 type Limits struct {

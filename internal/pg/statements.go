@@ -22,15 +22,14 @@ type Statements struct {
 	read func() (map[string]string, error)
 }
 
-// NewStatements returns the statements of a folder. Adapt, unless it is nil, adds those that are
-// made of others.
-func NewStatements(files fs.FS, adapt func(texts map[string]string)) *Statements {
+// NewStatements returns the statements of a folder, with their variants.
+func NewStatements(files fs.FS) *Statements {
 	return &Statements{sync.OnceValues(func() (map[string]string, error) {
-		return readStatements(files, adapt)
+		return readStatements(files)
 	})}
 }
 
-func readStatements(files fs.FS, adapt func(map[string]string)) (map[string]string, error) {
+func readStatements(files fs.FS) (map[string]string, error) {
 	texts := map[string]string{}
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -38,13 +37,13 @@ func readStatements(files fs.FS, adapt func(map[string]string)) (map[string]stri
 		}
 		text, err := fs.ReadFile(files, file)
 		texts[strings.TrimSuffix(path.Base(file), ".sql")] = sqlfile.Statement(string(text))
+		for name, variant := range sqlfile.Variants(string(text)) {
+			texts[name] = sqlfile.Statement(variant)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
-	}
-	if adapt != nil {
-		adapt(texts)
 	}
 	for name, text := range texts {
 		texts[name] = sqlfile.InFull(text)
@@ -58,7 +57,7 @@ var files embed.FS
 // own are the statements of this package.
 //
 //nolint:gochecknoglobals // never changes
-var own = NewStatements(files, nil)
+var own = NewStatements(files)
 
 // A set holds statements for a schema, by their names.
 type set map[string]statement

@@ -19,7 +19,7 @@ var files embed.FS
 // Statements are those of this package.
 //
 //nolint:gochecknoglobals // never changes
-var Statements = pg.NewStatements(files, nil)
+var Statements = pg.NewStatements(files)
 
 const (
 	// A store prunes four times within its shortest retention, but within these bounds.

@@ -17,7 +17,7 @@ var files embed.FS
 // Statements are those of this package.
 //
 //nolint:gochecknoglobals // never changes
-var Statements = pg.NewStatements(files, nil)
+var Statements = pg.NewStatements(files)
 
 // A Row is a schedule as it is kept.
 type Row struct {

@@ -47,7 +47,7 @@ var files embed.FS
 // Statements are those of this package.
 //
 //nolint:gochecknoglobals // never changes
-var Statements = pg.NewStatements(files, nil)
+var Statements = pg.NewStatements(files)
 
 // A Config says what a session is for.
 type Config struct {

@@ -5,6 +5,7 @@ package sqlfile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,45 @@ func Statement(file string) string {
 		}
 	}
 	return strings.Join(kept, "\n")
+}
+
+// A variant of a statement does less, for a case that is common. Comments in the file say which
+// variants there are, and in what they differ:
+//
+//	-- variants: own_few, own_singly
+//	-- unless own_few, own_singly     what follows, up to end, is not in these
+//	-- end
+//	-- in own_singly: SELECT 1        is in this one only
+var (
+	variantsPattern = regexp.MustCompile(`(?m)^-- variants: (.+)$`)
+	unlessPattern   = regexp.MustCompile(`(?ms)^ *-- unless ([^\n]+)\n(.*?)^ *-- end\n`)
+	inPattern       = regexp.MustCompile(`(?m)^( *)-- in (\w+): (.*)$`)
+)
+
+// Variants returns the texts of the variants of a file, by their names.
+func Variants(file string) map[string]string {
+	variants := map[string]string{}
+	named := variantsPattern.FindStringSubmatch(file)
+	if named == nil {
+		return variants
+	}
+	for _, name := range strings.Split(named[1], ", ") {
+		text := unlessPattern.ReplaceAllStringFunc(file, func(part string) string {
+			match := unlessPattern.FindStringSubmatch(part)
+			if slices.Contains(strings.Split(match[1], ", "), name) {
+				return ""
+			}
+			return match[2]
+		})
+		variants[name] = inPattern.ReplaceAllStringFunc(text, func(line string) string {
+			match := inPattern.FindStringSubmatch(line)
+			if match[2] != name {
+				return line
+			}
+			return match[1] + match[3]
+		})
+	}
+	return variants
 }
 
 // These find the functions and types that a statement names without a schema. A function is a name

@@ -1,4 +1,5 @@
 -- name: own_tasks
+-- variants: own_few, own_singly
 --
 -- Hands the first $3 ready tasks of the actions $4 to actor $2, under one lease for all.
 --
@@ -33,9 +34,9 @@
 --
 -- MATERIALIZED keeps each LIMIT a limit: joined freely, the planner may run it once per outer row.
 --
--- The condition on cardinality($4) marks the part that only callers of many queues need. For the
--- others the store has own_few, which is this statement with false in its place: there the planner
--- leaves that part out. To carry it along, unused, cost 8 % of a hand-out of 16 tasks.
+-- own_few is for callers of two queues at most: to carry along what only those of many need cost
+-- 8 % of a hand-out of 16 tasks. own_singly is for few tasks, which their owner will return one by one:
+-- each gets a row of leased of its own, so that no return has to cut it out of one that it shares.
 WITH limited AS MATERIALIZED (
     SELECT named.action
     FROM unnest($4::text[]) AS named (action)
@@ -67,10 +68,11 @@ WITH limited AS MATERIALIZED (
                   ELSE least($3::integer, 2 * $3::integer / cardinality($4::text[]) + 1)
               END
     ) AS span
+-- unless own_few, own_singly
 ), summed AS MATERIALIZED (
     SELECT head.*, (sum(head.size) OVER first_to_last)::bigint AS upto
     FROM head
-    WHERE cardinality($4::text[]) > 2 AND NOT $9::boolean -- otherwise head has all
+    WHERE NOT $9::boolean -- otherwise head has all
     WINDOW first_to_last AS (ORDER BY head.rank, head.hi)
 ), longer AS MATERIALIZED (
     -- Twice the mean is looked at first, in each queue. Where there may be more, and the queues do
@@ -99,13 +101,15 @@ WITH limited AS MATERIALIZED (
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $3::integer - looked.upto
     ) AS span
-    WHERE cardinality($4::text[]) > 2
+-- end
+-- unless own_singly
 ), floor AS MATERIALIZED (
     -- The rank of the first row with an action and a priority, even if somebody else is taking it:
     -- the caller's next scan may begin there.
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority
+-- end
 ), share AS (
     -- How many spans of each queue are among the first that hold $3 tasks. Spans that others are
     -- taking count. Where they make up all of a share, an open transaction would keep the caller
@@ -116,8 +120,10 @@ WITH limited AS MATERIALIZED (
         SELECT met.*, sum(met.size) OVER first_to_last - met.size AS before
         FROM (
             SELECT head.* FROM head
+-- unless own_few, own_singly
             UNION ALL
-            SELECT longer.* FROM longer WHERE cardinality($4::text[]) > 2
+            SELECT longer.* FROM longer
+-- end
         ) AS met
         WINDOW first_to_last AS (ORDER BY met.rank, met.hi)
     ) AS counted
@@ -169,9 +175,15 @@ WITH limited AS MATERIALIZED (
     WHERE half.lo <= half.hi
 ), leased AS (
     INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status)
+-- unless own_singly
     SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,
            taken.status
     FROM taken
+-- end
+    -- in own_singly: SELECT one.key, one.key, $1::bigint, taken.tries + 1, taken.completed,
+    -- in own_singly:        taken.aborted, taken.status
+    -- in own_singly: FROM taken
+    -- in own_singly: CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS one (key)
 ), lease AS (
     -- One lease for all, with the bounds of its spans: a heartbeat goes by them.
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)
@@ -191,7 +203,11 @@ SELECT task.key, task.id, task.action,
        CASE WHEN octet_length(task.body) <= (SELECT inline.most FROM inline) THEN task.body END,
        octet_length(task.body), taken.tries + 1 AS tries, task.max_tries,
        coalesce(statement_timestamp() + $5::interval, 'infinity') AS deadline,
-       taken.completed, taken.aborted, taken.signals, task.post_result, taken.lo = taken.last,
+       taken.completed, taken.aborted, taken.signals, task.post_result,
+-- unless own_singly
+       taken.lo = taken.last AS alone,
+-- end
+       -- in own_singly: true AS alone,
        taken.rank, taken.floor, task.limit_key, false AS limited
 FROM (
     SELECT floored.*,
@@ -201,6 +217,14 @@ FROM (
             WHERE edges.after BETWEEN floored.lo AND floored.last
             LIMIT 1) IS NOT NULL AS signals
     FROM (
+        -- in own_singly: SELECT taken.*, (
+        -- in own_singly:            SELECT min(head.rank)
+        -- in own_singly:            FROM head
+        -- in own_singly:            WHERE head.action = taken.action
+        -- in own_singly:              AND head.priority = taken.priority
+        -- in own_singly:        ) AS floor
+        -- in own_singly: FROM taken
+-- unless own_singly
         -- Sorted in with the spans, the floors are looked at once. A join would look at each of
         -- them for each span: where there are as many actions, that took longer than all the rest.
         SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
@@ -212,6 +236,7 @@ FROM (
             SELECT floor.action, floor.priority, NULL, NULL, NULL, NULL, NULL, NULL, floor.rank
             FROM floor
         ) AS met
+-- end
     ) AS floored
     WHERE floored.lo IS NOT NULL
     OFFSET 0

@@ -1,4 +1,5 @@
 -- name: return_tasks
+-- variants: return_final
 --
 -- Settles owned tasks, a span of them at a time. Element i of each array belongs to span i, whose
 -- tasks are returned alike; the caller sorts the spans. Returns what was settled: the rows of
@@ -12,12 +13,15 @@
 --   $5 posts          boolean[]: post their results
 --   $6 statuses       text[]
 --   $7 results        bytea[]
---   $8 retry_after    interval[], null elements: at once
---   $9 keep_completed boolean
---   $10 keep_aborted  boolean
---   $11 drop_leases   boolean
+--   $8 drop_leases    boolean
+--   $9 retry_after    interval[], null elements: at once
+--   $10 keep_completed boolean
+--   $11 keep_aborted  boolean
 --   $12 batch         bigint
 --   $13 round         integer
+--
+-- return_final is for tasks that end, are kept and have no dependents, as far as the caller knows.
+-- It has no parameters behind $8, and passes over a task that has dependents after all.
 --
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
 -- a planner that believes a table to hold one row walks all of its index instead.
@@ -25,9 +29,15 @@ WITH returned AS MATERIALIZED (
     SELECT *
     FROM unnest(
         $1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::boolean[],
-        $6::text[], $7::bytea[], $8::interval[]
+        $6::text[], $7::bytea[]
+-- unless return_final
+        , $9::interval[]
+-- end
     ) WITH ORDINALITY
+-- unless return_final
         AS returned (lo, hi, claim, outcome, posts, status, result, retry_after, place)
+-- end
+        -- in return_final: AS returned (lo, hi, claim, outcome, posts, status, result, place)
 ), linked AS MATERIALIZED (
     -- Spares the scans for edges where there are none about.
     SELECT true AS found
@@ -40,19 +50,22 @@ WITH returned AS MATERIALIZED (
     -- is not visible yet is not missed, since whoever adds it gives the row of leased a new
     -- version, which the next step passes over.
     SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
-           returned.status, returned.result, returned.retry_after,
-           task.action, task.priority, task.deadline,
+           returned.status, returned.result,
+-- unless return_final
+           returned.retry_after, task.action, task.priority, task.deadline,
+           CASE
+               WHEN returned.outcome < 2 THEN returned.outcome
+               WHEN returned.outcome = 2 AND task.max_tries > 0
+                    AND leased.tries >= task.max_tries THEN 2 /* tries */
+           END AS cause,
+-- end
+           -- in return_final: returned.outcome AS cause, NULL AS action, true AS kept,
            CASE WHEN (SELECT linked.found FROM linked) THEN
                (SELECT true
                 FROM stint.edges
                 WHERE edges.after BETWEEN leased.lo AND leased.hi
                 LIMIT 1)
-           END AS signals,
-           CASE
-               WHEN returned.outcome < 2 THEN returned.outcome
-               WHEN returned.outcome = 2 AND task.max_tries > 0
-                    AND leased.tries >= task.max_tries THEN 2 /* tries */
-           END AS cause
+           END AS signals
     FROM returned
     CROSS JOIN LATERAL (
         SELECT leased.ctid AS tid, leased.xmin AS version, leased.lo, leased.hi, leased.claim,
@@ -68,12 +81,14 @@ WITH returned AS MATERIALIZED (
         WHERE leases.claim = leased.claim AND leases.part = leased.part
         OFFSET 0
     ) AS lease
+-- unless return_final
     LEFT JOIN LATERAL (
         SELECT tasks.action, tasks.priority, tasks.deadline, tasks.max_tries
         FROM stint.tasks
         WHERE tasks.key = leased.lo AND returned.outcome >= 2
         OFFSET 0
     ) AS task ON true
+-- end
 ), ended AS (
     -- The row of leased is the one thing that all ways of ending a performance delete, so two of
     -- them cannot both win: the second waits for the first and then finds nothing. Rows are deleted
@@ -85,8 +100,13 @@ WITH returned AS MATERIALIZED (
     DELETE FROM stint.leased
     USING held
     WHERE leased.ctid = held.tid AND leased.xmin = held.version
-    RETURNING held.*, held.posts OR held.signals IS NOT NULL
-        OR CASE held.cause WHEN 0 /* completed */ THEN $9::boolean ELSE $10::boolean END AS kept
+    -- in return_final:   AND held.signals IS NULL
+    RETURNING held.*
+-- unless return_final
+        , held.posts OR held.signals IS NOT NULL
+              OR CASE held.cause WHEN 0 /* completed */ THEN $10::boolean ELSE $11::boolean END
+              AS kept
+-- end
 ), kept AS (
     -- Tasks that end alike cost one row, however many.
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
@@ -94,6 +114,7 @@ WITH returned AS MATERIALIZED (
            ended.status, ended.result
     FROM ended
     WHERE ended.cause IS NOT NULL AND ended.kept
+-- unless return_final
 ), dropped AS (
     -- Definitions of tasks that are not kept go; those of the others are left alone.
     DELETE FROM stint.tasks
@@ -157,16 +178,17 @@ WITH returned AS MATERIALIZED (
            CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NOT NULL
+-- end
 ), emptied AS (
     -- A lease that ends whole goes with its tasks. In the caller's transaction it is left to the
-    -- maintainer ($11), since a heartbeat must not wait for the caller.
+    -- maintainer ($8), since a heartbeat must not wait for the caller.
     DELETE FROM stint.leases
     USING (
         SELECT lease.tid
         FROM (
             SELECT ended.claim, ended.part, sum(ended.hi - ended.lo + 1) AS size
             FROM ended
-            WHERE $11::boolean
+            WHERE $8::boolean
             GROUP BY ended.claim, ended.part
         ) AS part
         CROSS JOIN LATERAL (
