@@ -48,9 +48,7 @@ import (
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	answer, err := s.ownTasks(ctx, ownRequest{
-		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
-	})
+	answer, err := s.ownTasks(ctx, ownRequest{Want: Want{actor, maxTasks, actions, lease}})
 	if err != nil {
 		return nil, fmt.Errorf("own tasks: %w", err)
 	}
@@ -77,8 +75,8 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 		return ownAnswer{}, err
 	}
 	s.owning()
-	request.maxTasks = min(request.maxTasks, ownedTasksMax)
-	call := exchange{request.returns, request.maxTasks}
+	request.MaxTasks = min(request.MaxTasks, ownedTasksMax)
+	call := exchange{request.returns, request.MaxTasks}
 	if s.db.InTx() || call.size()-call.maxTasks > groupcommit.SizeMax/2 {
 		answer, err := s.handOut(ctx, request)
 		if err != nil {
@@ -87,8 +85,8 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 		return ownAnswer{tasks: answer.tasks(), verdicts: answer.verdicts}, nil
 	}
 	key := ownKey{
-		actor: request.actor, actions: strings.Join(request.actions, "\x00"),
-		lease: request.lease, awaits: request.awaits,
+		actor: request.Actor, actions: strings.Join(request.Actions, "\x00"),
+		lease: request.Lease, awaits: request.awaits,
 		chosen: request.chosen,
 	}
 	if request.chosen.isSet() {
@@ -122,8 +120,7 @@ func (s *Store) ownTogether(
 	}
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
-		actor: key.actor, maxTasks: all, actions: actions, lease: key.lease, awaits: key.awaits,
-		chosen: key.chosen, returns: returns,
+		Want{key.actor, all, actions, key.lease}, key.awaits, key.chosen, returns,
 	})
 	if err != nil {
 		return nil, err
@@ -144,23 +141,21 @@ func (s *Store) ownTogether(
 }
 
 func (r *ownRequest) check() error {
-	if r.maxTasks <= 0 {
+	if r.MaxTasks <= 0 {
 		return argumentError("maxTasks", "must be positive")
 	}
-	if err := checkActor(r.actor, r.actions); err != nil {
+	if err := checkActor(r.Actor, r.Actions); err != nil {
 		return err
 	}
-	return checkLease(r.lease)
+	return checkLease(r.Lease)
 }
 
 // An ownRequest is the request of one call of OwnTasks, or of several calls with one ownKey.
 type ownRequest struct {
-	actor    ActorID
-	maxTasks int
-	actions  []string
-	lease    time.Duration
-	awaits   bool  // asks what to wait for if there are no tasks
-	chosen   Claim // by the caller, if it has chosen one
+	Want
+
+	awaits bool  // asks what to wait for if there are no tasks
+	chosen Claim // by the caller, if it has chosen one
 	// returns are made in the transaction of the hand-out. There may be some only outside of a
 	// transaction.
 	returns []Return
@@ -196,7 +191,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if !s.db.InTx() {
 		s = s.on(s.db.WithAnswerLimit())
 	}
-	request.maxTasks = s.sizes.Most(request.actions, request.maxTasks)
+	request.MaxTasks = s.sizes.Most(request.Actions, request.MaxTasks)
 	h := &handOut{ownRequest: request, store: s}
 	if request.chosen.isSet() { // else the call shares its hand-out with others
 		h.room = ahead.Of(ctx)
@@ -222,7 +217,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		s.queues.Learn(h.scan, h.floors)
 	}
 	if !h.scan.Whole && len(h.rows) == 0 {
-		pause := s.queues.Pause(h.actions)
+		pause := s.queues.Pause(h.Actions)
 		h.next.pause, h.next.partial = &pause, true
 	}
 	if !h.taken {
@@ -255,8 +250,8 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 	if err := h.choose(); err != nil {
 		return err
 	}
-	h.scan = h.store.queues.Scan(h.actions, false)
-	asked := h.store.stats.Asked(h.store.db, h.actions)
+	h.scan = h.store.queues.Scan(h.Actions, false)
+	asked := h.store.stats.Asked(h.store.db, h.Actions)
 	return h.handOutUnder(ctx, func() []pg.Step {
 		steps := h.handOutSteps()
 		if h.chosen.isSet() {
@@ -281,7 +276,7 @@ func (h *handOut) choose() (err error) {
 // again.
 func (h *handOut) ownAgain(ctx context.Context) error {
 	scheduled, leases := scanScheduled(), h.store.scanLeases(reclaimedLeaseMax)
-	h.scan = h.store.queues.Scan(h.actions, true)
+	h.scan = h.store.queues.Scan(h.Actions, true)
 	err := h.handOutUnder(ctx, func() []pg.Step {
 		steps := append([]pg.Step{scheduled.step(), leases.step()}, h.handOutSteps()...)
 		if len(h.scan.Actions) > 1 && len(h.bounds) == 0 {
@@ -313,7 +308,7 @@ func (h *handOut) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
 func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	name := "own_tasks"
 	switch few := len(h.scan.Actions) <= fewQueues; {
-	case few && len(h.returns) > 0 && h.maxTasks <= singlyMax:
+	case few && len(h.returns) > 0 && h.MaxTasks <= singlyMax:
 		name = "own_singly" // who returns a few tasks of many will do the same with these
 	case few:
 		name = "own_few"
@@ -321,7 +316,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	return pg.Step{
 		Name: name,
 		Args: []any{
-			int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
+			int64(h.claim), string(h.Actor), h.MaxTasks, h.scan.Actions, interval(h.Lease),
 			h.sessionID(), h.scan.From, h.scan.To, spread, h.chosen.isSet(),
 			h.budget().Inline(), h.store.pieceBytes, h.budget().Short(),
 		},
@@ -334,7 +329,7 @@ func (h *handOut) sessionID() *int64 {
 	if h.chosen.Session != 0 {
 		return &h.chosen.Session
 	}
-	return h.store.session.Of(string(h.actor))
+	return h.store.session.Of(string(h.Actor))
 }
 
 // due asks what there is to wait for.

@@ -16,7 +16,7 @@ import (
 // budget is how many bytes of bodies the hand-out delivers.
 func (h *handOut) budget() bodies.Budget {
 	return bodies.Budget{
-		Limit: h.store.handOutBytes, Lease: h.lease, Remote: h.chosen.isSet(), Asks: h.room != nil,
+		Limit: h.store.handOutBytes, Lease: h.Lease, Remote: h.chosen.isSet(), Asks: h.room != nil,
 	}
 }
 
@@ -40,7 +40,7 @@ func (h *handOut) claimedBehind() pg.Step {
 func (h *handOut) readBodies(ctx context.Context) error {
 	isLong := func(row ownedRow) bool { return len(row.task.Body) < row.size }
 	if !slices.ContainsFunc(h.rows, isLong) {
-		h.store.sizes.Learn(h.actions, len(h.rows), 0)
+		h.store.sizes.Learn(h.Actions, len(h.rows), 0)
 		return nil
 	}
 	h.reading = true // until all is read
@@ -76,7 +76,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 		}
 	}
 	h.reading = false
-	h.store.sizes.Learn(h.actions, len(kept), len(left))
+	h.store.sizes.Learn(h.Actions, len(kept), len(left))
 	return nil
 }
 
@@ -151,8 +151,8 @@ func (h *handOut) keepLeases(ctx context.Context) (stop func()) {
 		defer close(ended)
 		for {
 			select {
-			case <-time.After(h.lease / part):
-				_, _ = h.store.extend(ctx, h.actor, h.chosen.Session, owned, h.lease)
+			case <-time.After(h.Lease / part):
+				_, _ = h.store.extend(ctx, h.Actor, h.chosen.Session, owned, h.Lease)
 			case <-ctx.Done():
 				return
 			}
@@ -207,10 +207,10 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	switch {
 	case s.db.InTx():
 	case ctx.Err() != nil, h.refused:
-		s.abandon(h.claim, h.actor)
+		s.abandon(h.claim, h.Actor)
 		return err
 	case errors.Is(err, pg.ErrSilent), h.reading && pg.WasCutOff(err): // which would last
-		_ = s.db.Start(func() { s.abandon(h.claim, h.actor) }) // else the lease expires
+		_ = s.db.Start(func() { s.abandon(h.claim, h.Actor) }) // else the lease expires
 		return err
 	}
 	// The spans may have been committed, though their tasks could not be read. In the caller's
@@ -303,7 +303,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	}
 	for range attempts {
 		err = h.store.db.Run(ctx,
-			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.actor)}},
+			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.Actor)}},
 			h.claimed())
 		if err != nil || len(h.rows) > 0 {
 			return err
@@ -384,9 +384,9 @@ func (h *handOut) again(ctx context.Context) error {
 		return ErrClaimSpent
 	}
 	h.rows = slices.DeleteFunc(h.rows, func(row ownedRow) bool {
-		return !slices.Contains(h.actions, row.task.Action)
+		return !slices.Contains(h.Actions, row.task.Action)
 	})
-	kept, err := h.store.extend(ctx, h.actor, h.chosen.Session, h.tasks(), h.lease)
+	kept, err := h.store.extend(ctx, h.Actor, h.chosen.Session, h.tasks(), h.Lease)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type takenSpan struct {
 func (h *handOut) handOutSteps() []pg.Step {
 	h.bounds = nil
 	if !h.store.db.InTx() {
-		h.bounds = h.store.limits.Known.Of(h.actions)
+		h.bounds = h.store.limits.Known.Of(h.Actions)
 	}
 	if len(h.bounds) == 0 {
 		return []pg.Step{h.own()}
@@ -63,20 +63,20 @@ func (h *handOut) handOutSteps() []pg.Step {
 		all.Fair = all.Fair || kind.Fair
 	}
 	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
-	steps := []pg.Step{{Name: "lock_limits", Args: []any{h.actions}}}
+	steps := []pg.Step{{Name: "lock_limits", Args: []any{h.Actions}}}
 	if all.Fair {
 		steps = append(steps,
 			pg.Step{
-				Name: "queue_turns", Args: []any{h.actions},
+				Name: "queue_turns", Args: []any{h.Actions},
 				Count: func(n int64) { h.queued = n > 0 },
 			},
 			pg.Step{
-				Name: "deal_turns", Args: []any{h.actions, h.maxTasks, h.redeal},
+				Name: "deal_turns", Args: []any{h.Actions, h.MaxTasks, h.redeal},
 				Read: h.readDealt,
 			})
 	}
 	own := pg.Step{Name: "own_gated", Read: h.readSpans, Args: []any{
-		int64(h.claim), string(h.actor), h.maxTasks, h.scan.Actions, interval(h.lease),
+		int64(h.claim), string(h.Actor), h.MaxTasks, h.scan.Actions, interval(h.Lease),
 		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.Fair,
 	}}
 	if all.Keyed {
@@ -163,7 +163,7 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 		if h.store.db.InTx() {
 			return h.refuseLimited()
 		}
-		h.store.limits.Known.Learn(h.actions, h.limited)
+		h.store.limits.Known.Learn(h.Actions, h.limited)
 		h.store.limits.UnparkAgain(ctx, h.store.db, h.parked)
 		learned := !maps.Equal(h.limited, h.bounds)
 		// Spans may have been handed out whose tasks are gone by the time that they are read.
@@ -187,7 +187,7 @@ func (h *handOut) unparkForTokens(ctx context.Context) error {
 		return nil
 	}
 	var rated []string
-	for action, kind := range h.store.limits.Known.Of(h.actions) {
+	for action, kind := range h.store.limits.Known.Of(h.Actions) {
 		if kind.Rates {
 			rated = append(rated, action)
 		}
@@ -239,7 +239,7 @@ func (h *handOut) dueSteps() []pg.Step {
 	})
 	return []pg.Step{h.due(free), {
 		Name: "next_limited",
-		Args: []any{bounded.Actions, h.maxTasks, bounded.From, bounded.To},
+		Args: []any{bounded.Actions, h.MaxTasks, bounded.From, bounded.To},
 		Read: h.readLimited,
 	}}
 }

@@ -58,7 +58,7 @@ func (r *Remote) ClaimTasks(
 	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
 	lease time.Duration,
 ) ([]OwnedTask, error) {
-	request, err := r.claiming(c, actor, maxTasks, actions, lease)
+	request, err := r.claiming(c, Want{actor, maxTasks, actions, lease}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}
@@ -69,13 +69,29 @@ func (r *Remote) ClaimTasks(
 	return answer.tasks, nil
 }
 
+// ReturnAndClaimTasks is [Remote.ClaimTasks] and [Store.ReturnAndOwnTasks] in one. A return that an
+// earlier call under the claim has made has [ErrAlreadyReturned].
+func (r *Remote) ReturnAndClaimTasks(
+	ctx context.Context, returns []Return, c Claim, want Want,
+) (verdicts []error, owned []OwnedTask, err error) {
+	request, err := r.claiming(c, want, returns)
+	if err != nil {
+		return nil, nil, fmt.Errorf("return and claim tasks: %w", err)
+	}
+	answer, err := r.store.returnAndOwn(ctx, request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("return and claim tasks: %w", err)
+	}
+	return answer.verdicts, answer.tasks, nil
+}
+
 // WaitToClaimTasks is [Remote.ClaimTasks], but waits until there are tasks, as
 // [Store.WaitToOwnTasks] does.
 func (r *Remote) WaitToClaimTasks(
 	ctx context.Context, c Claim, actor ActorID, maxTasks int, actions []string,
 	lease time.Duration,
 ) ([]OwnedTask, error) {
-	request, err := r.claiming(c, actor, maxTasks, actions, lease)
+	request, err := r.claiming(c, Want{actor, maxTasks, actions, lease}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("wait to claim tasks: %w", err)
 	}
@@ -259,9 +275,7 @@ func (r *Remote) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]stri
 	return actions, nil
 }
 
-func (r *Remote) claiming(
-	c Claim, actor ActorID, maxTasks int, actions []string, lease time.Duration,
-) (ownRequest, error) {
+func (r *Remote) claiming(c Claim, want Want, returns []Return) (ownRequest, error) {
 	switch {
 	case c.Number == 0:
 		return ownRequest{}, argumentError("Claim.Number", "must not be 0; NewClaim makes one")
@@ -269,10 +283,7 @@ func (r *Remote) claiming(
 		return ownRequest{}, argumentError("store",
 			"must not be in a transaction, whose end decides what was handed out")
 	}
-	return ownRequest{
-		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
-		chosen: c,
-	}, nil
+	return ownRequest{Want: want, chosen: c, returns: returns}, nil
 }
 
 func (r *Remote) releaseClaim(ctx context.Context, c Claim, actor ActorID) error {

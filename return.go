@@ -116,31 +116,26 @@ type Want struct {
 func (s *Store) ReturnAndOwnTasks(
 	ctx context.Context, returns []Return, want Want,
 ) (verdicts []error, owned []OwnedTask, err error) {
-	answer, err := s.returnAndOwn(ctx, returns, ownRequest{
-		actor: want.Actor, maxTasks: want.MaxTasks, actions: want.Actions, lease: want.Lease,
-	})
+	answer, err := s.returnAndOwn(ctx, ownRequest{Want: want, returns: returns})
 	if err != nil {
 		return nil, nil, fmt.Errorf("return and own tasks: %w", err)
 	}
 	return answer.verdicts, answer.tasks, nil
 }
 
-func (s *Store) returnAndOwn(
-	ctx context.Context, returns []Return, request ownRequest,
-) (ownAnswer, error) {
+func (s *Store) returnAndOwn(ctx context.Context, request ownRequest) (ownAnswer, error) {
 	if s.db.InTx() {
 		return ownAnswer{}, argumentError("store",
 			"must not be in a transaction, whose locks outlast the call")
 	}
-	request.returns = returns
-	if request.maxTasks != 0 {
+	if request.MaxTasks != 0 {
 		return s.ownTasks(ctx, request)
 	}
-	verdicts, err := s.returnPromptly(ctx, returns, prompt)
+	verdicts, err := s.returnPromptly(ctx, request.returns, prompt)
 	if err != nil {
 		return ownAnswer{}, err
 	}
-	s.judgeReturned(ctx, returns, verdicts)
+	s.judgeReturned(ctx, request.returns, verdicts)
 	return ownAnswer{verdicts: verdicts}, nil
 }
 

@@ -281,9 +281,8 @@ const contendedPause = time.Millisecond
 func (s *Store) WaitToOwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
-	owned, err := s.waitToOwnTasks(ctx, ownRequest{
-		actor: actor, maxTasks: maxTasks, actions: actions, lease: lease,
-	})
+	request := ownRequest{Want: Want{actor, maxTasks, actions, lease}}
+	owned, err := s.waitToOwnTasks(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("wait to own tasks: %w", err)
 	}
@@ -299,7 +298,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 		return nil, err
 	}
 	request.awaits = true
-	actions := request.actions
+	actions := request.Actions
 	topics := make([]string, len(actions))
 	for i, action := range actions {
 		topics[i] = readyTopic(action)

@@ -317,11 +317,38 @@ func (f *faulty) returnOnce(t *testing.T, owned []stint.OwnedTask) {
 	f.once(t, "ReturnTasks", stint.ErrInvalidToken, func() error {
 		return f.ReturnTask(ctx, "a", stint.Token{1}, "", stint.StatusCompleted)
 	})
+	f.exchangeOnce(t)
 	f.wantState(t, "a", stint.StateCompleted, 1)
 	f.wantState(t, "b", stint.StateAborted, 1)
 	f.wantState(t, "c", stint.StateScheduled, 1)
 	f.wantState(t, "d", stint.StateReady, 0)
 	f.once(t, "WaitForTasks", nil, func() error { return errOf(f.WaitForTask(ctx, "a")) })
+}
+
+// exchangeOnce returns x, and owns y in its place.
+func (f *faulty) exchangeOnce(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	wantErr(t, "InsertTasks", f.store.InsertTasks(ctx, []stint.Task{
+		{ID: "x", Action: "exchange"}, {ID: "y", Action: "exchange"},
+	}), nil)
+	actions := []string{"exchange"}
+	owned, err := f.store.OwnTasks(ctx, "e", 1, actions, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+	var next []stint.OwnedTask
+	f.once(t, "OwnTasks", nil, func() error {
+		verdicts, got, err := f.ReturnAndOwnTasks(ctx, []stint.Return{
+			{ID: "x", Token: owned[0].Token, Code: stint.StatusCompleted},
+		}, stint.Want{Actor: "e", MaxTasks: 5, Actions: actions, Lease: time.Hour})
+		next = got
+		return errors.Join(append(verdicts, err)...)
+	})
+	if len(next) != 1 || next[0].ID != "y" {
+		t.Fatalf("it handed out %v", next)
+	}
+	err = f.store.ReturnTask(ctx, "y", next[0].Token, "", stint.StatusCompleted)
+	wantErr(t, "ReturnTask", err, nil)
+	f.wantState(t, "x", stint.StateCompleted, 1)
 }
 
 // controlOnce aborts, retries and deletes c.

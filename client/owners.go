@@ -19,7 +19,7 @@ import (
 func (c *Client) OwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {
-	owned, err := c.ownTasks(ctx, &stintv1.OwnTasksRequest{
+	_, owned, err := c.ownTasks(ctx, nil, &stintv1.OwnTasksRequest{
 		Actor: string(actor), MaxTasks: wire.Int32(maxTasks), Actions: actions,
 		Lease: wire.FromDuration(lease),
 	})
@@ -31,7 +31,7 @@ func (c *Client) WaitToOwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {
 	for {
-		owned, err := c.ownTasks(ctx, &stintv1.OwnTasksRequest{
+		_, owned, err := c.ownTasks(ctx, nil, &stintv1.OwnTasksRequest{
 			Actor: string(actor), MaxTasks: wire.Int32(maxTasks), Actions: actions,
 			Lease: wire.FromDuration(lease), Wait: wire.FromDuration(pollFor),
 		})
@@ -41,30 +41,31 @@ func (c *Client) WaitToOwnTasks(
 	}
 }
 
-// ownTasks asks for one hand-out, until it is known what was handed out.
+// ownTasks asks for one hand-out, with returns, until it is known what was handed out.
 func (c *Client) ownTasks(
-	ctx context.Context, request *stintv1.OwnTasksRequest,
-) ([]stint.OwnedTask, error) {
+	ctx context.Context, returns []stint.Return, request *stintv1.OwnTasksRequest,
+) (verdicts []error, owned []stint.OwnedTask, err error) {
 	request.Session = c.session
+	request.Returns = wire.FromReturns(returns)
 	ctx, cancel := c.untilClosed(ctx)
 	defer cancel()
-	var owned []stint.OwnedTask
-	lost := false // an answer to this claim
+	lost, again := false, false // an answer to this claim, and one to any
 	for {
 		claim, err := stint.NewClaim(c.session)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		request.Claim = claim.Number
-		attempt := request.GetWait().AsDuration() + answerMax
+		attempt := request.GetWait().AsDuration() + max(answerMax, timeFor(request))
 		err = c.repeat(ctx, attempt, func(ctx context.Context, ambiguous bool) error {
 			request.Repeated = ambiguous
 			response, err := c.owners.OwnTasks(ctx, request)
 			if err != nil {
 				_, may := isLost(err)
-				lost = lost || may
+				lost, again = lost || may, again || may
 				return err
 			}
+			verdicts = unambiguous(response.GetVerdicts(), again)
 			owned, err = wire.ToOwned(response.GetTasks())
 			return err
 		})
@@ -73,7 +74,7 @@ func (c *Client) ownTasks(
 		}
 		switch {
 		case errors.Is(err, stint.ErrClaimSpent): // what was handed out was given back
-			lost = false
+			lost, again = false, true
 			continue
 		case err != nil && lost:
 			c.release(stint.ActorID(request.GetActor()), claim)
@@ -82,8 +83,24 @@ func (c *Client) ownTasks(
 		case lost: // an attempt that was given up may still hand out
 			c.release(stint.ActorID(request.GetActor()), claim)
 		}
-		return owned, err
+		if err != nil {
+			return nil, owned, err
+		}
+		c.presence.drop(returns, verdicts)
+		return verdicts, owned, nil
 	}
+}
+
+// unambiguous are verdicts. Where an earlier answer was lost, a return that was made before was made
+// by the call itself.
+func unambiguous(from []*stintv1.Verdict, lost bool) []error {
+	verdicts := wire.ToVerdicts(from)
+	for i := range verdicts {
+		if lost && errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
+			verdicts[i] = nil
+		}
+	}
+	return verdicts
 }
 
 // release gives back in the background what was or will be handed out under a claim.
@@ -163,13 +180,18 @@ func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]err
 	return verdicts, said("return tasks", err)
 }
 
-// ReturnAndOwnTasks is [stint.Store.ReturnAndOwnTasks].
+// ReturnAndOwnTasks is [stint.Store.ReturnAndOwnTasks], with the limits of [Client.OwnTasks], and
+// repeated as that and [Client.ReturnTasks] are.
 func (c *Client) ReturnAndOwnTasks(
 	ctx context.Context, returns []stint.Return, want stint.Want,
 ) (verdicts []error, owned []stint.OwnedTask, err error) {
-	verdicts, err = c.returnTasks(ctx, returns, true)
-	if err == nil && want.MaxTasks != 0 {
-		owned, err = c.OwnTasks(ctx, want.Actor, want.MaxTasks, want.Actions, want.Lease)
+	if want.MaxTasks == 0 {
+		verdicts, err = c.returnTasks(ctx, returns, true)
+	} else {
+		verdicts, owned, err = c.ownTasks(ctx, returns, &stintv1.OwnTasksRequest{
+			Actor: string(want.Actor), MaxTasks: wire.Int32(want.MaxTasks), Actions: want.Actions,
+			Lease: wire.FromDuration(want.Lease),
+		})
 	}
 	return verdicts, owned, said("return and own tasks", err)
 }
@@ -182,12 +204,7 @@ func (c *Client) returnTasks(
 	}
 	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
 		response, err := c.owners.ReturnTasks(ctx, request)
-		verdicts = wire.ToVerdicts(response.GetVerdicts())
-		for i := range verdicts {
-			if ambiguous && errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
-				verdicts[i] = nil
-			}
-		}
+		verdicts = unambiguous(response.GetVerdicts(), ambiguous)
 		return err
 	})
 	if err != nil {

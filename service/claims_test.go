@@ -85,6 +85,8 @@ var others = map[string][]string{
 			`"repeated":true}`,
 		`{"actor":"v","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s",` +
 			`"repeated":true,"wait":"0.001s"}`,
+		`{"actor":"w","session":"5","claim":"8","max_tasks":9,"actions":["bill"],"lease":"60s",` +
+			`"returns":[{"id":"a","token":"PLAIN","code":"completed"}]}`,
 	},
 	"ReleaseClaim":         {`{"actor":"w","claim":"7"}`, `{"actor":"v","claim":"7"}`},
 	"ExtendTasksOwnership": {`{"actor":"w","session":"5","lease":"60s","tasks":[TOKEN]}`},

@@ -126,6 +126,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"ReturnTasks", `{"returns":[{"id":"P/hid","token":"TOKEN","code":"aborted"}]}`},
 	{"ReturnTasks", `{"returns":[{"id":"P/hid","token":"TOKEN","code":"aborted"}],` +
 		`"promptly":true}`},
+	{"OwnTasks", `{"actor":"w","session":"5","claim":"10","max_tasks":9,"actions":["post"],` +
+		`"lease":"3600s","returns":[{"id":"P/hid","token":"TOKEN","code":"aborted"}]}`},
 	{"GetInputs", `{"id":"P/hid","token":"TOKEN"}`},
 	{"RecordStep", `{"id":"P/hid","token":"TOKEN","name":"s","result":"YQ=="}`},
 	{"ListSteps", `{"id":"P/hid","token":"TOKEN"}`},

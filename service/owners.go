@@ -29,10 +29,20 @@ func (o *owners) OwnTasks(
 	if err != nil {
 		return nil, err
 	}
+	returns, err := wire.ToReturns(r.GetReturns())
+	if err != nil {
+		return nil, err
+	}
 	remote := o.store.Remote()
+	var verdicts []error
 	var owned []stint.OwnedTask
 	var over bool
-	if wait < briefWait {
+	switch {
+	case len(returns) > 0:
+		verdicts, owned, err = remote.ReturnAndClaimTasks(ctx, returns, claim, stint.Want{
+			Actor: actor, MaxTasks: maxTasks, Actions: r.GetActions(), Lease: lease,
+		})
+	case wait < briefWait:
 		owned, err = remote.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
 	}
 	if wait > 0 && len(owned) == 0 && err == nil {
@@ -44,7 +54,9 @@ func (o *owners) OwnTasks(
 	if err != nil && !over {
 		return nil, err
 	}
-	return &stintv1.OwnTasksResponse{Tasks: wire.FromOwned(owned, r.GetText())}, nil
+	return &stintv1.OwnTasksResponse{
+		Tasks: wire.FromOwned(owned, r.GetText()), Verdicts: wire.FromVerdicts(verdicts),
+	}, nil
 }
 
 // ownedMax is how many tasks a call is given at most. The store sees to it that their bodies fit

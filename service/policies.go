@@ -264,7 +264,11 @@ func workerPolicies() map[string]policy {
 	return map[string]policy{
 		stintv1connect.WorkerServiceOwnTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.OwnTasksRequest) error {
+				a.promptly = true
 				return a.mayOwn(r.GetActor(), r.GetActions())
+			}),
+			trim: trimming(func(a *asking, r *stintv1.OwnTasksResponse) {
+				a.trimVerdicts(r.GetVerdicts())
 			}),
 		},
 		stintv1connect.WorkerServiceReleaseClaimProcedure: {
@@ -282,7 +286,9 @@ func workerPolicies() map[string]policy {
 				a.promptly = r.GetPromptly()
 				return a.has(access.Own)
 			}),
-			trim: trimming((*asking).trimVerdicts),
+			trim: trimming(func(a *asking, r *stintv1.ReturnTasksResponse) {
+				a.trimVerdicts(r.GetVerdicts())
+			}),
 		},
 		stintv1connect.WorkerServiceSetStatusProcedure:  {may: byToken},
 		stintv1connect.WorkerServiceGetInputsProcedure:  {may: byToken},

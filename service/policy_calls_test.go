@@ -249,6 +249,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{
 			{"mailer", `{"actor":"mailer-1","actions":["mail","bill"]}`},
 			{"mailer", `{"actor":"other","actions":["mail"]}`},
+			{"mailer", `{"actor":"other","actions":["mail"],"returns":[]}`},
 			{"shop", `{"actor":"mailer-1","actions":["mail"]}`},
 		},
 	},

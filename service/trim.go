@@ -21,15 +21,15 @@ func (a *asking) hideOthers(all ...*stintv1.Affected) {
 
 // trimVerdicts leaves out whether there is a task of an ID whose token is refused: the verdict is
 // that on a wrong token of a task.
-func (a *asking) trimVerdicts(r *stintv1.ReturnTasksResponse) {
+func (a *asking) trimVerdicts(verdicts []*stintv1.Verdict) {
 	err := stint.ErrInvalidToken
 	if a.promptly {
 		err = stint.ErrBusy
 	}
-	for i, verdict := range r.GetVerdicts() {
+	for i, verdict := range verdicts {
 		if of := verdict.GetError(); of.GetAlso() != "" && a.restricted() {
 			wrong := &stint.TaskError{IDs: wire.ToIDs(of.GetIds()), Err: err}
-			r.Verdicts[i] = wire.FromVerdicts([]error{wrong})[0]
+			verdicts[i] = wire.FromVerdicts([]error{wrong})[0]
 		}
 	}
 }

@@ -40,7 +40,10 @@ type OwnTasksRequest struct {
 	Text bool `protobuf:"varint,8,opt,name=text,proto3" json:"text,omitempty"`
 	// Whether a call with this claim was made before, and its answer lost. Should that call come late,
 	// even when the tasks have ended, it is answered with claim-spent and hands out nothing.
-	Repeated      bool `protobuf:"varint,9,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Repeated bool `protobuf:"varint,9,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	// Returned in the transaction of the hand-out, as by ReturnTasks with promptly. If the call fails,
+	// they may have been made or not: whoever repeats the call repeats them.
+	Returns       []*Return `protobuf:"bytes,10,rep,name=returns,proto3" json:"returns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,9 +141,18 @@ func (x *OwnTasksRequest) GetRepeated() bool {
 	return false
 }
 
+func (x *OwnTasksRequest) GetReturns() []*Return {
+	if x != nil {
+		return x.Returns
+	}
+	return nil
+}
+
 type OwnTasksResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tasks         []*OwnedTask           `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tasks []*OwnedTask           `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// On the returns, in the order of the call.
+	Verdicts      []*Verdict `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +190,13 @@ func (*OwnTasksResponse) Descriptor() ([]byte, []int) {
 func (x *OwnTasksResponse) GetTasks() []*OwnedTask {
 	if x != nil {
 		return x.Tasks
+	}
+	return nil
+}
+
+func (x *OwnTasksResponse) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
 	}
 	return nil
 }
@@ -1337,7 +1356,7 @@ var File_stint_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13stint/v1/task.proto\"\x9e\x02\n" +
+	"\x1dstint/v1/worker_service.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13stint/v1/task.proto\"\xca\x02\n" +
 	"\x0fOwnTasksRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x03R\asession\x12\x14\n" +
@@ -1347,9 +1366,12 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12-\n" +
 	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
 	"\x04text\x18\b \x01(\bR\x04text\x12\x1a\n" +
-	"\brepeated\x18\t \x01(\bR\brepeated\"=\n" +
+	"\brepeated\x18\t \x01(\bR\brepeated\x12*\n" +
+	"\areturns\x18\n" +
+	" \x03(\v2\x10.stint.v1.ReturnR\areturns\"l\n" +
 	"\x10OwnTasksResponse\x12)\n" +
-	"\x05tasks\x18\x01 \x03(\v2\x13.stint.v1.OwnedTaskR\x05tasks\"A\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x13.stint.v1.OwnedTaskR\x05tasks\x12-\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\"A\n" +
 	"\x13ReleaseClaimRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12\x14\n" +
 	"\x05claim\x18\x02 \x01(\x06R\x05claim\"\x16\n" +
@@ -1471,51 +1493,53 @@ var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*AttendHello)(nil),                  // 18: stint.v1.AttendHello
 	(*AttendResponse)(nil),               // 19: stint.v1.AttendResponse
 	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
-	(*OwnedTask)(nil),                    // 21: stint.v1.OwnedTask
-	(*Performance)(nil),                  // 22: stint.v1.Performance
-	(*Return)(nil),                       // 23: stint.v1.Return
-	(*Verdict)(nil),                      // 24: stint.v1.Verdict
+	(*Return)(nil),                       // 21: stint.v1.Return
+	(*OwnedTask)(nil),                    // 22: stint.v1.OwnedTask
+	(*Verdict)(nil),                      // 23: stint.v1.Verdict
+	(*Performance)(nil),                  // 24: stint.v1.Performance
 	(*Input)(nil),                        // 25: stint.v1.Input
 	(*timestamppb.Timestamp)(nil),        // 26: google.protobuf.Timestamp
 }
 var file_stint_v1_worker_service_proto_depIdxs = []int32{
 	20, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
 	20, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
-	21, // 2: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
-	22, // 3: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
-	20, // 4: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
-	23, // 5: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
-	24, // 6: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	25, // 7: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
-	16, // 8: stint.v1.ListStepsResponse.steps:type_name -> stint.v1.RecordedStep
-	26, // 9: stint.v1.RecordedStep.recorded_at:type_name -> google.protobuf.Timestamp
-	20, // 10: stint.v1.RecordedStep.ago:type_name -> google.protobuf.Duration
-	18, // 11: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
-	22, // 12: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
-	22, // 13: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
-	0,  // 14: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
-	2,  // 15: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
-	4,  // 16: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
-	6,  // 17: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
-	8,  // 18: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
-	10, // 19: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
-	12, // 20: stint.v1.WorkerService.RecordStep:input_type -> stint.v1.RecordStepRequest
-	14, // 21: stint.v1.WorkerService.ListSteps:input_type -> stint.v1.ListStepsRequest
-	17, // 22: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
-	1,  // 23: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
-	3,  // 24: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
-	5,  // 25: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
-	7,  // 26: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
-	9,  // 27: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
-	11, // 28: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
-	13, // 29: stint.v1.WorkerService.RecordStep:output_type -> stint.v1.RecordStepResponse
-	15, // 30: stint.v1.WorkerService.ListSteps:output_type -> stint.v1.ListStepsResponse
-	19, // 31: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	21, // 2: stint.v1.OwnTasksRequest.returns:type_name -> stint.v1.Return
+	22, // 3: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
+	23, // 4: stint.v1.OwnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	24, // 5: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
+	20, // 6: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
+	21, // 7: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
+	23, // 8: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	25, // 9: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
+	16, // 10: stint.v1.ListStepsResponse.steps:type_name -> stint.v1.RecordedStep
+	26, // 11: stint.v1.RecordedStep.recorded_at:type_name -> google.protobuf.Timestamp
+	20, // 12: stint.v1.RecordedStep.ago:type_name -> google.protobuf.Duration
+	18, // 13: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
+	24, // 14: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
+	24, // 15: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
+	0,  // 16: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
+	2,  // 17: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
+	4,  // 18: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
+	6,  // 19: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
+	8,  // 20: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
+	10, // 21: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
+	12, // 22: stint.v1.WorkerService.RecordStep:input_type -> stint.v1.RecordStepRequest
+	14, // 23: stint.v1.WorkerService.ListSteps:input_type -> stint.v1.ListStepsRequest
+	17, // 24: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
+	1,  // 25: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
+	3,  // 26: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
+	5,  // 27: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
+	7,  // 28: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
+	9,  // 29: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
+	11, // 30: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
+	13, // 31: stint.v1.WorkerService.RecordStep:output_type -> stint.v1.RecordStepResponse
+	15, // 32: stint.v1.WorkerService.ListSteps:output_type -> stint.v1.ListStepsResponse
+	19, // 33: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
+	25, // [25:34] is the sub-list for method output_type
+	16, // [16:25] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_worker_service_proto_init() }
