@@ -463,21 +463,19 @@ type exchange struct {
 	maxTasks int
 }
 
-func (e exchange) size() int { return returnsSize(e.returns) + e.maxTasks }
-
+func (e exchange) size() int       { return returnsSize(e.returns) + e.maxTasks }
 func (e exchange) clone() exchange { return exchange{cloneReturns(e.returns), e.maxTasks} }
 
 // returnFirst makes the returns of a hand-out in the transaction of its first steps. Under limits
 // these lock what a return may wait for, so there the returns come ahead, in another transaction.
 func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
-	alone := len(h.bounds) > 0
-	if alone {
-		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt)
-	} else {
-		h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt, steps...)
+	along, alone := steps, []pg.Step(nil)
+	if len(h.bounds) > 0 {
+		along, alone = nil, steps
 	}
-	if err == nil && alone {
-		err = h.store.db.Run(ctx, steps...)
+	h.verdicts, err = h.store.returnPromptly(ctx, h.returns, returnMode{noWait: true}, along...)
+	if err == nil && len(alone) > 0 {
+		err = h.store.db.Run(ctx, alone...)
 	}
 	return err
 }
@@ -490,7 +488,7 @@ func (h *handOut) judgeReturns(ctx context.Context) (err error) {
 	}
 	if h.verdicts == nil {
 		h.reading = true // until the verdicts are known, the tasks cannot be delivered
-		if h.verdicts, err = h.store.returnPromptly(ctx, h.returns, prompt); err != nil {
+		if err = h.returnFirst(ctx, nil); err != nil {
 			return err
 		}
 		h.reading = false

@@ -104,15 +104,14 @@ type Want struct {
 //
 // The returns must be independent of one another. If a transaction holds one of the tasks,
 // ReturnTasks would wait for it with all its returns. ReturnAndOwnTasks soon gives up: each return
-// that was not made, including every return of a late owner, which takes a second look, has the
-// error [ErrBusy]. Make these returns one by one, with ReturnTask. A return that was made before
+// that was not made, including every return of a late owner, has the error [ErrBusy]. Make these
+// one by one, with ReturnTask. A return that was made before
 // has [ErrAlreadyReturned], as with ReturnTasks, also where others are held up; one whose task is
-// gone, as with KeepNone, [ErrInvalidToken]. Whatever the errors of returns are, tasks may have been
-// handed out.
+// gone, as with KeepNone, [ErrInvalidToken]. Tasks may be handed out whatever these errors are.
 //
-// The last result is about the whole call. If it is not nil, nothing was handed out for good, as
-// with OwnTasks, and the returns may have been made or not: repeat them. In a transaction the call
-// is refused with an [*ArgumentError], since its locks would outlast the call.
+// If the last result is not nil, nothing was handed out for good, as with OwnTasks, and the returns
+// may have been made or not: repeat them. In a transaction the call is refused with an
+// [*ArgumentError], since its locks would outlast the call.
 func (s *Store) ReturnAndOwnTasks(
 	ctx context.Context, returns []Return, want Want,
 ) (verdicts []error, owned []OwnedTask, err error) {
@@ -131,7 +130,7 @@ func (s *Store) returnAndOwn(ctx context.Context, request ownRequest) (ownAnswer
 	if request.MaxTasks != 0 {
 		return s.ownTasks(ctx, request)
 	}
-	verdicts, err := s.returnPromptly(ctx, request.returns, prompt)
+	verdicts, err := s.returnPromptly(ctx, request.returns, returnMode{noWait: true})
 	if err != nil {
 		return ownAnswer{}, err
 	}
@@ -162,44 +161,55 @@ func (s *Store) returnPromptly(
 	return verdicts, err
 }
 
-// judgeReturned looks a second time at returns that need it, as far as that takes no lock: it makes
-// those that came at the wrong moment, and judges those that were made before, and those of tasks
-// that are gone. The others are not made.
+// judgeReturned looks again at returns that need it, as far as that takes no lock: it makes those
+// that came at the wrong moment, and judges the others.
 func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []error) {
-	if places, undecided := undecidedReturns(returns, verdicts); len(places) > 0 {
-		again, err := s.returnPromptly(ctx, undecided, promptAgain)
+	const attempts = 5
+	for attempt := range attempts {
+		s.judgeRefused(ctx, returns, verdicts, attempt+1 < attempts)
+		places, undecided := undecidedReturns(returns, verdicts)
+		if len(places) == 0 {
+			return
+		}
+		again, err := s.returnPromptly(ctx, undecided, returnMode{noWait: true, again: true})
 		for n, i := range places {
-			if err == nil {
+			if verdicts[i] = errHeldUp; err == nil {
 				verdicts[i] = again[n]
 			}
 		}
 	}
+}
+
+// judgeRefused judges the returns that were not made. Those that another attempt may make keep
+// errSecondLook.
+func (s *Store) judgeRefused(
+	ctx context.Context, returns []Return, verdicts []error, another bool,
+) {
 	var places []int
+	var performances []performance
+	var ids []string
 	for i, verdict := range verdicts {
 		if errors.Is(verdict, errSecondLook) || errors.Is(verdict, errHeldUp) {
-			places = append(places, i)
-			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
+			places, ids = append(places, i), append(ids, string(returns[i].ID))
+			performances = append(performances, returns[i].performance())
 		}
 	}
 	if len(places) == 0 {
 		return
-	}
-	performances, ids := make([]performance, len(places)), make([]string, len(places))
-	for n, i := range places {
-		performances[n], ids[n] = returns[i].performance(), string(returns[i].ID)
 	}
 	keys, claims := keysAndClaims(performances)
 	judgements := make([]judgement, len(places))
 	err := s.db.Run(ctx, pg.Step{
 		Name: "explain_refusals", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
 	}, pg.Step{Name: "wait_for_commit", NoPlanner: true})
-	if err != nil {
-		return // ReturnTask will tell
-	}
 	for n, i := range places {
 		verdict := judgements[n].verdict(returns[i])
-		if !judgements[n].known || errors.Is(verdict, ErrAlreadyReturned) {
+		switch {
+		case err == nil && (!judgements[n].known || errors.Is(verdict, ErrAlreadyReturned)):
 			verdicts[i] = verdict
+		case err == nil && another && judgements[n].owned && errors.Is(verdicts[i], errSecondLook):
+		default: // ReturnTask will tell
+			verdicts[i] = &TaskError{IDs: []TaskID{returns[i].ID}, Err: ErrBusy}
 		}
 	}
 }
@@ -279,15 +289,10 @@ func (s *Store) returnTogether(
 
 // A returnMode is how returns are made.
 type returnMode struct {
-	// noWait says to fail rather than wait long for a lock that one of them needs, and to leave
-	// second looks to the callers.
+	// noWait says to fail rather than wait long for a lock, and to leave second looks to the callers.
 	noWait bool
-	// again says that it is a second attempt.
-	again bool
+	again  bool // it is a second attempt
 }
-
-//nolint:gochecknoglobals // constants, but for the language
-var prompt, promptAgain = returnMode{noWait: true}, returnMode{noWait: true, again: true}
 
 // returnTasks makes returns. The last steps run behind the returns, in
 // the same transaction.

@@ -276,7 +276,7 @@ func (a *asker) next() *question {
 	for _, g := range a.groups {
 		switch {
 		case g.more:
-			if g.asked == 0 && min(a.free, g.free)+g.extra(a.asks) > 0 {
+			if a.isWorthAQuestion(g) {
 				promising = append(promising, g)
 			}
 		case g.free == 0:
@@ -302,6 +302,21 @@ func (a *asker) next() *question {
 	return a.newQuestion([]*slotGroup{g}, false)
 }
 
+// isWorthAQuestion reports whether to ask for more tasks of a group. While a question is under way,
+// what ends gathers for the next, unless half of the slots stand still.
+func (a *asker) isWorthAQuestion(g *slotGroup) bool {
+	const half = 2
+	free := min(a.free, g.free)
+	switch g.asked {
+	case 0:
+		return free+g.extra(a.asks) > 0
+	case 1:
+		return free > 0 && half*free >= min(a.slots, g.slots)
+	default:
+		return false
+	}
+}
+
 func (a *asker) newQuestion(groups []*slotGroup, wait bool) *question {
 	q := &question{groups: groups, max: a.free, wait: wait, began: now()}
 	if wait && len(a.groups) > 1 {
@@ -318,7 +333,7 @@ func (a *asker) newQuestion(groups []*slotGroup, wait bool) *question {
 	if !wait {
 		a.free -= q.max
 		q.returns, a.due = firstFew(a.due)
-		if len(groups) == 1 {
+		if len(groups) == 1 && groups[0].asked == 1 {
 			extra := groups[0].extra(a.asks)
 			groups[0].coming += extra
 			q.max += extra

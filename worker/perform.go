@@ -94,11 +94,11 @@ func (e *execution) perform(p *performance) {
 		})
 		defer overrun.Stop()
 	}
-	end := ended(endedFailed, errExited, nil)
+	var end ending
 	exited := true
 	defer func() { // also if the handler ends the goroutine
 		if exited {
-			end.cause = context.Cause(ctx)
+			end = ended(endedFailed, errExited, context.Cause(ctx))
 		}
 		cancel()
 		e.handlers.Add(-1)

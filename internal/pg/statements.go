@@ -19,17 +19,17 @@ import (
 type Statements struct {
 	// read reads them as they are for the schema "stint". Each DB needs them, and to read them
 	// takes milliseconds.
-	read func() (map[string]string, error)
+	read func() (set, error)
 }
 
 // NewStatements returns the statements of a folder, with their variants.
 func NewStatements(files fs.FS) *Statements {
-	return &Statements{sync.OnceValues(func() (map[string]string, error) {
+	return &Statements{sync.OnceValues(func() (set, error) {
 		return readStatements(files)
 	})}
 }
 
-func readStatements(files fs.FS) (map[string]string, error) {
+func readStatements(files fs.FS) (set, error) {
 	texts := map[string]string{}
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -45,10 +45,11 @@ func readStatements(files fs.FS) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	statements := make(set, len(texts))
 	for name, text := range texts {
-		texts[name] = sqlfile.InFull(text)
+		statements[name] = statement{sqlfile.InFull(text), writePattern.MatchString(text)}
 	}
-	return texts, nil
+	return statements, nil
 }
 
 //go:embed sql/*.sql
@@ -83,15 +84,15 @@ func load(config Config) (set, error) {
 		"stint.", qualifier)...)
 	loaded := set{}
 	for _, statements := range append([]*Statements{own}, config.Statements...) {
-		texts, err := statements.read()
+		read, err := statements.read()
 		if err != nil {
 			return nil, err
 		}
-		for name, text := range texts {
+		for name, one := range read {
 			if _, ok := loaded[name]; ok {
 				return nil, fmt.Errorf("two packages have a statement %q", name)
 			}
-			loaded[name] = statement{qualify.Replace(text), writePattern.MatchString(text)}
+			loaded[name] = statement{qualify.Replace(one.text), one.writes}
 		}
 	}
 	return loaded, nil
