@@ -62,7 +62,7 @@ func (a *asker) beginAhead() {
 		for len(g.ahead) > 0 && min(a.free, g.free) > 0 {
 			b := &g.ahead[0]
 			n := min(a.free, g.free, len(b.owned))
-			a.free, g.free = a.free-n, g.free-n
+			a.free, g.free, a.running = a.free-n, g.free-n, a.running+n
 			a.begin(b.owned[:n], b.until)
 			if b.owned = b.owned[n:]; len(b.owned) == 0 {
 				g.ahead = g.ahead[1:]

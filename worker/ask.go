@@ -18,6 +18,11 @@ const (
 	// question that has to wait for somebody must not hold up returns, nor a handler that takes
 	// longer than those before it tasks that others could perform.
 	gatherMax = 50 * time.Millisecond
+
+	// gatherBriefly is how long a return waits for others where no question is to come, but handlers
+	// are running that take no longer than a few times that.
+	gatherBriefly = time.Millisecond
+	brieflyTimes  = 5
 )
 
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
@@ -92,9 +97,10 @@ type asker struct {
 	ended    *endedQueue
 	due      []*performance // what the next question returns, since gathered
 	since    time.Time      // when the first of these became due
-	// tick is for what waits too long; ticks says that it runs.
-	tick  *time.Timer
-	ticks bool
+	// tick is for what waits too long.
+	tick *time.Timer
+	// running is how many handlers are running.
+	running int
 	// asks is how long a question takes, about.
 	asks time.Duration
 	// unreturned is how many performances have ended and are not over.
@@ -114,7 +120,7 @@ func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 	w := e.Worker
 	a := &asker{
 		Worker: w, begin: begin, release: e.release, judge: e.judge, ended: &e.ended,
-		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax), ticks: true,
+		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax),
 		slots: w.options.Concurrency, free: w.options.Concurrency,
 		byAction: map[string]*slotGroup{}, answers: make(chan answer),
 	}
@@ -148,7 +154,7 @@ func (a *asker) loop(ctx context.Context) error {
 		if len(a.due) > 0 && !a.gathers() {
 			a.giveBackDue()
 		}
-		a.keepTicking()
+		a.setTick()
 		select {
 		case ans := <-a.answers:
 			err := a.take(asking, ans)
@@ -168,7 +174,6 @@ func (a *asker) loop(ctx context.Context) error {
 			runtime.Gosched() // those that end at this moment join
 			a.look()
 		case <-a.tick.C:
-			a.ticks = false
 			a.tooLong(asking)
 		case <-pause:
 			pause = nil
@@ -188,6 +193,7 @@ func (a *asker) look() {
 		g.takes = smoothed(g.takes, slot.took)
 	}
 	a.free += len(freed)
+	a.running -= len(freed)
 	if len(a.due) == 0 {
 		a.since = now()
 	}
@@ -195,26 +201,30 @@ func (a *asker) look() {
 	a.beginAhead()
 }
 
-// keepTicking starts the tick if something may wait too long.
-func (a *asker) keepTicking() {
-	waits := len(a.due) > 0
-	for _, g := range a.groups {
-		waits = waits || len(g.ahead) > 0
+// setTick sets the tick to when something has waited too long.
+func (a *asker) setTick() {
+	rest := time.Duration(-1)
+	if len(a.due) > 0 {
+		rest = a.gatherMost() - now().Sub(a.since)
 	}
-	if waits && !a.ticks {
-		a.tick.Reset(gatherMax)
-		a.ticks = true
+	for _, g := range a.groups {
+		if len(g.ahead) > 0 {
+			left := gatherMax - now().Sub(g.ahead[0].since)
+			if rest < 0 || left < rest {
+				rest = left
+			}
+		}
+	}
+	if rest >= 0 {
+		a.tick.Reset(rest)
 	}
 }
 
-// tooLong deals with what waits too long.
+// tooLong gives back what has waited too long for a slot. What is due is looked at anyway.
 func (a *asker) tooLong(ctx context.Context) {
 	late := now().Add(-gatherMax)
-	if len(a.due) > 0 && a.since.Before(late) {
-		a.giveBackDue()
-	}
 	for _, g := range a.groups {
-		for len(g.ahead) > 0 && g.ahead[0].since.Before(late) {
+		for len(g.ahead) > 0 && !g.ahead[0].since.After(late) {
 			a.release(ctx, g.ahead[0].owned)
 			g.ahead = g.ahead[1:]
 			g.takes = max(g.takes, time.Duration(g.slots+1)*aheadSoon) // until some take less
@@ -222,12 +232,24 @@ func (a *asker) tooLong(ctx context.Context) {
 	}
 }
 
-// gathers reports whether returns are to wait for the next question: one is under way, or comes
-// when the tasks are begun that wait for a slot.
-func (a *asker) gathers() bool {
+// gathers reports whether returns are to wait.
+func (a *asker) gathers() bool { return now().Sub(a.since) < a.gatherMost() }
+
+// gatherMost is how long returns wait at most: for the next question, if one is under way, or comes
+// when the tasks are begun that wait for a slot; otherwise for handlers that end in a moment.
+func (a *asker) gatherMost() time.Duration {
 	comes := func(g *slotGroup) bool { return g.more && len(g.ahead) > 0 }
 	asks := func(q *question) bool { return !q.wait }
-	return slices.ContainsFunc(a.groups, comes) || slices.ContainsFunc(a.open, asks)
+	areShort := func(g *slotGroup) bool {
+		return g.takes > 0 && g.takes <= brieflyTimes*gatherBriefly
+	}
+	switch {
+	case slices.ContainsFunc(a.groups, comes), slices.ContainsFunc(a.open, asks):
+		return gatherMax
+	case a.running > 0 && slices.ContainsFunc(a.groups, areShort):
+		return gatherBriefly
+	}
+	return 0
 }
 
 // giveBackDue returns what is due, without a question.

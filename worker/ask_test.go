@@ -119,7 +119,7 @@ func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	g := &slotGroup{actions: []string{"a"}, slots: 10, free: 3, more: true}
 	a := &asker{groups: []*slotGroup{g}, slots: 10, free: 3}
 	ended := []*performance{{}, {}, {}}
-	a.due = ended
+	a.due, a.since = ended, now()
 	q := a.next()
 	if q == nil || q.wait || q.max != 3 || len(q.returns) != len(ended) || len(a.due) != 0 {
 		t.Fatalf("got %+v, want a question for three that returns three", q)
@@ -134,6 +134,18 @@ func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	a.open, g.more = nil, false
 	if a.gathers() {
 		t.Error("want returns to be made alone where no question is to come")
+	}
+	a.running = 1
+	if a.gathers() {
+		t.Error("want no return to wait for handlers that may take long")
+	}
+	g.takes = time.Millisecond
+	if !a.gathers() {
+		t.Error("want returns to wait for handlers that end in a moment")
+	}
+	a.since = now().Add(-gatherBriefly)
+	if a.gathers() {
+		t.Error("want them to wait no longer than a moment")
 	}
 }
 

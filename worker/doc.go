@@ -70,7 +70,9 @@
 // # Cycles
 //
 // A slot is free as soon as its handler has returned. While there are more tasks, one transaction
-// returns what has ended and owns what comes next, for all slots. If handlers take no longer than
+// returns what has ended and owns what comes next, for all slots. Where there are none, a return
+// waits up to a millisecond for other handlers that are about to end, by how long they took so far.
+// If handlers take no longer than
 // some tens of milliseconds, the worker also owns tasks ahead: as many as it will start within 25
 // ms, by how long handlers took so far, at most its slots and 64. What it cannot start within 50 ms
 // it gives back, without a try.

@@ -65,8 +65,8 @@ func (e *execution) giveBack(p *performance) {
 
 // giveBackAlone returns tasks of performances without a hand-out.
 func (e *execution) giveBackAlone(due []*performance) {
-	for _, p := range due {
-		e.returns.Post(struct{}{}, p)
+	if len(due) > 0 {
+		e.returns.Post(struct{}{}, due...)
 	}
 }
 

@@ -128,20 +128,24 @@ func (g *Group[K, C, A]) Do(ctx context.Context, key K, call C) (A, error) {
 	}
 }
 
-// Post makes a call that nobody waits for: Run must deal with its outcome.
-func (g *Group[K, C, A]) Post(key K, call C) {
+// Post makes calls that nobody waits for: Run must deal with their outcomes.
+func (g *Group[K, C, A]) Post(key K, calls ...C) {
+	posted := make([]*caller[C, A], len(calls))
+	for i, call := range calls {
+		posted[i] = &caller[C, A]{call: call}
+	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	q, self := g.queue(key), &caller[C, A]{call: call}
+	q := g.queue(key)
 	if q.running >= batchesAtOnce {
-		q.waiting = append(q.waiting, self)
+		q.waiting = append(q.waiting, posted...)
 		return
 	}
 	q.running++
 	g.mutex.Unlock()
 	runtime.Gosched() // as in Do
 	g.mutex.Lock()
-	q.waiting = append([]*caller[C, A]{self}, q.waiting...)
+	q.waiting = append(posted, q.waiting...)
 	g.start(context.Background(), key, q, g.take(q))
 }
 
