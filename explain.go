@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/drawing"
+	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -500,12 +500,12 @@ func (g *Graph) WriteDOT(w io.Writer) error { return g.drawing().WriteDOT(w) }
 // WriteMermaid writes the graph in the language of Mermaid, which many sites draw in Markdown.
 func (g *Graph) WriteMermaid(w io.Writer) error { return g.drawing().WriteMermaid(w) }
 
-func (g *Graph) drawing() *drawing.Drawing {
-	var d drawing.Drawing
+func (g *Graph) drawing() *graphtext.Drawing {
+	var d graphtext.Drawing
 	places := make(map[TaskID]int, len(g.Tasks))
 	for i, task := range g.Tasks {
 		places[task.ID] = i
-		d.Nodes = append(d.Nodes, drawing.Node{
+		d.Nodes = append(d.Nodes, graphtext.Node{
 			ID: string(task.ID), Action: task.Action, State: string(task.State),
 			Cause: string(task.AbortCause), Round: task.Action == Spontaneous,
 		})

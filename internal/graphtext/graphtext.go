@@ -1,6 +1,6 @@
-// Package drawing writes a network of tasks in the languages of programs that draw. [stint.Graph]
+// Package graphtext writes a network of tasks in the languages of programs that draw. [stint.Graph]
 // is drawn by it.
-package drawing
+package graphtext
 
 import (
 	"fmt"
