@@ -65,8 +65,8 @@ func (r *run) close(ctx context.Context) error {
 	return err
 }
 
-// pool returns a pool of so many connections at most, or of pgx's default if that is 0, whose round trips are counted. It is closed
-// when the job is done.
+// pool returns a pool of so many connections at most, or of pgx's default if that is 0, whose round
+// trips are counted. It is closed when the job is done.
 func (r *run) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	return r.poolAt(ctx, r.URL, connections)
 }

@@ -41,7 +41,7 @@ const (
 	// slotBacklog is how many tasks are unfinished, but for those that slotBatch would exceed.
 	slotBacklog = 4096
 
-	// slotBatch is how many tasks are inserted at a time, as in the public harness, and slotBatchMost
+	// slotBatch is how many tasks are inserted at a time, as in the public harness, slotBatchMost
 	// where the backlog shrinks nevertheless.
 	slotBatch, slotBatchMost = 128, 512
 
@@ -65,8 +65,11 @@ func slotWorkloads() []workload {
 			title:   fmt.Sprintf("64 slots, %d tasks/s", perSecond),
 			callers: 64, perSecond: perSecond,
 			figures: []figure{
-				{figureP50, unitMilli}, {figureP95, unitMilli}, {figureP99, unitMilli},
-				{figureCores, unitCores}, {figureCPU, unitMicroEach},
+				{figureP50, unitMilli},
+				{figureP95, unitMilli},
+				{figureP99, unitMilli},
+				{figureCores, unitCores},
+				{figureCPU, unitMicroEach},
 				{figureTransactions, unitPerTask},
 			},
 		})
@@ -76,7 +79,8 @@ func slotWorkloads() []workload {
 			id: fmt.Sprintf("W18-idle-%d", workers), title: fmt.Sprintf("%d idle workers", workers),
 			callers: workers, once: true,
 			figures: []figure{
-				{figureIdle, unitCommits}, {figureCores, unitCores},
+				{figureIdle, unitCommits},
+				{figureCores, unitCores},
 				{figureConnections, unitConnections},
 			},
 		})
@@ -182,7 +186,7 @@ func fillSlots(ctx context.Context, r *run, open opener) error {
 		}
 	}
 	stop, err := s.work(ctx, func([]byte) {
-		time.Sleep(slotWork)
+		<-time.After(slotWork)
 		s.performed.Add(1)
 		window.Release(1)
 	})
@@ -264,7 +268,7 @@ func paceSlots(ctx context.Context, r *run, open opener) error {
 			took = append(took, millis(ago))
 			mutex.Unlock()
 		}
-		time.Sleep(slotWork)
+		<-time.After(slotWork)
 		s.performed.Add(1)
 	})
 	if err != nil {

@@ -114,6 +114,8 @@ func quantity(value float64, unit string) string {
 		text = grouped(value)
 	case value >= 100:
 		text = fmt.Sprintf("%.0f", value)
+	case value > 0 && value < 0.1:
+		text = fmt.Sprintf("%.2g", value)
 	default:
 		text = fmt.Sprintf("%.2f", value)
 	}
