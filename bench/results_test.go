@@ -45,7 +45,8 @@ func TestPercentile_IsOneOfTheValues(t *testing.T) {
 func TestQuantity_HasFewDigits(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[string]float64{
-		"0.0057": 0.00571, "0.57": 0.571, "99.94": 99.94, "123": 123.4, "1,230": 1234, "99,100": 99_120,
+		"0.0057": 0.00571, "0.57": 0.571, "99.94": 99.94,
+		"123": 123.4, "1,230": 1234, "99,100": 99_120,
 		"1,230,000": 1_234_567,
 	} {
 		if got := quantity(value, ""); got != want {
