@@ -25,10 +25,14 @@ type job struct {
 	// Fill asks for the tables and the backlog, and not for the measurement.
 	Fill bool
 
-	URL       string // of the database
-	Second    string // URL of the second one, empty if there is none
-	Tasks     int    // to measure
-	Backlog   int    // tasks that there are before
+	// Perform asks for a worker that performs what the process that asks for it inserts.
+	Perform bool
+
+	URL       string            // of the database
+	Second    string            // URL of the second one, empty if there is none
+	Settings  map[string]string // of the server
+	Tasks     int               // to measure
+	Backlog   int               // tasks that there are before
 	BodyBytes int
 	Callers   int
 	PerSecond int
@@ -37,8 +41,11 @@ type job struct {
 
 func (j job) String() string {
 	what := "measure"
-	if j.Fill {
+	switch {
+	case j.Fill:
 		what = "fill"
+	case j.Perform:
+		what = "perform"
 	}
 	return fmt.Sprintf("%s %s for %s %s", what, j.Workload, j.Contender, j.Variant)
 }
@@ -127,7 +134,8 @@ func delegate(ctx context.Context, j job) (report, error) {
 // beChild does the job that it reads, and writes the report.
 func beChild(ctx context.Context, in io.Reader, out io.Writer) error {
 	var j job
-	if err := json.NewDecoder(in).Decode(&j); err != nil {
+	input := json.NewDecoder(in)
+	if err := input.Decode(&j); err != nil {
 		return err
 	}
 	c, e, ok := lookUp(j)
@@ -138,12 +146,15 @@ func beChild(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if j.Fill {
+	switch {
+	case j.Perform:
+		return errors.Join(bePerformer(ctx, r, e.perform, in, out), r.close(ctx))
+	case j.Fill:
 		err = c.create(ctx, r)
 		if err == nil && e.fill != nil {
 			err = e.fill(ctx, r)
 		}
-	} else {
+	default:
 		err = e.measure(ctx, r)
 	}
 	if err := errors.Join(err, r.close(ctx)); err != nil {

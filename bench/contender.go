@@ -34,6 +34,9 @@ type entry struct {
 	// as it should, and returns an error otherwise. What it prepares before that call is not timed.
 	measure func(ctx context.Context, r *run) error
 
+	// perform opens a worker in a process of its own, for the workloads that kill it.
+	perform opener
+
 	// second is where the entry has a second database. Default: it has none.
 	second place
 

@@ -20,6 +20,7 @@ type plan struct {
 	Mixed     time.Duration `json:"w11_nanoseconds"`
 	Finished  int           `json:"w14_finished"`
 	Slots     time.Duration `json:"w18_nanoseconds"`
+	Disturbed time.Duration `json:"w19_nanoseconds"`
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
@@ -81,6 +82,8 @@ func (p plan) job(m *measured) job {
 		lasts = p.Mixed
 	case w.picked("W18"):
 		lasts = p.Slots
+	case w.picked("W19"):
+		lasts = p.Disturbed
 	case w.picked(finishedWorkload), w.picked(resultsWorkload), w.picked(checkWorkload):
 		backlog = max(backlog, p.Finished)
 	}
@@ -142,7 +145,7 @@ func (p plan) measure(ctx context.Context, s *server, m *measured) (err error) {
 		return err
 	}
 	j := p.job(m)
-	j.URL, j.Fill = url, true
+	j.URL, j.Settings, j.Fill = url, s.settings, true
 	second, done, err := s.second(ctx, m.entry.second, p.settings)
 	defer func() { err = errors.Join(err, done(context.WithoutCancel(ctx))) }()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -52,7 +53,8 @@ func riverContender() contender {
 			},
 		},
 	}
-	c.entries = append(c.entries, riverSlotEntries()...)
+	c.entries = append(append(c.entries, riverSlotEntries()...),
+		disturbedEntries(riverPolling1, openRiverSlotsSoon, "river_job")...)
 	return c
 }
 
@@ -215,8 +217,8 @@ func newRiverInserter(
 	return river.NewClient(riverpgxv5.New(pool), &config)
 }
 
-// newRiverWorker returns a client that works on jobs of every kind. Without a time-out for each
-// job, River saves itself a timer.
+// newRiverWorker returns a client that works on jobs of every kind. By default without a time-out
+// for each job, which saves River a timer.
 func newRiverWorker(
 	pool *pgxpool.Pool, config river.Config,
 	work func(ctx context.Context, job *river.Job[riverArgs]) error,
@@ -226,7 +228,7 @@ func newRiverWorker(
 		river.AddWorkerArgs(config.Workers, riverArgs{kind: kind}, river.WorkFunc(work))
 	}
 	config.Logger = slog.New(slog.DiscardHandler)
-	config.JobTimeout = -1
+	config.JobTimeout = cmp.Or(config.JobTimeout, -1)
 	return river.NewClient(riverpgxv5.New(pool), &config)
 }
 

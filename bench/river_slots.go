@@ -14,6 +14,9 @@ const (
 	riverPolling50 = "polling at 50 ms"
 )
 
+// riverRescue is how long a job may take in W19, as in the public harness. The default is an hour.
+const riverRescue = 30 * time.Second
+
 // riverSlotEntries are polling at 1 ms, and at a fixed rate also at 50 ms, which costs less. What
 // is idle has the defaults.
 func riverSlotEntries() []entry {
@@ -24,10 +27,15 @@ func riverSlotEntries() []entry {
 			return openRiverSlots(ctx, r, slots, polling)
 		}
 	}
-	eager := slotEntries(riverPolling1, opened(time.Millisecond), nil,
+	eager := slotEntries(riverPolling1, openRiverSlotsSoon, nil,
 		func(w workload) bool { return !idle(w) })
 	calm := slotEntries(riverPolling50, opened(50*time.Millisecond), nil, paced)
 	return append(append(eager, calm...), slotEntries("default", nil, opened(0), idle)...)
+}
+
+// openRiverSlotsSoon has a client that polls as often as it can.
+func openRiverSlotsSoon(ctx context.Context, r *run, slots int) (slotted, error) {
+	return openRiverSlots(ctx, r, slots, time.Millisecond)
 }
 
 // openRiverSlots has a client that polls as often, or as seldom as by default. Without slots,
@@ -43,15 +51,21 @@ func openRiverSlots(
 	if err != nil {
 		return slotted{}, err
 	}
-	perform := func([]byte) {}
-	client, err := newRiverWorker(pool, river.Config{
+	config := river.Config{
 		FetchCooldown:     polling,
 		FetchPollInterval: polling,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
-	}, func(_ context.Context, job *river.Job[riverArgs]) error {
-		perform([]byte(job.Args.Body))
-		return nil
-	})
+	}
+	if r.Perform { // River only rescues jobs that have a time-out
+		config.RescueStuckJobsAfter = min(riverRescue, r.Lasts)
+		config.JobTimeout = config.RescueStuckJobsAfter / 2
+	}
+	perform := func([]byte) {}
+	client, err := newRiverWorker(pool, config,
+		func(_ context.Context, job *river.Job[riverArgs]) error {
+			perform([]byte(job.Args.Body))
+			return nil
+		})
 	if err != nil {
 		return slotted{}, err
 	}

@@ -59,7 +59,7 @@ func (r *run) close(ctx context.Context) error {
 	if r.second != nil {
 		err = errors.Join(err, r.second.Close(ctx))
 	}
-	if !r.Fill && !r.measured {
+	if !r.Fill && !r.Perform && !r.measured {
 		err = errors.Join(err, errNotMeasured)
 	}
 	return err

@@ -20,8 +20,9 @@ var (
 
 // A server is a private PostgreSQL that nobody else uses.
 type server struct {
-	local *localpg.Server
-	conn  *pgx.Conn
+	local    *localpg.Server
+	settings map[string]string
+	conn     *pgx.Conn
 }
 
 // startServer starts a durable server. Its settings are the defaults but for room: for connections,
@@ -47,7 +48,7 @@ func startServer(ctx context.Context, otherwise map[string]string) (*server, err
 		_ = local.Close()
 		return nil, err
 	}
-	return &server{local: local, conn: conn}, nil
+	return &server{local: local, settings: settings, conn: conn}, nil
 }
 
 func (s *server) close(ctx context.Context) error {
@@ -64,6 +65,12 @@ const (
 // newDatabase makes the database anew, empty, and writes everything to the disk that the one before
 // may have left to write. A second one is gone with it.
 func (s *server) newDatabase(ctx context.Context) (url string, err error) {
+	if s.conn.Ping(ctx) != nil { // a measurement has restarted the server
+		_ = s.conn.Close(ctx)
+		if s.conn, err = pgx.Connect(ctx, s.local.URL("postgres")); err != nil {
+			return "", err
+		}
+	}
 	for _, statement := range []string{
 		fmt.Sprintf(dropDatabaseSQL, firstDatabase), fmt.Sprintf(dropDatabaseSQL, secondDatabase),
 		fmt.Sprintf(createDatabaseSQL, firstDatabase), "CHECKPOINT",

@@ -89,6 +89,7 @@ func stintContender() contender {
 	c.entries = append(append(c.entries, serviceEntries()...), shardEntries()...)
 	c.entries = append(append(c.entries, scaleEntries()...), limitEntries()...)
 	c.entries = append(append(c.entries, historyEntries()...), stintSlotEntries()...)
+	c.entries = append(c.entries, disturbedEntries("", openStintSlots, "stint.tasks")...)
 	return c
 }
 

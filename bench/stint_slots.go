@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -23,7 +24,7 @@ func openStintSlots(ctx context.Context, r *run, slots int) (slotted, error) {
 	if err != nil {
 		return slotted{}, err
 	}
-	store, err := stint.New(pool, stint.Options{})
+	store, err := stint.New(pool, stint.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return slotted{}, err
 	}
@@ -35,7 +36,11 @@ func openStintSlots(ctx context.Context, r *run, slots int) (slotted, error) {
 					ID: stint.TaskID(taskID(from + i)), Action: stintAction, Body: body,
 				}
 			}
-			return store.InsertTasks(ctx, tasks)
+			err := store.InsertTasks(ctx, tasks)
+			if errors.Is(err, stint.ErrTaskExists) { // its answer was lost at first
+				return nil
+			}
+			return err
 		},
 		work: func(ctx context.Context, perform func(body []byte)) (func() error, error) {
 			w, err := worker.New(store, worker.Options{

@@ -1,0 +1,2 @@
+-- What somebody asks who looks at a table.
+SELECT count(*) FROM %s
