@@ -45,6 +45,9 @@ const (
 	// where the backlog shrinks nevertheless.
 	slotBatch, slotBatchMost = 128, 512
 
+	// slotWarm is the part of the time that passes before it is measured.
+	slotWarm = 5
+
 	// slotBeat is the time between two inserts at a fixed rate, as in the public harness.
 	slotBeat = 10 * time.Millisecond
 )
@@ -220,8 +223,7 @@ func fillSlots(ctx context.Context, r *run, open opener) error {
 
 // measureSlots measures what is performed, after a while in which everything becomes warm.
 func (r *run) measureSlots(ctx context.Context, s *slotRun) error {
-	const warm = 5 // the part of the time
-	if err := pause(ctx, r.Lasts/warm); err != nil {
+	if err := pause(ctx, r.Lasts/slotWarm); err != nil {
 		return err
 	}
 	err := r.measure(ctx, func(ctx context.Context) (int, error) {
@@ -280,8 +282,7 @@ func paceSlots(ctx context.Context, r *run, open opener) error {
 	group.Go(func() error { return s.addPaced(ctx, live, r.PerSecond) })
 	group.Go(func() error {
 		defer rest()
-		const warm = 5
-		from.Store(int64(time.Since(s.begun) + r.Lasts/warm))
+		from.Store(int64(time.Since(s.begun) + r.Lasts/slotWarm))
 		to.Store(from.Load() + int64(r.Lasts))
 		return r.measureSlots(ctx, s)
 	})
