@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -100,6 +101,7 @@ func bars(snapshot time.Duration) []bar {
 		},
 	}
 	all = append(append(append(all, remote()...), sharded()...), limited()...)
+	all = append(append(all, occupied()...), unoccupied()...)
 	for _, load := range mixedLoads() {
 		all = append(all, steady(load.variant)...)
 	}
@@ -177,6 +179,52 @@ func limited() []bar {
 			measure: medianOf(paceWorkload, "", figureOff),
 		},
 	}
+}
+
+// occupied are the bars of W18 about workers that have something to do.
+func occupied() []bar {
+	var all []bar
+	atMost := func(id, figure string, limit float64) {
+		all = append(all, bar{
+			what: id + " " + figure + " over river's", atMost: true, limit: limit, unit: unitTimes,
+			measure: quotient(
+				pick("stint", id, "", figure), pick("river", id, riverPolling1, figure)),
+		})
+	}
+	for _, slots := range slotCounts() {
+		id := fmt.Sprintf("W18-slots-%d", slots)
+		times := 1.5
+		if slots > 64 {
+			times = 2
+		}
+		all = append(all, over(id, times, ours(id, ""), best("river", id)))
+		atMost(id, figureCPU, 0.7)
+	}
+	atMost("W18-paced-800", figureCPU, 0.7)
+	atMost("W18-paced-50", figureP50, 0.8)
+	atMost("W18-paced-50", figureP99, 1)
+	return all
+}
+
+// unoccupied are those about workers that have not.
+func unoccupied() []bar {
+	var all []bar
+	for _, b := range []struct {
+		id, figure string
+		limit      float64
+		unit       string
+	}{
+		{"W18-idle-1", figureIdle, 2, unitCommits},
+		{"W18-idle-60", figureIdle, 60, unitCommits},
+		{"W18-idle-60", figureCores, 0.02, unitCores},
+		{"W18-idle-60", figureConnections, 120, unitConnections},
+	} {
+		all = append(all, bar{
+			what: b.id + " " + b.figure, atMost: true, limit: b.limit, unit: b.unit,
+			measure: medianOf(b.id, "", b.figure),
+		})
+	}
+	return all
 }
 
 // A picker finds a row.

@@ -55,7 +55,7 @@ const (
 // slotWorkloads are those of W18: one process that inserts and performs, with one pool.
 func slotWorkloads() []workload {
 	var all []workload
-	for _, slots := range []int{4, 16, 64, 128, 256} {
+	for _, slots := range slotCounts() {
 		all = append(all, workload{
 			id: fmt.Sprintf("W18-slots-%d", slots), title: fmt.Sprintf("%d slots, busy", slots),
 			callers: slots,
@@ -90,6 +90,9 @@ func slotWorkloads() []workload {
 	}
 	return all
 }
+
+// slotCounts are how many slots a busy worker has.
+func slotCounts() []int { return []int{4, 16, 64, 128, 256} }
 
 // slotEntries are those of a contender, in a variant. Idle is how it opens workers that are idle.
 func slotEntries(variant string, busy, idle opener, picked func(w workload) bool) []entry {
