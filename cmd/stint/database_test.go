@@ -175,7 +175,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"demo"},
 		{"serve", "--listen", "127.0.0.1:0"},
 	}
-	offline := []string{"completion", "help", "token", "version"}
+	offline := []string{"completion", "help", "statements", "token", "version"}
 	for line := range strings.Lines(run(t, nil, "", "__complete", "").wantExit(t, 0).stdout) {
 		name, _, found := strings.Cut(line, "\t")
 		if found && !slices.Contains(offline, name) &&

@@ -108,7 +108,7 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(), p.topCommand(),
 		p.limitsCommand(), p.limitCommand(), p.weightCommand(), p.pauseCommand(),
-		p.resumeCommand(), p.scheduleCommand(), p.versionCommand(),
+		p.resumeCommand(), p.scheduleCommand(), p.versionCommand(), p.statementsCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)
