@@ -114,13 +114,15 @@ func (s *Store) ownTogether(
 	ctx context.Context, key ownKey, calls []exchange, _ bool,
 ) ([]ownAnswer, error) {
 	var returns []Return
-	all := 0
+	all, singly := 0, true
 	for _, call := range calls {
 		returns, all = append(returns, call.returns...), all+call.maxTasks
+		singly = singly &&
+			(call.maxTasks == 1 || len(call.returns) > 0 && call.maxTasks <= singlyMax)
 	}
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
-		Want{key.actor, all, actions, key.lease}, key.awaits, key.chosen, returns,
+		Want{key.actor, all, actions, key.lease}, key.awaits, key.chosen, returns, singly,
 	})
 	if err != nil {
 		return nil, err
@@ -159,6 +161,7 @@ type ownRequest struct {
 	// returns are made in the transaction of the hand-out. There may be some only outside of a
 	// transaction.
 	returns []Return
+	singly  bool // each task is to be returned by itself
 }
 
 // A handOut is an ownRequest under way: its steps, and what they answer.
@@ -308,8 +311,8 @@ func (h *handOut) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
 func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	name := "own_tasks"
 	switch few := len(h.scan.Actions) <= fewQueues; {
-	case few && len(h.returns) > 0 && h.MaxTasks <= singlyMax:
-		name = "own_singly" // who returns a few tasks of many will do the same with these
+	case few && h.singly:
+		name = "own_singly"
 	case few:
 		name = "own_few"
 	}
@@ -449,12 +452,9 @@ func (n *nextDue) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// own_few hands out tasks of at most fewQueues queues, and own_singly up to singlyMax of them, each
-// in a row of its own.
-const (
-	fewQueues = 2
-	singlyMax = 64
-)
+// own_few hands out tasks of at most fewQueues queues, and own_singly for callers that will return
+// them one by one: those that want one, and those that return some and want at most singlyMax.
+const fewQueues, singlyMax = 2, 64
 
 // An exchange is what calls that share a hand-out ask for: how many tasks, in the place of those
 // that they return.

@@ -35,8 +35,8 @@
 -- MATERIALIZED keeps each LIMIT a limit: joined freely, the planner may run it once per outer row.
 --
 -- own_few is for callers of two queues at most: to carry along what only those of many need cost
--- 8 % of a hand-out of 16 tasks. own_singly is for few tasks, which their owner will return one by one:
--- each gets a row of leased of its own, so that no return has to cut it out of one that it shares.
+-- 8 % of a hand-out of 16 tasks. own_singly is for tasks that their owners will return one by one:
+-- each gets a row of leased of its own, so that no return has to cut it out of a shared one.
 WITH limited AS MATERIALIZED (
     SELECT named.action
     FROM unnest($4::text[]) AS named (action)
@@ -102,14 +102,12 @@ WITH limited AS MATERIALIZED (
         LIMIT $3::integer - looked.upto
     ) AS span
 -- end
--- unless own_singly
 ), floor AS MATERIALIZED (
     -- The rank of the first row with an action and a priority, even if somebody else is taking it:
     -- the caller's next scan may begin there.
     SELECT head.action, head.priority, min(head.rank) AS rank
     FROM head
     GROUP BY head.action, head.priority
--- end
 ), share AS (
     -- How many spans of each queue are among the first that hold $3 tasks. Spans that others are
     -- taking count. Where they make up all of a share, an open transaction would keep the caller
@@ -217,14 +215,6 @@ FROM (
             WHERE edges.after BETWEEN floored.lo AND floored.last
             LIMIT 1) IS NOT NULL AS signals
     FROM (
-        -- in own_singly: SELECT taken.*, (
-        -- in own_singly:            SELECT min(head.rank)
-        -- in own_singly:            FROM head
-        -- in own_singly:            WHERE head.action = taken.action
-        -- in own_singly:              AND head.priority = taken.priority
-        -- in own_singly:        ) AS floor
-        -- in own_singly: FROM taken
--- unless own_singly
         -- Sorted in with the spans, the floors are looked at once. A join would look at each of
         -- them for each span: where there are as many actions, that took longer than all the rest.
         SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
@@ -236,7 +226,6 @@ FROM (
             SELECT floor.action, floor.priority, NULL, NULL, NULL, NULL, NULL, NULL, floor.rank
             FROM floor
         ) AS met
--- end
     ) AS floored
     WHERE floored.lo IS NOT NULL
     OFFSET 0
