@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/listing"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -185,7 +182,7 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 	if err != nil {
 		return page, err
 	}
-	switch len(walk.sources) {
+	switch len(walk.Sources) {
 	case 0: // no actor has tasks that are ready
 		return page, s.db.CheckOpen(ctx)
 	case 1:
@@ -209,7 +206,7 @@ func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error
 
 // listAlong lists a page.
 func (s *Store) listAlong(
-	ctx context.Context, filter Filter, walk *listWalk, limit int,
+	ctx context.Context, filter Filter, walk *listing.Walk, limit int,
 ) (page TaskPage, err error) {
 	left := listedBytesMax
 	for most := limit; ; most *= 2 {
@@ -230,20 +227,20 @@ func (s *Store) listAlong(
 				break
 			}
 			page.Tasks = append(page.Tasks, infos[i])
-			walk.place, full = looked[places[i]-1], len(page.Tasks) == limit
+			walk.Place, full = looked[places[i]-1], len(page.Tasks) == limit
 		}
 		switch n := len(looked); {
-		case full && walk.place != looked[n-1]: // more of what was looked at may be listed
+		case full && walk.Place != looked[n-1]: // more of what was looked at may be listed
 		case n == most:
-			walk.place = looked[n-1]
+			walk.Place = looked[n-1]
 		default:
-			walk.sources, walk.place = walk.sources[1:], listPlace{}
+			walk.Next()
 		}
-		if len(walk.sources) == 0 {
+		if len(walk.Sources) == 0 {
 			return page, nil
 		}
 		if full || page.Looked == lookedTasksMax {
-			page.Next = walk.cursor()
+			page.Next = Cursor(walk.Cursor())
 			return page, nil
 		}
 	}
@@ -291,54 +288,16 @@ func (f *Filter) check() error {
 	return nil
 }
 
-// prefixEnd is the least text that sorts, by its bytes, behind everything that begins with prefix;
-// nil if there is none.
-func prefixEnd(prefix string) *string {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		if last == utf8.MaxRune {
-			continue
-		}
-		const firstSurrogate, lastSurrogate = 0xd800, 0xdfff // no runes, and not stored
-		if last++; last == firstSurrogate {
-			last = lastSurrogate + 1
-		}
-		end := prefix + string(last)
-		return &end
-	}
-	return nil
-}
-
 // findListed returns the places of the next tasks that may be listed.
-func (s *Store) findListed(ctx context.Context, walk *listWalk, most int) ([]listPlace, error) {
-	source := walk.sources[0]
-	var looked []listPlace
-	err := s.db.Run(ctx, pg.Step{
-		Name: source.name, Args: append(source.args(walk.place), most),
+func (s *Store) findListed(
+	ctx context.Context, walk *listing.Walk, most int,
+) (looked []listing.Place, err error) {
+	source := walk.Sources[0]
+	err = s.db.Run(ctx, pg.Step{
+		Name: source.Name, Args: append(source.Args(walk.Place), most),
 		Read: func(rows pgx.Rows) error {
-			looked = looked[:0]
-			for rows.Next() {
-				var at *time.Time
-				var rank *int64
-				var id *TaskID
-				var place listPlace
-				if err := rows.Scan(&place.key, &at, &rank, &id); err != nil {
-					return err
-				}
-				if at != nil {
-					place.at = at.UnixMicro()
-				}
-				if rank != nil {
-					place.rank = *rank
-				}
-				if id != nil {
-					place.id = *id
-				}
-				place.began = true
-				looked = append(looked, place)
-			}
-			return rows.Err()
+			looked, err = listing.ReadPlaces(rows)
+			return err
 		},
 	})
 	return looked, err
@@ -346,14 +305,14 @@ func (s *Store) findListed(ctx context.Context, walk *listWalk, most int) ([]lis
 
 // pick returns the tasks that pass the filter, and their places in looked, from 1 on.
 func (s *Store) pick(
-	ctx context.Context, filter Filter, looked []listPlace, limit int,
+	ctx context.Context, filter Filter, looked []listing.Place, limit int,
 ) (infos []TaskInfo, places []int64, err error) {
 	if len(looked) == 0 {
 		return nil, nil, nil
 	}
 	keys := make([]int64, len(looked))
 	for i, place := range looked {
-		keys[i] = place.key
+		keys[i] = place.Key
 	}
 	var prefix *string
 	if filter.NewestFirst { // otherwise the source has picked it
@@ -387,162 +346,18 @@ func (s *Store) pick(
 	return infos, places, err
 }
 
-// A listPlace is where a task is in the order of a source.
-type listPlace struct {
-	began bool // otherwise it is before all tasks
-	key   int64
-	at    int64 // in microseconds
-	rank  int64 // see ready.rank
-	id    TaskID
+// walk returns the order of the tasks that the filter asks for, from its cursor on.
+func (f *Filter) walk() (*listing.Walk, error) {
+	var states []listing.State // nil, which means all
+	for _, state := range f.States {
+		states = append(states, listing.State(state))
+	}
+	walk, ok := listing.New(listing.Want{
+		NewestFirst: f.NewestFirst, IDPrefix: f.IDPrefix, Actor: string(f.Actor),
+		Actions: f.Actions, States: states, After: string(f.After),
+	})
+	if !ok {
+		return nil, argumentError("Filter.After", "must be the Next of a page")
+	}
+	return walk, nil
 }
-
-// A listSource is a statement that looks at tasks in its own order. Its arguments are where to
-// begin, and how many tasks to look at.
-type listSource struct {
-	name string
-	args func(listPlace) []any
-}
-
-// A listWalk is sources one after the other, and a place in the first of those that are left.
-type listWalk struct {
-	byID         bool
-	all, sources []listSource
-	place        listPlace
-}
-
-// walk returns the sources that the filter asks for, from its cursor on.
-func (f *Filter) walk() (*listWalk, error) {
-	if f.NewestFirst {
-		walk := &listWalk{all: []listSource{sourceOfNewest()}}
-		return walk, walk.goOn(f.After)
-	}
-	if f.IDPrefix != "" || len(f.States) == 0 && f.Actor == "" {
-		walk := &listWalk{byID: true, all: []listSource{f.sourceOfIDs()}}
-		walk.sources, walk.place.id = walk.all, TaskID(f.After)
-		return walk, nil
-	}
-	walk := &listWalk{all: f.sourcesOfStates()}
-	return walk, walk.goOn(f.After)
-}
-
-func (f *Filter) sourceOfIDs() listSource {
-	return listSource{"list_ids", func(place listPlace) []any {
-		return []any{f.IDPrefix, prefixEnd(f.IDPrefix), string(place.id)}
-	}}
-}
-
-func sourceOfNewest() listSource {
-	return listSource{"list_newest", func(place listPlace) []any {
-		if !place.began {
-			place.key = math.MaxInt64
-		}
-		return []any{place.key}
-	}}
-}
-
-func (f *Filter) sourcesOfStates() []listSource {
-	picked := func(state State) bool {
-		return len(f.States) == 0 || slices.Contains(f.States, state)
-	}
-	byKey := func(name string, first ...any) listSource {
-		return listSource{name, func(place listPlace) []any {
-			if !place.began {
-				place.key = -1
-			}
-			return append(slices.Clone(first), place.key)
-		}}
-	}
-	finished := func(aborted bool) listSource {
-		return listSource{"list_finished", func(place listPlace) []any {
-			if !place.began {
-				return []any{aborted, pgtype.Timestamptz{
-					InfinityModifier: pgtype.Infinity, Valid: true,
-				}, int64(math.MaxInt64)}
-			}
-			return []any{aborted, time.UnixMicro(place.at), place.key}
-		}}
-	}
-	var sources []listSource
-	add := func(state State, more ...listSource) {
-		if picked(state) {
-			sources = append(sources, more...)
-		}
-	}
-	if f.Actor != "" {
-		add(StateInProgress, byKey("list_owned", string(f.Actor)))
-	} else {
-		add(StateInProgress, byKey("list_leased"))
-		add(StateReady, f.sourcesOfReady(byKey)...)
-		add(StateScheduled, listSource{"list_scheduled", func(place listPlace) []any {
-			if !place.began {
-				return []any{pg.FirstMoment(), int64(-1)}
-			}
-			return []any{time.UnixMicro(place.at), place.key}
-		}})
-		add(StateBlocked, byKey("list_blocked"))
-	}
-	add(StateAborted, finished(true))
-	add(StateCompleted, finished(false))
-	return sources
-}
-
-func (f *Filter) sourcesOfReady(byKey func(string, ...any) listSource) []listSource {
-	if len(f.Actions) == 0 {
-		return []listSource{byKey("list_ready")}
-	}
-	var sources []listSource
-	for _, action := range slices.Compact(slices.Sorted(slices.Values(f.Actions))) {
-		sources = append(sources, listSource{"list_queue", func(place listPlace) []any {
-			if !place.began {
-				place.rank, place.key = math.MinInt64, -1 // parked tasks have negative ranks
-			}
-			return []any{action, place.rank, place.key}
-		}})
-	}
-	return sources
-}
-
-// cursor is where the walk is: the ID of the last task or, where tasks are not in the order of
-// their IDs, the number of the source and the place.
-func (w *listWalk) cursor() Cursor {
-	source, p := len(w.all)-len(w.sources), w.place
-	switch {
-	case w.byID:
-		return Cursor(p.id)
-	case !p.began:
-		return Cursor(strconv.Itoa(source))
-	default:
-		return Cursor(fmt.Sprintf("%d/%d/%d/%d", source, p.key, p.at, p.rank))
-	}
-}
-
-// goOn moves a walk that is not in the order of IDs to the cursor of an earlier such walk.
-func (w *listWalk) goOn(after Cursor) error {
-	const parts = 4
-	w.sources = w.all
-	if after == "" {
-		return nil
-	}
-	texts := strings.Split(string(after), "/")
-	numbers := make([]int64, parts)
-	if len(texts) != 1 && len(texts) != parts {
-		return badCursor()
-	}
-	for i, text := range texts {
-		var err error
-		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return badCursor()
-		}
-	}
-	source := numbers[0]
-	if source < 0 || source >= int64(len(w.all)) {
-		return badCursor()
-	}
-	w.sources = w.all[source:]
-	if len(texts) == parts {
-		w.place = listPlace{began: true, key: numbers[1], at: numbers[2], rank: numbers[3]}
-	}
-	return nil
-}
-
-func badCursor() error { return argumentError("Filter.After", "must be the Next of a page") }
