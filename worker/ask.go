@@ -437,9 +437,14 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	return ans.err
 }
 
-// byAction divides tasks by their actions.
+// byAction divides tasks by their actions. Mostly all have the same.
 func byAction(owned []stint.OwnedTask) map[string][]stint.OwnedTask {
 	divided := map[string][]stint.OwnedTask{}
+	other := func(task stint.OwnedTask) bool { return task.Action != owned[0].Action }
+	if len(owned) > 0 && !slices.ContainsFunc(owned, other) {
+		divided[owned[0].Action] = owned
+		return divided
+	}
 	for _, task := range owned {
 		divided[task.Action] = append(divided[task.Action], task)
 	}
