@@ -66,7 +66,7 @@ var (
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
 	ErrNoPostResult = errors.New("task was inserted without PostResult")
 
-	// ErrBusy reports a return that [Store.ReturnAndOwnTasks] has not made, because it would have to
+	// ErrBusy reports a return that [Store.ReturnAndOwnTasks] has not made, since it would have to
 	// wait.
 	ErrBusy = errors.New("return would have to wait")
 

@@ -289,7 +289,7 @@ func (s *Store) returnTogether(
 
 // A returnMode is how returns are made.
 type returnMode struct {
-	// noWait says to fail rather than wait long for a lock, and to leave second looks to the callers.
+	// noWait says to fail rather than wait long for a lock, and leaves second looks to the callers.
 	noWait bool
 	again  bool // it is a second attempt
 }

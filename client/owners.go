@@ -91,8 +91,8 @@ func (c *Client) ownTasks(
 	}
 }
 
-// unambiguous are verdicts. Where an earlier answer was lost, a return that was made before was made
-// by the call itself.
+// unambiguous are verdicts. Where an earlier answer was lost, a return that was made before was
+// made by the call itself.
 func unambiguous(from []*stintv1.Verdict, lost bool) []error {
 	verdicts := wire.ToVerdicts(from)
 	for i := range verdicts {

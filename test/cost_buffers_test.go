@@ -23,8 +23,9 @@ func TestCost_PagesPerStatement(t *testing.T) {
 	insert(t, store, numbered("t", 2000)...)
 	owned := own(t, store, 1)
 	exec(t, pool, "VACUUM ANALYZE stint.tasks, stint.ready, stint.leased, stint.leases")
-	of := yields[string](t, pool, `SELECT format('''{%s}'', ''{%1$s}'', ''{%s}'', ''{0}'', ''{f}'', ' ||
-		'''{NULL}'', ''{NULL}'', true', lo, claim) FROM stint.leased`)
+	of := yields[string](t, pool, `SELECT format(
+			'''{%s}'', ''{%1$s}'', ''{%s}'', ''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', true', lo, claim)
+		FROM stint.leased`)
 	own := func(claim, n int, action string) string {
 		return fmt.Sprintf(`%d, 'actor', %d, '{%s}', '1 h', NULL, '{0}', '{%d}', false, false, `+
 			`8388608, 4194304, 2048`, claim, n, action, uint64(1)<<63-1)

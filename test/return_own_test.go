@@ -283,7 +283,8 @@ func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 			var owned []stint.OwnedTask
 			var verdicts []error
 			err := lostHandOuts(kind.statement)[name](t, c, func() (err error) {
-				verdicts, owned, err = c.ReturnAndOwnTasks(t.Context(), completed(returned), wants(2))
+				returns := completed(returned)
+				verdicts, owned, err = c.ReturnAndOwnTasks(t.Context(), returns, wants(2))
 				return err
 			})
 			wantErr(t, "ReturnAndOwnTasks", err, nil)

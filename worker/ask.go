@@ -19,8 +19,8 @@ const (
 	// longer than those before it tasks that others could perform.
 	gatherMax = 50 * time.Millisecond
 
-	// gatherBriefly is how long a return waits for others where no question is to come, but handlers
-	// are running that take no longer than a few times that.
+	// gatherBriefly is how long a return waits for others where no question is to come, but
+	// handlers are running that take no longer than a few times that.
 	gatherBriefly = time.Millisecond
 	brieflyTimes  = 5
 )

@@ -179,14 +179,16 @@ func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 		group slotGroup
 		want  int
 	}{
-		"as long as a question":  {slotGroup{slots: 4, more: true, takes: ms}, 16},
-		"a tenth":                {slotGroup{slots: 4, more: true, takes: ms / 10}, 4 + aheadMore},
-		"a second":               {slotGroup{slots: 4, more: true, takes: time.Second}, 0},
-		"a second, many slots":   {slotGroup{slots: 1000, more: true, takes: time.Second}, 4},
-		"not known":              {slotGroup{slots: 4, more: true}, 0},
-		"nothing more":           {slotGroup{slots: 4, takes: ms}, 0},
-		"many wait":              {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(5)}, 0},
-		"few wait":               {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(4)}, 12},
+		"as long as a question": {slotGroup{slots: 4, more: true, takes: ms}, 16},
+		"a tenth":               {slotGroup{slots: 4, more: true, takes: ms / 10}, 4 + aheadMore},
+		"a second":              {slotGroup{slots: 4, more: true, takes: time.Second}, 0},
+		"a second, many slots":  {slotGroup{slots: 1000, more: true, takes: time.Second}, 4},
+		"not known":             {slotGroup{slots: 4, more: true}, 0},
+		"nothing more":          {slotGroup{slots: 4, takes: ms}, 0},
+		"many wait":             {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(5)}, 0},
+		"few wait": {
+			slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(4)}, 12,
+		},
 		"many are asked for":     {slotGroup{slots: 4, more: true, takes: ms, coming: 5}, 0},
 		"some of them are begun": {slotGroup{slots: 4, more: true, takes: ms, coming: 3}, 13},
 	} {

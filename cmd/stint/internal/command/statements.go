@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,9 +19,9 @@ func (p *program) statementsCommand() *cobra.Command {
 		Use:        "statements [NAME]...",
 		SuggestFor: []string{"sql", "queries"},
 		Short:      "Print the SQL that the library sends",
-		Long: `Print the statements of these names as the library sends them, for --schema, or the names
-of all. The name of a statement is in its first line, which pg_stat_activity, the log of
-the server and traces show; several that are made from one file share its name.
+		Long: `Print the statements of these names as the library sends them, for --schema, or the
+names of all. The name of a statement is in its first line, which pg_stat_activity, the
+log of the server and traces show; several that are made from one file share its name.
 
 The command needs no database.`,
 		Example: `  stint statements
@@ -33,7 +34,7 @@ The command needs no database.`,
 	}
 }
 
-func (p *program) statements(ctx context.Context, names []string) error {
+func (p *program) statements(ctx context.Context, names []string) (err error) {
 	pool, err := pgxpool.New(ctx, "postgres://nowhere.invalid") // connects when it is used
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (p *program) statements(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close(ctx)
+	defer func() { err = errors.Join(err, store.Close(ctx)) }()
 	texts := pg.Of(store).Texts()
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -56,7 +57,8 @@ func (p *program) statements(ctx context.Context, names []string) error {
 	for i, name := range names {
 		text, ok := texts[name]
 		if !ok {
-			return said(errInput, "there is no statement %q; stint statements lists their names", name)
+			return said(errInput, "there is no statement %q; stint statements lists their names",
+				name)
 		}
 		if i > 0 {
 			fmt.Fprintln(p.stdout)
