@@ -24,7 +24,8 @@ func TestCost_PagesPerStatement(t *testing.T) {
 	owned := own(t, store, 1)
 	exec(t, pool, "VACUUM ANALYZE stint.tasks, stint.ready, stint.leased, stint.leases")
 	of := yields[string](t, pool, `SELECT format(
-			'''{%s}'', ''{%1$s}'', ''{%s}'', ''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', true', lo, claim)
+			'''{%s}'', ''{%1$s}'', ''{%s}'', ''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', true',
+			lo, claim)
 		FROM stint.leased`)
 	own := func(claim, n int, action string) string {
 		return fmt.Sprintf(`%d, 'actor', %d, '{%s}', '1 h', NULL, '{0}', '{%d}', false, false, `+

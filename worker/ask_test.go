@@ -165,7 +165,8 @@ func TestAsker_ReturnsNoMoreThanFits(t *testing.T) {
 	} {
 		first, rest := firstFew(c.due)
 		if len(first) != c.first || len(rest) != len(c.due)-c.first {
-			t.Errorf("firstFew(%d) = %d and %d, want %d", len(c.due), len(first), len(rest), c.first)
+			t.Errorf("firstFew(%d) = %d and %d, want %d", len(c.due), len(first), len(rest),
+				c.first)
 		}
 	}
 }
@@ -220,7 +221,9 @@ func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
 	if q == nil || q.max != 4 || q.kept != 0 {
 		t.Fatalf("got %+v, want a question for what has a slot soon", q)
 	}
-	owned := []stint.OwnedTask{{ID: "1", Action: "a"}, {ID: "2", Action: "a"}, {ID: "3", Action: "a"}}
+	owned := []stint.OwnedTask{
+		{ID: "1", Action: "a"}, {ID: "2", Action: "a"}, {ID: "3", Action: "a"},
+	}
 	if err := a.take(t.Context(), answer{question: q, owned: owned, at: now()}); err != nil {
 		t.Fatalf("take = %v", err)
 	}

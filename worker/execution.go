@@ -14,8 +14,8 @@ import (
 // attemptMax is how long one attempt to give tasks back, or to take leave, may take.
 const attemptMax = 5 * time.Second
 
-// reconnect returns the pauses between attempts to reach a database that cannot be reached. Behind a
-// restart the last one is how long tasks wait for nothing, so they stay short.
+// reconnect returns the pauses between attempts to reach a database that cannot be reached. Behind
+// a restart the last one is how long tasks wait for nothing, so they stay short.
 func reconnect() Retry { return Retry{Base: 100 * time.Millisecond, Max: time.Second} }
 
 // An execution is what the goroutines of one [Worker.Run] share.
