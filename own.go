@@ -122,7 +122,9 @@ func (s *Store) ownTogether(
 	}
 	actions := strings.Split(key.actions, "\x00")
 	answer, err := s.handOut(ctx, ownRequest{
-		Want{key.actor, all, actions, key.lease}, key.awaits, key.chosen, returns, singly,
+		Want{key.actor, all, actions, key.lease},
+		key.awaits, key.chosen, returns,
+		singly && all <= singlyMax, // together, many are rather returned as they were handed out
 	})
 	if err != nil {
 		return nil, err
@@ -452,8 +454,8 @@ func (n *nextDue) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// own_few hands out tasks of at most fewQueues queues, and own_singly for callers that will return
-// them one by one: those that want one, and those that return some and want at most singlyMax.
+// own_few hands out tasks of at most fewQueues queues, and own_singly up to singlyMax for callers
+// that will return them one by one: those that want one, and those that return some.
 const fewQueues, singlyMax = 2, 64
 
 // An exchange is what calls that share a hand-out ask for: how many tasks, in the place of those
