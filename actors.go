@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/session"
 )
 
 // RegisterActor announces that actor performs tasks with these actions in this process, and binds
@@ -94,55 +94,9 @@ func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	return actors, nil
 }
 
-const (
-	// How often a store checks whether the sessions of others live. If many stores check, each
-	// checks less often, and all together about ten times a second.
-	watchEvery    = 250 * time.Millisecond
-	watchPerStore = 100 * time.Millisecond
-
-	// A store that could not check for a while may be one of many that could not reach the
-	// database. Once it can check again, it gives the sessions of the others this long to come
-	// back, which is longer than the pauses between their attempts.
-	outageGrace = pg.OutagePauseMax * 5 / 3
-
-	// How many leases of an actor that is gone are handed on at most, all in one transaction.
-	takenOverLeasesMax = 100_000
-)
-
-// watchSessions hands on the tasks of processes that die, until the store is closed.
-func (s *Store) watchSessions(ctx context.Context) {
-	outages := outage.New(s.db.Logger, "could not look for processes that are gone")
-	pause := watchEvery
-	grace := time.NewTimer(0) // runs while the others have time to come back
-	defer grace.Stop()
-	inGrace, failing, lost := true, false, false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-grace.C:
-			inGrace = false
-			continue
-		case <-time.After(pause):
-		}
-		was := lost
-		if lost = s.session.IsLost(); lost && !was { // the sessions of others may be lost too
-			inGrace = true
-			grace.Reset(outageGrace)
-		}
-		next, err := s.checkSessions(ctx, inGrace)
-		switch {
-		case pg.Failed(ctx, outages, err):
-			inGrace, failing = true, true
-			grace.Stop()
-			next = pg.PauseAfterWork(true, pause, watchEvery)
-		case failing:
-			failing = false
-			grace.Reset(outageGrace)
-		}
-		pause = next
-	}
-}
+// takenOverLeasesMax is how many leases of an actor that is gone are handed on at most, all in one
+// transaction.
+const takenOverLeasesMax = 100_000
 
 // An otherSession is a row of check_sessions.
 type otherSession struct {
@@ -153,43 +107,43 @@ type otherSession struct {
 }
 
 // checkSessions hands on the tasks of sessions that are gone, unless these still have time to come
-// back, and returns when to check again.
-func (s *Store) checkSessions(ctx context.Context, inGrace bool) (time.Duration, error) {
-	var others []otherSession
-	err := s.db.Run(ctx, pg.Step{
+// back.
+func (s *Store) checkSessions(ctx context.Context, inGrace bool) (seen session.Seen, err error) {
+	var all []otherSession
+	err = s.db.Run(ctx, pg.Step{
 		Name: "check_sessions",
-		Read: func(rows pgx.Rows) error {
-			var err error
-			others, err = pgx.CollectRows(rows, pgx.RowToStructByPos[otherSession])
+		Read: func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[otherSession])
 			return err
 		},
 	})
 	if err != nil {
-		return 0, err
+		return seen, err
 	}
-	watching, lost := 1, false // this store counts too, though it may have no session
-	for _, session := range others {
-		if session.Watches {
-			watching++
+	seen.Watching, seen.Others = 1, len(all) // this store counts too, though it may have no session
+	lost := false
+	for _, of := range all {
+		if of.Watches {
+			seen.Watching++
 		}
-	}
-	pause := pg.Around(max(watchEvery, time.Duration(watching)*watchPerStore))
-	for _, session := range others {
+		if of.ID == s.session.ID() {
+			seen.Others--
+		}
 		switch {
-		case session.Left == nil || inGrace:
-		case *session.Left > 0:
-			pause = min(pause, *session.Left+time.Millisecond)
+		case of.Left == nil || inGrace:
+		case *of.Left > 0:
+			seen.Note(*of.Left)
 		default:
 			lost = true
-			if err := s.takeOver(ctx, session); err != nil {
-				return 0, err
+			if err := s.takeOver(ctx, of); err != nil {
+				return seen, err
 			}
 		}
 	}
 	if lost { // this ends the tasks that have no tries left
-		return pause, s.settleDue(ctx)
+		return seen, s.settleDue(ctx)
 	}
-	return pause, nil
+	return seen, nil
 }
 
 // takeOver hands on the tasks of a session's actors, in one transaction per actor, unless the

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
@@ -36,12 +37,12 @@ func (s *Store) Maintain(ctx context.Context) error {
 			return fmt.Errorf("maintain: %w", err)
 		}
 	}
-	for _, duty := range s.duties() {
-		if duty.all == nil {
+	for _, part := range s.upkeeps() {
+		if part.all == nil {
 			continue
 		}
-		if err := duty.all(ctx); err != nil {
-			return fmt.Errorf("maintain: %s: %w", duty.name, err)
+		if err := part.all(ctx); err != nil {
+			return fmt.Errorf("maintain: %s: %w", part.Work, err)
 		}
 	}
 	return nil
@@ -74,36 +75,66 @@ func (s *Store) Prune(ctx context.Context) (int64, error) {
 	return pruned, nil
 }
 
-// A duty is a part of maintenance. Maintain does all that is due; the background does some of it,
-// every so often.
-type duty struct {
-	name      string
-	every     time.Duration
-	all, some func(context.Context) error
+// An upkeep is a part of maintenance. Maintain does all of it that is due; the background does its
+// duty every so often, for all stores on the schema.
+type upkeep struct {
+	all func(context.Context) error
+	duty.Duty
 }
 
-// duties are the parts of maintenance, in the order of Maintain. Schedules come last, since one
+// dutyDue is the name of the duty to settle what is due.
+const dutyDue = "due"
+
+// upkeeps are the parts of maintenance, in the order of Maintain. Schedules come last, since one
 // that fails stays there.
-func (s *Store) duties() []duty {
+func (s *Store) upkeeps() []upkeep {
 	failed, failedLately := &failFaster{store: s}, &failFaster{store: s}
 	unparker := limit.NewUnparker(s.limits, s.db)
 	pruner := prune.New(s.db, s.keep, false)
-	keptTries := cmp.Or(s.triesKept, keptTriesMax) // others may keep tries, and say how many
-	orphans := prune.NewOrphans(s.db, keptTries, s.triesAge)
+	// Others may keep tries, and say how many.
+	keepTries := prune.KeepTries{Most: cmp.Or(s.triesKept, keptTriesMax), Age: s.triesAge}
+	orphans := prune.NewOrphans(s.db, keepTries)
 	fire := (&scheduleFirer{store: s}).all
 	pruneAll := func(ctx context.Context) error {
 		_, _, err := pruner.All(ctx)
 		return err
 	}
-	return []duty{
-		{"hand on and end tasks that are due", maintainEvery, s.settleDue, s.settleDue},
-		{"abort what only aborted tasks need", maintainEvery, failed.all, failedLately.recent},
-		{"come back to what aborted tasks need", sweepEvery, nil, failed.some},
-		{"drop empty leases", sweepEvery, s.sweep, s.sweep},
-		{"unpark tasks below limits", maintainEvery, unparker.All, unparker.Some},
-		{"prune finished tasks", s.keep.Every(), pruneAll, pruner.Some},
-		{"delete what is kept for tasks that are gone", sweepEvery, orphans.All, orphans.Some},
-		{"insert tasks of schedules", maintainEvery, fire, fire},
+	kept := func(found duty.Found) *time.Duration { return duty.Now(found.Kept) }
+	return []upkeep{
+		{s.settleDue, duty.Duty{
+			Name: dutyDue, Work: "hand on and end tasks that are due", Every: maintainEvery,
+			In: func(found duty.Found) *time.Duration { return found.Due }, Do: s.settleDue,
+		}},
+		{failed.all, duty.Duty{
+			Name: "failed", Work: "abort what only aborted tasks need", Every: maintainEvery,
+			In: func(found duty.Found) *time.Duration { return duty.Now(found.Failed) },
+			Do: failedLately.recent,
+		}},
+		{nil, duty.Duty{
+			Name: "needless", Work: "come back to what aborted tasks need", Every: sweepEvery,
+			In: kept, Do: failed.some,
+		}},
+		{s.sweep, duty.Duty{
+			Name: "sweep", Work: "drop empty leases", Every: sweepEvery, In: kept, Do: s.sweep,
+		}},
+		{unparker.All, duty.Duty{
+			Name: "unpark", Work: "unpark tasks below limits", Every: maintainEvery,
+			In: func(found duty.Found) *time.Duration { return duty.Now(found.Limited) },
+			Do: unparker.Some,
+		}},
+		{pruneAll, duty.Duty{
+			Name: "prune", Work: "prune finished tasks", Every: s.keep.Every(),
+			Terms: s.keep.Terms(), Suits: s.keep.Suits, Do: pruner.Some,
+		}},
+		{orphans.All, duty.Duty{
+			Name: "orphans", Work: "delete what is kept for tasks that are gone",
+			Every: sweepEvery, Terms: keepTries.Terms(), Suits: keepTries.Suits,
+			In: kept, Do: orphans.Some,
+		}},
+		{fire, duty.Duty{
+			Name: "schedules", Work: "insert tasks of schedules", Every: maintainEvery,
+			In: func(found duty.Found) *time.Duration { return found.Schedule }, Do: fire,
+		}},
 	}
 }
 
@@ -121,14 +152,40 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
+// newRoster returns the part of this store in what the stores on the schema do in the background.
+func (s *Store) newRoster() *duty.Roster {
+	bulletin := &duty.Bulletin{DB: s.db, Session: s.session.ID, Topic: readyTopic}
+	duties := []duty.Duty{{
+		Name: duty.Ready, Work: "tell again of ready tasks", Every: maintainEvery,
+		In: func(found duty.Found) *time.Duration { return duty.Now(found.Ready) },
+		Do: bulletin.Remind,
+	}}
+	for _, part := range s.upkeeps() {
+		duties = append(duties, part.Duty)
+	}
+	look := func(ctx context.Context, news duty.News) (duty.Found, bool, error) {
+		found, told, err := bulletin.Look(ctx, news)
+		if err == nil {
+			s.watch.Looked(ctx, found.Busy, found.Others)
+			if !found.Ready && found.Without != duty.Ready {
+				s.poller.Looked()
+			}
+		}
+		return found, told, err
+	}
+	return duty.NewRoster(duty.Config{
+		Logger: s.logger, Duties: duties, Look: look, Tell: bulletin.Tell,
+	})
+}
+
 // startMaintenance has maintenance done in the background, at once or when the returned function is
 // called first: that tells that the store is used to own tasks.
 func (s *Store) startMaintenance(when Maintenance) (owning func(), err error) {
 	start := func() {
-		for _, duty := range s.duties() {
-			s.db.Repeat(duty.name, duty.every, duty.some)
-		}
-		s.db.StartBackground(s.watchSessions)
+		roster := s.on(s.db.Unhurried()).newRoster()
+		s.roster.Store(roster)
+		s.db.StartBackground(roster.Run)
+		s.db.StartBackground(s.watch.Run)
 		s.session.Watch()
 	}
 	switch when {

@@ -17,6 +17,7 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
+	"github.com/stint-tasks/stint/internal/session"
 )
 
 // OwnTasks makes actor the owner of up to maxTasks ready tasks with one of the actions, and returns
@@ -221,14 +222,17 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if !s.db.InTx() {
 		s.queues.Learn(h.scan, h.floors)
 	}
-	if !h.scan.Whole && len(h.rows) == 0 {
+	if h.scan.Partial && len(h.rows) == 0 && !h.isFull() {
 		pause := s.queues.Pause(h.Actions)
-		h.next.pause, h.next.partial = &pause, true
+		h.next.pause = &pause
 	}
 	if !h.taken {
 		for i := range h.rows {
 			s.stats.Count(h.rows[i].task.Action, h.rows[i].task.Try > 1)
 		}
+	}
+	if len(h.rows) > 0 && s.watch.Stir() {
+		h.pending.Add(session.Busy)
 	}
 	s.db.Notify(ctx, &h.pending)
 	return h, nil
@@ -440,14 +444,14 @@ func (h *handOut) sort() {
 // A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.
 type nextDue struct {
 	contended, overdue bool
-	pause              *time.Duration
-	// partial says that the pause is until the next scan of the whole queues.
-	partial bool
+	// due is how long it is until something is due; pause is how long it is until the caller looks
+	// again, for tokens or with a scan of the whole queues.
+	due, pause *time.Duration
 }
 
 func (n *nextDue) read(rows pgx.Rows) error {
 	for rows.Next() { // at most one
-		if err := rows.Scan(&n.contended, &n.overdue, &n.pause); err != nil {
+		if err := rows.Scan(&n.contended, &n.overdue, &n.due); err != nil {
 			return err
 		}
 	}

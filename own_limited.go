@@ -32,8 +32,12 @@ type underLimits struct {
 	queued bool
 	// undealt says that tasks of fair actions are left whose turn has come.
 	undealt bool
-	// hasCapacity says that such an action had capacity.
-	hasCapacity bool
+	// crowded are the fair actions of which turns have to be dealt.
+	crowded []string
+	// hasCapacity says that an action with limits had capacity, fairCapacity that a fair one had.
+	hasCapacity, fairCapacity bool
+	// deals says that turns are dealt, since tasks of fair actions have to wait for them.
+	deals bool
 	// redeal says that turns are dealt as if none were left, since others lock those that are.
 	redeal bool
 	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
@@ -64,7 +68,8 @@ func (h *handOut) handOutSteps() []pg.Step {
 	}
 	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
 	steps := []pg.Step{{Name: "lock_limits", Args: []any{h.Actions}}}
-	if all.Fair {
+	atOnce := all.Fair && !all.Keyed && !h.deals
+	if all.Fair && !atOnce {
 		steps = append(steps,
 			pg.Step{
 				Name: "queue_turns", Args: []any{h.Actions},
@@ -75,15 +80,20 @@ func (h *handOut) handOutSteps() []pg.Step {
 				Read: h.readDealt,
 			})
 	}
-	own := pg.Step{Name: "own_gated", Read: h.readSpans, Args: []any{
+	own := pg.Step{Read: h.readSpans, Args: []any{
 		int64(h.claim), string(h.Actor), h.MaxTasks, h.scan.Actions, interval(h.Lease),
-		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(), all.Fair,
+		h.sessionID(), h.scan.From, h.scan.To, h.chosen.isSet(),
 	}}
-	if all.Keyed {
-		own.Name, own.Args = "own_limited", append(own.Args, h.scanned)
+	switch {
+	case atOnce: // nobody waits for the lock, so the tasks need no transaction of their own
+		own.Name = "own_at_once"
+		return append(steps, own, h.claimed())
+	case all.Keyed:
+		own.Name, own.Args = "own_limited", append(own.Args, all.Fair, h.scanned)
+	default:
+		own.Name, own.Args = "own_gated", append(own.Args, all.Fair)
 	}
-	return append(steps, own,
-		h.claimedBehind())
+	return append(steps, own, h.claimedBehind())
 }
 
 // readSpans reads the spans that were handed out, the keys of which tasks were parked, and the
@@ -107,7 +117,12 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 			h.limited[action] = limit.Kind{
 				Keyed: *keyed, Rates: *rates, Fair: *fair, Locks: *locks,
 			}
-			h.hasCapacity = h.hasCapacity || *fair && *hasCapacity
+			if hasCapacity == nil {
+				h.crowded = append(h.crowded, action)
+				return nil
+			}
+			h.hasCapacity = h.hasCapacity || *hasCapacity
+			h.fairCapacity = h.fairCapacity || *fair && *hasCapacity
 		}
 		return nil
 	})
@@ -116,6 +131,12 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 		return h.cannotRead(err)
 	}
 	return nil
+}
+
+// isFull reports whether limits left no capacity for any of the actions.
+func (h *handOut) isFull() bool {
+	isFree := func(action string) bool { _, limited := h.bounds[action]; return !limited }
+	return !h.hasCapacity && !slices.ContainsFunc(h.Actions, isFree)
 }
 
 // spanOf returns the span of a task that own_gated or own_limited handed out, or nil.
@@ -150,10 +171,11 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 // wait for capacity below the limit of their key.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
 	h.scanned, h.redeal = 0, false
+	h.deals = h.store.limits.Known.IsCrowded(h.Actions)
 	const emptyRoundsMax = 1000 // so often, a thousand tasks each, before others have a turn
 	for range emptyRoundsMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
-		h.undealt, h.hasCapacity = false, false
+		h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
 		if err := h.unparkForTokens(ctx); err != nil {
 			return err
 		}
@@ -168,10 +190,15 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 		learned := !maps.Equal(h.limited, h.bounds)
 		// Spans may have been handed out whose tasks are gone by the time that they are read.
 		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
-		locked := h.undealt && h.hasCapacity && !h.redeal
-		if found || !learned && !h.queued && !locked && len(h.parked) == 0 {
+		locked := h.undealt && h.fairCapacity && !h.redeal
+		isCrowded := len(h.crowded) > 0
+		if isCrowded {
+			h.store.limits.Known.Crowd(h.crowded)
+		}
+		if found || !learned && !h.queued && !locked && len(h.parked) == 0 && !isCrowded {
 			return nil
 		}
+		h.deals = h.deals || isCrowded
 		h.redeal = locked
 		if len(h.parked) > 0 { // where tasks had to be parked, there may be many
 			h.scanned = min(max(scanFirst, 4*h.scanned), scanMax)

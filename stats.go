@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/dag"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -76,221 +76,66 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 	}
 }
 
-const (
-	// countedSpansMax is how many spans of tasks are counted, in each state and of each ready
-	// action. countedPairsMax is how many pairs of action and priority are looked at, and for how
-	// many actions the tries are returned.
-	countedSpansMax = 1000
-	countedPairsMax = 1000
-	// sampledPages is how many pages of a larger table are looked at.
-	sampledPages = 64
-)
-
-// Stats counts the tasks in the store, by action and state, in constant time. In each state it
-// counts up to 1,000 rows exactly, where a row is a task or a span of up to 1,000 tasks that were
-// inserted, handed out or returned together; beyond that it estimates the number from a sample, and
-// says so. It counts ready tasks per action, so that a few are never lost among many; if there are
-// more than 1,000 pairs of action and priority, some may be missing. Parked tasks of a priority are
-// counted apart from its other ready ones, as of one more priority. Of more than 1,000 actions with
-// limits or pauses, some are told as if they had none. The counts of different states are not as of
-// one instant.
+// Stats counts the tasks in the store, by action and state, in constant time, so that a monitor may
+// ask every second. In each state it counts up to 1,000 rows exactly, where a row is a task or a
+// span of up to 1,000 tasks that were inserted, handed out or returned together; beyond that it
+// estimates the number from a sample, and says so. The store keeps estimates for ten seconds. It
+// counts ready tasks per action, so that a few are never lost among many; if there are more than
+// 1,000 pairs of action and priority, some may be missing. Parked tasks of a priority are counted
+// apart from its other ready ones, as of one more priority. Of more than 1,000 actions with limits
+// or pauses, some are told as if they had none. The counts of different states are not as of one
+// instant. [CountReady] costs less.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	var counts tally
-	err := s.db.Run(ctx,
-		pg.Step{
-			Name: "count_ready", Args: []any{countedSpansMax, countedPairsMax},
-			Read: counts.readReady,
-		},
-		pg.Step{Name: "count_tasks", Args: []any{countedSpansMax}, Read: counts.readOthers},
-		pg.Step{Name: "count_tries", Args: []any{countedPairsMax}, Read: counts.readTries},
-		pg.Step{Name: "limited_actions", Args: []any{countedPairsMax}, Read: counts.readLimited},
-		pg.Step{Name: "pruning_behind", Read: counts.readBehind})
-	if err == nil && len(counts.many) > 0 {
-		err = s.db.Run(ctx, pg.Step{
-			Name: "sample_tasks", Args: []any{sampledPages}, Read: counts.readSample,
-		})
-	}
+	counted, err := s.counter.Count(ctx, s.db)
 	if err != nil {
 		return Stats{}, fmt.Errorf("stats: %w", err)
 	}
-	return counts.stats(), nil
-}
-
-// A counted is what tasks are counted by.
-type counted struct {
-	state  State
-	action string
-}
-
-// A tally is what was counted.
-type tally struct {
-	tasks map[counted]int64
-	// many are the states whose tasks were not all counted. few are the actions whose ready tasks
-	// were all counted.
-	many []State
-	few  map[string]bool
-	ages map[string]time.Duration
-	// tries are the hand-outs, by action.
-	tries map[string]tryCount
-	// parked are the parked tasks among the ready ones, limited what is known of limits, by action.
-	parked  map[string]int64
-	limited map[string]limitedAction
-	// behind is how far pruning is behind.
-	behind time.Duration
-}
-
-// A tryCount counts hand-outs, and those among them that were not a task's first.
-type tryCount struct{ tries, retries int64 }
-
-// A limitedAction is what Stats tells of limits.
-type limitedAction struct {
-	limited, paused bool
-	concurrency     int
-}
-
-// readReady begins the tally: its answer comes first, also when the question is repeated since an
-// answer was cut off.
-func (t *tally) readReady(rows pgx.Rows) error {
-	*t = tally{
-		tasks: map[counted]int64{}, few: map[string]bool{}, ages: map[string]time.Duration{},
-		tries: map[string]tryCount{}, parked: map[string]int64{},
-		limited: map[string]limitedAction{},
-	}
-	var action string
-	var tasks int64
-	var more, parked bool
-	var age time.Duration
-	pairs := 0
-	_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &more, &age, &parked}, func() error {
-		pairs++
-		if parked {
-			t.parked[action] += tasks
-		}
-		t.tasks[counted{StateReady, action}] += tasks
-		t.ages[action] = max(t.ages[action], age)
-		known, met := t.few[action]
-		t.few[action] = !more && (known || !met)
-		if more {
-			t.notAll(StateReady)
-		}
-		return nil
-	})
-	if pairs == countedPairsMax {
-		t.notAll(StateReady)
-		t.few[action] = false // there may be more of the last one
-	}
-	return err
-}
-
-func (t *tally) readOthers(rows pgx.Rows) error {
-	spansOf := map[State]int64{}
-	var number int16
-	var action *string
-	var tasks, spans int64
-	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &spans}, func() error {
-		state := stateOf(number)
-		spansOf[state] += spans
-		if action != nil { // it was not replaced
-			t.tasks[counted{state, *action}] += tasks
-		}
-		return nil
-	})
-	if spansOf[StateCompleted]+spansOf[StateAborted] > countedSpansMax { // of one table
-		t.notAll(StateCompleted)
-		t.notAll(StateAborted)
-	}
-	for _, state := range []State{StateBlocked, StateScheduled, StateInProgress} {
-		if spansOf[state] > countedSpansMax {
-			t.notAll(state)
-		}
-	}
-	return err
-}
-
-func (t *tally) notAll(state State) {
-	if !slices.Contains(t.many, state) {
-		t.many = append(t.many, state)
-	}
-}
-
-// readSample takes estimates of the states that were not counted to the end, but never less than
-// the count.
-func (t *tally) readSample(rows pgx.Rows) error {
-	var number int16
-	var action string
-	var tasks, parked int64
-	_, err := pgx.ForEachRow(rows, []any{&number, &action, &tasks, &parked}, func() error {
-		of := counted{stateOf(number), action}
-		isCounted := of.state == StateReady && t.few[action]
-		if !slices.Contains(t.many, of.state) || isCounted {
-			return nil
-		}
-		t.tasks[of] = max(t.tasks[of], tasks)
-		if of.state == StateReady {
-			t.parked[action] = max(t.parked[action], parked)
-		}
-		return nil
-	})
-	return err
-}
-
-func (t *tally) readTries(rows pgx.Rows) error {
-	var action string
-	var n tryCount
-	_, err := pgx.ForEachRow(rows, []any{&action, &n.tries, &n.retries}, func() error {
-		t.tries[action] = n
-		return nil
-	})
-	return err
-}
-
-func (t *tally) readLimited(rows pgx.Rows) error {
-	var action string
-	var is limitedAction
-	var concurrency *int
-	into := []any{&action, &is.limited, &concurrency, &is.paused}
-	_, err := pgx.ForEachRow(rows, into, func() error {
-		is.concurrency = pg.OrZero(concurrency)
-		t.limited[action] = is
-		return nil
-	})
-	return err
-}
-
-func (t *tally) readBehind(rows pgx.Rows) error {
-	_, err := pgx.ForEachRow(rows, []any{&t.behind}, func() error { return nil })
-	return err
-}
-
-func (t *tally) stats() Stats {
 	actions := map[string]*ActionStats{}
 	of := func(action string) *ActionStats {
 		if actions[action] == nil {
-			n, is := t.tries[action], t.limited[action]
+			tries, is := counted.Tries[action], counted.Limited[action]
 			actions[action] = &ActionStats{
-				Action: action, OldestReady: t.ages[action], Tries: n.tries, Retries: n.retries,
-				Parked: t.parked[action], Limited: is.limited, Concurrency: is.concurrency,
-				Paused: is.paused,
+				Action: action, OldestReady: counted.Oldest[action], Tries: tries.Tries,
+				Retries: tries.Retries, Parked: counted.Parked[action], Limited: is.Limited,
+				Concurrency: is.Concurrency, Paused: is.Paused,
 			}
 		}
 		return actions[action]
 	}
-	for counted, tasks := range t.tasks {
-		*of(counted.action).of(counted.state) = tasks
+	for by, tasks := range counted.Tasks {
+		*of(by.Action).of(stateOf(by.State)) = tasks
 	}
-	for action := range t.tries {
+	for action := range counted.Tries {
 		of(action)
 	}
-	for action := range t.limited {
+	for action := range counted.Limited {
 		of(action)
 	}
-	stats := Stats{Estimated: t.many, PruningBehind: t.behind}
-	for _, a := range slices.SortedFunc(maps.Values(actions), func(a, b *ActionStats) int {
-		return cmp.Compare(a.Action, b.Action)
-	}) {
-		stats.Actions = append(stats.Actions, *a)
+	stats := Stats{PruningBehind: counted.Behind}
+	for _, number := range counted.Many {
+		stats.Estimated = append(stats.Estimated, stateOf(number))
 	}
-	return stats
+	for _, action := range slices.Sorted(maps.Keys(actions)) {
+		stats.Actions = append(stats.Actions, *actions[action])
+	}
+	return stats, nil
+}
+
+// CountReady counts the ready tasks with an action, parked ones included, for programs that ask
+// often, such as those that start and stop workers. Of more than 1,000 rows, as [Store.Stats]
+// defines them, it counts only the first, and reports that there are more. An action that no task
+// can have is refused with an [*ArgumentError].
+func CountReady(
+	ctx context.Context, store *Store, action string,
+) (tasks int64, more bool, err error) {
+	if err := checkText("action", action, actionBytesMax); err != nil {
+		return 0, false, fmt.Errorf("count ready tasks: %w", err)
+	}
+	tasks, more, err = counts.Action(ctx, store.db, action)
+	if err != nil {
+		return 0, false, fmt.Errorf("count ready tasks: %w", err)
+	}
+	return tasks, more, nil
 }
 
 // of is the count of a state.

@@ -50,9 +50,10 @@
 // # Waiting
 //
 // [Store.WaitForTask], [Store.WaitToOwnTasks] and [Store.OwnershipContext] are woken within
-// milliseconds by notifications, for which a store has one connection of its own. They also poll
-// once a second. [Store.RegisterActor] binds the tasks of an actor to that connection: if the
-// process dies, they are handed on within about a second.
+// milliseconds by notifications, for which a store has one connection of its own. In case one is
+// lost, they also poll, or one store looks for all, once a second. [Store.RegisterActor] binds the
+// tasks of an actor to that connection: if the process dies, they are handed on within about a
+// second.
 //
 // # Being performed more than once
 //
@@ -73,6 +74,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -85,12 +87,15 @@ import (
 
 	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
+	"github.com/stint-tasks/stint/internal/counts"
+	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
+	"github.com/stint-tasks/stint/internal/waiters"
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
@@ -120,13 +125,14 @@ type Options struct {
 	// PollOnly makes the store work without a session, the connection on which it listens for
 	// notifications, and send none. Use it behind a pooler that gives each transaction another
 	// connection, and where the server has no LISTEN or is to have no NOTIFY (R20). Waiting calls
-	// then poll every PollInterval, one for all that wait to own tasks of the same actions, and
-	// actors cannot be registered. Other stores, even if they listen, notice what this one does
-	// when they poll next.
+	// then poll every PollInterval, all that wait to own tasks together, and actors cannot be
+	// registered. Other stores, even if they listen, notice what this one does when they poll next.
+	// A store that polls only hears nothing of the others, so it does all maintenance itself.
 	PollOnly bool
 
 	// PollInterval is how often waiting calls poll: the most that a lost notification costs (R19)
-	// and, with PollOnly, how long a wait may take to notice. Default: 1 s.
+	// and, with PollOnly, how long a wait may take to notice. Calls that wait to own tasks share a
+	// poll, and need none while another store looks for all. Default: 1 s.
 	PollInterval time.Duration
 
 	// Logger logs failures of background work: each kind at once, then once a minute as long as it
@@ -207,36 +213,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("new store: %w", argumentError("pool", "must not be nil"))
 	}
-	if opts.Schema == "" {
-		opts.Schema = "stint"
-	}
-	if opts.PollInterval == 0 {
-		opts.PollInterval = pollIntervalDefault
-	}
-	opts.Logger = warnlog.Or(opts.Logger)
-	if err := checkText("Options.Schema", opts.Schema, schemaBytesMax); err != nil {
-		return nil, fmt.Errorf("new store: %w", err)
-	}
-	if opts.Grace == 0 {
-		opts.Grace = graceDefault
-	}
-	if opts.Grace < 0 || opts.Grace > leaseMax {
-		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.Grace", "must be between 0 and ten years"))
-	}
-	if opts.PollInterval < time.Millisecond {
-		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.PollInterval", "must be at least a millisecond"))
-	}
-	if opts.Durability != Strict && opts.Durability != Opportunistic {
-		return nil, fmt.Errorf("new store: %w",
-			argumentError("Options.Durability", "must be Strict or Opportunistic"))
-	}
-	keep, err := opts.Retention.withDefaults()
+	opts, keep, err := opts.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("new store: %w", err)
-	}
-	if err := opts.History.check(); err != nil {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	db, err := pg.New(config(pool, opts))
@@ -262,6 +240,14 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 			Heard: store.heard, Any: store.heardAny, Leave: store.leave,
 		})
 	}
+	store.watch = session.NewWatch(
+		store.session, opts.Logger, store.on(db.Unhurried()).checkSessions)
+	store.poller = &waiters.Poller{
+		Waiters: &store.awaiting, Every: opts.PollInterval, Look: store.pollReady,
+		Failed: func(ctx context.Context, err error) bool {
+			return pg.Failed(ctx, store.logs.polled, err)
+		},
+	}
 	db.Inside = inside{store}
 	store.groups = store.newGroups()
 	store.waiting.Prepare()
@@ -271,12 +257,40 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	return store, nil
 }
 
+// withDefaults returns the options with defaults for what is not set, and for how long finished
+// tasks are kept, or an [*ArgumentError].
+func (o Options) withDefaults() (Options, Retention, error) {
+	o.Schema = cmp.Or(o.Schema, "stint")
+	o.PollInterval = cmp.Or(o.PollInterval, pollIntervalDefault)
+	o.Grace = cmp.Or(o.Grace, graceDefault)
+	o.Logger = warnlog.Or(o.Logger)
+	refuse := func(option, why string) (Options, Retention, error) {
+		return Options{}, Retention{}, argumentError("Options."+option, why)
+	}
+	switch {
+	case o.Grace < 0 || o.Grace > leaseMax:
+		return refuse("Grace", "must be between 0 and ten years")
+	case o.PollInterval < time.Millisecond:
+		return refuse("PollInterval", "must be at least a millisecond")
+	case o.Durability != Strict && o.Durability != Opportunistic:
+		return refuse("Durability", "must be Strict or Opportunistic")
+	}
+	if err := checkText("Options.Schema", o.Schema, schemaBytesMax); err != nil {
+		return Options{}, Retention{}, err
+	}
+	if err := o.History.check(); err != nil {
+		return Options{}, Retention{}, err
+	}
+	keep, err := o.Retention.withDefaults()
+	return o, keep, err
+}
+
 func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, actionstats.Statements, limit.Statements, prune.Statements,
-			schedule.Statements, session.Statements,
+			statements, actionstats.Statements, counts.Statements, duty.Statements,
+			limit.Statements, prune.Statements, schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
@@ -359,9 +373,9 @@ func (i inside) Deliver(handOut, piece int) {
 
 // Duty returns a part of maintenance by its name: all of it, and what the background does.
 func (i inside) Duty(name string) (all, some func(context.Context) error) {
-	for _, duty := range i.store.duties() {
-		if duty.name == name {
-			return duty.all, duty.some
+	for _, part := range i.store.upkeeps() {
+		if part.Work == name {
+			return part.all, part.Do
 		}
 	}
 	return nil, nil
@@ -373,12 +387,28 @@ func (i inside) Waiting() int { return i.store.waiting.Count() }
 // heard wakes those whom a notification concerns.
 func (s *Store) heard(kind, rest string) {
 	switch kind {
+	case duty.Kind:
+		s.heardNews(duty.ParseNews(rest))
+	case session.Busy:
+		s.watch.Stir()
 	case kindReady:
+		s.watch.Stir()
 		s.awaiting.Ready(rest)
 	case kindFinished:
 		s.waiting.Woken(pg.ParseKeys(rest))
 	case kindLost:
 		s.owners.lostSome(pg.ParseKeys(rest))
+	}
+}
+
+// heardNews takes note of what a store has done for all.
+func (s *Store) heardNews(news duty.News) {
+	s.roster.Load().Hear(news)
+	if news.Has(dutyDue) {
+		s.watch.Heard(news.Busy)
+	}
+	if news.Has(duty.Ready) && s.session.ListensToAll() {
+		s.poller.Looked()
 	}
 }
 
@@ -389,14 +419,15 @@ func (s *Store) heardAny() {
 	s.owners.lostAny()
 }
 
-// Maintenance says when a store maintains the schema in the background.
+// Maintenance says when a store maintains the schema in the background. Stores that hear one
+// another share the work: one of them does it for all, and another one goes on if that one is gone.
 type Maintenance int
 
 const (
-	// MaintainWhenOwning maintains once a second from the first call of OwnTasks on: wherever a
-	// worker runs, leases expire and deadlines take effect.
+	// MaintainWhenOwning takes part from the first call of OwnTasks on: wherever a worker runs,
+	// leases expire and deadlines take effect.
 	MaintainWhenOwning Maintenance = iota
-	// MaintainAlways maintains once a second from New on.
+	// MaintainAlways takes part from New on.
 	MaintainAlways
 	// MaintainNever leaves it to the other stores on the schema and to [Store.Maintain].
 	MaintainNever

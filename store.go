@@ -12,6 +12,8 @@ import (
 
 	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
+	"github.com/stint-tasks/stint/internal/counts"
+	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/keyblocks"
 	"github.com/stint-tasks/stint/internal/limit"
@@ -60,7 +62,10 @@ type core struct {
 	owning func()
 	// session is nil if the store polls only.
 	session  *session.Session
+	watch    *session.Watch
+	roster   atomic.Pointer[duty.Roster] // nil if the store does not maintain
 	awaiting waiters.Waiters
+	poller   *waiters.Poller
 	waiting  waiters.Keyed[waiter]
 	owners   owners
 	groups
@@ -70,15 +75,18 @@ type core struct {
 	keys   keyblocks.Allocator
 	claims atomic.Int64 // counts the calls under claims of their callers
 	stats  *actionstats.Notes
-	due    dueCursor
+	// counter keeps what Stats has estimated.
+	counter counts.Counter
+	due     dueCursor
 }
 
 // failureLogs log the failures of work that begins and ends again and again.
-type failureLogs struct{ waited, owned, abandoned, callback *outage.Log }
+type failureLogs struct{ waited, polled, owned, abandoned, callback *outage.Log }
 
 func newFailureLogs(logger *slog.Logger) failureLogs {
 	return failureLogs{
 		waited: outage.New(logger, "could not look at the tasks that are waited for"),
+		polled: outage.New(logger, "could not look for ready tasks"),
 		owned:  outage.New(logger, "could not look at what is owned"),
 		abandoned: outage.New(logger, "tasks whose callers have left may be owned by nobody until "+
 			"their lease expires"),

@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/waiters"
 	"github.com/stint-tasks/stint/internal/waits"
 )
 
@@ -270,8 +273,8 @@ const contendedPause = time.Millisecond
 
 // WaitToOwnTasks is [Store.OwnTasks], but waits until at least one task is ready. It is woken when
 // such tasks are inserted or become ready, when scheduled ones are due and when leases expire.
-// Besides, one of the calls that wait at a store for the same actions polls every
-// [Options.PollInterval]. An answer is cut at 8 MiB of bodies as there.
+// Besides, the store polls every [Options.PollInterval] for all calls that wait, unless another one
+// looks for all stores. An answer is cut at 8 MiB of bodies as there.
 //
 // It returns when it has tasks, when ctx ends, or with [ErrClosed] when the store is closed. Other
 // errors, such as that the database cannot be reached, are returned at once, and so is that it does
@@ -305,6 +308,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	}
 	w := s.awaiting.Join(actions)
 	defer s.awaiting.Leave(actions, w)
+	s.poller.Start(s.db.StartBackground)
 	retry := contendedPause
 	for {
 		s.awaiting.Look(w)
@@ -314,19 +318,66 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 			return answer.tasks, err
 		}
 		s.session.Listen(topics...)
-		var look <-chan time.Time
-		if answer.next.pause != nil {
-			look = time.After(min(pg.Around(s.poll), *answer.next.pause+time.Millisecond))
+		if answer.next.due != nil {
+			s.poller.DueIn(*answer.next.due)
 		}
+		var look <-chan time.Time
 		if answer.next.contended { // nobody is told of the tasks that they leave
 			look = time.After(pg.Around(retry))
 			retry = min(2*retry, s.poll)
 		} else {
 			retry = contendedPause
+			if pause := answer.next.pause; pause != nil {
+				look = time.After(*pause + time.Millisecond)
+			}
 		}
-		partial := answer.next.partial && !answer.next.contended
-		if !s.awaiting.Await(ctx, w, pg.Around(s.poll), look, partial, s.db.Closing()) {
-			return nil, cmp.Or(ctx.Err(), ErrClosed)
+		shared := !answer.next.contended
+		looks, err := s.awaiting.Await(ctx, w, look, shared, s.db.Closing())
+		if !looks {
+			return nil, cmp.Or(err, ctx.Err(), ErrClosed)
 		}
 	}
+}
+
+// pollReady looks for tasks on behalf of all who wait with one of the actions. If settle, it first
+// makes tasks ready that are due, or whose leases have expired.
+func (s *Store) pollReady(
+	ctx context.Context, actions []string, settle bool,
+) (found waiters.Poll, err error) {
+	const attempts = 2 // a connection may have been broken for long
+	for range attempts {
+		found, err = s.pollOnce(ctx, actions, settle)
+		if !pg.WasCutOff(err) || errors.Is(err, pg.ErrSilent) {
+			break
+		}
+	}
+	return found, err
+}
+
+func (s *Store) pollOnce(
+	ctx context.Context, actions []string, settle bool,
+) (found waiters.Poll, err error) {
+	scan := s.queues.ScanAll(actions)
+	var next nextDue
+	scheduled, leases := scanScheduled(), s.scanLeases(reclaimedLeaseMax)
+	var steps []pg.Step
+	if settle {
+		steps = []pg.Step{scheduled.step(), leases.step()}
+	}
+	steps = append(steps, duty.ReadyStep(scan.Actions, scan.From, scan.To, &found.Ready),
+		pg.Step{
+			Name: "next_due", Args: []any{[]string{}, 0, []int64{}, []int64{}, true},
+			Read: next.read,
+		})
+	if err := s.db.WithAnswerLimit().Unhurried().Run(ctx, steps...); err != nil {
+		return waiters.Poll{}, err
+	}
+	s.queues.Scanned(scan)
+	pending := &pg.Notices{}
+	s.addNotices(scheduled, pending)
+	s.addNotices(leases, pending)
+	s.db.Notify(ctx, pending)
+	found.Pause = next.due
+	found.Overdue = next.overdue && (!settle || scheduled.done+leases.done > 0)
+	return found, nil
 }

@@ -167,7 +167,7 @@ func TestStore_SeldomLooksThroughLeasesWithoutADeadline(t *testing.T) {
 	testrun.Long(t)
 	_, pool := newStoreAndPool(t, stint.Options{})
 	_, spy := watches(t, pool)
-	spy.sees(t, "promote_scheduled", 4)
+	spy.sees(t, "look_for_work", 4)
 	if n := spy.count("sweep_leases"); n > 1 {
 		t.Errorf("%d times within some seconds", n)
 	}

@@ -46,12 +46,13 @@ var sample = map[string]struct {
 	"take_external":  {"'{5,70}', 7, 'actor'", []string{"ready_pkey"}},
 	"bar_claim":      {"7, 'actor'", nil},
 	"remember_claim": {"7", []string{"leases_pkey"}},
-	"count_ready":    {"10, 10", []string{"ready_order", "tasks_pkey"}},
-	"count_tasks":    {"10", []string{"tasks_pkey"}},
+	"count_ready":    {"10, 10, '{}'", []string{"ready_order", "tasks_pkey"}},
+	"count_action":   {"'act', 10", []string{"ready_order"}},
+	"count_tasks":    {"10, '{}'", []string{"tasks_pkey"}},
 	"count_tries":    {"10", nil},
 	"note_late":      {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":     {"'{a,b}', '{1,2}', '{0,1}'", nil},
-	"sample_tasks":   {"10", []string{"tasks_pkey"}},
+	"sample_tasks":   {"10, '{0,1,2,3,10}', 10", []string{"tasks_pkey"}},
 	"list_problems": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
@@ -227,6 +228,15 @@ var sample = map[string]struct {
 	"resume_schedules": {"'{s,t}', '{NULL,NULL}'", []string{"schedules_pkey"}},
 	"schedule_bytes":   {"'{s,t}', true", []string{"schedules_pkey"}},
 	"schedule_overdue": {"", []string{"schedules_order"}},
+	"look_for_work": {"'stint', '', '', true, 1", []string{
+		"scheduled_order", "leases_order", "deadlines_pkey", "schedules_order", "fail_fast_pkey",
+		"finished_aborted", "ready_parked", "slots_pkey", "key_rates_pkey", "ready_order",
+	}},
+	"tell":           {"'stint', 'did a due'", nil},
+	"wanted_actions": {"'act', 10, 'ready '", []string{"ready_order"}},
+	"ready_actions": {"'{act}', '{0}', '{9}'", []string{
+		"limits_pkey", "leased_limited", "ready_order", "turns_order", "key_rates_wake",
+	}},
 	"unfinished_tasks": {"'{a,b}'", []string{"tasks_id_key", "finished_pkey", "edges_after"}},
 
 	"unpark_tasks":      {"'act', NULL, '', 5, 5, 10", []string{"ready_parked", "ready_pkey"}},
@@ -264,6 +274,13 @@ var sample = map[string]struct {
 		[]string{
 			"leases_pkey", "ready_order", "ready_pkey", "edges_after", "limits_pkey",
 			"limited_keys_pkey", "leased_limited",
+		},
+	},
+	"own_at_once": {
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true",
+		[]string{
+			"leases_pkey", "ready_order", "ready_pkey", "edges_after", "limits_pkey",
+			"limited_keys_pkey", "leased_limited", "turns_order",
 		},
 	},
 	"note_limited": {"'{5,70}', '{6,70}', '{7,7}'", []string{

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -324,4 +325,95 @@ func TestFair_AKeyWithoutRoomSavesUpOneTurn(t *testing.T) {
 		complete(t, store, next...)
 	}
 	t.Error("b has had no turn among 70 tasks")
+}
+
+// While no task has to wait for its turn, none is parked, no turns are dealt, and a return tells
+// nobody of it. Once some have to, they take turns.
+// Proves L5.
+func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
+	t.Parallel()
+	limited, pool := newLimitedStore(t, stint.Limits{Fair: true, Concurrency: 20})
+	h := newHeardStoreOn(t, pool, stint.Options{})
+	dealt := func() int { return h.spy.count("queue_turns") + h.spy.count("deal_turns") }
+	own(t, h.Store, 1) // learns of the limits
+	before, parked := dealt(), "SELECT count(*) FROM stint.turns"
+	for i := range 3 {
+		insert(t, limited, keyed(numbered(fmt.Sprint("a", i), 2), "a")...)
+		insert(t, limited, keyed(numbered(fmt.Sprint("b", i), 2), "b")...)
+		owned := own(t, h.Store, 4)
+		if len(owned) != 4 || len(own(t, h.Store, 4)) != 0 {
+			t.Fatalf("%d tasks were handed out, want four and no more", len(owned))
+		}
+	}
+	if n := dealt() - before; n > 0 {
+		t.Errorf("turns were dealt %d times", n)
+	}
+	insert(t, limited, keyed(numbered("c", 10), "a")...)
+	insert(t, limited, keyed(numbered("d", 10), "b")...)
+	count := map[string]int{}
+	for range 2 { // as many as may be in progress
+		for _, task := range own(t, h.Store, 4) {
+			count[task.Key]++
+		}
+	}
+	if got := len(own(t, h.Store, 4)); got > 0 {
+		t.Errorf("%d tasks too many are in progress", got)
+	}
+	if count["a"] != 4 || count["b"] != 4 || dealt() == before {
+		t.Errorf("the keys get %v, want four each", count)
+	}
+	if n := yields[int](t, pool, parked); n != 2 {
+		t.Errorf("%d keys wait for their turns, want two", n)
+	}
+	checkStore(t, pool)
+}
+
+// Of a key whose tasks wait already, no other task is handed out ahead of them.
+// Proves L5.
+func TestFair_NoTaskOvertakesThoseThatWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	store, _ := newLimitedStore(t, stint.Limits{Fair: true})
+	insert(t, store, keyed(numbered("a", 3), "a")...)
+	wantHandOut(t, store, 1, "a000000") // the others wait
+	insert(t, store, withKey("a", "late")...)
+	wantHandOut(t, store, 10, "a000001", "a000002", "late")
+}
+
+// Where limits are rates or turns alone, the end of a task makes no room for which others wait.
+func TestReturnTasks_TellsNobodyOfRoomThatItDoesNotMake(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits stint.Limits
+		tells  bool
+	}{
+		"fair":        {stint.Limits{Fair: true}, false},
+		"rate":        {stint.Limits{Rate: stint.Rate{Tasks: 1000, Per: time.Second}}, false},
+		"concurrency": {stint.Limits{Concurrency: 10}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHeardStore(t, stint.Options{})
+			wantErr(t, "SetLimits", h.SetLimits(t.Context(), "act", c.limits), nil)
+			insert(t, h.Store, after("a"))
+			owned := own(t, h.Store, 1)
+			h.notified(t)
+			conn, err := h.pool.Acquire(t.Context())
+			wantErr(t, "Acquire", err, nil)
+			defer conn.Release()
+			_, err = conn.Exec(t.Context(), "LISTEN stint")
+			wantErr(t, "LISTEN", err, nil)
+			returnWith(t, h.Store, owned[0], stint.Return{Code: stint.StatusCompleted})
+			h.notified(t) // what was told before is heard before
+			told, last := false, ""
+			for !strings.HasPrefix(last, "finished ") {
+				heard, err := conn.Conn().WaitForNotification(t.Context())
+				wantErr(t, "WaitForNotification", err, nil)
+				last = heard.Payload
+				told = told || last == "ready act"
+			}
+			if told != c.tells {
+				t.Errorf("the return tells those who wait: %t, want %t", told, c.tells)
+			}
+		})
+	}
 }

@@ -280,7 +280,8 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 	}
 	files := 0
 	for _, pattern := range []string{
-		"sql/*/*.sql", "internal/actionstats/sql/*", "internal/limit/sql/*",
+		"sql/*/*.sql", "internal/actionstats/sql/*", "internal/counts/sql/*",
+		"internal/duty/sql/*", "internal/limit/sql/*",
 		"internal/pg/sql/*", "internal/prune/sql/*",
 		"internal/schedule/sql/*", "internal/session/sql/*",
 	} {
@@ -297,6 +298,7 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 func variants() map[string]string {
 	return map[string]string{
 		"own_few": "own_tasks", "own_singly": "own_tasks", "return_final": "return_tasks",
+		"own_at_once": "own_gated",
 	}
 }
 
@@ -312,6 +314,7 @@ func TestStatements_HaveFewNodesWhereLittleIsAskedFor(t *testing.T) {
 	for name, most := range map[string]int{
 		"own_tasks": 73, "own_few": 58, "own_singly": 60, "return_tasks": 65, "return_final": 36,
 		"lock_limits": 9, "note_limited": 10, "insert_task": 6, "next_due": 20,
+		"look_for_work": 41, "ready_actions": 15, "count_action": 3,
 	} {
 		got := plan(t, conn, name, statements(t)[name])
 		if n := len(node.FindAllString(got, -1)); n > most {

@@ -265,3 +265,85 @@ func TestStats_EstimatesParkedTasks(t *testing.T) {
 		t.Errorf("about %d tasks are parked, want about %d", n, many/2)
 	}
 }
+
+// Estimates are made once for many calls, and only as long as there are many tasks.
+// Proves G169.
+func TestStats_KeepsEstimatesForAWhile(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const many = 3000
+	pool := testdb.New(t)
+	spied, spy := spyOn(t, pool, 2)
+	store := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, withDeadlines(many)...)
+	scheduled := later("late", many)
+	for i := range scheduled {
+		scheduled[i].ID = "late " + scheduled[i].ID
+	}
+	insert(t, store, scheduled...)
+	first, _ := statsOf(t, store)
+	insert(t, store, stint.Task{ID: "new", Action: "new"})
+	for range 5 {
+		stats, byAction := statsOf(t, store)
+		want := []stint.State{stint.StateReady, stint.StateScheduled}
+		if !slices.Equal(stats.Estimated, want) || !slices.Equal(first.Estimated, want) {
+			t.Errorf("estimates are %v, want %v", stats.Estimated, want)
+		}
+		for action, n := range map[string]int64{
+			"late": byAction["late"].Scheduled, "act": byAction["act"].Ready,
+		} {
+			if n < many/2 || n > 2*many {
+				t.Errorf("about %d tasks with action %s, want about %d", n, action, many)
+			}
+		}
+		if byAction["new"].Ready != 1 || byAction["act"].OldestReady == 0 {
+			t.Errorf("Stats = %+v, want one new task, and how old the oldest is", stats)
+		}
+	}
+	if n := spy.count("sample_tasks"); n != 1 {
+		t.Errorf("%d samples, want one", n)
+	}
+	exec(t, pool, "DELETE FROM stint.scheduled WHERE key % 100 <> 0")
+	few := yields[int64](t, pool, "SELECT count(*) FROM stint.scheduled")
+	if _, byAction := statsOf(t, store); byAction["late"].Scheduled != few {
+		t.Errorf("%d scheduled tasks, want %d", byAction["late"].Scheduled, few)
+	}
+	exec(t, pool, "DELETE FROM stint.tasks WHERE action = 'late'")
+	exec(t, pool, "DELETE FROM stint.scheduled")
+}
+
+func TestCountReady_CountsOneAction(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	ctx := t.Context()
+	store := newStore(t)
+	counts := func(action string, want int64, wantMore bool) {
+		t.Helper()
+		n, more, err := stint.CountReady(ctx, store, action)
+		if n != want || more != wantMore || err != nil {
+			t.Errorf("CountReady(%q) = %d, %t, %v, want %d, %t",
+				action, n, more, err, want, wantMore)
+		}
+	}
+	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
+	insert(t, store, keyTask("a", "k"), keyTask("b", "k"), keyTask("c", "k"))
+	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 3},
+		stint.Task{ID: "other", Action: "other"},
+		stint.Task{ID: "late", Action: "act", NotBefore: time.Now().Add(time.Hour)})
+	counts("act", 4, false)
+	own(t, store, 2) // parks the rest
+	counts("act", 2, false)
+	counts("none", 0, false)
+	many := withDeadlines(1500)
+	for i := range many {
+		many[i].ID, many[i].Action = "many "+many[i].ID, "many"
+	}
+	insert(t, store, many...)
+	counts("many", 1001, true)
+	insert(t, store, numbered("t", 100_000)...) // in few rows
+	if n, more, err := stint.CountReady(ctx, store, "act"); n != 100_002 || more || err != nil {
+		t.Errorf("CountReady = %d, %t, %v, want all", n, more, err)
+	}
+	_, _, err := stint.CountReady(ctx, store, "")
+	wantArgument(t, "CountReady without an action", err, "action")
+}

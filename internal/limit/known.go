@@ -2,7 +2,9 @@ package limit
 
 import (
 	"maps"
+	"slices"
 	"sync"
+	"time"
 )
 
 // knownMax bounds how many actions are remembered.
@@ -23,6 +25,38 @@ type Known struct {
 	// lock. More would only wait in the database, each with a connection and a snapshot, which
 	// keeps rows in the way that others have deleted.
 	atOnce map[string]chan struct{} // under mutex
+	// crowded says until when hand-outs of fair actions deal turns without trying to do without.
+	crowded map[string]time.Time // under mutex
+}
+
+// crowdedFor is for how long tasks of a fair action are taken to wait for their turns, once some
+// did.
+const crowdedFor = 100 * time.Millisecond
+
+// Crowd takes note of fair actions of which tasks wait for their turns.
+func (k *Known) Crowd(actions []string) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.crowded == nil || len(k.crowded) > knownMax {
+		k.crowded = map[string]time.Time{}
+	}
+	for _, action := range actions {
+		k.crowded[action] = now().Add(crowdedFor)
+	}
+}
+
+// IsCrowded reports whether tasks of one of the actions waited for their turns a moment ago.
+func (k *Known) IsCrowded(actions []string) bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return len(k.crowded) > 0 && slices.ContainsFunc(actions, func(action string) bool {
+		return time.Until(k.crowded[action]) > 0
+	})
+}
+
+// now is for a pause of this process, and no time in the store.
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // as the comment says
 }
 
 // TurnsOf returns what bounds the hand-outs of an action.

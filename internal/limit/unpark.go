@@ -32,9 +32,12 @@ func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step 
 		Read: func(rows pgx.Rows) error {
 			var action string
 			var kind Kind
+			var frees bool
 			_, err := pgx.ForEachRow(rows,
-				[]any{&action, &kind.Keyed, &kind.Rates, &kind.Fair}, func() error {
-					pending.Add(e.Ready(action))
+				[]any{&action, &kind.Keyed, &kind.Rates, &kind.Fair, &frees}, func() error {
+					if frees {
+						pending.Add(e.Ready(action))
+					}
 					if kind.Keyed {
 						e.Known.Learn([]string{action}, map[string]Kind{action: kind})
 					}

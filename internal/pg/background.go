@@ -58,14 +58,8 @@ func (b *background) stop(ctx context.Context) error {
 	}
 }
 
-// Repeat does work once per interval until the DB is closed. Each kind of work has its own
-// goroutine, so that none waits for another. The log calls it by its name.
-func (db *DB) Repeat(name string, every time.Duration, work func(context.Context) error) {
-	db.background.start(func(ctx context.Context) { db.RepeatUntil(ctx, name, every, work) })
-}
-
-// RepeatUntil does work once per interval until ctx ends. Work that fails is logged and tried
-// again, after pauses that grow while it fails.
+// RepeatUntil does work once per interval until ctx ends. The log calls it by its name. Work that
+// fails is logged and tried again, after pauses that grow while it fails.
 func (db *DB) RepeatUntil(
 	ctx context.Context, name string, every time.Duration, work func(context.Context) error,
 ) {

@@ -62,6 +62,8 @@ type DB struct {
 	idles bool
 	// answers says that the database may take only so long to answer.
 	answers bool
+	// unhurried says that calls rather wait a little than have the pool open a connection.
+	unhurried bool
 	// conn is the connection of all statements, if one was acquired ahead of them.
 	conn *pgx.Conn
 	// reserve is where a call gets a connection if it has waited for one of the pool for
@@ -130,6 +132,15 @@ func (db *DB) WithoutIdleLimit() *DB {
 func (db *DB) WithAnswerLimit() *DB {
 	within := *db
 	within.answers = true
+	return &within
+}
+
+// Unhurried returns a DB whose calls, outside transactions, wait a little for a connection that the
+// pool has, rather than have it open another one. It is for work in the background, so that a store
+// that has little to do keeps one connection.
+func (db *DB) Unhurried() *DB {
+	within := *db
+	within.unhurried = true
 	return &within
 }
 

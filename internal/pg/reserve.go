@@ -99,6 +99,9 @@ func (db *DB) acquire(ctx context.Context) (lent, error) {
 	if db.conn != nil {
 		return lent{db.conn, func() {}}, nil
 	}
+	if db.unhurried {
+		db.awaitIdle(ctx)
+	}
 	if db.reserve == nil {
 		conn, err := db.Pool.Acquire(ctx)
 		if err != nil {
@@ -141,6 +144,22 @@ func (db *DB) acquire(ctx context.Context) (lent, error) {
 		return lent{got.Conn, func() { db.giveReserve(db.reserve, got) }}, nil
 	}
 	return lent{}, db.starved(ctx, err)
+}
+
+// awaitIdle waits until a connection of the pool is idle, unless it has none, or none becomes idle
+// soon.
+func (db *DB) awaitIdle(ctx context.Context) {
+	const times, pause = 20, 10 * time.Millisecond
+	for range times {
+		if stat := db.Pool.Stat(); stat.IdleConns() > 0 || stat.TotalConns() == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // starved names the pool in the error of a call whose context has ended before it got a connection.

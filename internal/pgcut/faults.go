@@ -19,3 +19,12 @@ func (p *Proxy) Stall(pid uint32) bool {
 	l.stalled.Store(true)
 	return true
 }
+
+// HangUp ends all connections that there are.
+func (p *Proxy) HangUp() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}

@@ -16,21 +16,35 @@ const (
 	orphansShare = 50
 )
 
+// KeepTries says how many ended tries of a task stay, the newest ones, and for how long; 0: any
+// time.
+type KeepTries struct {
+	Most int
+	Age  time.Duration
+}
+
+// Terms name the number and the age.
+func (k KeepTries) Terms() string {
+	return terms(int64(k.Most), longest(pg.NonZero(k.Age)))
+}
+
+// Suits reports whether a store with the given terms deletes all that this one would.
+func (k KeepTries) Suits(terms string) bool {
+	return suits(terms, int64(k.Most), longest(pg.NonZero(k.Age)))
+}
+
 // Orphans deletes what is kept for tasks besides their definitions, once they are gone.
 type Orphans struct {
-	db    *pg.DB
-	tries int
-	age   time.Duration
+	db   *pg.DB
+	keep KeepTries
 	// begun is when the last walk began, and took how long it took: pauses of this process, no
 	// times in the store.
 	begun time.Time
 	took  time.Duration
 }
 
-// NewOrphans returns one that keeps the newest so many tries of a task, up to an age; 0: any.
-func NewOrphans(db *pg.DB, tries int, age time.Duration) *Orphans {
-	return &Orphans{db: db, tries: tries, age: age}
-}
+// NewOrphans returns one that keeps some tries.
+func NewOrphans(db *pg.DB, keep KeepTries) *Orphans { return &Orphans{db: db, keep: keep} }
 
 // Some walks through everything, unless the last walk was not long ago.
 func (o *Orphans) Some(ctx context.Context) error {
@@ -50,7 +64,7 @@ func (o *Orphans) All(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.walk(ctx, "drop_tries", o.tries, pg.NonZero(o.age))
+	return o.walk(ctx, "drop_tries", o.keep.Most, pg.NonZero(o.keep.Age))
 }
 
 // walk goes through a table with a statement that looks at some tasks at a time.

@@ -4,6 +4,7 @@ package prune
 import (
 	"context"
 	"embed"
+	"fmt"
 	"math"
 	"time"
 
@@ -61,6 +62,31 @@ func (k Keep) Every() time.Duration {
 // Drops reports whether completed and aborted tasks do not stay at all.
 func (k Keep) Drops() (completed, aborted bool) {
 	return k.Completed != nil && *k.Completed == 0, k.Aborted != nil && *k.Aborted == 0
+}
+
+// Terms name the ages.
+func (k Keep) Terms() string { return terms(longest(k.Completed), longest(k.Aborted)) }
+
+// Suits reports whether a store with the given terms prunes all that this one would.
+func (k Keep) Suits(terms string) bool {
+	return suits(terms, longest(k.Completed), longest(k.Aborted))
+}
+
+// longest is an age as a number, the greatest one for ever.
+func longest(age *time.Duration) int64 {
+	if age == nil {
+		return math.MaxInt64
+	}
+	return int64(*age)
+}
+
+func terms(one, other int64) string { return fmt.Sprintf("%d/%d", one, other) }
+
+// suits reports whether neither of the given terms is greater than these.
+func suits(given string, one, other int64) bool {
+	var givenOne, givenOther int64
+	_, err := fmt.Sscanf(given, "%d/%d", &givenOne, &givenOther)
+	return err == nil && givenOne <= one && givenOther <= other
 }
 
 // of is for how long the aborted tasks stay, or the completed ones.

@@ -20,9 +20,11 @@ const (
 	floorAge = 100 * time.Millisecond
 
 	// How often a store scans whole queues: at most once per wholeScanEvery, and for at most one
-	// part in wholeScanPart of its time.
+	// part in wholeScanPart of its time, but once per wholeScanMost even if that takes long, or the
+	// pool has no connection for long.
 	wholeScanEvery = 100 * time.Millisecond
 	wholeScanPart  = 50
+	wholeScanMost  = time.Minute
 )
 
 // Floors are the lowest ranks of the rows in the queue of each action. Below them are the dead
@@ -56,8 +58,9 @@ type queue struct {
 type Scan struct {
 	Actions  []string
 	From, To []int64
-	// Whole says that nothing is left out.
-	Whole bool
+	// Whole says that nothing is to be left out, Partial that something is: neither is the case if
+	// nothing could be.
+	Whole, Partial bool
 
 	set   string // names the actions
 	began time.Time
@@ -65,10 +68,21 @@ type Scan struct {
 
 // Scan returns the next scan of the queues of actions. If whole is set, nothing is left out.
 func (f *Floors) Scan(actions []string, whole bool) Scan {
+	actions = slices.Compact(slices.Sorted(slices.Values(actions)))
+	return f.scan(actionSet(actions), actions, whole)
+}
+
+// ScanAll returns the next scan for all who wait, of the sorted actions that they wait for now.
+// Call Scanned behind it.
+func (f *Floors) ScanAll(actions []string) Scan {
+	const all = "\x00" // no set of actions is called so
+	return f.scan(all, actions, false)
+}
+
+func (f *Floors) scan(set string, actions []string, whole bool) Scan {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	actions = slices.Compact(slices.Sorted(slices.Values(actions)))
-	scan := Scan{set: actionSet(actions), began: now()}
+	scan := Scan{set: set, began: now()}
 	unknown := func(action string) bool { return f.known[action] == nil }
 	scan.Whole = whole || !f.wholeScans[scan.set].After(scan.began) ||
 		slices.ContainsFunc(actions, unknown)
@@ -115,6 +129,7 @@ func (scan *Scan) add(action string, floors map[int64]int64) {
 	slices.Sort(beginnings)
 	for _, beginning := range beginnings {
 		if floor := floors[beginning]; floor > beginning {
+			scan.Partial = true
 			scan.Actions = append(scan.Actions, action)
 			scan.From, scan.To = append(scan.From, from), append(scan.To, beginning)
 			from = floor
@@ -129,7 +144,7 @@ func (f *Floors) Pause(actions []string) time.Duration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	set := actionSet(slices.Compact(slices.Sorted(slices.Values(actions))))
-	return min(max(f.wholeScans[set].Sub(now()), 0), wholeScanEvery)
+	return max(f.wholeScans[set].Sub(now()), 0)
 }
 
 // Forget has the next scan of a queue leave nothing out: tasks with lower ranks have become ready.
@@ -151,9 +166,7 @@ func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 		f.known, f.wholeScans = map[string]*queue{}, map[string]time.Time{}
 	}
 	end := now()
-	if scan.Whole {
-		f.wholeScans[scan.set] = end.Add(max(wholeScanEvery, wholeScanPart*end.Sub(scan.began)))
-	}
+	f.scanned(scan, end)
 	for _, action := range slices.Compact(slices.Clone(scan.Actions)) {
 		known := f.known[action]
 		if known == nil {
@@ -161,6 +174,24 @@ func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 			f.known[action] = known
 		}
 		known.learn(end, found[action])
+	}
+}
+
+// Scanned takes note that a scan has ended that did not look for floors.
+func (f *Floors) Scanned(scan Scan) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.scanned(scan, now())
+}
+
+// scanned notes when to scan whole queues again; the mutex is held.
+func (f *Floors) scanned(scan Scan, end time.Time) {
+	if f.wholeScans == nil {
+		f.wholeScans = map[string]time.Time{}
+	}
+	if scan.Whole {
+		pause := max(wholeScanEvery, wholeScanPart*end.Sub(scan.began))
+		f.wholeScans[scan.set] = end.Add(min(pause, wholeScanMost))
 	}
 }
 

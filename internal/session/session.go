@@ -39,6 +39,10 @@ const (
 
 	// ping is the kind of the notification that a session sends to check that it hears them.
 	ping = "ping"
+
+	// Busy is the topic of stores that check more often while some task is in progress, and the
+	// notification for them.
+	Busy = "busy"
 )
 
 //go:embed sql/*.sql
@@ -83,6 +87,8 @@ type Session struct {
 	// watches says that the store looks for sessions that are gone.
 	watches bool
 	topics  map[string]bool
+	// refused says that the session does not listen for all topics that it should.
+	refused bool
 	actors  map[string][]string
 	// wanted counts the changes of watches, topics and actors; known counts those that the database
 	// knows of.
@@ -110,14 +116,35 @@ func (s *Session) Listen(topics ...string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	isNew := func(topic string) bool { return !s.topics[topic] }
-	if !slices.ContainsFunc(topics, isNew) ||
-		len(s.topics) > s.Topics && strings.Contains(topics[0], " ") {
-		return // callers may make up ever new ones
+	if !slices.ContainsFunc(topics, isNew) {
+		return
+	}
+	if len(s.topics) > s.Topics && strings.Contains(topics[0], " ") {
+		s.refused = true // callers may make up ever new ones
+		return
 	}
 	for _, topic := range topics {
 		s.topics[topic] = true
 	}
 	s.change()
+}
+
+// ListensToAll reports whether the session was asked for no topic that it does not listen for.
+func (s *Session) ListensToAll() bool {
+	if s == nil {
+		return false
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return !s.refused
+}
+
+// ID returns the number of the session, whether or not it stands; 0 if there is none.
+func (s *Session) ID() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.id
 }
 
 // Watch tells the others that this store looks for sessions that are gone.
@@ -128,6 +155,7 @@ func (s *Session) Watch() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.watches = true
+	s.topics[Busy] = true
 	if s.running {
 		s.change()
 	}

@@ -7,68 +7,54 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // Waiters are those who wait for tasks, by action. If many wait, one of them is woken. If it
 // finds tasks it wakes two more, and so on, so that few look in vain when there are few tasks.
 type Waiters struct {
 	mutex   sync.Mutex
-	waiters map[string]map[chan struct{}]bool
-	queues  map[string]*pollQueue // by the actions, joined
+	waiters map[string]map[chan error]bool
+	queues  map[string]*queue // by the actions, joined
 }
 
 // A Waiter is a call that waits for tasks.
 type Waiter struct {
-	wake  chan struct{} // tasks may be ready
-	queue *pollQueue
+	wake  chan error // nil if tasks may be ready; otherwise nobody can find that out
+	queue *queue
 	look  int // the number of its last look in the queue
 }
 
-// A pollQueue is of the waiters for the same actions. Whoever receives from turn is the one that
-// polls, until it sends back. The one that has looked last knows when something is due; when it
-// leaves, whoever receives from left looks instead.
-type pollQueue struct {
-	turn, left     chan struct{}
+// A queue is of the waiters for the same actions. The one that has looked last knows when it is
+// time to look again; when it leaves, whoever receives from left looks instead.
+type queue struct {
+	left           chan struct{}
 	waiters, looks int
-	looked         time.Time // when the last look began
 }
 
-// Await waits until it is time for a waiter to look for tasks: when somebody says so, at look, or
-// when it is its turn to poll, which it does about every interval. Of all who wait for the same
-// actions, one polls at a time: if it finds tasks, it wakes others. It passes the turn on before it
-// looks, since that may take long. If look is only for a scan of the whole queues, partial, the
-// waiter that has looked last makes it for all. Await reports false if ctx ends, or closing is
-// closed.
+// Await waits until it is time for a waiter to look for tasks: when somebody says so, or at look.
+// If look is for all who wait for the same actions, shared, the waiter that has looked last looks
+// for them. Await reports false if ctx ends, closing is closed, or it returns an error: that of a
+// poll for all who wait.
 func (a *Waiters) Await(
-	ctx context.Context, w *Waiter, interval time.Duration, look <-chan time.Time, partial bool,
-	closing <-chan struct{},
-) bool {
-	var poll <-chan time.Time
-	turn := w.queue.turn
-	defer func() {
-		if turn == nil {
-			w.queue.turn <- struct{}{}
-		}
-	}()
+	ctx context.Context, w *Waiter, look <-chan time.Time, shared bool, closing <-chan struct{},
+) (looks bool, err error) {
 	for {
 		select {
-		case <-turn:
-			turn, poll = nil, time.After(interval-a.sinceLook(w))
-		case <-w.wake:
-			return true
+		case err := <-w.wake:
+			return err == nil, err
 		case <-look:
-			if !partial || a.isLast(w) {
-				return true
+			if !shared || a.isLast(w) {
+				return true, nil
 			}
 			look = nil
 		case <-w.queue.left:
-			return true
-		case <-poll:
-			return true
+			return true, nil
 		case <-ctx.Done():
-			return false
+			return false, nil
 		case <-closing:
-			return false
+			return false, nil
 		}
 	}
 }
@@ -79,15 +65,6 @@ func (a *Waiters) Look(w *Waiter) {
 	defer a.mutex.Unlock()
 	w.queue.looks++
 	w.look = w.queue.looks
-	w.queue.looked = time.Now() //nolint:forbidigo // in this process, for the next poll
-}
-
-// sinceLook is how long ago a waiter for the same actions has looked: whoever polls waits only for
-// the rest of the interval, since waiters that poll may leave without having looked.
-func (a *Waiters) sinceLook(w *Waiter) time.Duration {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return time.Since(w.queue.looked)
 }
 
 // isLast reports whether no other waiter for the same actions has looked since this one did.
@@ -99,28 +76,27 @@ func (a *Waiters) isLast(w *Waiter) bool {
 
 // Join adds a waiter, which is told when tasks with one of the actions may be ready.
 func (a *Waiters) Join(actions []string) *Waiter {
-	wake := make(chan struct{}, 1)
+	wake := make(chan error, 1)
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.waiters == nil {
-		a.waiters = map[string]map[chan struct{}]bool{}
-		a.queues = map[string]*pollQueue{}
+		a.waiters = map[string]map[chan error]bool{}
+		a.queues = map[string]*queue{}
 	}
 	key := strings.Join(actions, "\x00")
-	queue := a.queues[key]
-	if queue == nil {
-		queue = &pollQueue{turn: make(chan struct{}, 1), left: make(chan struct{}, 1)}
-		queue.turn <- struct{}{}
-		a.queues[key] = queue
+	of := a.queues[key]
+	if of == nil {
+		of = &queue{left: make(chan struct{}, 1)}
+		a.queues[key] = of
 	}
-	queue.waiters++
+	of.waiters++
 	for _, action := range actions {
 		if a.waiters[action] == nil {
-			a.waiters[action] = map[chan struct{}]bool{}
+			a.waiters[action] = map[chan error]bool{}
 		}
 		a.waiters[action][wake] = true
 	}
-	return &Waiter{wake: wake, queue: queue}
+	return &Waiter{wake: wake, queue: of}
 }
 
 // Leave ends a wait. If the waiter was woken and did not look, another one looks.
@@ -130,7 +106,7 @@ func (a *Waiters) Leave(actions []string, w *Waiter) {
 	if w.queue.waiters--; w.queue.waiters == 0 {
 		delete(a.queues, strings.Join(actions, "\x00"))
 	} else if w.look == w.queue.looks {
-		wakeUp(w.queue.left)
+		pg.WakeUp(w.queue.left)
 	}
 	for _, action := range actions {
 		delete(a.waiters[action], w.wake)
@@ -139,8 +115,10 @@ func (a *Waiters) Leave(actions []string, w *Waiter) {
 		}
 	}
 	select {
-	case <-w.wake:
-		a.wake(1, actions...)
+	case err := <-w.wake:
+		if err == nil {
+			a.wake(1, actions...)
+		}
 	default:
 	}
 }
@@ -166,7 +144,7 @@ func (a *Waiters) wake(waiters int, actions ...string) {
 			if waiters == 0 {
 				return
 			}
-			if wakeUp(wake) {
+			if wakeUp(wake, nil) {
 				waiters--
 			}
 		}
@@ -174,19 +152,22 @@ func (a *Waiters) wake(waiters int, actions ...string) {
 }
 
 // Any tells that any tasks may be ready.
-func (a *Waiters) Any() {
+func (a *Waiters) Any() { a.wakeAll(nil) }
+
+// wakeAll wakes all who wait, unless they have been woken, or gives them an error.
+func (a *Waiters) wakeAll(err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	for _, waiters := range a.waiters {
 		for wake := range waiters {
-			wakeUp(wake)
+			wakeUp(wake, err)
 		}
 	}
 }
 
-func wakeUp(wake chan<- struct{}) bool {
+func wakeUp(wake chan<- error, err error) bool {
 	select {
-	case wake <- struct{}{}:
+	case wake <- err:
 		return true
 	default:
 		return false

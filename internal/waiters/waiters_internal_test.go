@@ -48,28 +48,6 @@ func TestWaiters_WakesOneAndThenTwo(t *testing.T) {
 	}
 }
 
-// Of those who wait for the same actions, one polls at a time.
-func TestWaiters_LetsOneOfAllPoll(t *testing.T) {
-	t.Parallel()
-	var a Waiters
-	first, second := a.Join([]string{"x"}), a.Join([]string{"x"})
-	other := a.Join([]string{"x", "y"})
-	<-first.queue.turn
-	select {
-	case <-second.queue.turn:
-		t.Error("two poll at a time")
-	case <-other.queue.turn: // for y, too
-	}
-	first.queue.turn <- struct{}{}
-	<-second.queue.turn
-	a.Leave([]string{"x"}, first)
-	a.Leave([]string{"x"}, second)
-	a.Leave([]string{"x", "y"}, other)
-	if len(a.queues) > 0 {
-		t.Errorf("%d queues are left", len(a.queues))
-	}
-}
-
 // The last one who has looked knows when something is due. When it leaves, another one looks.
 func TestWaiters_HandsOnWhatTheLastLookTold(t *testing.T) {
 	t.Parallel()

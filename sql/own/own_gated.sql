@@ -1,4 +1,5 @@
 -- name: own_gated
+-- variants: own_at_once
 --
 -- Is own_limited for actions without limits of keys; keys may have turns. It takes two thirds of
 -- the time, and meanwhile nobody else can be given tasks of these actions. If keys of some of the
@@ -13,10 +14,19 @@
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
---   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
+--   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions;
+--                 not of own_at_once
 --
 -- Answers as own_limited does.
+--
+-- own_at_once is for fair actions of which no task has to wait for its turn: it hands out all that
+-- are ready, or nothing if these are more than are wanted or may be in progress, or if others wait
+-- for their turns already. Then has_capacity is null: turns have to be dealt. Turns that nobody
+-- waited for are not remembered by deal_turns either.
+-- unless own_at_once
 WITH asked AS MATERIALIZED (
+-- end
+-- in own_at_once: WITH allowed AS MATERIALIZED (
     -- Each action once, with what its limits allow, as in own_limited.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
            coalesce(limits.keyed, false) AS keyed, coalesce(limits.fair, false) AS fair,
@@ -30,8 +40,12 @@ WITH asked AS MATERIALIZED (
                    WHERE leased.limited_action = queue.action
                ) END,
                floor(limits.tokens),
+-- unless own_at_once
                CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
            ))::integer AS capacity
+-- end
+               -- in own_at_once: CASE WHEN limits.paused THEN 0 END
+           -- in own_at_once: ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
                array_agg(queue.to_rank ORDER BY queue.from_rank) AS to_ranks
@@ -63,6 +77,36 @@ WITH asked AS MATERIALIZED (
         WHERE limits.action = queue.action
         OFFSET 0
     ) AS limits ON true
+-- in own_at_once: ), asked AS MATERIALIZED (
+    -- in own_at_once: SELECT counted.*,
+    -- in own_at_once:        CASE WHEN counted.waits THEN 0 ELSE counted.room END AS capacity
+    -- in own_at_once: FROM (
+    -- in own_at_once:     SELECT allowed.action, allowed.from_ranks, allowed.to_ranks,
+    -- in own_at_once:            allowed.limited, allowed.keyed, allowed.fair, allowed.rates,
+    -- in own_at_once:            allowed.tokens, allowed.locks, allowed.capacity AS room,
+    -- in own_at_once:            allowed.fair AND allowed.capacity > 0 AND (
+    -- in own_at_once:                ready.tasks > allowed.capacity
+    -- in own_at_once:                OR ready.tasks > 0 AND sum(ready.tasks) OVER () > $3::integer
+    -- in own_at_once:                OR (SELECT true
+    -- in own_at_once:                    FROM stint.turns
+    -- in own_at_once:                    WHERE turns.action = allowed.action
+    -- in own_at_once:                    ORDER BY turns.action, turns.held, turns.tier
+    -- in own_at_once:                    LIMIT 1) IS NOT NULL
+    -- in own_at_once:            ) AS waits
+    -- in own_at_once:     FROM allowed
+    -- in own_at_once:     CROSS JOIN LATERAL (
+    -- in own_at_once:         SELECT coalesce(sum(head.hi - head.lo + 1), 0) AS tasks
+    -- in own_at_once:         FROM (
+    -- in own_at_once:             SELECT ready.lo, ready.hi
+    -- in own_at_once:             FROM stint.ready
+    -- in own_at_once:             WHERE ready.action = allowed.action AND ready.rank >= 0
+    -- in own_at_once:               AND (ready.deadline IS NULL
+    -- in own_at_once:                    OR ready.deadline > statement_timestamp())
+    -- in own_at_once:             ORDER BY ready.action, ready.rank, ready.hi
+    -- in own_at_once:             LIMIT $3::integer + 1
+    -- in own_at_once:         ) AS head
+    -- in own_at_once:     ) AS ready
+    -- in own_at_once: ) AS counted
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
     -- priority and age.
@@ -202,6 +246,9 @@ FROM (
 WHERE taken.lo IS NOT NULL
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
+-- unless own_at_once
        asked.capacity > 0
+-- end
+       -- in own_at_once: CASE WHEN NOT asked.waits THEN asked.capacity > 0 END
 FROM asked
 WHERE asked.limited

@@ -1,14 +1,15 @@
 -- name: note_limited
 --
 -- Returns the actions of those of the tasks that count towards limits, with what limits their keys
--- have now. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
+-- have now, and whether the end of a task leaves capacity to others: rates and turns do not depend
+-- on it. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
 -- times as long, where no action is known to have limits of its keys.
 --
 --   $1 lo      bigint[]
 --   $2 hi      bigint[]: of tasks; what shares its row with others must have been split off
 --   $3 claims  bigint[]: of owned tasks
 SELECT limited.action, coalesce(limits.keyed, false), coalesce(limits.rates, false),
-       coalesce(limits.fair, false)
+       coalesce(limits.fair, false), coalesce(limits.keyed OR limits.counts, true)
 FROM (
     SELECT DISTINCT leased.limited_action AS action
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS named (lo, hi, claim)
@@ -28,7 +29,8 @@ LEFT JOIN LATERAL (
                WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
                LIMIT 1
            ) IS NOT NULL AS keyed,
-           limits.key_tasks IS NOT NULL AS rates, limits.fair
+           limits.key_tasks IS NOT NULL AS rates, limits.fair,
+           limits.concurrency IS NOT NULL AS counts
     FROM stint.limits
     WHERE limits.action = limited.action
     OFFSET 0

@@ -4,24 +4,25 @@
 -- the first in line of each was inserted. more says that a pair has more than the $1 spans that
 -- were to be counted, parked that its tasks are parked, which are pairs of their own.
 --
---   $1 spans  integer
---   $2 pairs  integer
+--   $1 spans    integer
+--   $2 pairs    integer
+--   $3 without  text[]: actions whose tasks are not to be counted, since they are known to be many
 WITH RECURSIVE pair AS (
     -- Steps along ready_order from the first row of one pair to the first of the next, so that it
     -- reads a few rows however many are ready. level is the part of the rank that stands for the
     -- priority.
     (
-        SELECT 1 AS number, ready.action, ready.rank >> 47 AS level
+        SELECT 1 AS number, ready.action, ready.rank >> 47 AS level, ready.lo
         FROM stint.ready
         WHERE ready.action > ''
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT 1
     )
     UNION ALL
-    SELECT pair.number + 1, next.action, next.rank >> 47
+    SELECT pair.number + 1, next.action, next.rank >> 47, next.lo
     FROM pair
     CROSS JOIN LATERAL (
-        SELECT ready.action, ready.rank
+        SELECT ready.action, ready.rank, ready.lo
         FROM stint.ready
         WHERE (ready.action, ready.rank)
               OPERATOR(pg_catalog.>) (pair.action, pair.level << 47 | (1::bigint << 47) - 1)
@@ -30,17 +31,17 @@ WITH RECURSIVE pair AS (
     ) AS next
     WHERE pair.number < $2::integer
 )
-SELECT pair.action, counted.tasks, counted.spans > $1::integer AS more,
+SELECT pair.action, coalesce(counted.tasks, 0), counted.spans > $1::integer AS more,
        statement_timestamp() - first.inserted_at AS age, pair.level < 0 AS parked
 FROM pair
 CROSS JOIN LATERAL (
-    SELECT sum(head.hi - head.lo + 1)::bigint AS tasks, count(*) AS spans,
-           (array_agg(head.lo ORDER BY head.rank, head.hi))[1] AS lo
+    SELECT sum(head.hi - head.lo + 1)::bigint AS tasks, count(*) AS spans
     FROM (
-        SELECT ready.lo, ready.hi, ready.rank
+        SELECT ready.lo, ready.hi
         FROM stint.ready
         WHERE ready.action = pair.action
           AND ready.rank BETWEEN pair.level << 47 AND pair.level << 47 | (1::bigint << 47) - 1
+          AND pair.action <> ALL ($3::text[])
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $1::integer + 1
     ) AS head
@@ -48,6 +49,6 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT tasks.inserted_at
     FROM stint.tasks
-    WHERE tasks.key = counted.lo
+    WHERE tasks.key = pair.lo
     OFFSET 0
 ) AS first

@@ -4,20 +4,22 @@
 -- all tasks, unless there are more spans. States are those of task_states, but all aborted tasks
 -- are 11. A replaced task has no action, since its definition is gone.
 --
---   $1 spans  integer
-WITH head AS (
+--   $1 spans    integer
+--   $2 without  smallint[]: states of which only the spans are to be counted, since they are known
+--               to be many; 10 stands for both of the table finished
+WITH head AS MATERIALIZED (
     -- The last spans, since the first entries of an index are those that die first.
-    (SELECT 0 /* blocked */ AS state, blocked.key AS lo, blocked.key AS hi
+    (SELECT 0 /* blocked */ AS state, 0 AS part, blocked.key AS lo, blocked.key AS hi
      FROM stint.blocked
      ORDER BY blocked.key DESC
      LIMIT $1::integer + 1)
     UNION ALL
-    (SELECT 1 /* scheduled */, scheduled.key, scheduled.key
+    (SELECT 1 /* scheduled */, 1, scheduled.key, scheduled.key
      FROM stint.scheduled
      ORDER BY scheduled.key DESC
      LIMIT $1::integer + 1)
     UNION ALL
-    (SELECT 3 /* in progress */, leased.lo, leased.hi
+    (SELECT 3 /* in progress */, 3, leased.lo, leased.hi
      FROM stint.leased
      ORDER BY leased.lo DESC
      LIMIT $1::integer + 1)
@@ -26,7 +28,7 @@ WITH head AS (
                 WHEN 0 /* completed */ THEN 10 /* completed */
                 ELSE 11 /* aborted */
             END,
-            finished.lo, finished.hi
+            10, finished.lo, finished.hi
      FROM stint.finished
      ORDER BY finished.lo DESC
      LIMIT $1::integer + 1)
@@ -37,7 +39,7 @@ FROM head
 LEFT JOIN LATERAL (
     SELECT tasks.action
     FROM stint.tasks
-    WHERE tasks.key = head.lo
+    WHERE tasks.key = head.lo AND head.part <> ALL ($2::smallint[])
     OFFSET 0
 ) AS task ON true
 GROUP BY head.state, task.action

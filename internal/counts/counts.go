@@ -1,0 +1,146 @@
+// Package counts counts tasks by action and state, in bounded time: exactly where there are few,
+// and by estimates, which it keeps for a while, where there are many.
+package counts
+
+import (
+	"context"
+	"embed"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// Statements are those of this package.
+//
+//nolint:gochecknoglobals // never changes
+var Statements = pg.NewStatements(files)
+
+const (
+	// spansMax is how many spans of tasks are counted, in each state and of each pair of action and
+	// priority. pairsMax is how many such pairs are looked at, and for how many actions the tries
+	// and limits are returned.
+	spansMax = 1000
+	pairsMax = 1000
+
+	// How many pages of a larger table are looked at, and of how many of its rows the action is
+	// looked up, about.
+	sampledPages = 64
+	sampledRows  = 2000
+
+	// estimatesFor is how long estimates are kept: to make them takes much longer than the rest.
+	estimatesFor = 10 * time.Second
+)
+
+// The states, as the statements number them.
+const (
+	Blocked    int16 = 0
+	Scheduled  int16 = 1
+	Ready      int16 = 2
+	InProgress int16 = 3
+	Completed  int16 = 10
+	Aborted    int16 = 11
+)
+
+// By is what tasks are counted by.
+type By struct {
+	State  int16
+	Action string
+}
+
+// Tries counts hand-outs, and those among them that were not a task's first.
+type Tries struct{ Tries, Retries int64 }
+
+// Limited is what is told of the limits of an action.
+type Limited struct {
+	Limited, Paused bool
+	Concurrency     int
+}
+
+// A Tally is what was counted.
+type Tally struct {
+	Tasks map[By]int64
+	// Many are the states of which some tasks were not counted, but estimated.
+	Many []int16
+	// Oldest is how long ago the first in line of the ready tasks was inserted, the longest time of
+	// all priorities. Parked counts the parked tasks among the ready ones.
+	Oldest  map[string]time.Duration
+	Parked  map[string]int64
+	Tries   map[string]Tries
+	Limited map[string]Limited
+	// Behind is how far pruning is behind.
+	Behind time.Duration
+}
+
+// Estimates are the counts of tasks that are many. They are not changed once they are kept.
+type estimates struct {
+	at     time.Time
+	states []int16  // but for Ready; Completed stands for Aborted, too, of which there is one table
+	ready  []string // actions of which many tasks are ready
+	tasks  map[By]int64
+	parked map[string]int64
+}
+
+// table returns the state that stands for all those of a table.
+func table(state int16) int16 {
+	if state == Aborted {
+		return Completed
+	}
+	return state
+}
+
+// A Counter counts, and keeps estimates. The zero value is ready to use.
+type Counter struct {
+	mutex sync.Mutex
+	kept  estimates
+}
+
+// Count counts the tasks. In a transaction it makes all estimates anew.
+func (c *Counter) Count(ctx context.Context, db *pg.DB) (Tally, error) {
+	var known estimates
+	if !db.InTx() {
+		c.mutex.Lock()
+		known = c.kept
+		c.mutex.Unlock()
+	}
+	if time.Since(known.at) > estimatesFor {
+		known = estimates{}
+	}
+	count, err := countAll(ctx, db, known)
+	if err == nil && !known.at.IsZero() && !count.fits(known) {
+		known = estimates{}
+		count, err = countAll(ctx, db, known)
+	}
+	if err == nil && known.at.IsZero() && count.isMany() {
+		known, err = sample(ctx, db, count)
+		if err == nil && !db.InTx() {
+			c.mutex.Lock()
+			c.kept = known
+			c.mutex.Unlock()
+		}
+	}
+	if err != nil {
+		return Tally{}, err
+	}
+	return count.tally(known), nil
+}
+
+// Action counts the ready tasks with an action, up to some rows, and reports whether there are
+// more.
+func Action(
+	ctx context.Context, db *pg.DB, action string,
+) (tasks int64, more bool, err error) {
+	err = db.Run(ctx, pg.Step{
+		Name: "count_action", Args: []any{action, spansMax},
+		Read: func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&tasks, &more}, func() error { return nil })
+			return err
+		},
+	})
+	return tasks, more, err
+}
