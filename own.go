@@ -175,7 +175,9 @@ type handOut struct {
 	taken bool // the claim is the caller's, and was used before
 	scan  queuefloors.Scan
 
-	rows     []ownedRow
+	rows []ownedRow
+	// met is how many ready tasks there were, as far as the hand-out has looked; 0: not known.
+	met      int64
 	next     nextDue
 	verdicts []error // on the returns; nil until they are made
 	underLimits
@@ -202,6 +204,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	if request.chosen.isSet() { // else the call shares its hand-out with others
 		h.room = ahead.Of(ctx)
 	}
+	told := s.awaiting.Told()
 	err := h.run(ctx)
 	if !s.db.InTx() && pg.WasCutOff(err) && ctx.Err() == nil && !errors.Is(err, pg.ErrSilent) {
 		err = h.recover(ctx, err)
@@ -221,6 +224,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	if !s.db.InTx() {
 		s.queues.Learn(h.scan, h.floors)
+		if h.tookAll() {
+			s.awaiting.Emptied(h.Actions, told, len(h.rows) == 0)
+		}
 	}
 	if h.scan.Partial && len(h.rows) == 0 && !h.isFull() {
 		pause := s.queues.Pause(h.Actions)
@@ -236,6 +242,18 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	s.db.Notify(ctx, &h.pending)
 	return h, nil
+}
+
+// tookAll reports whether no task was left that was ready, as far as the hand-out has looked. Limits
+// may leave some.
+func (h *handOut) tookAll() bool {
+	switch n := len(h.rows); {
+	case len(h.bounds) > 0 || h.taken:
+		return false
+	case n > 0:
+		return n < h.MaxTasks && 0 < h.met && h.met <= int64(n)
+	}
+	return h.awaits && !h.next.contended && !h.next.overdue
 }
 
 // run scans the queues once and, if it finds nothing, perhaps again.
@@ -358,20 +376,20 @@ type ownedRow struct {
 }
 
 func (h *handOut) read(rows pgx.Rows) error {
-	h.rows, h.floors = h.rows[:0], map[string][]int64{}
+	h.rows, h.floors, h.met = h.rows[:0], map[string][]int64{}, 0
 	for rows.Next() {
 		var row ownedRow
 		var triesLimit int32
 		var deadline pgtype.Timestamptz
 		var completed, aborted *int
 		var signals, posts, alone, limited bool
-		var floor *int64
+		var floor, met *int64
 		var limitKey *string
 		var size *int
 		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &size,
 			&row.task.Try,
 			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
-			&row.rank, &floor, &limitKey, &limited)
+			&row.rank, &floor, &limitKey, &limited, &met)
 		if err != nil {
 			return h.cannotRead(err)
 		}
@@ -385,6 +403,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 		if size != nil {
 			row.size = *size
 		}
+		h.met = pg.OrZero(met)
 		if completed != nil && aborted != nil {
 			row.task.Completed, row.task.Aborted = *completed, *aborted
 		}
@@ -408,6 +427,7 @@ func (h *handOut) readMore(rows pgx.Rows) error {
 		rows.Close()
 		return rows.Err()
 	}
+	defer func() { h.met = 0 }() // it does not look at all that is ready
 	return h.read(rows)
 }
 

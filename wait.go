@@ -310,6 +310,13 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	defer s.awaiting.Leave(actions, w)
 	s.poller.Start(s.db.StartBackground)
 	retry := contendedPause
+	if rest := s.awaiting.EmptyFor(actions); rest > 0 && s.session.ListensToAll() {
+		// The last hand-out took all that was ready, so one more would be made in vain.
+		s.awaiting.Look(w)
+		if err := s.awaitReady(ctx, w, time.After(rest), true); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		s.awaiting.Look(w)
 		answer, err := s.ownTasks(ctx, request)
@@ -331,12 +338,21 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 				look = time.After(*pause + time.Millisecond)
 			}
 		}
-		shared := !answer.next.contended
-		looks, err := s.awaiting.Await(ctx, w, look, shared, s.db.Closing())
-		if !looks {
-			return nil, cmp.Or(err, ctx.Err(), ErrClosed)
+		if err := s.awaitReady(ctx, w, look, !answer.next.contended); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// awaitReady waits until it is time to look for tasks.
+func (s *Store) awaitReady(
+	ctx context.Context, w *waiters.Waiter, look <-chan time.Time, shared bool,
+) error {
+	looks, err := s.awaiting.Await(ctx, w, look, shared, s.db.Closing())
+	if looks {
+		return nil
+	}
+	return cmp.Or(err, ctx.Err(), ErrClosed)
 }
 
 // pollReady looks for tasks on behalf of all who wait with one of the actions. If settle, it first

@@ -512,3 +512,64 @@ func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T
 		t.Errorf("session %v became %v", session, got)
 	}
 }
+
+// Who waits again after a hand-out that took all that was ready looks at the queues again only if
+// somebody tells of tasks, or ten times a second.
+// Proves G207.
+func TestWaitToOwnTasks_LooksSeldomInVain(t *testing.T) {
+	t.Parallel()
+	const rounds, every = 200, 100 * time.Millisecond
+	h := newHeardStore(t, stint.Options{})
+	began, looked := time.Now(), h.spy.count("next_due")
+	for i := range rounds {
+		id := stint.TaskID(fmt.Sprint(i))
+		awaiting := start(func() ([]stint.OwnedTask, error) {
+			return h.WaitToOwnTasks(t.Context(), "actor", 10, []string{"act"}, time.Hour)
+		})
+		for range 3 { // meanwhile it would look
+			exec(t, h.pool, "SELECT pg_sleep(0.001)")
+		}
+		insert(t, h.Store, after(id))
+		wantOwned(t, awaiting, id)
+	}
+	most := int(time.Since(began)/every) + 3 // at first it hears of nothing
+	if looks := h.spy.count("next_due") - looked; looks > most {
+		t.Errorf("%d looks in vain in %d waits, want %d at most", looks, rounds, most)
+	}
+}
+
+// A hand-out tells how many ready tasks it has met, those included that somebody else is taking.
+func TestOwnTasks_TellsOfTasksThatOthersAreTaking(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, stint.Task{ID: "a", Action: "other"}, after("b"))
+	insert(t, store, stint.Task{ID: "c", Action: "other"})
+	taking := begin(t, pool)
+	_, err := store.WithTx(taking).OwnTasks(ctx, "another", 1, []string{"act"}, time.Hour)
+	wantErr(t, "OwnTasks", err, nil)
+	tx := begin(t, pool)
+	_, err = tx.Exec(ctx, statements(t)["set_planner"])
+	wantErr(t, "set_planner", err, nil)
+	for _, name := range []string{"own_few", "own_singly", "own_tasks"} {
+		_, err := tx.Exec(ctx, "SAVEPOINT before")
+		wantErr(t, "SAVEPOINT", err, nil)
+		rows, err := tx.Query(ctx, statements(t)[name], 7, "actor", 10, []string{"act", "other"},
+			time.Hour, nil, []int64{0, 0}, []int64{1 << 62, 1 << 62}, false, false, 1000, 100, 10)
+		wantErr(t, name, err, nil)
+		owned, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (met int64, err error) {
+			values, err := row.Values()
+			if err != nil {
+				return 0, err
+			}
+			return values[len(values)-1].(int64), nil
+		})
+		if err != nil || len(owned) != 2 || owned[0] != 3 || owned[1] != 3 {
+			t.Errorf("%s has met %v, %v, want three tasks, and owns two", name, owned, err)
+		}
+		_, err = tx.Exec(ctx, "ROLLBACK TO before")
+		wantErr(t, "ROLLBACK TO", err, nil)
+	}
+	wantErr(t, "Rollback", tx.Rollback(ctx), nil)
+	wantErr(t, "Rollback", taking.Rollback(ctx), nil)
+}

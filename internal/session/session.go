@@ -136,7 +136,7 @@ func (s *Session) ListensToAll() bool {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return !s.refused
+	return !s.refused && !s.pooled
 }
 
 // ID returns the number of the session, whether or not it stands; 0 if there is none.

@@ -17,7 +17,23 @@ type Waiters struct {
 	mutex   sync.Mutex
 	waiters map[string]map[chan error]bool
 	queues  map[string]*queue // by the actions, joined
+
+	told  int64 // how often tasks were said to be ready
+	empty map[string]emptiness
 }
+
+// An emptiness is what is known of the queues of some actions, whether or not somebody waits.
+type emptiness struct {
+	told   int64     // how often tasks were said to be ready when there was none
+	looked time.Time // when somebody looked in vain
+}
+
+// emptyFor is how long it is believed that nothing is ready of which nobody was told, and emptyMax
+// of how many sets of actions at most.
+const (
+	emptyFor = 100 * time.Millisecond
+	emptyMax = 1000
+)
 
 // A Waiter is a call that waits for tasks.
 type Waiter struct {
@@ -123,10 +139,48 @@ func (a *Waiters) Leave(actions []string, w *Waiter) {
 	}
 }
 
+// Told returns how often tasks were said to be ready so far.
+func (a *Waiters) Told() int64 {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.told
+}
+
+// Emptied notes that a hand-out took all tasks with the actions, and began when tasks had been said
+// to be ready as often as told; inVain: there was none.
+func (a *Waiters) Emptied(actions []string, told int64, inVain bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	key := strings.Join(actions, "\x00")
+	known := a.empty[key]
+	known.told = max(known.told, told)
+	if inVain {
+		known.looked = now()
+	}
+	if a.empty == nil || len(a.empty) > emptyMax {
+		a.empty = map[string]emptiness{}
+	}
+	a.empty[key] = known
+}
+
+// EmptyFor returns for how long it may be believed that no task with the actions is ready, unless
+// somebody is told of one: since the last hand-out took all, nobody was. It is never long, since
+// not everybody tells.
+func (a *Waiters) EmptyFor(actions []string) time.Duration {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	known, ok := a.empty[strings.Join(actions, "\x00")]
+	if !ok || known.told != a.told {
+		return 0
+	}
+	return max(emptyFor-time.Since(known.looked), 0)
+}
+
 // Ready tells that tasks with an action may be ready.
 func (a *Waiters) Ready(action string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	a.told++
 	a.wake(1, action)
 }
 
@@ -158,6 +212,7 @@ func (a *Waiters) Any() { a.wakeAll(nil) }
 func (a *Waiters) wakeAll(err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	a.told++
 	for _, waiters := range a.waiters {
 		for wake := range waiters {
 			wakeUp(wake, err)

@@ -1,6 +1,11 @@
 package waiters
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
 
 // Whoever is woken and leaves without having looked wakes another one.
 func TestWaiters_LeavingPassesTheWakeOn(t *testing.T) {
@@ -62,4 +67,48 @@ func TestWaiters_HandsOnWhatTheLastLookTold(t *testing.T) {
 	if len(first.queue.left) != 1 {
 		t.Error("nobody looks instead of who left")
 	}
+}
+
+// After a hand-out that took all, nobody looks, until tasks are said to be ready since it began, or
+// a look in vain is long ago.
+// Proves G207.
+func TestWaiters_KnowThatAllIsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var a Waiters
+		of := []string{"x", "y"}
+		is := func(when string, want bool) {
+			t.Helper()
+			if rest := a.EmptyFor(of); (rest > 0) != want || rest > emptyFor {
+				t.Errorf("%s: empty for %v", when, rest)
+			}
+		}
+		is("at first", false)
+		a.Emptied(of, a.Told(), false)
+		is("when nobody has looked in vain", false)
+		a.Emptied(of, a.Told(), true)
+		is("after a look in vain", true)
+		if a.EmptyFor([]string{"x"}) > 0 {
+			t.Error("other actions are taken to be empty, too")
+		}
+		told := a.Told()
+		a.Ready("x")
+		is("when a task is ready", false)
+		a.Emptied(of, told, false)
+		is("when a hand-out began before", false)
+		a.Emptied(of, a.Told(), false)
+		is("when a hand-out began since", true)
+		a.Any()
+		is("when any task may be ready", false)
+		a.Emptied(of, a.Told(), false)
+		time.Sleep(emptyFor)
+		is("when the look in vain is long ago", false)
+		a.Emptied(of, a.Told(), true)
+		for i := range 3 * emptyMax {
+			a.Emptied([]string{strconv.Itoa(i)}, a.Told(), true)
+		}
+		if n := len(a.empty); n > emptyMax+1 {
+			t.Errorf("%d sets of actions are remembered", n)
+		}
+	})
 }

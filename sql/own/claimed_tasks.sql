@@ -13,7 +13,8 @@ SELECT task.key, task.id, task.action,
        CASE WHEN octet_length(task.body) <= lease.most THEN task.body END,
        octet_length(task.body), leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
-       span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited
+       span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited,
+       NULL::bigint AS met
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans,

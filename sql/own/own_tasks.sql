@@ -104,8 +104,8 @@ WITH limited AS MATERIALIZED (
 -- end
 ), floor AS MATERIALIZED (
     -- The rank of the first row with an action and a priority, even if somebody else is taking it:
-    -- the caller's next scan may begin there.
-    SELECT head.action, head.priority, min(head.rank) AS rank
+    -- the caller's next scan may begin there. And how many tasks were met.
+    SELECT head.action, head.priority, min(head.rank) AS rank, sum(head.size)::bigint AS tasks
     FROM head
     GROUP BY head.action, head.priority
 ), share AS (
@@ -206,7 +206,7 @@ SELECT task.key, task.id, task.action,
        taken.lo = taken.last AS alone,
 -- end
        -- in own_singly: true AS alone,
-       taken.rank, taken.floor, task.limit_key, false AS limited
+       taken.rank, taken.floor, task.limit_key, false AS limited, taken.met
 FROM (
     SELECT floored.*,
            -- signals says whether other tasks wait for one of a span's
@@ -217,13 +217,16 @@ FROM (
     FROM (
         -- Sorted in with the spans, the floors are looked at once. A join would look at each of
         -- them for each span: where there are as many actions, that took longer than all the rest.
-        SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor
+        SELECT met.*, max(met.least) OVER (PARTITION BY met.action, met.priority) AS floor,
+               (sum(met.tasks) OVER ())::bigint AS met
         FROM (
             SELECT taken.action, taken.priority, taken.lo, taken.last, taken.tries,
-                   taken.completed, taken.aborted, taken.rank, NULL::bigint AS least
+                   taken.completed, taken.aborted, taken.rank, NULL::bigint AS least,
+                   NULL::bigint AS tasks
             FROM taken
             UNION ALL
-            SELECT floor.action, floor.priority, NULL, NULL, NULL, NULL, NULL, NULL, floor.rank
+            SELECT floor.action, floor.priority, NULL, NULL, NULL, NULL, NULL, NULL, floor.rank,
+                   floor.tasks
             FROM floor
         ) AS met
     ) AS floored
@@ -238,5 +241,5 @@ CROSS JOIN LATERAL (
 ) AS task
 UNION ALL
 SELECT 0, '', limited.action, NULL, NULL, 0, 0, NULL, NULL, NULL, false, false, false, 0, NULL,
-       NULL, true
+       NULL, true, NULL
 FROM limited
