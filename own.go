@@ -244,8 +244,8 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	return h, nil
 }
 
-// tookAll reports whether no task was left that was ready, as far as the hand-out has looked. Limits
-// may leave some.
+// tookAll reports whether no ready task was left, as far as the hand-out has looked. Limits may
+// leave some.
 func (h *handOut) tookAll() bool {
 	switch n := len(h.rows); {
 	case len(h.bounds) > 0 || h.taken:
