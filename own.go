@@ -375,50 +375,70 @@ type ownedRow struct {
 	task OwnedTask
 }
 
+// ownedColumns are what a row of an answer is scanned into, the same ones for all rows.
+type ownedColumns struct {
+	key, rank                      int64
+	id                             string
+	body                           []byte
+	try, triesLimit                int32
+	size, completed, aborted       pgtype.Int4
+	floor, met                     pgtype.Int8
+	deadline                       pgtype.Timestamptz
+	limitKey                       pgtype.Text
+	signals, posts, alone, limited bool
+}
+
+// actionColumn is the number of the action in an answer. Mostly all tasks have the same, so it is
+// not scanned.
+const actionColumn = 2
+
 func (h *handOut) read(rows pgx.Rows) error {
 	h.rows, h.floors, h.met = h.rows[:0], map[string][]int64{}, 0
+	var c ownedColumns
+	into := []any{
+		&c.key, &c.id, nil, &c.body, &c.size, &c.try, &c.triesLimit, &c.deadline, &c.completed,
+		&c.aborted, &c.signals, &c.posts, &c.alone, &c.rank, &c.floor, &c.limitKey, &c.limited,
+		&c.met,
+	}
+	action := ""
 	for rows.Next() {
-		var row ownedRow
-		var triesLimit int32
-		var deadline pgtype.Timestamptz
-		var completed, aborted *int
-		var signals, posts, alone, limited bool
-		var floor, met *int64
-		var limitKey *string
-		var size *int
-		err := rows.Scan(&row.key, &row.task.ID, &row.task.Action, &row.task.Body, &size,
-			&row.task.Try,
-			&triesLimit, &deadline, &completed, &aborted, &signals, &posts, &alone,
-			&row.rank, &floor, &limitKey, &limited, &met)
-		if err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return h.cannotRead(err)
 		}
-		if row.key == 0 {
-			h.limited[row.task.Action] = limit.Kind{}
+		if raw := rows.RawValues()[actionColumn]; string(raw) != action {
+			action = string(raw)
+		}
+		if c.key == 0 {
+			h.limited[action] = limit.Kind{}
 			continue
 		}
-		if of := h.spanOf(row.key); of != nil {
-			row.rank, floor, signals, alone = of.rank, of.floor, of.signals, of.lo == of.hi
+		if h.met = c.met.Int64; cap(h.rows) == 0 {
+			h.rows = make([]ownedRow, 0, min(h.met, int64(h.MaxTasks)))
 		}
-		if size != nil {
-			row.size = *size
-		}
-		h.met = pg.OrZero(met)
-		if completed != nil && aborted != nil {
-			row.task.Completed, row.task.Aborted = *completed, *aborted
-		}
-		row.task.Token = newToken(
-			h.claim, row.key, row.task.ID, hints{signals, posts, !alone, limited})
-		row.task.MaxTries, row.task.LeaseUntil = maxTries(triesLimit), finite(deadline)
-		if limitKey != nil {
-			row.task.Key = *limitKey
-		}
-		h.rows = append(h.rows, row)
-		if action := row.task.Action; floor != nil && !slices.Contains(h.floors[action], *floor) {
-			h.floors[action] = append(h.floors[action], *floor)
-		}
+		h.add(&c, action)
 	}
 	return rows.Err()
+}
+
+// add adds a task that was handed out.
+func (h *handOut) add(c *ownedColumns, action string) {
+	if of := h.spanOf(c.key); of != nil {
+		c.rank, c.signals, c.alone = of.rank, of.signals, of.lo == of.hi
+		c.floor = pgtype.Int8{Valid: of.floor != nil, Int64: pg.OrZero(of.floor)}
+	}
+	id := TaskID(c.id)
+	h.rows = append(h.rows, ownedRow{
+		key: c.key, size: int(c.size.Int32), rank: c.rank,
+		task: OwnedTask{
+			ID: id, Action: action, Key: c.limitKey.String, Body: c.body,
+			Token: newToken(h.claim, c.key, id, hints{c.signals, c.posts, !c.alone, c.limited}),
+			Try:   int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
+			Completed: int(c.completed.Int32), Aborted: int(c.aborted.Int32),
+		},
+	})
+	if c.floor.Valid && !slices.Contains(h.floors[action], c.floor.Int64) {
+		h.floors[action] = append(h.floors[action], c.floor.Int64)
+	}
 }
 
 // readMore reads the answer of a second own_tasks, unless the first one has found tasks.
