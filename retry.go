@@ -127,13 +127,14 @@ func endCountsOf(cause int16, completed, aborted *int32) endCounts {
 	}
 }
 
-// lock finds the tasks that may be opened, and keeps them from being pruned.
+// lock finds the tasks that may be opened, and keeps them from being pruned. It looks again only if
+// a task has ended or gone meanwhile: what has ended stays so (lock_ends).
 func (r *reopening) lock(ctx context.Context, s *Store) error {
 	locked := map[int64]bool{}
 	for range attemptsMax {
 		r.ended = map[int64]endedTask{}
 		err := s.db.Run(ctx, pg.Step{
-			Name: "find_ended", Args: []any{slices.Collect(maps.Keys(r.named))},
+			Name: "find_ended", Args: []any{slices.Sorted(maps.Keys(r.named))},
 			Read: r.readEnded,
 		})
 		if err != nil {
@@ -149,6 +150,7 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 			return nil
 		}
 		slices.Sort(loose)
+		before := len(locked)
 		err = s.db.Run(ctx, pg.Step{Name: "split_finished", Args: []any{loose}}, pg.Step{
 			Name: "lock_finished", Args: []any{loose},
 			Read: func(rows pgx.Rows) error {
@@ -159,11 +161,21 @@ func (r *reopening) lock(ctx context.Context, s *Store) error {
 				return err
 			},
 		})
-		if err != nil {
+		if err != nil || len(locked) == before+len(loose) && r.allEnded() {
 			return err
 		}
 	}
 	return taskError(slices.Collect(maps.Values(r.named)), errUnstable)
+}
+
+// allEnded reports whether all named tasks are final.
+func (r *reopening) allEnded() bool {
+	for key := range r.named {
+		if !r.mayOpen(key) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *reopening) readEnded(rows pgx.Rows) error {
@@ -185,7 +197,7 @@ func (r *reopening) readEnded(rows pgx.Rows) error {
 func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 	r.before, r.behind = map[int64][]int64{}, map[int64][]int64{}
 	err := s.db.Run(ctx, pg.Step{
-		Name: "edges_of", Args: []any{slices.Collect(maps.Keys(r.ended))},
+		Name: "edges_of", Args: []any{slices.Sorted(maps.Keys(r.ended))},
 		Read: func(rows pgx.Rows) error {
 			var e keyEdge
 			_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {

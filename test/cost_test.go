@@ -84,6 +84,7 @@ func wantRoundTrips(t *testing.T, c *cutStore) {
 		"ReturnTask":          1,
 		"ReturnTasks":         1,
 		"ReturnAndOwnTasks":   1,
+		"RetryTasks":          9, // of which most look at the tasks around
 		"GetTasks":            1,
 		"ListTasks":           2, // which tasks, and what of them
 	}
@@ -145,6 +146,7 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 		_, err := c.ReturnTasks(ctx, completed(owned[3:]))
 		return err
 	})
+	count("RetryTasks", func() error { return errOf(c.RetryTasks(ctx, idsOf(owned))) })
 	count("GetTasks", func() error {
 		_, err := c.GetTasks(ctx, idsOf(owned))
 		return err

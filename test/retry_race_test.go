@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -234,3 +235,19 @@ func TestRetryTasks_AgainstThoseWhoCountOnAnEndDoesNotDeadlock(t *testing.T) {
 }
 
 func racerID(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%03d", i)) }
+
+// What ends between the look for the tasks to open and the locks on them is opened, too.
+func TestRetryTasks_LooksAgainAtWhatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b"))
+	abort := func(id stint.TaskID) {
+		wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{id}, "")), nil)
+	}
+	abort("a")
+	other := interpose(t, pool, "split_finished", func() { abort("b") })
+	opened, err := other.RetryTasks(t.Context(), []stint.TaskID{"a", "b"})
+	if err != nil || !slices.Equal(opened.Tasks, []stint.TaskID{"a", "b"}) {
+		t.Errorf("RetryTasks = %q, %v, want both", opened.Tasks, err)
+	}
+}

@@ -4,7 +4,7 @@
 -- whatever distance: key, cause, whether it runs anyway (on_abort), and for a completed spontaneous
 -- task how many completed and aborted tasks it stands for.
 --
---   $1 keys  bigint[]
+--   $1 keys  bigint[], sorted
 WITH RECURSIVE reached (key, cause) AS (
     SELECT named.key, span.cause
     FROM unnest($1::bigint[]) AS named (key)
@@ -25,16 +25,15 @@ WITH RECURSIVE reached (key, cause) AS (
         -- A completed task has aborted nothing, even if the task that aborted its dependent has
         -- left the store.
         WHERE edges.after = reached.key AND reached.cause <> 0 /* completed */
+          -- The tasks given are there already. A binary search: = ANY would go through all keys.
+          AND ($1::bigint[])[width_bucket(edges.run, $1::bigint[])] IS DISTINCT FROM edges.run
         OFFSET 0
     ) AS edge
     CROSS JOIN LATERAL (
-        SELECT finished.hi, finished.cause
-        FROM stint.finished
-        WHERE finished.lo BETWEEN edge.run >> 10 << 10 AND edge.run
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- What a predecessor aborts is alone in its span.
+        SELECT finished.cause FROM stint.finished WHERE finished.lo = edge.run OFFSET 0
     ) AS span
-    WHERE span.hi >= edge.run AND span.cause = 3 /* a predecessor */
+    WHERE span.cause = 3 /* a predecessor */
 )
 SELECT reached.key, reached.cause, task.on_abort, joined.completed, joined.aborted
 FROM reached

@@ -1,0 +1,125 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// A crowd is tasks that a verb changes, or that change with them.
+type crowd struct {
+	tasks []stint.Task
+	roots int // how many of the tasks bring down the others; they come first
+}
+
+// largeCrowds are n tasks each that hang together in some way.
+func largeCrowds() map[string]func(n int) crowd {
+	return map[string]func(n int) crowd{
+		"tasks that wait for nothing": func(n int) crowd { return crowd{numbered("t", n), n} },
+		"dependents of one task": func(n int) crowd {
+			tasks := numbered("t", n)
+			for i := range tasks[1:] {
+				tasks[i+1].After = []stint.TaskID{tasks[0].ID}
+			}
+			return crowd{tasks, 1}
+		},
+		"a join of many": func(n int) crowd {
+			tasks := numbered("t", n)
+			for _, task := range tasks[:n-1] {
+				tasks[n-1].After = append(tasks[n-1].After, task.ID)
+			}
+			return crowd{tasks, n - 1}
+		},
+		"a row":  func(n int) crowd { return crowd{row("t", n-1, 1, "act"), 1} },
+		"layers": func(n int) crowd { return crowd{layered(n, n/20, 3), n / 20} },
+	}
+}
+
+// layered returns n tasks in layers, each of which waits for some of the layer ahead.
+func layered(n, width, edges int) []stint.Task {
+	tasks := numbered("t", n)
+	for i := width; i < n; i++ {
+		ahead := (i/width - 1) * width
+		for edge := range edges {
+			before := tasks[ahead+(i+edge)%width].ID
+			tasks[i].After = append(tasks[i].After, before)
+		}
+	}
+	return tasks
+}
+
+// A largeVerb is a verb that changes many tasks, and how many pages it may read for each.
+type largeVerb struct {
+	pagesMost float64
+	aborted   bool // the tasks, beforehand
+	call      func(*stint.Store, context.Context, []stint.TaskID) (stint.Affected, error)
+}
+
+func largeVerbs() map[string]largeVerb {
+	abort := func(
+		s *stint.Store, ctx context.Context, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return s.AbortTasks(ctx, ids, "")
+	}
+	return map[string]largeVerb{
+		"AbortTasks":              {105, false, abort},
+		"DeleteTasks":             {90, false, (*stint.Store).DeleteTasks},
+		"DeleteTasks of finished": {75, true, (*stint.Store).DeleteTasks},
+		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
+	}
+}
+
+// Verbs on many tasks read as many pages for each as on few, however the tasks hang together, and
+// whether they are named or go with those that are.
+// Proves G206.
+func TestLargeVerbs_ReadAsMuchForEachOfManyTasks(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const few, many = 1000, 5000
+	for name, verb := range largeVerbs() {
+		for kind, newCrowd := range largeCrowds() {
+			for _, rootsOnly := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/roots=%t", name, kind, rootsOnly), func(t *testing.T) {
+					t.Parallel()
+					each := map[int]float64{}
+					for _, n := range []int{few, many} {
+						crowd := newCrowd(n)
+						ids := named(crowd.tasks)
+						if rootsOnly {
+							ids = ids[:crowd.roots]
+						}
+						each[n] = pagesOfVerb(t, verb, crowd.tasks, ids) / float64(n)
+					}
+					t.Logf("%.1f pages for each of %d, %.1f for each of %d",
+						each[few], few, each[many], many)
+					if each[many] > 1.4*each[few] || each[many] > verb.pagesMost {
+						t.Errorf("%.1f pages for each of %d, %.1f for each of %d, want %.0f at most",
+							each[few], few, each[many], many, verb.pagesMost)
+					}
+				})
+			}
+		}
+	}
+}
+
+// pagesOfVerb is how many pages a verb reads on tasks with these IDs, which must change all tasks.
+func pagesOfVerb(
+	t *testing.T, verb largeVerb, tasks []stint.Task, ids []stint.TaskID,
+) float64 {
+	t.Helper()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, tasks...)
+	if verb.aborted {
+		wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), ids, "")), nil)
+	}
+	return float64(pages(t, pool, func(store *stint.Store) {
+		affected, err := verb.call(store, t.Context(), ids)
+		n := len(affected.Tasks) + affected.Others
+		if all := len(tasks); err != nil || n != all && (!verb.aborted || n != len(ids)) {
+			t.Errorf("it changes %d tasks, %v, want %d", n, err, all)
+		}
+	}))
+}
